@@ -1,0 +1,28 @@
+// The arrows of the house (docs/architecture.md). `npm run check` fails on any import that goes against them.
+const between = (name, from, to, comment) => ({ name, comment, severity: 'error', from, to });
+const SRC = '^src/';
+module.exports = {
+  forbidden: [
+    between('no-cycles', {}, { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } }, 'run-time import cycles'),
+    between('base-imports-nothing', { path: '^src/base/' }, { pathNot: '^src/base/' }, 'base stands on nothing, not even node:*'),
+    between('api-imports-base', { path: '^src/api/' }, { pathNot: ['^src/(base|api)/', 'kubernetes-types/'] }, 'api imports base only'),
+    between('core-is-pure', { path: '^src/core/' }, { pathNot: ['^src/(base|api|core)/', 'kubernetes-types/'] }, 'no node:*, no npm, no outer room in core'),
+    between('core-rooms-apart', { path: '^src/core/([^/]+)/' }, { path: '^src/core/', pathNot: '^src/core/$1/' }, 'core rooms never import each other'),
+    between('io-knows-ports-only', { path: '^src/io/' }, { path: SRC, pathNot: ['^src/(base|api|io)/', '/port\\.ts$'] }, 'io imports base, api and port types'),
+    between('io-rooms-apart', { path: '^src/io/([^/]+)/' }, { path: '^src/io/', pathNot: ['^src/io/$1/', '/port\\.ts$'] }, 'an adapter never imports another adapter'),
+    between('client-arrows', { path: '^src/client/' }, { path: SRC, pathNot: ['^src/(base|api|client)/', '/port\\.ts$'] }, 'client imports base, api and port types'),
+    between('components-arrows', { path: '^src/components/' }, { path: SRC, pathNot: ['^src/(base|api|core|client|components)/', '/port\\.ts$'] }, 'components import core, client and port types; io is handed to them'),
+    between('components-apart', { path: '^src/components/([^/]+)/' }, { path: '^src/components/', pathNot: ['^src/components/$1/', '/port\\.ts$'] }, 'components meet through client/ only'),
+    between('store-port-only-apiserver', { path: '^src/components/', pathNot: '^src/components/(apiserver|etcd)/' }, { path: '^src/core/mvcc/' }, 'only the API server sees the store port'),
+    between('nothing-imports-roles-or-cli', { path: SRC, pathNot: ['^src/(roles|cli)/', '^src/main\\.ts$'] }, { path: ['^src/(roles|cli)/', '^src/main\\.ts$'] }, 'composition is the outermost room'),
+    between('roles-not-cli', { path: '^src/roles/' }, { path: '^src/cli/' }, 'roles do not know the command line'),
+    between('src-never-test', { path: SRC }, { path: '^(test|build)/' }, 'src never imports test or build'),
+    between('not-to-dev-dep', { path: SRC }, { dependencyTypes: ['npm-dev'], pathNot: ['^node_modules/(kubernetes-types|@types)/'] }, 'what ships must be a dependency'),
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    doNotFollow: { path: 'node_modules' },
+    enhancedResolveOptions: { extensions: ['.ts', '.js', '.json'], conditionNames: ['import', 'types', 'node', 'default'] },
+  },
+};

@@ -1,0 +1,79 @@
+import { ApiError } from './status.ts';
+
+/** Source: k8s.io/apimachinery/pkg/util/validation/field ErrorType. */
+export type FieldErrorType =
+  | 'FieldValueNotFound'
+  | 'FieldValueRequired'
+  | 'FieldValueDuplicate'
+  | 'FieldValueInvalid'
+  | 'FieldValueNotSupported'
+  | 'FieldValueForbidden'
+  | 'FieldValueTooLong'
+  | 'FieldValueTooMany'
+  | 'FieldValueTypeInvalid'
+  | 'InternalError';
+
+/** One validation failure; `field` is a path such as `spec.containers[0].name`. `message` is upstream's `Error()` text without the field. */
+export interface FieldError {
+  readonly type: FieldErrorType;
+  readonly field: string;
+  readonly message: string;
+}
+
+const quote = (value: unknown): string =>
+  typeof value === 'string' ? JSON.stringify(value) : value === undefined ? 'null' : JSON.stringify(value);
+
+export const fieldError = {
+  required: (field: string, detail = ''): FieldError => ({
+    type: 'FieldValueRequired',
+    field,
+    message: `Required value${detail === '' ? '' : `: ${detail}`}`,
+  }),
+  invalid: (field: string, value: unknown, detail: string): FieldError => ({
+    type: 'FieldValueInvalid',
+    field,
+    message: `Invalid value: ${quote(value)}: ${detail}`,
+  }),
+  notSupported: (field: string, value: unknown, supported: readonly string[]): FieldError => ({
+    type: 'FieldValueNotSupported',
+    field,
+    message: `Unsupported value: ${quote(value)}: supported values: ${supported.map((each) => JSON.stringify(each)).join(', ')}`,
+  }),
+  forbidden: (field: string, detail: string): FieldError => ({
+    type: 'FieldValueForbidden',
+    field,
+    message: `Forbidden: ${detail}`,
+  }),
+  duplicate: (field: string, value: unknown): FieldError => ({
+    type: 'FieldValueDuplicate',
+    field,
+    message: `Duplicate value: ${quote(value)}`,
+  }),
+  notFound: (field: string, value: unknown): FieldError => ({
+    type: 'FieldValueNotFound',
+    field,
+    message: `Not found: ${quote(value)}`,
+  }),
+  tooLong: (field: string, maxBytes: number): FieldError => ({
+    type: 'FieldValueTooLong',
+    field,
+    message: `Too long: may not be more than ${maxBytes} bytes`,
+  }),
+};
+
+/** The 422 that carries every field error, worded as upstream's `NewInvalid`. */
+export function invalid(
+  subject: { readonly group: string; readonly kind: string },
+  name: string,
+  failures: readonly FieldError[],
+): ApiError {
+  const texts = failures.map((failure) => `${failure.field}: ${failure.message}`);
+  const text = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+  const kind = subject.group === '' ? subject.kind : `${subject.kind}.${subject.group}`;
+  return new ApiError('Invalid', `${kind} "${name}" is invalid: ${text}`, {
+    name,
+    ...(subject.group === '' ? {} : { group: subject.group }),
+    kind: subject.kind,
+    causes: failures.map((failure) => ({ reason: failure.type, message: failure.message, field: failure.field })),
+  });
+}

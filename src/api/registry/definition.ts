@@ -1,0 +1,115 @@
+/**
+ * How a kind is declared. The API server's pipeline is one and the same for all kinds; what differs is this data.
+ * A kind lives in `src/api/kinds/<plural>/` and exports its definitions; `src/api/registry/index.ts` lists them all.
+ * Modelled on k8s.io/kubernetes/pkg/registry strategies.
+ */
+import type { FieldError } from '../meta/field-error.ts';
+import type { GroupVersionKind, KubeObject } from '../meta/object.ts';
+
+export interface UserInfo {
+  readonly name: string;
+  readonly uid?: string;
+  readonly groups: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What a strategy may know besides the objects. Time and randomness are passed in. */
+export interface StrategyContext {
+  readonly nowMs: number;
+  readonly user: UserInfo;
+  newUid(): string;
+  /** Random lower-case alphanumerics as upstream's `rand.String` (no vowels, no 0 1 3). */
+  randomSuffix(length: number): string;
+}
+
+/**
+ * Rules for one way of writing a kind. `prepare*` may mutate its argument and never fails; `validate*` never mutates.
+ * The generic pipeline has already decoded, pruned, defaulted and checked types, name and metadata.
+ */
+export interface WriteStrategy<T extends KubeObject> {
+  /** Drops what a creator may not set (status), fills what the server sets. */
+  prepareForCreate?(object: T, context: StrategyContext): void;
+  /** Restores what this endpoint may not change (e.g. spec, on the status sub-resource) and bumps generation where due. */
+  prepareForUpdate?(object: T, old: T, context: StrategyContext): void;
+  validate?(object: T): FieldError[];
+  /** Runs after `validate` on updates: immutability and transitions. */
+  validateUpdate?(object: T, old: T): FieldError[];
+  /** Warnings returned in `Warning` headers. */
+  warnings?(object: T, old: T | undefined): string[];
+}
+
+export interface Column<T extends KubeObject> {
+  readonly name: string;
+  readonly type: 'string' | 'integer' | 'date' | 'boolean' | 'number';
+  readonly format?: string;
+  readonly description: string;
+  /** 0 is always shown; 1 only with `-o wide`. */
+  readonly priority?: number;
+  /** The cell as it is printed. Ages come from `nowMs`. */
+  cell(object: T, nowMs: number): string | number | boolean | null;
+}
+
+export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch';
+
+export type Durability = 'durable' | 'relaxed';
+
+export interface KindDefinition<T extends KubeObject = KubeObject> extends GroupVersionKind {
+  readonly plural: string;
+  readonly singular: string;
+  readonly listKind: string;
+  readonly namespaced: boolean;
+  readonly shortNames?: readonly string[];
+  readonly categories?: readonly string[];
+  readonly verbs: readonly Verb[];
+  /** Key of the type in the generated schemas: `io.k8s.api.core.v1.Pod`. */
+  readonly schemaName: string;
+  /** Below `/registry/`, as upstream: `pods`, `minions`, `services/specs`, `deployments`. */
+  readonly storagePrefix: string;
+  readonly durability?: Durability;
+  /** Time to live of an object in seconds (events: 3600). */
+  readonly ttlSeconds?: number;
+  /** Extra versions of the same kind that store as this one: only for kinds that are served in several versions. */
+  readonly aliases?: readonly {
+    readonly group: string;
+    readonly version: string;
+    convertTo(object: KubeObject): T;
+    convertFrom(object: T): KubeObject;
+  }[];
+  /** Upstream's name rule for this kind. Default: DNS-1123 subdomain. */
+  readonly nameRule?: 'dns1123Subdomain' | 'dns1123Label' | 'dns1035Label' | 'pathSegment';
+  /** Fills omitted fields exactly as upstream's `SetDefaults_*`. Idempotent, never fails, tolerates missing parents. */
+  setDefaults?(object: T): void;
+  readonly strategy: WriteStrategy<T>;
+  /** Present when the kind has a `/status` sub-resource. */
+  readonly statusStrategy?: WriteStrategy<T>;
+  /** PUT on a missing name creates (upstream's AllowCreateOnUpdate). */
+  readonly allowCreateOnUpdate?: boolean;
+  /** Update without resourceVersion allowed (upstream's AllowUnconditionalUpdate; default true). */
+  readonly allowUnconditionalUpdate?: boolean;
+  /** Default for DELETE when the caller names no propagation policy. Default 'Background'. */
+  readonly defaultPropagation?: 'Background' | 'Orphan';
+  /** Seconds of grace for a delete that names none; undefined: immediate. Only pods are deleted gracefully. */
+  defaultGraceSeconds?(object: T): number;
+  readonly columns: readonly Column<T>[];
+  /** Supported field selectors beside `metadata.name` and `metadata.namespace`, with how to read each. */
+  readonly fieldSelectors?: Readonly<Record<string, (object: T) => string>>;
+  readonly scale?: ScaleMapping;
+  /** Sub-resources that are not status or scale, by name (`binding`, `eviction`, `token`, `approval`, `log`, `exec` …), for discovery. */
+  readonly extraSubresources?: readonly {
+    readonly name: string;
+    readonly kind: string;
+    readonly group?: string;
+    readonly version?: string;
+    readonly verbs: readonly string[];
+  }[];
+  /** Never stored: a create is answered by a handler (TokenReview, SubjectAccessReview …). */
+  readonly virtual?: boolean;
+}
+
+export interface ScaleMapping {
+  /** JSON paths as in CRDs: `.spec.replicas`. */
+  readonly specReplicasPath: string;
+  readonly statusReplicasPath: string;
+  /** The selector in string form. */
+  selector(object: KubeObject): string;
+}

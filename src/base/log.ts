@@ -1,0 +1,82 @@
+/**
+ * The logging port. One line per event: time, level, component, message, then key=value fields.
+ * Verbosity follows klog as OKD's `--loglevel` does: 0 is always shown, 2 is the default, 4 debug, 6 requests, 8 bodies, 10 all.
+ */
+export interface Log {
+  error(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  /** Informational, shown at any log level (klog V(0)). */
+  info(message: string, fields?: LogFields): void;
+  /** Shown when `level` ≤ the configured log level (klog V(level)). */
+  v(level: number, message: string, fields?: LogFields): void;
+  /** True when `v(level, …)` would print: guard costly field computation with it. */
+  enabled(level: number): boolean;
+  /** A child for a sub-component; its name is appended as `parent/name`. */
+  named(name: string): Log;
+}
+
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** Where formatted lines go (stderr of the process, or an array in tests). */
+export interface LogSink {
+  write(line: string): void;
+}
+
+export interface LogOptions {
+  readonly component: string;
+  readonly level: number;
+  readonly sink: LogSink;
+  readonly nowMs: () => number;
+}
+
+type Severity = 'E' | 'W' | 'I';
+
+/** Creates the standard logger: `2026-01-02T03:04:05.678Z I apiserver message key=value`. */
+export function createLog(options: LogOptions): Log {
+  const emit = (severity: Severity, message: string, fields?: LogFields): void => {
+    options.sink.write(
+      `${new Date(options.nowMs()).toISOString()} ${severity} ${options.component} ${oneLine(message)}${formatFields(fields)}`,
+    );
+  };
+  return {
+    error: (message, fields) => emit('E', message, fields),
+    warn: (message, fields) => emit('W', message, fields),
+    info: (message, fields) => emit('I', message, fields),
+    v: (level, message, fields) => {
+      if (level <= options.level) emit('I', message, fields);
+    },
+    enabled: (level) => level <= options.level,
+    named: (name) => createLog({ ...options, component: `${options.component}/${name}` }),
+  };
+}
+
+/** A logger that discards everything; for tests and for callers that opt out. */
+export const silentLog: Log = {
+  error: () => {},
+  warn: () => {},
+  info: () => {},
+  v: () => {},
+  enabled: () => false,
+  named: () => silentLog,
+};
+
+function formatFields(fields: LogFields | undefined): string {
+  if (fields === undefined) return '';
+  let text = '';
+  for (const [key, value] of Object.entries(fields)) {
+    if (value !== undefined) text += ` ${key}=${formatValue(value)}`;
+  }
+  return text;
+}
+
+function formatValue(value: unknown): string {
+  if (value instanceof Error) return JSON.stringify(value.message);
+  if (typeof value === 'string') return /^[\w./:@%+-]+$/.test(value) ? value : JSON.stringify(value);
+  if (typeof value === 'object' && value !== null) return JSON.stringify(value);
+  return String(value);
+}
+
+/** Keeps the one-line-per-event promise even when a message carries somebody else's newlines. */
+function oneLine(message: string): string {
+  return message.includes('\n') ? message.replaceAll(/\s*\n\s*/g, ' ⏎ ') : message;
+}

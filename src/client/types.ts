@@ -1,0 +1,120 @@
+/**
+ * What components use to meet through the API. Implemented in this room over HTTPS (undici); tests may run it against a real
+ * API server in the same process. All failures are `ApiError`s (api/meta/status.ts); a broken connection is 'ServiceUnavailable'.
+ */
+import type { KubeList, KubeObject, ResourceType } from '../api/meta/object.ts';
+
+export interface ListOptions {
+  /** Undefined: all namespaces. */
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  readonly limit?: number;
+  readonly continue?: string;
+  readonly resourceVersion?: string;
+}
+
+export interface WriteOptions {
+  readonly fieldManager?: string;
+  readonly dryRun?: boolean;
+  readonly subresource?: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface DeleteOptions {
+  readonly gracePeriodSeconds?: number;
+  readonly propagationPolicy?: 'Foreground' | 'Background' | 'Orphan';
+  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
+}
+
+export type PatchType = 'json' | 'merge' | 'strategic' | 'apply';
+
+export interface ApiClient {
+  resource<T extends KubeObject>(type: ResourceType<T>): ResourceClient<T>;
+  /** Any path: discovery, health, reviews. Body and answer are JSON. */
+  request<R>(method: string, path: string, body?: unknown, options?: { readonly signal?: AbortSignal }): Promise<R>;
+  close(): Promise<void>;
+}
+
+export interface ResourceClient<T extends KubeObject> {
+  get(name: string, namespace?: string): Promise<T>;
+  list(options?: ListOptions): Promise<KubeList<T>>;
+  create(object: T, options?: WriteOptions): Promise<T>;
+  /** PUT; the object's resourceVersion guards it. `options.subresource: 'status'` for status. */
+  update(object: T, options?: WriteOptions): Promise<T>;
+  patch(
+    name: string,
+    namespace: string | undefined,
+    type: PatchType,
+    body: unknown,
+    options?: WriteOptions & { readonly force?: boolean },
+  ): Promise<T>;
+  /** Posts to a sub-resource of a named object (`binding`, `token`, `eviction`). */
+  createSubresource<R>(name: string, namespace: string | undefined, subresource: string, body: unknown): Promise<R>;
+  delete(name: string, namespace?: string, options?: DeleteOptions): Promise<void>;
+}
+
+export interface ChangeHandler<T> {
+  added?(object: T): void;
+  updated?(object: T, old: T): void;
+  deleted?(object: T): void;
+}
+
+/**
+ * A local copy of a kind, kept by list + watch with bookmarks, resumed after disconnects, relisted after 410 with synthetic
+ * deletes. Objects in it are shared and frozen by convention: copy before changing (`structuredClone`).
+ */
+export interface Informer<T extends KubeObject> {
+  readonly type: ResourceType<T>;
+  /** Begins list + watch. Idempotent. */
+  start(): void;
+  /** Resolves after the first complete list has been delivered to handlers. */
+  readonly synced: Promise<void>;
+  readonly hasSynced: boolean;
+  get(key: string): T | undefined;
+  list(namespace?: string): T[];
+  /** Objects whose index function returned `value`. */
+  byIndex(index: string, value: string): T[];
+  addIndex(name: string, valuesOf: (object: T) => readonly string[]): void;
+  /** Handlers added late get `added` for everything present. Returns an unsubscribe. */
+  onChange(handler: ChangeHandler<T>): () => void;
+  stop(): Promise<void>;
+}
+
+export interface InformerOptions {
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+}
+
+/** Shares one informer per (kind, options) among the components of a process. */
+export interface InformerFactory {
+  informer<T extends KubeObject>(type: ResourceType<T>, options?: InformerOptions): Informer<T>;
+  /** Starts all that were asked for and waits until they have synced. */
+  startAndSync(signal?: AbortSignal): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Keys, not events: a key that is added while it is processed runs once more afterwards; one worker per key at a time; failures
+ * are retried with exponential back-off (5 ms … 1000 s, as client-go's default rate limiter).
+ */
+export interface WorkQueue {
+  add(key: string): void;
+  addAfter(key: string, delayMs: number): void;
+  readonly length: number;
+  stop(): Promise<void>;
+}
+
+export type Reconcile = (key: string) => Promise<void>;
+
+export interface EventRecorder {
+  /** Records (and aggregates repeats of) an Event about `object`. Never throws and never blocks. */
+  event(object: KubeObject, type: 'Normal' | 'Warning', reason: string, message: string): void;
+}
+
+export interface LeaderElector {
+  /** Runs `lead` while the lease is held; the signal aborts when it is lost. Resolves after `stop()` has released the lease. */
+  run(lead: (signal: AbortSignal) => Promise<void>): Promise<void>;
+  stop(): Promise<void>;
+}

@@ -1,0 +1,258 @@
+/**
+ * The runtime port: shaped like CRI v1 (k8s.io/cri-api runtime/v1), trimmed to what the kubelet uses. Implementations: `io/oci`
+ * (runc + conmon, embedded default) and later `io/cri` (containerd, CRI-O). Every implementation passes `test/conformance/runtime.ts`.
+ * Ids are opaque. All calls are idempotent where CRI's are: stopping or removing what is gone succeeds.
+ */
+export interface Runtime {
+  version(): Promise<{ readonly runtimeName: string; readonly runtimeVersion: string }>;
+  /** Creates the pod's namespaces and network (unless host network), and its log directory. */
+  runPodSandbox(config: SandboxConfig): Promise<string>;
+  /** Kills what is left in it and releases its network. */
+  stopPodSandbox(sandboxId: string): Promise<void>;
+  removePodSandbox(sandboxId: string): Promise<void>;
+  listPodSandboxes(): Promise<readonly SandboxStatus[]>;
+  /** The image must be present. Creates the container in state `created`. */
+  createContainer(sandboxId: string, config: ContainerConfig): Promise<string>;
+  startContainer(containerId: string): Promise<void>;
+  /** SIGTERM (or the image's stop signal), then SIGKILL after `graceSeconds`. Resolves when it is dead. */
+  stopContainer(containerId: string, graceSeconds: number): Promise<void>;
+  removeContainer(containerId: string): Promise<void>;
+  listContainers(): Promise<readonly ContainerStatus[]>;
+  /** Runs to the end or `timeoutMs` (then throws RuntimeError 'timeout'); output is cut at 16 MiB. */
+  execSync(containerId: string, command: readonly string[], timeoutMs: number): Promise<ExecResult>;
+  exec(containerId: string, options: ExecOptions): Promise<ProcessStreams>;
+  attach(containerId: string, options: AttachOptions): Promise<ProcessStreams>;
+  /** A byte stream to `port` on loopback inside the pod's network namespace. */
+  portForward(sandboxId: string, port: number): Promise<ByteStream>;
+  updateContainerResources(containerId: string, resources: LinuxResources): Promise<void>;
+  containerStats(containerId: string): Promise<ContainerStats | undefined>;
+  /** After the kubelet renamed the log file: opens a new one at the same path. */
+  reopenContainerLog(containerId: string): Promise<void>;
+  /** Calls back whenever a container's or sandbox's state may have changed. Hints only: the kubelet lists to know. Returns an unsubscribe. */
+  onChange(listener: (hint: { readonly sandboxId: string }) => void): () => void;
+  readonly images: ImageService;
+}
+
+export interface ImageService {
+  /** Throws RuntimeError 'image-not-found', 'image-pull-denied', 'image-invalid-name' or 'image-pull'. Returns the image id (`sha256:…`). */
+  pull(image: string, auth: RegistryAuth | undefined): Promise<string>;
+  status(image: string): Promise<ImageStatus | undefined>;
+  list(): Promise<readonly ImageStatus[]>;
+  remove(image: string): Promise<void>;
+}
+
+export interface RegistryAuth {
+  readonly username: string;
+  readonly password: string;
+}
+
+export interface ImageStatus {
+  readonly id: string;
+  readonly repoTags: readonly string[];
+  readonly repoDigests: readonly string[];
+  readonly sizeBytes: number;
+  /** Numeric user of the image config, if numeric. */
+  readonly uid?: number;
+  readonly username?: string;
+}
+
+export interface SandboxConfig {
+  readonly name: string;
+  readonly namespace: string;
+  readonly uid: string;
+  /** Counts sandboxes of the same pod. */
+  readonly attempt: number;
+  readonly hostname: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** Directory for container logs: `/var/log/pods/<ns>_<name>_<uid>`. */
+  readonly logDirectory: string;
+  /** The pod's cgroup as the driver names it: `/kubepods/burstable/pod<uid>` or `kubepods-burstable-pod<uid>.slice`. */
+  readonly cgroupParent: string;
+  readonly hostNetwork: boolean;
+  readonly hostPid: boolean;
+  readonly hostIpc: boolean;
+  readonly shareProcessNamespace: boolean;
+  readonly portMappings: readonly PortMapping[];
+  readonly dns?: {
+    readonly servers: readonly string[];
+    readonly searches: readonly string[];
+    readonly options: readonly string[];
+  };
+  readonly sysctls: Readonly<Record<string, string>>;
+}
+
+export interface PortMapping {
+  readonly protocol: 'TCP' | 'UDP' | 'SCTP';
+  readonly containerPort: number;
+  readonly hostPort: number;
+  readonly hostIp: string;
+}
+
+export interface SandboxStatus {
+  readonly id: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly uid: string;
+  readonly attempt: number;
+  readonly state: 'ready' | 'notready';
+  readonly createdAtMs: number;
+  /** Addresses in the pod network, first is primary; empty for host network. */
+  readonly ips: readonly string[];
+  readonly hostNetwork: boolean;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+export interface Mount {
+  readonly hostPath: string;
+  readonly containerPath: string;
+  readonly readOnly: boolean;
+  readonly propagation: 'private' | 'hostToContainer' | 'bidirectional';
+}
+
+export interface ContainerConfig {
+  readonly name: string;
+  /** Counts restarts of this container in this pod; part of the log file name. */
+  readonly attempt: number;
+  /** Reference as in the pod spec, and the id that `images.pull` or `status` gave. */
+  readonly image: string;
+  readonly imageId: string;
+  /** Undefined: the image's entrypoint. */
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+  readonly workingDir?: string;
+  readonly env: readonly { readonly name: string; readonly value: string }[];
+  readonly mounts: readonly Mount[];
+  readonly devices: readonly {
+    readonly hostPath: string;
+    readonly containerPath: string;
+    readonly permissions: string;
+  }[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** Relative to the sandbox's logDirectory: `<container>/<attempt>.log`. */
+  readonly logPath: string;
+  readonly stdin: boolean;
+  readonly stdinOnce: boolean;
+  readonly tty: boolean;
+  readonly resources: LinuxResources;
+  readonly security: ContainerSecurity;
+}
+
+export interface ContainerSecurity {
+  readonly privileged: boolean;
+  readonly runAsUser?: number;
+  readonly runAsGroup?: number;
+  readonly supplementalGroups: readonly number[];
+  readonly readOnlyRootFilesystem: boolean;
+  readonly allowPrivilegeEscalation: boolean;
+  readonly addCapabilities: readonly string[];
+  readonly dropCapabilities: readonly string[];
+  readonly seccomp: 'runtime/default' | 'unconfined';
+  readonly procMount: 'default' | 'unmasked';
+}
+
+export interface LinuxResources {
+  readonly cpuShares: number;
+  /** µs per period; 0: none. */
+  readonly cpuQuota: number;
+  readonly cpuPeriod: number;
+  /** Bytes; 0: none. */
+  readonly memoryLimitBytes: number;
+  readonly oomScoreAdj: number;
+  /** 0: none. */
+  readonly pidsLimit: number;
+}
+
+export interface ContainerStatus {
+  readonly id: string;
+  readonly sandboxId: string;
+  readonly name: string;
+  readonly attempt: number;
+  readonly image: string;
+  readonly imageId: string;
+  readonly state: 'created' | 'running' | 'exited' | 'unknown';
+  readonly createdAtMs: number;
+  readonly startedAtMs: number;
+  readonly finishedAtMs: number;
+  readonly exitCode: number;
+  /** 'OOMKilled', 'Completed', 'Error', 'ContainerCannotRun' …; '' while running. */
+  readonly reason: string;
+  readonly message: string;
+  /** Absolute path of the log file. */
+  readonly logPath: string;
+  readonly pid: number;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+export interface ExecResult {
+  readonly stdout: Uint8Array;
+  readonly stderr: Uint8Array;
+  readonly exitCode: number;
+}
+
+export interface AttachOptions {
+  readonly stdin: boolean;
+  readonly stdout: boolean;
+  readonly stderr: boolean;
+  readonly tty: boolean;
+}
+
+export interface ExecOptions extends AttachOptions {
+  readonly command: readonly string[];
+}
+
+/** Bytes in both directions with back-pressure. */
+export interface ByteStream {
+  readonly readable: AsyncIterable<Uint8Array>;
+  /** Resolves when the other side can take more. */
+  write(chunk: Uint8Array): Promise<void>;
+  /** Half-closes the writing side. */
+  end(): void;
+  destroy(): void;
+}
+
+export interface ProcessStreams {
+  /** Undefined unless asked for. */
+  readonly stdin: { write(chunk: Uint8Array): Promise<void>; end(): void } | undefined;
+  readonly stdout: AsyncIterable<Uint8Array> | undefined;
+  /** Undefined with a tty. */
+  readonly stderr: AsyncIterable<Uint8Array> | undefined;
+  resize(columns: number, rows: number): void;
+  /** The exit code of an exec; of an attach, 0 when the container's streams ended. */
+  readonly exited: Promise<number>;
+  /** Kills an exec, detaches an attach. */
+  close(): void;
+}
+
+export interface ContainerStats {
+  readonly timestampMs: number;
+  readonly cpuUsageCoreNanoSeconds: number;
+  readonly memoryWorkingSetBytes: number;
+  readonly memoryUsageBytes: number;
+  readonly memoryRssBytes: number;
+  readonly pids: number;
+}
+
+export type RuntimeErrorCode =
+  | 'not-found'
+  | 'image-not-found'
+  | 'image-pull-denied'
+  | 'image-invalid-name'
+  | 'image-pull'
+  | 'create-failed'
+  | 'start-failed'
+  | 'timeout'
+  | 'network'
+  | 'internal';
+
+export class RuntimeError extends Error {
+  readonly code: RuntimeErrorCode;
+  constructor(code: RuntimeErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = 'RuntimeError';
+    this.code = code;
+  }
+}
