@@ -1,0 +1,51 @@
+/** Everything the API server is told. All PEM material is passed as text: reading files is the composition's business. */
+export interface ApiServerConfig {
+  readonly bindAddress: string;
+  /** 0: any free port (tests). */
+  readonly port: number;
+  /** Written into the `kubernetes` service's endpoints; clients in the cluster reach this server by it. */
+  readonly advertiseAddress: string;
+  /** Port written beside it; default: the port that is listened on. */
+  readonly advertisePort?: number;
+  readonly serving: { readonly certificate: string; readonly key: string };
+  /** CA bundle of client certificates: CN is the user, O the groups. */
+  readonly clientCa: string;
+  /** Front proxies: only with it, and only with a certificate of it, are X-Remote-* headers heeded. */
+  readonly requestHeader?: { readonly ca: string; readonly allowedNames: readonly string[] };
+  readonly serviceAccounts: {
+    /** PEM private key, EC P-256 or RSA, that signs tokens. */
+    readonly signingKey: string;
+    /** PEM public keys (or certificates) that tokens are verified with, the signing key's own among them. */
+    readonly publicKeys: readonly string[];
+    readonly issuer: string;
+    /** Default: the issuer. */
+    readonly audiences?: readonly string[];
+  };
+  /** How kubelets are reached for logs, exec, attach, port-forward and proxy. */
+  readonly kubelet: { readonly certificate: string; readonly key: string; readonly ca: string };
+  /** CIDR of cluster IPs. Default 172.30.0.0/16. */
+  readonly serviceCidr?: string;
+  /** Inclusive. Default 30000–32767. */
+  readonly nodePortRange?: readonly [number, number];
+  /** Lines of a static token file: `token,user,uid,"group1,group2"`. */
+  readonly staticTokens?: string;
+  /** Given to pods that ask for `kube-root-ca.crt` and published in kube-public/cluster-info's place by controllers. */
+  readonly clusterCa?: string;
+  /**
+   * True when this is the only API server writing to the store: a read at "now" is then satisfied by this process's own writes,
+   * and needs no question to the store. False: every read asks (questions of concurrent reads are shared).
+   */
+  readonly soleWriter: boolean;
+  /** How often history is compacted, and how much is kept. Default 300 s. */
+  readonly compactionIntervalSeconds?: number;
+  /** Largest request body in bytes. Default 3 MiB. */
+  readonly maxBodyBytes?: number;
+  /** Time to answer an ordinary request. Default 60 s. */
+  readonly requestTimeoutSeconds?: number;
+  readonly features?: {
+    /** Serve `/metrics` details. Default true. */
+    readonly metrics?: boolean;
+    /** Keep `metadata.managedFields` on every write. Default true. */
+    readonly managedFields?: boolean;
+  };
+}

@@ -1,0 +1,27 @@
+import type { Clock, RandomSource } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Store } from '../../core/mvcc/port.ts';
+import type { ApiServerConfig } from './config.ts';
+import type { HttpPort } from './port.ts';
+
+export interface ApiServerDeps {
+  readonly store: Store;
+  /** `createHttp()` of `src/io/http`. */
+  readonly http: HttpPort;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly config: ApiServerConfig;
+  /**
+   * The documentation of the built-in types for OpenAPI and `kubectl explain`: read when first asked for, so that the process neither
+   * waits for it at start nor holds it while nobody asks. Undefined: documents without descriptions.
+   */
+  readonly loadSchemaDescriptions?: () => Promise<unknown>;
+}
+
+export interface ApiServer {
+  /** Loads the watch cache, writes what every cluster must have and begins to serve. Resolves once requests are answered. */
+  start(): Promise<{ readonly port: number }>;
+  /** Stops accepting, ends watches, lets requests in flight finish. Idempotent. */
+  stop(): Promise<void>;
+}

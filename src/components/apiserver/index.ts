@@ -1,0 +1,3 @@
+/** The API server. `createApiServer(deps).start()`; what it serves is declared in `src/api/registry`. */
+export type { ApiServerConfig } from './config.ts';
+export type { ApiServer, ApiServerDeps } from './deps.ts';

@@ -1,0 +1,85 @@
+/**
+ * What the API server needs of the network. Implemented by `src/io/http`; handed in by `src/roles`.
+ * Requests and responses are Node's own objects (HTTP/1.1 or the HTTP/2 compatibility form): wrapping them costs throughput.
+ */
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { Duplex, Readable } from 'node:stream';
+
+export type HttpRequest = IncomingMessage | Http2ServerRequest;
+export type HttpResponse = ServerResponse | Http2ServerResponse;
+
+/** The TLS facts of the connection a request came on; one object per connection, so results may be kept by its identity. */
+export interface ConnectionInfo {
+  readonly remoteAddress: string;
+  /** DER of the client's chain, leaf first; only present when TLS verified it against one of the configured CAs. */
+  readonly peerChain: readonly Uint8Array[] | undefined;
+}
+
+export interface TlsMaterial {
+  /** PEM, leaf first, with intermediates. */
+  readonly certificate: string;
+  readonly key: string;
+  /** PEM bundles that client certificates may chain to. */
+  readonly clientAuthorities: readonly string[];
+}
+
+export interface ListenOptions {
+  readonly bindAddress: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly tls: TlsMaterial;
+  readonly maxHeaderBytes: number;
+  /** Time a client has to send its complete header, in milliseconds. */
+  readonly headersTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+  request(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): void;
+  /** HTTP/1.1 only. The handler owns the socket. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, connection: ConnectionInfo): void;
+}
+
+export interface Listener {
+  readonly port: number;
+  /** New handshakes use the new material; present connections keep theirs. */
+  updateTls(tls: TlsMaterial): void;
+  /** Refuses new connections, waits up to `graceMs` for requests in flight, then closes what is left. */
+  close(graceMs: number): Promise<void>;
+}
+
+export interface BackendTls {
+  readonly certificate?: string;
+  readonly key?: string;
+  /** PEM bundle the server must chain to; undefined: not verified (as upstream for pod and service proxying over HTTPS). */
+  readonly authority?: string | undefined;
+}
+
+export interface BackendRequest {
+  readonly scheme: 'http' | 'https';
+  readonly host: string;
+  readonly port: number;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: OutgoingHttpHeaders;
+  readonly tls?: BackendTls;
+  /** Asked with the address that is about to be connected to: after name resolution, so that a name cannot point elsewhere. */
+  allowAddress(address: string): boolean;
+  readonly connectTimeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Errors are `CodedError`s: 'address-refused', 'connect-failed', 'aborted'. Redirects are returned as they are, never followed. */
+export interface BackendConnector {
+  /** Sends a request; `body` is piped when given. */
+  request(request: BackendRequest, body: Readable | undefined): Promise<IncomingMessage>;
+  /** Sends an upgrade request. The answer is either the switched connection or an ordinary response. */
+  upgrade(request: BackendRequest): Promise<UpgradeAnswer>;
+}
+
+export type UpgradeAnswer =
+  | { readonly upgraded: true; readonly response: IncomingMessage; readonly socket: Duplex; readonly head: Buffer }
+  | { readonly upgraded: false; readonly response: IncomingMessage };
+
+export interface HttpPort {
+  listen(options: ListenOptions): Promise<Listener>;
+  readonly backends: BackendConnector;
+}
