@@ -1,0 +1,69 @@
+/** What the composition hands to the controllers; nothing here is looked up elsewhere. */
+import type { Clock, RandomSource } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type {
+  ApiClient,
+  EventRecorder,
+  InformerFactory,
+  LeaderElector,
+  Reconcile,
+  WorkQueue,
+} from '../../client/types.ts';
+import type { CertificateSigner } from '../../core/reconcile/csr/port.ts';
+
+export interface QueueOptions {
+  readonly name: string;
+  readonly reconcile: Reconcile;
+  /** Keys processed at the same time; a key is never processed twice at once. */
+  readonly workers: number;
+}
+
+export type QueueFactory = (options: QueueOptions) => WorkQueue;
+
+export interface ControllersDeps {
+  readonly client: ApiClient;
+  /** Shared with the scheduler in the same process. Started by whichever component starts first. */
+  readonly informers: InformerFactory;
+  readonly recorder: EventRecorder;
+  /** For the Lease `kube-system/kube-controller-manager` (see `CONTROLLERS_LEASE`). */
+  readonly elector: LeaderElector;
+  readonly createQueue: QueueFactory;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly signer: CertificateSigner;
+  /** PEM bundle published as `kube-root-ca.crt` in each namespace. */
+  readonly rootCaPem: string;
+  readonly options?: Partial<ControllersOptions>;
+}
+
+/** Defaults are upstream's, with OKD's networks. Durations are milliseconds. */
+export interface ControllersOptions {
+  readonly clusterCidr: string;
+  readonly nodeCidrMaskSize: number;
+  readonly serviceCidr: string;
+  readonly allocateNodeCidrs: boolean;
+  readonly nodeMonitorPeriodMs: number;
+  readonly nodeMonitorGracePeriodMs: number;
+  readonly nodeStartupGracePeriodMs: number;
+  readonly terminatedPodThreshold: number;
+  /** The longest life of a signed certificate. */
+  readonly certificateLifetimeMs: number;
+  /** Names of controllers that shall not run. */
+  readonly disabled: readonly string[];
+}
+
+export const DEFAULT_OPTIONS: ControllersOptions = {
+  clusterCidr: '10.128.0.0/14',
+  nodeCidrMaskSize: 23,
+  serviceCidr: '172.30.0.0/16',
+  allocateNodeCidrs: true,
+  nodeMonitorPeriodMs: 5_000,
+  nodeMonitorGracePeriodMs: 40_000,
+  nodeStartupGracePeriodMs: 60_000,
+  terminatedPodThreshold: 12_500,
+  certificateLifetimeMs: 365 * 24 * 3_600_000,
+  disabled: [],
+};
+
+export const CONTROLLERS_LEASE = { namespace: 'kube-system', name: 'kube-controller-manager' } as const;

@@ -1,0 +1,160 @@
+/**
+ * How a controller is written: it declares what it reads and writes, asks for its informers while nothing runs yet (`prepare`), and
+ * gets a scope for as long as this process leads. Whatever is opened through the scope is closed when leadership ends, so that a
+ * controller holds no clean-up code and can be started again later.
+ */
+import { apiVersionOf, type KubeObject, type ResourceType } from '../../api/meta/object.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { assert, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type {
+  ChangeHandler,
+  Informer,
+  InformerOptions,
+  Reconcile,
+  ResourceClient,
+  WorkQueue,
+} from '../../client/types.ts';
+import type { PlanContext } from '../../core/reconcile/context.ts';
+import type { ControllersDeps, ControllersOptions } from './deps.ts';
+
+export interface Access {
+  /** Kinds kept in a local copy. */
+  readonly reads: readonly ResourceType[];
+  /** Kinds created, changed or deleted (and read live before it where staleness would hurt). */
+  readonly writes: readonly ResourceType[];
+}
+
+export interface ControllerSpec extends Access {
+  readonly name: string;
+  prepare(handle: ControllerHandle): ControllerRun;
+}
+
+/** Runs once per term of leadership. May be asynchronous (discovery); a failure is logged and retried. */
+export type ControllerRun = (scope: RunScope) => void | Promise<void>;
+
+/** What a controller may touch. Anything undeclared is a programming error and fails at once. */
+export interface ControllerHandle {
+  readonly deps: ControllersDeps;
+  readonly options: ControllersOptions;
+  readonly log: Log;
+  informer<T extends KubeObject>(type: ResourceType<T>, options?: InformerOptions): Informer<T>;
+  writer<T extends KubeObject>(type: ResourceType<T>): ResourceClient<T>;
+  /** Time and randomness for a planner, as of now. */
+  plan(): PlanContext;
+}
+
+export interface RunScope {
+  /** Aborts when leadership ends. */
+  readonly signal: AbortSignal;
+  onChange<T extends KubeObject>(informer: Informer<T>, handler: ChangeHandler<T>): void;
+  queue(reconcile: Reconcile, workers?: number): WorkQueue;
+  /** Runs `task` after `delayMs` and then again `delayMs` after each end; failures are logged. */
+  every(delayMs: number, task: () => void | Promise<void>): void;
+  after(delayMs: number, task: () => void | Promise<void>): void;
+}
+
+const nameOf = (type: ResourceType): string => `${type.plural}.${apiVersionOf(type)}`;
+
+export function createHandle(
+  spec: ControllerSpec,
+  deps: ControllersDeps,
+  options: ControllersOptions,
+): ControllerHandle {
+  const reads = new Set(spec.reads.map(nameOf));
+  const writes = new Set(spec.writes.map(nameOf));
+  return {
+    deps,
+    options,
+    log: deps.log.named(spec.name),
+    informer: (type, informerOptions) => {
+      assert(reads.has(nameOf(type)), `controller ${spec.name} does not declare that it reads ${nameOf(type)}`);
+      return deps.informers.informer(type, informerOptions);
+    },
+    writer: (type) => {
+      assert(writes.has(nameOf(type)), `controller ${spec.name} does not declare that it writes ${nameOf(type)}`);
+      return deps.client.resource(type);
+    },
+    plan: () => ({ nowMs: deps.clock.nowMs(), random: () => deps.random.random() }),
+  };
+}
+
+/** Starts one controller for a term; the result ends it and resolves when its last reconcile has returned. */
+export function startController(name: string, handle: ControllerHandle, run: ControllerRun): () => Promise<void> {
+  const { clock, createQueue } = handle.deps;
+  const { log } = handle;
+  const abort = new AbortController();
+  const queues: WorkQueue[] = [];
+  const unsubscribes: (() => void)[] = [];
+  const timers = new Set<{ cancel(): void }>();
+  const active = new Set<Promise<void>>();
+
+  const attempt = (task: () => void | Promise<void>): Promise<void> => {
+    const running = (async () => {
+      try {
+        await task();
+      } catch (error) {
+        if (!abort.signal.aborted) log.warn('periodic task failed', { error: messageOf(error) });
+      }
+    })();
+    active.add(running);
+    return running.finally(() => active.delete(running));
+  };
+  const later = (delayMs: number, task: () => void): void => {
+    if (abort.signal.aborted) return;
+    const timer = clock.setTimer(delayMs, () => {
+      timers.delete(timer);
+      if (!abort.signal.aborted) task();
+    });
+    timers.add(timer);
+  };
+
+  const scope: RunScope = {
+    signal: abort.signal,
+    onChange: (informer, handler) => {
+      if (!abort.signal.aborted) unsubscribes.push(informer.onChange(handler));
+    },
+    queue: (reconcile, workers = 5) => {
+      const queue = createQueue({ name, workers, reconcile: (key) => guarded(key, reconcile) });
+      queues.push(queue);
+      return queue;
+    },
+    every: (delayMs, task) => {
+      const again = (): void => later(delayMs, () => void attempt(task).then(again));
+      again();
+    },
+    after: (delayMs, task) => later(delayMs, () => void attempt(task)),
+  };
+
+  /** Conflicts are the normal outcome of working on a copy that lags: they are retried without a word. */
+  async function guarded(key: string, reconcile: Reconcile): Promise<void> {
+    if (abort.signal.aborted) return;
+    try {
+      await reconcile(key);
+    } catch (error) {
+      if (abort.signal.aborted) return;
+      if (isApiError(error, 'Conflict')) log.v(4, 'will retry after a conflict', { key, error: messageOf(error) });
+      else log.v(2, 'reconcile failed, will retry', { key, error: messageOf(error) });
+      throw error;
+    }
+  }
+
+  const begin = async (): Promise<void> => {
+    try {
+      await run(scope);
+    } catch (error) {
+      if (abort.signal.aborted) return;
+      log.error('could not start, will try again', { error: messageOf(error) });
+      later(1_000, () => void attempt(begin));
+    }
+  };
+  void attempt(begin);
+
+  return async () => {
+    abort.abort();
+    for (const timer of timers) timer.cancel();
+    timers.clear();
+    for (const unsubscribe of unsubscribes) unsubscribe();
+    await Promise.all([...queues.map((queue) => queue.stop()), ...active]);
+  };
+}

@@ -1,0 +1,4 @@
+/** Every controller of the process, in the order in which they start. */
+import type { ControllerSpec } from './framework.ts';
+
+export const controllers: readonly ControllerSpec[] = [];

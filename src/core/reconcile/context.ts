@@ -1,0 +1,30 @@
+/** What a planner may know besides its snapshot. Time and randomness are arguments, so the same input gives the same plan. */
+export interface PlanContext {
+  readonly nowMs: number;
+  /** Uniform in [0, 1). */
+  random(): number;
+}
+
+/** RFC 3339 with whole seconds, as `metav1.Time` travels. */
+export function timestamp(nowMs: number): string {
+  return new Date(Math.floor(nowMs / 1000) * 1000).toISOString().replace('.000Z', 'Z');
+}
+
+/** RFC 3339 with microseconds, as `metav1.MicroTime` travels. */
+export function microTimestamp(nowMs: number): string {
+  return new Date(nowMs).toISOString().replace('Z', '000Z');
+}
+
+/** Milliseconds of an API timestamp; NaN-free: an absent or broken time is `fallback`. */
+export function timeMs(time: string | undefined, fallback = 0): number {
+  if (time === undefined) return fallback;
+  const parsed = Date.parse(time);
+  return Number.isNaN(parsed) ? fallback : parsed;
+}
+
+/** An event a plan wants recorded about its object. */
+export interface PlannedEvent {
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly message: string;
+}
