@@ -1,0 +1,46 @@
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { difference, type NftState, needsReplace, nftState, replaceTable } from '../../core/ruleset/index.ts';
+import type { PacketFilter } from '../../core/ruleset/port.ts';
+import type { ProxyConfig, ProxyMode } from './index.ts';
+
+interface Deps {
+  readonly packetFilter: PacketFilter;
+  readonly log: Log;
+  readonly config: ProxyConfig;
+}
+
+export function createFilterMode(deps: Deps): ProxyMode {
+  const options = { table: deps.config.table, clusterCidr: deps.config.clusterCidr };
+  /** What the kernel holds as far as we know; undefined after a failure or before the first time: replace everything. */
+  let applied: NftState | undefined;
+  let routed = false;
+  return {
+    name: 'nftables',
+    async sync(ports) {
+      if (!routed) {
+        await deps.packetFilter.routeServices(deps.config.serviceCidr).then(
+          () => {
+            routed = true;
+          },
+          // Only hosts without a default route need it; the next change tries again.
+          (error: unknown) => deps.log.v(2, 'no route for service addresses yet', { error: messageOf(error) }),
+        );
+      }
+      const desired = nftState(ports, options);
+      const program =
+        applied === undefined || needsReplace(applied, desired)
+          ? replaceTable(desired, options)
+          : difference(applied, desired, options);
+      if (program === '') return;
+      applied = undefined;
+      await deps.packetFilter.apply(program);
+      applied = desired;
+      deps.log.v(4, 'service rules applied', { servicePorts: ports.length, lines: program.split('\n').length });
+    },
+    async stop() {
+      applied = undefined;
+      await deps.packetFilter.apply(`add table ip ${options.table}\ndelete table ip ${options.table}\n`);
+    },
+  };
+}

@@ -1,0 +1,207 @@
+/**
+ * Service ports as an nft table. Lookup cost does not grow with the number of services: verdict maps take an address and a port
+ * to the chain of its service, as upstream's nftables proxy does (KEP-3866). `difference` changes only what changed.
+ */
+import type { ProxyEndpoint, ServicePort } from './services.ts';
+
+/** Desired content of the table. Names of chains and sets are derived from service ids by hash, so they are stable. */
+export interface NftState {
+  /** Chain name → its rules in order. */
+  readonly chains: ReadonlyMap<string, readonly string[]>;
+  /** Map name → element key → verdict. */
+  readonly maps: ReadonlyMap<MapName, ReadonlyMap<string, string>>;
+  /** Affinity set name → its timeout in seconds. */
+  readonly sets: ReadonlyMap<string, number>;
+}
+
+type MapName = 'service_ips' | 'service_nodeports' | 'no_endpoint_ips' | 'no_endpoint_nodeports';
+
+const MAP_TYPES: Readonly<Record<MapName, string>> = {
+  service_ips: 'ipv4_addr . inet_proto . inet_service : verdict',
+  service_nodeports: 'inet_proto . inet_service : verdict',
+  no_endpoint_ips: 'ipv4_addr . inet_proto . inet_service : verdict',
+  no_endpoint_nodeports: 'inet_proto . inet_service : verdict',
+};
+const MAP_NAMES = Object.keys(MAP_TYPES) as MapName[];
+/** Marks packets that leave with this node's address; the bit that kube-proxy uses. */
+const MASQUERADE_MARK = '0x4000';
+const MAX_AFFINITY_CLIENTS = 65_535;
+
+export interface NftOptions {
+  readonly table: string;
+  /** Sources outside it that use a cluster IP are masqueraded, so that answers come back through this node. */
+  readonly clusterCidr: string;
+}
+
+export const emptyNftState: NftState = { chains: new Map(), maps: new Map(), sets: new Map() };
+
+export function nftState(ports: readonly ServicePort[], options: NftOptions): NftState {
+  const chains = new Map<string, readonly string[]>();
+  const sets = new Map<string, number>();
+  const maps: Record<MapName, Map<string, string>> = {
+    service_ips: new Map(),
+    service_nodeports: new Map(),
+    no_endpoint_ips: new Map(),
+    no_endpoint_nodeports: new Map(),
+  };
+  for (const port of ports) {
+    const proto = port.protocol.toLowerCase();
+    const id = stableHash(port.id);
+    const addBalancer = (chain: string, endpoints: readonly ProxyEndpoint[], prefix: readonly string[]): void => {
+      const endpointChains = endpoints.map((endpoint) => {
+        const name = `ep_${id}_${endpoint.ip.replaceAll('.', '_')}_${endpoint.port}`;
+        const affinitySet = `aff_${id}_${endpoint.ip.replaceAll('.', '_')}_${endpoint.port}`;
+        if (port.affinitySeconds > 0) sets.set(affinitySet, port.affinitySeconds);
+        chains.set(name, [
+          `ip saddr ${endpoint.ip} meta mark set meta mark or ${MASQUERADE_MARK} comment "hairpin"`,
+          ...(port.affinitySeconds > 0 ? [`update @${affinitySet} { ip saddr }`] : []),
+          `meta l4proto ${proto} dnat to ${endpoint.ip}:${endpoint.port}`,
+        ]);
+        return { name, affinitySet };
+      });
+      chains.set(chain, [
+        ...prefix,
+        ...(port.affinitySeconds > 0
+          ? endpointChains.map((each) => `ip saddr @${each.affinitySet} goto ${each.name}`)
+          : []),
+        `numgen random mod ${endpointChains.length} vmap { ${endpointChains
+          .map((each, index) => `${index} : goto ${each.name}`)
+          .join(', ')} }`,
+      ]);
+    };
+    const internalChain = `svc_${id}`;
+    const externalChain = `ext_${id}`;
+    const comment = `comment "${commentText(port.id)}"`;
+    if (port.endpoints.length > 0) {
+      addBalancer(internalChain, port.endpoints, [
+        `ip saddr != ${options.clusterCidr} fib saddr type != local meta mark set meta mark or ${MASQUERADE_MARK} ${comment}`,
+      ]);
+    }
+    const external = port.nodePort > 0 || port.externalIps.length > 0;
+    if (external && port.externalEndpoints.length > 0) {
+      addBalancer(
+        externalChain,
+        port.externalEndpoints,
+        port.externalLocal ? [] : [`meta mark set meta mark or ${MASQUERADE_MARK} ${comment}`],
+      );
+    }
+    for (const ip of port.clusterIps) {
+      const key = `${ip} . ${proto} . ${port.port}`;
+      if (port.endpoints.length > 0) maps.service_ips.set(key, `goto ${internalChain}`);
+      else maps.no_endpoint_ips.set(key, 'goto refuse');
+    }
+    for (const ip of port.externalIps) {
+      const key = `${ip} . ${proto} . ${port.port}`;
+      if (port.externalEndpoints.length > 0) maps.service_ips.set(key, `goto ${externalChain}`);
+      else maps.no_endpoint_ips.set(key, port.externalLocal ? 'drop' : 'goto refuse');
+    }
+    if (port.nodePort > 0) {
+      const key = `${proto} . ${port.nodePort}`;
+      if (port.externalEndpoints.length > 0) maps.service_nodeports.set(key, `goto ${externalChain}`);
+      else maps.no_endpoint_nodeports.set(key, port.externalLocal ? 'drop' : 'goto refuse');
+    }
+  }
+  return { chains, sets, maps: new Map(MAP_NAMES.map((name) => [name, maps[name]])) };
+}
+
+/** The program that replaces whatever the table holds by `desired`, in one transaction. Established connections stay. */
+export function replaceTable(desired: NftState, options: NftOptions): string {
+  const table = `ip ${options.table}`;
+  return [
+    `add table ${table}`,
+    `delete table ${table}`,
+    `add table ${table}`,
+    ...MAP_NAMES.map((name) => `add map ${table} ${name} { type ${MAP_TYPES[name]}; }`),
+    `add chain ${table} refuse`,
+    `add rule ${table} refuse reject`,
+    `add chain ${table} services`,
+    `add rule ${table} services ip daddr . meta l4proto . th dport vmap @service_ips`,
+    `add rule ${table} services fib daddr type local ip daddr != 127.0.0.0/8 meta l4proto . th dport vmap @service_nodeports`,
+    `add chain ${table} no_endpoints`,
+    `add rule ${table} no_endpoints ip daddr . meta l4proto . th dport vmap @no_endpoint_ips`,
+    `add rule ${table} no_endpoints fib daddr type local ip daddr != 127.0.0.0/8 meta l4proto . th dport vmap @no_endpoint_nodeports`,
+    `add chain ${table} nat_prerouting { type nat hook prerouting priority dstnat; policy accept; }`,
+    `add rule ${table} nat_prerouting jump services`,
+    `add chain ${table} nat_output { type nat hook output priority -100; policy accept; }`,
+    `add rule ${table} nat_output jump services`,
+    `add chain ${table} nat_postrouting { type nat hook postrouting priority srcnat; policy accept; }`,
+    `add rule ${table} nat_postrouting meta mark and ${MASQUERADE_MARK} == 0 return`,
+    `add rule ${table} nat_postrouting meta mark set meta mark xor ${MASQUERADE_MARK}`,
+    `add rule ${table} nat_postrouting masquerade fully-random`,
+    ...['input', 'forward', 'output'].flatMap((hook) => [
+      `add chain ${table} filter_${hook} { type filter hook ${hook} priority -110; policy accept; }`,
+      `add rule ${table} filter_${hook} ct state new jump no_endpoints`,
+    ]),
+    difference(emptyNftState, desired, options),
+  ]
+    .join('\n')
+    .concat('\n');
+}
+
+/**
+ * The program that turns `current` into `desired`; '' when nothing differs. What is pointed at is added before what points to it
+ * and removed after.
+ */
+export function difference(current: NftState, desired: NftState, options: NftOptions): string {
+  const table = `ip ${options.table}`;
+  const lines: string[] = [];
+  for (const [set, seconds] of desired.sets) {
+    if (current.sets.get(set) === seconds) continue;
+    // A set's timeout cannot be changed in place: chains that use it are rewritten below because they changed with it.
+    if (!current.sets.has(set))
+      lines.push(
+        `add set ${table} ${set} { type ipv4_addr; flags dynamic,timeout; timeout ${seconds}s; size ${MAX_AFFINITY_CLIENTS}; }`,
+      );
+  }
+  const changed: [string, readonly string[]][] = [];
+  for (const [chain, rules] of desired.chains) {
+    const old = current.chains.get(chain);
+    if (old === undefined) lines.push(`add chain ${table} ${chain}`);
+    else if (sameRules(old, rules)) continue;
+    else lines.push(`flush chain ${table} ${chain}`);
+    changed.push([chain, rules]);
+  }
+  for (const [chain, rules] of changed) for (const rule of rules) lines.push(`add rule ${table} ${chain} ${rule}`);
+  for (const name of MAP_NAMES) {
+    const have = current.maps.get(name) ?? new Map<string, string>();
+    const want = desired.maps.get(name) ?? new Map<string, string>();
+    const removed = [...have].filter(([key, verdict]) => want.get(key) !== verdict).map(([key]) => key);
+    const added = [...want].filter(([key, verdict]) => have.get(key) !== verdict);
+    if (removed.length > 0) lines.push(`delete element ${table} ${name} { ${removed.join(', ')} }`);
+    if (added.length > 0)
+      lines.push(`add element ${table} ${name} { ${added.map(([key, verdict]) => `${key} : ${verdict}`).join(', ')} }`);
+  }
+  const goneChains = [...current.chains.keys()].filter((chain) => !desired.chains.has(chain));
+  for (const chain of goneChains) lines.push(`flush chain ${table} ${chain}`);
+  for (const chain of goneChains) lines.push(`delete chain ${table} ${chain}`);
+  for (const set of current.sets.keys()) if (!desired.sets.has(set)) lines.push(`delete set ${table} ${set}`);
+  return lines.join('\n');
+}
+
+/** True when going from one to the other needs a set whose timeout changed, which only `replaceTable` can do. */
+export function needsReplace(current: NftState, desired: NftState): boolean {
+  for (const [set, seconds] of desired.sets) {
+    const old = current.sets.get(set);
+    if (old !== undefined && old !== seconds) return true;
+  }
+  return false;
+}
+
+function sameRules(left: readonly string[], right: readonly string[]): boolean {
+  return left.length === right.length && left.every((rule, index) => rule === right[index]);
+}
+
+/** Comments are quoted strings of at most 128 bytes in nft. Service ids hold only DNS labels, `/` and `:`. */
+function commentText(text: string): string {
+  return text.replaceAll(/[^\w./:-]/g, '').slice(0, 120);
+}
+
+/** FNV-1a over 64 bits, in hex: names must be short, stable and free of characters that nft would parse. */
+function stableHash(text: string): string {
+  let hash = 0xcbf29ce484222325n;
+  for (let index = 0; index < text.length; index++) {
+    hash ^= BigInt(text.charCodeAt(index));
+    hash = (hash * 0x100000001b3n) & 0xffffffffffffffffn;
+  }
+  return hash.toString(16).padStart(16, '0');
+}

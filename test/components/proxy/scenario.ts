@@ -1,0 +1,177 @@
+/** Runs inside a network namespace of its own (see proxy.test.ts): the real proxy, real sockets, real nft. Prints JSON. */
+import { execFileSync } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import type { Service } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { KubeObject, ResourceType } from '../../../src/api/meta/object.ts';
+import { objectKey } from '../../../src/api/meta/object.ts';
+import type { Clock } from '../../../src/base/clock.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import type { ChangeHandler, Informer, InformerFactory } from '../../../src/client/types.ts';
+import { createProxy } from '../../../src/components/proxy/index.ts';
+import { createStreamForwarder } from '../../../src/io/forwarding/index.ts';
+import { createNftFilter } from '../../../src/io/netfilter/index.ts';
+
+const mode = process.argv[2] as 'nftables' | 'userspace';
+const ip = (...args: string[]): string => execFileSync('ip', args, { encoding: 'utf8' });
+ip('link', 'set', 'lo', 'up');
+ip('link', 'add', 'br0', 'type', 'bridge');
+ip('addr', 'add', '10.128.0.1/23', 'dev', 'br0');
+ip('link', 'set', 'br0', 'up');
+for (const last of [2, 3]) ip('addr', 'add', `10.128.0.${last}/32`, 'dev', 'lo');
+
+/** The informer contract over a plain map, for one process. */
+function localInformer<T extends KubeObject>(type: ResourceType<T>): Informer<T> & { set(object: T): void } {
+  const objects = new Map<string, T>();
+  const handlers = new Set<ChangeHandler<T>>();
+  return {
+    type,
+    start: () => {},
+    synced: Promise.resolve(),
+    hasSynced: true,
+    get: (key) => objects.get(key),
+    list: () => [...objects.values()],
+    byIndex: () => [],
+    addIndex: () => {},
+    onChange(handler) {
+      handlers.add(handler);
+      return () => handlers.delete(handler);
+    },
+    stop: async () => {},
+    set(object) {
+      const old = objects.get(objectKey(object));
+      objects.set(objectKey(object), object);
+      for (const handler of handlers) {
+        if (old === undefined) handler.added?.(object);
+        else handler.updated?.(object, old);
+      }
+    },
+  };
+}
+
+const informers = new Map<string, ReturnType<typeof localInformer>>();
+const factory: InformerFactory = {
+  informer<T extends KubeObject>(type: ResourceType<T>): Informer<T> {
+    const known = informers.get(type.plural) ?? localInformer(type as ResourceType);
+    informers.set(type.plural, known);
+    return known as unknown as Informer<T>;
+  },
+  startAndSync: async () => {},
+  stop: async () => {},
+};
+
+const clock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  setTimer(delayMs, callback) {
+    const timer = setTimeout(callback, delayMs);
+    return { cancel: () => clearTimeout(timer) };
+  },
+};
+
+const proxy = createProxy({
+  informers: factory,
+  packetFilter: createNftFilter({ serviceRouteLink: 'br0', log: silentLog }),
+  forwarder: createStreamForwarder({ dummyLink: 'he-svc', fallbackLink: 'br0', log: silentLog }),
+  log: silentLog,
+  clock,
+  random: { random: Math.random, uuid: () => crypto.randomUUID(), bytes: (n) => new Uint8Array(n) },
+  config: { nodeName: 'n1', serviceCidr: '172.30.0.0/16', clusterCidr: '10.128.0.0/14', mode, table: 'he-test' },
+});
+
+for (const last of [2, 3]) {
+  const host = `10.128.0.${last}`;
+  createServer((socket) => socket.end(`${host}`)).listen(8080, host);
+  const udp = createSocket('udp4');
+  udp.on('message', (message, peer) => udp.send(`${host} ${message}`, peer.port, peer.address));
+  udp.bind(5353, host);
+}
+
+const service = (name: string, clusterIP: string, extra: object = {}): Service => ({
+  metadata: { namespace: 'ns', name },
+  spec: {
+    clusterIP,
+    ports: [
+      { name: 'http', port: 80, protocol: 'TCP', nodePort: name === 'web' ? 30_080 : 0 },
+      { name: 'dns', port: 53, protocol: 'UDP' },
+    ],
+    ...extra,
+  },
+});
+const slice = (name: string, ips: string[]): EndpointSlice => ({
+  addressType: 'IPv4',
+  metadata: { namespace: 'ns', name: `${name}-x`, labels: { 'kubernetes.io/service-name': name } },
+  ports: [
+    { name: 'http', port: 8080, protocol: 'TCP' },
+    { name: 'dns', port: 5353, protocol: 'UDP' },
+  ],
+  endpoints: ips.map((each) => ({ addresses: [each], nodeName: 'n1' })),
+});
+factory.informer({ group: '', version: 'v1', kind: 'Service', plural: 'services', namespaced: true });
+factory.informer({
+  group: 'discovery.k8s.io',
+  version: 'v1',
+  kind: 'EndpointSlice',
+  plural: 'endpointslices',
+  namespaced: true,
+});
+const set = (object: Service | EndpointSlice, plural: string): void => informers.get(plural)?.set(object);
+
+set(service('web', '172.30.0.10'), 'services');
+set(slice('web', ['10.128.0.2', '10.128.0.3']), 'endpointslices');
+set(service('sticky', '172.30.0.11', { sessionAffinity: 'ClientIP' }), 'services');
+set(slice('sticky', ['10.128.0.2', '10.128.0.3']), 'endpointslices');
+set(service('empty', '172.30.0.12'), 'services');
+
+async function get(host: string, port: number): Promise<string> {
+  const socket = connect({ host, port, timeout: 2_000 });
+  socket.on('timeout', () => socket.destroy(new Error('timeout')));
+  let text = '';
+  socket.setEncoding('utf8').on('data', (part: string) => {
+    text += part;
+  });
+  try {
+    await once(socket, 'close');
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? (error as Error).message;
+  }
+  return text;
+}
+
+async function ask(host: string, port: number): Promise<string> {
+  const socket = createSocket('udp4');
+  const answer = Promise.race([
+    once(socket, 'message').then(([message]) => String(message)),
+    new Promise<string>((resolve) => setTimeout(resolve, 2_000, 'timeout')),
+  ]);
+  socket.send('q', port, host);
+  const text = await answer;
+  socket.close();
+  return text;
+}
+
+const several = async (ask: () => Promise<string>, times: number): Promise<string[]> => {
+  const seen = new Set<string>();
+  for (let index = 0; index < times; index++) seen.add(await ask());
+  return [...seen].sort();
+};
+
+await proxy.start();
+const result: Record<string, unknown> = {};
+result['cluster'] = await several(() => get('172.30.0.10', 80), 40);
+result['nodePort'] = await several(() => get('10.128.0.1', 30_080), 40);
+result['udp'] = await several(() => ask('172.30.0.10', 53), 30);
+result['sticky'] = (await several(() => get('172.30.0.11', 80), 20)).length;
+result['empty'] = await get('172.30.0.12', 80);
+set(slice('web', ['10.128.0.3']), 'endpointslices');
+set(slice('empty', ['10.128.0.2']), 'endpointslices');
+await new Promise((resolve) => setTimeout(resolve, 300));
+result['afterChange'] = await several(() => get('172.30.0.10', 80), 20);
+result['emptyFilled'] = await get('172.30.0.12', 80);
+await proxy.stop();
+result['tables'] = execFileSync('nft', ['list', 'tables'], { encoding: 'utf8' }).trim();
+result['left'] = ip('-4', '-o', 'addr', 'show').includes('172.30.') ? 'address' : '';
+process.stdout.write(`${JSON.stringify(result)}\n`);
+process.exit(0);

@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Service } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import {
+  desiredServicePorts,
+  difference,
+  emptyNftState,
+  type NftState,
+  needsReplace,
+  nftState,
+  type ServicePort,
+} from '../../../src/core/ruleset/index.ts';
+
+const options = { table: 'he', clusterCidr: '10.128.0.0/14' };
+
+/** A dumb interpreter of the subset of nft's language that `difference` writes; it refuses what the kernel would refuse. */
+class Table {
+  chains = new Map<string, string[]>();
+  sets = new Map<string, number>();
+  maps = new Map<string, Map<string, string>>([
+    ['service_ips', new Map()],
+    ['service_nodeports', new Map()],
+    ['no_endpoint_ips', new Map()],
+    ['no_endpoint_nodeports', new Map()],
+  ]);
+
+  apply(program: string): void {
+    for (const line of program.split('\n').filter((each) => each !== '')) {
+      const words = line.split(' ');
+      const [verb, what, , , name = ''] = words;
+      const rest = words.slice(5).join(' ');
+      if (verb === 'add' && what === 'set') this.sets.set(name, Number(/timeout (\d+)s/.exec(rest)?.[1]));
+      else if (verb === 'delete' && what === 'set') {
+        assert.ok(![...this.chains.values()].flat().some((rule) => rule.includes(`@${name} `)), `set ${name} in use`);
+        assert.ok(this.sets.delete(name));
+      } else if (verb === 'add' && what === 'chain') {
+        assert.ok(!this.chains.has(name));
+        this.chains.set(name, []);
+      } else if (verb === 'flush') {
+        assert.ok(this.chains.has(name));
+        this.chains.set(name, []);
+      } else if (verb === 'delete' && what === 'chain') {
+        assert.deepEqual(this.chains.get(name), []);
+        this.chains.delete(name);
+        for (const target of this.references()) assert.notEqual(target, name, `chain ${name} still referenced`);
+      } else if (verb === 'add' && what === 'rule') {
+        for (const [, target] of rest.matchAll(/goto (\S+)/g))
+          assert.ok(this.chains.has(target?.replace(',', '') ?? ''), `unknown chain ${target}`);
+        for (const [, set] of rest.matchAll(/@(\S+)/g)) assert.ok(this.sets.has(set ?? ''), `unknown set ${set}`);
+        const rules = this.chains.get(name);
+        assert.ok(rules);
+        rules.push(rest);
+      } else if (what === 'element') {
+        const map = this.maps.get(name);
+        assert.ok(map, name);
+        for (const element of rest.slice(2, -2).split(', ')) {
+          const [key = '', verdict = ''] = element.split(' : ');
+          if (verb === 'delete') assert.ok(map.delete(key), `no element ${key}`);
+          else {
+            assert.ok(!map.has(key), `element ${key} exists`);
+            map.set(key, verdict);
+          }
+        }
+      } else assert.fail(`unknown line: ${line}`);
+    }
+  }
+
+  references(): string[] {
+    const verdicts = [...this.maps.values()].flatMap((map) => [...map.values()]);
+    return [...verdicts, ...[...this.chains.values()].flat()].flatMap((text) =>
+      [...text.matchAll(/goto (\w+)/g)].map((match) => match[1] ?? ''),
+    );
+  }
+
+  state(): NftState {
+    return { chains: this.chains, maps: this.maps, sets: this.sets } as unknown as NftState;
+  }
+}
+
+function randomPorts(random: () => number): ServicePort[] {
+  const count = Math.floor(random() * 6);
+  const ports: ServicePort[] = [];
+  for (let index = 0; index < count; index++) {
+    const endpoints = Array.from({ length: Math.floor(random() * 4) }, (_, each) => ({
+      ip: `10.128.0.${2 + each + Math.floor(random() * 3) * 4}`,
+      port: 8080,
+      local: random() < 0.5,
+    }));
+    const unique = [...new Map(endpoints.map((each) => [each.ip, each])).values()];
+    ports.push({
+      id: `ns/svc${index}:http/TCP`,
+      protocol: 'TCP',
+      port: 80,
+      clusterIps: [`172.30.0.${index + 1}`],
+      externalIps: random() < 0.3 ? [`192.0.2.${index + 1}`] : [],
+      nodePort: random() < 0.4 ? 30_000 + index : 0,
+      affinitySeconds: random() < 0.3 ? 60 : 0,
+      externalLocal: random() < 0.3,
+      endpoints: unique,
+      externalEndpoints: unique.filter((each) => each.local || random() < 0.5),
+    });
+  }
+  return ports;
+}
+
+test('any sequence of differences ends in the state that a fresh table would have, and never breaks a reference', () => {
+  let seed = 12_345;
+  const random = (): number => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return seed / 2_147_483_648;
+  };
+  const table = new Table();
+  let current = emptyNftState;
+  for (let round = 0; round < 400; round++) {
+    const desired = nftState(randomPorts(random), options);
+    assert.equal(needsReplace(current, desired), false);
+    table.apply(difference(current, desired, options));
+    assert.deepEqual(table.state(), desired);
+    assert.equal(difference(desired, desired, options), '');
+    current = desired;
+  }
+});
+
+test('one changed endpoint touches only its own service', () => {
+  const port = (index: number, ips: string[]): ServicePort => ({
+    id: `ns/s${index}:/TCP`,
+    protocol: 'TCP',
+    port: 80,
+    clusterIps: [`172.30.1.${index}`],
+    externalIps: [],
+    nodePort: 0,
+    affinitySeconds: 0,
+    externalLocal: false,
+    endpoints: ips.map((ip) => ({ ip, port: 80, local: true })),
+    externalEndpoints: [],
+  });
+  const many = Array.from({ length: 200 }, (_, index) => port(index + 1, ['10.128.0.9']));
+  const before = nftState(many, options);
+  const after = nftState([...many.slice(0, -1), port(200, ['10.128.0.9', '10.128.0.10'])], options);
+  const lines = difference(before, after, options).split('\n');
+  assert.ok(lines.length <= 8, `${lines.length} lines`);
+});
+
+const service = (spec: Service['spec'], extra: Partial<Service> = {}): Service => ({
+  metadata: { namespace: 'ns', name: 'web' },
+  ...(spec === undefined ? {} : { spec }),
+  ...extra,
+});
+const slice = (endpoints: EndpointSlice['endpoints']): EndpointSlice => ({
+  addressType: 'IPv4',
+  metadata: { namespace: 'ns', name: 'web-1', labels: { 'kubernetes.io/service-name': 'web' } },
+  ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
+  endpoints,
+});
+const http = { name: 'http', port: 80, protocol: 'TCP' as const };
+
+test('headless, ExternalName and foreign-proxy services are not forwarded', () => {
+  const slices = [slice([{ addresses: ['10.128.0.2'] }])];
+  const cases: Service[] = [
+    service({ clusterIP: 'None', ports: [http] }),
+    service({ type: 'ExternalName', externalName: 'example.test', clusterIP: '172.30.0.9', ports: [http] }),
+    service(
+      { clusterIP: '172.30.0.9', ports: [http] },
+      { metadata: { namespace: 'ns', name: 'web', labels: { 'service.kubernetes.io/service-proxy-name': 'x' } } },
+    ),
+  ];
+  for (const each of cases) assert.deepEqual(desiredServicePorts([each], slices, 'n1'), []);
+  assert.equal(desiredServicePorts([service({ clusterIP: '172.30.0.9', ports: [http] })], slices, 'n1').length, 1);
+});
+
+test('serving terminating endpoints serve only while no ready one is left', () => {
+  const terminating = {
+    addresses: ['10.128.0.3'],
+    conditions: { ready: false, serving: true, terminating: true },
+  };
+  const web = service({ clusterIP: '172.30.0.9', ports: [http] });
+  const ips = (endpoints: EndpointSlice['endpoints']): string[] =>
+    desiredServicePorts([web], [slice(endpoints)], 'n1')[0]?.endpoints.map((each) => each.ip) ?? [];
+  assert.deepEqual(ips([terminating, { addresses: ['10.128.0.2'], conditions: { ready: true } }]), ['10.128.0.2']);
+  assert.deepEqual(ips([terminating]), ['10.128.0.3']);
+  assert.deepEqual(ips([{ addresses: ['10.128.0.4'], conditions: { ready: false } }]), []);
+});
+
+test('traffic policies Local keep to this node; hostile addresses never reach the rules', () => {
+  const web = service({
+    clusterIP: '172.30.0.9',
+    clusterIPs: ['172.30.0.9', 'fd00::1'],
+    externalIPs: ['192.0.2.7', '1.2.3.4; flush ruleset'],
+    externalTrafficPolicy: 'Local',
+    type: 'NodePort',
+    ports: [{ ...http, nodePort: 30_080 }],
+  });
+  const [port] = desiredServicePorts(
+    [web],
+    [
+      slice([
+        { addresses: ['10.128.0.2'], nodeName: 'n1' },
+        { addresses: ['10.128.2.2', 'x; drop'], nodeName: 'n2' },
+      ]),
+    ],
+    'n1',
+  );
+  assert.deepEqual(
+    port?.endpoints.map((each) => each.ip),
+    ['10.128.0.2', '10.128.2.2'],
+  );
+  assert.deepEqual(
+    port?.externalEndpoints.map((each) => each.ip),
+    ['10.128.0.2'],
+  );
+  assert.deepEqual(port?.externalIps, ['192.0.2.7']);
+  assert.deepEqual(port?.clusterIps, ['172.30.0.9']);
+});
