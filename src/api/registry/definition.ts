@@ -49,6 +49,9 @@ export interface Column<T extends KubeObject> {
   cell(object: T, nowMs: number): string | number | boolean | null;
 }
 
+/** Reads one field for a field selector. A method type, so that definitions of all kinds fit in one list. */
+export type FieldReader<T extends KubeObject> = { read(object: T): string }['read'];
+
 export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch';
 
 export type Durability = 'durable' | 'relaxed';
@@ -92,7 +95,7 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   defaultGraceSeconds?(object: T): number;
   readonly columns: readonly Column<T>[];
   /** Supported field selectors beside `metadata.name` and `metadata.namespace`, with how to read each. */
-  readonly fieldSelectors?: Readonly<Record<string, (object: T) => string>>;
+  readonly fieldSelectors?: Readonly<Record<string, FieldReader<T>>>;
   readonly scale?: ScaleMapping;
   /** Sub-resources that are not status or scale, by name (`binding`, `eviction`, `token`, `approval`, `log`, `exec` …), for discovery. */
   readonly extraSubresources?: readonly {
