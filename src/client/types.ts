@@ -27,18 +27,51 @@ export interface DeleteOptions {
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
 }
 
+export interface WatchOptions {
+  /** Undefined: all namespaces. */
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  /** Events after this version; undefined: begins with synthetic `ADDED` events of the present state. */
+  readonly resourceVersion?: string;
+  readonly allowBookmarks?: boolean;
+  /** After this long the server ends the stream. */
+  readonly timeoutSeconds?: number;
+  readonly signal?: AbortSignal;
+}
+
+export type WatchEvent<T> =
+  | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: T }
+  /** Only `metadata.resourceVersion` of the object is meaningful. */
+  | { readonly type: 'BOOKMARK'; readonly object: T };
+
+/** An answer whose body is consumed as it arrives (logs, watches). Leave the loop or abort the signal to end it. */
+export interface ByteStream {
+  readonly contentType: string;
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
 export type PatchType = 'json' | 'merge' | 'strategic' | 'apply';
 
 export interface ApiClient {
   resource<T extends KubeObject>(type: ResourceType<T>): ResourceClient<T>;
   /** Any path: discovery, health, reviews. Body and answer are JSON. */
   request<R>(method: string, path: string, body?: unknown, options?: { readonly signal?: AbortSignal }): Promise<R>;
+  /** Like `request`, but hands out the body's bytes as they arrive and sets no limit on how long that takes. */
+  stream(
+    method: string,
+    path: string,
+    body?: unknown,
+    options?: { readonly signal?: AbortSignal; readonly accept?: string },
+  ): Promise<ByteStream>;
   close(): Promise<void>;
 }
 
 export interface ResourceClient<T extends KubeObject> {
   get(name: string, namespace?: string): Promise<T>;
   list(options?: ListOptions): Promise<KubeList<T>>;
+  /** The events of one watch connection, until the server ends it. An `ERROR` event is thrown as its `ApiError` (410: list again). */
+  watch(options?: WatchOptions): AsyncIterable<WatchEvent<T>>;
   create(object: T, options?: WriteOptions): Promise<T>;
   /** PUT; the object's resourceVersion guards it. `options.subresource: 'status'` for status. */
   update(object: T, options?: WriteOptions): Promise<T>;
@@ -109,8 +142,19 @@ export interface WorkQueue {
 export type Reconcile = (key: string) => Promise<void>;
 
 export interface EventRecorder {
-  /** Records (and aggregates repeats of) an Event about `object`. Never throws and never blocks. */
-  event(object: KubeObject, type: 'Normal' | 'Warning', reason: string, message: string): void;
+  /**
+   * Records (and aggregates repeats of) an Event about `object`. Never throws and never blocks.
+   * `fieldPath` names a part of the object: `spec.containers{web}`.
+   */
+  event(
+    object: KubeObject,
+    type: 'Normal' | 'Warning',
+    reason: string,
+    message: string,
+    options?: { readonly fieldPath?: string },
+  ): void;
+  /** Writes out what is queued, for at most a few seconds, and ends. */
+  stop(): Promise<void>;
 }
 
 export interface LeaderElector {

@@ -1,0 +1,90 @@
+import { readFile } from 'node:fs/promises';
+import type { KubeObject, ResourceType } from '../api/meta/object.ts';
+import type { Clock } from '../base/clock.ts';
+import { CodedError, messageOf } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import type { CredentialsProvider } from './credentials.ts';
+import { createResourceClient } from './resource-client.ts';
+import { createTransport } from './transport.ts';
+import type { ApiClient } from './types.ts';
+
+export interface ApiClientOptions {
+  /** `https://host:port`, with an optional path prefix. */
+  readonly server: string;
+  /** PEM; for authorities, certificates or tokens that never change in the life of the client. */
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly token?: string;
+  /** A file that holds the token and is replaced from time to time (projected service-account tokens). Read at most once a minute. */
+  readonly tokenFile?: string;
+  /** Credentials that rotate; overrides `ca`, `cert`, `key` and `token`. Asked before every request. */
+  readonly credentials?: CredentialsProvider;
+  readonly tlsServerName?: string;
+  readonly insecureSkipTlsVerify?: boolean;
+  readonly userAgent: string;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Connections for requests; watches have their own. Default 16. */
+  readonly maxConnections?: number;
+  /** Milliseconds without a sign of life from the server until a request fails. Default 60,000. */
+  readonly timeoutMs?: number;
+  /** Who owns the fields in writes that name no manager. Default: the user agent up to the first slash. */
+  readonly fieldManager?: string;
+}
+
+/** A client of one API server. Connects on first use. */
+export function createApiClient(options: ApiClientOptions): ApiClient {
+  const fixed = {
+    ...(options.ca === undefined ? {} : { ca: options.ca }),
+    ...(options.cert === undefined ? {} : { cert: options.cert }),
+    ...(options.key === undefined ? {} : { key: options.key }),
+    ...(options.token === undefined ? {} : { token: options.token }),
+  };
+  const transport = createTransport({
+    server: options.server,
+    credentials: options.credentials ?? (() => fixed),
+    ...(options.tokenFile === undefined ? {} : { bearerToken: tokenFileReader(options.tokenFile, options) }),
+    ...(options.tlsServerName === undefined ? {} : { tlsServerName: options.tlsServerName }),
+    ...(options.insecureSkipTlsVerify === undefined ? {} : { insecureSkipTlsVerify: options.insecureSkipTlsVerify }),
+    userAgent: options.userAgent,
+    log: options.log,
+    clock: options.clock,
+    maxConnections: options.maxConnections ?? 16,
+    timeoutMs: options.timeoutMs ?? 60_000,
+  });
+  return {
+    resource: <T extends KubeObject>(type: ResourceType<T>) =>
+      createResourceClient(transport, type, options.fieldManager),
+    request: async <R>(
+      method: string,
+      path: string,
+      body?: unknown,
+      requestOptions?: { readonly signal?: AbortSignal },
+    ) => (await transport.json({ method, path, body, ...requestOptions })) as R,
+    stream: (method, path, body, streamOptions) => transport.stream({ method, path, body, ...streamOptions }),
+    close: () => transport.close(),
+  };
+}
+
+/** Tokens are replaced well before they expire; a minute of the old one is safe. Source: client-go's cached file token source. */
+const TOKEN_FILE_PERIOD_MS = 60_000;
+
+function tokenFileReader(path: string, deps: { readonly clock: Clock; readonly log: Log }): () => Promise<string> {
+  let token = '';
+  let readAtMs = Number.NEGATIVE_INFINITY;
+  return async () => {
+    const nowMs = deps.clock.monotonicMs();
+    if (nowMs - readAtMs < TOKEN_FILE_PERIOD_MS) return token;
+    try {
+      const read = (await readFile(path, 'utf8')).trim();
+      if (read === '') throw new CodedError('token-file', 'the file is empty');
+      token = read;
+      readAtMs = nowMs;
+    } catch (error) {
+      if (token === '') throw new CodedError('token-file', `${path}: ${messageOf(error)}`, { cause: error });
+      deps.log.warn('cannot read the token file, keeping the previous token', { path, error: messageOf(error) });
+    }
+    return token;
+  };
+}

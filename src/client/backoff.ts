@@ -1,0 +1,34 @@
+import type { RandomSource } from '../base/clock.ts';
+
+export interface BackoffOptions {
+  readonly initialMs: number;
+  readonly maxMs: number;
+  /** Growth per step. Default 2. */
+  readonly factor?: number;
+  /** Up to this share of the delay is added at random, so that many clients do not come back in step. Default 0. */
+  readonly jitter?: number;
+}
+
+/** Delays that grow exponentially until `reset`. */
+export class Backoff {
+  readonly #options: BackoffOptions;
+  readonly #random: RandomSource;
+  #nextMs: number;
+
+  constructor(options: BackoffOptions, random: RandomSource) {
+    this.#options = options;
+    this.#random = random;
+    this.#nextMs = options.initialMs;
+  }
+
+  /** The delay to wait now, in milliseconds. */
+  next(): number {
+    const delayMs = this.#nextMs;
+    this.#nextMs = Math.min(delayMs * (this.#options.factor ?? 2), this.#options.maxMs);
+    return delayMs * (1 + this.#random.random() * (this.#options.jitter ?? 0));
+  }
+
+  reset(): void {
+    this.#nextMs = this.#options.initialMs;
+  }
+}

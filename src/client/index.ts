@@ -1,0 +1,7 @@
+/** How components meet through the API: client, informers, work queues, events, leader election. */
+export { type ApiClientOptions, createApiClient } from './api-client.ts';
+export type { ClientCredentials, CredentialsProvider } from './credentials.ts';
+export { ConnectionError, isConnectionError } from './errors.ts';
+export { createInformerFactory, type InformerFactoryDeps } from './informer-factory.ts';
+export type * from './types.ts';
+export { createWorkQueue, type WorkQueueOptions } from './work-queue.ts';

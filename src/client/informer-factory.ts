@@ -1,0 +1,62 @@
+import type { KubeObject, ResourceType } from '../api/meta/object.ts';
+import type { Clock, RandomSource } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { ReflectingInformer } from './informer.ts';
+import { createReachability } from './reachability.ts';
+import type { ApiClient, Informer, InformerFactory, InformerOptions } from './types.ts';
+
+export interface InformerFactoryDeps {
+  readonly client: ApiClient;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+}
+
+export function createInformerFactory(deps: InformerFactoryDeps): InformerFactory {
+  const reachability = createReachability(deps);
+  const informers = new Map<string, { start(): void; readonly synced: Promise<void>; stop(): Promise<void> }>();
+  let stopped = false;
+  return {
+    informer<T extends KubeObject>(type: ResourceType<T>, options: InformerOptions = {}): Informer<T> {
+      const key = JSON.stringify([
+        type.group,
+        type.version,
+        type.plural,
+        options.namespace,
+        options.labelSelector,
+        options.fieldSelector,
+      ]);
+      const known = informers.get(key);
+      // The key holds the whole identity of the type, so what is stored under it is an informer of T.
+      if (known !== undefined) return known as Informer<T>;
+      const informer = new ReflectingInformer<T>(type, options, {
+        resource: deps.client.resource(type),
+        reachability,
+        clock: deps.clock,
+        random: deps.random,
+        log: deps.log,
+      });
+      informers.set(key, informer);
+      return informer;
+    },
+
+    async startAndSync(signal) {
+      signal?.throwIfAborted();
+      if (stopped) throw new Error('the informer factory was stopped');
+      const all = [...informers.values()];
+      for (const informer of all) informer.start();
+      const synced = Promise.all(all.map((informer) => informer.synced)).then(() => {});
+      if (signal === undefined) return synced;
+      await new Promise<void>((resolve, reject) => {
+        const onAbort = (): void => reject(signal.reason);
+        signal.addEventListener('abort', onAbort, { once: true });
+        synced.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+      });
+    },
+
+    async stop() {
+      stopped = true;
+      await Promise.all([...informers.values()].map((informer) => informer.stop()));
+    },
+  };
+}

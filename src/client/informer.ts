@@ -1,0 +1,289 @@
+import { type KubeObject, objectKey, type ResourceType } from '../api/meta/object.ts';
+import { type ApiError, isApiError } from '../api/meta/status.ts';
+import type { Clock, RandomSource } from '../base/clock.ts';
+import { messageOf } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import { Backoff } from './backoff.ts';
+import { isConnectionError } from './errors.ts';
+import { IndexedStore } from './indexed-store.ts';
+import type { Reachability } from './reachability.ts';
+import { sleep } from './transport.ts';
+import type { ChangeHandler, Informer, InformerOptions, ResourceClient, WatchEvent } from './types.ts';
+
+export interface InformerDeps<T extends KubeObject> {
+  readonly resource: ResourceClient<T>;
+  readonly reachability: Reachability;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Log;
+}
+
+/** A page of a list; parsing one must not hold up the event loop for long. */
+const PAGE_SIZE = 500;
+/** A watch is renewed after 5 to 10 minutes, as client-go does, so that clients spread over servers again after one was away. */
+const WATCH_MIN_SECONDS = 300;
+/** How long past its own time a watch may stay silent before the connection counts as dead. */
+const WATCH_GRACE_MS = 30_000;
+/** A watch that ends sooner and without an event counts as a failure, or a confused server would be asked in a tight loop. */
+const SHORT_WATCH_MS = 1_000;
+
+/** What went on since the store was last known to be complete. */
+type Position =
+  /** List at any state the server has, but not older than what was seen. */
+  | { readonly next: 'list'; readonly notOlderThan: string }
+  /** The history is gone: list the newest state. */
+  | { readonly next: 'list-newest' }
+  | { readonly next: 'watch'; readonly resourceVersion: string };
+
+/**
+ * List + watch of one kind. Source of the protocol: Kubernetes API concepts, "Efficient detection of changes"; of the behaviour:
+ * client-go's Reflector.
+ */
+export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
+  readonly type: ResourceType<T>;
+  readonly synced: Promise<void>;
+  readonly #options: InformerOptions;
+  readonly #deps: InformerDeps<T>;
+  readonly #store = new IndexedStore<T>();
+  readonly #handlers = new Set<ChangeHandler<T>>();
+  readonly #stopping = new AbortController();
+  readonly #backoff: Backoff;
+  #markSynced: () => void = () => {};
+  #hasSynced = false;
+  #running: Promise<void> | undefined;
+
+  constructor(type: ResourceType<T>, options: InformerOptions, deps: InformerDeps<T>) {
+    this.type = type;
+    this.#options = options;
+    this.#deps = deps;
+    this.#backoff = new Backoff({ initialMs: 100, maxMs: 30_000, jitter: 0.5 }, deps.random);
+    this.synced = new Promise((resolve) => {
+      this.#markSynced = resolve;
+    });
+  }
+
+  get hasSynced(): boolean {
+    return this.#hasSynced;
+  }
+
+  start(): void {
+    if (this.#stopping.signal.aborted) return;
+    this.#running ??= this.#run();
+  }
+
+  get(key: string): T | undefined {
+    return this.#store.get(key);
+  }
+
+  list(namespace?: string): T[] {
+    return this.#store.list(namespace);
+  }
+
+  byIndex(index: string, value: string): T[] {
+    return this.#store.byIndex(index, value);
+  }
+
+  addIndex(name: string, valuesOf: (object: T) => readonly string[]): void {
+    this.#store.addIndex(name, valuesOf);
+  }
+
+  onChange(handler: ChangeHandler<T>): () => void {
+    for (const object of this.#store.list()) this.#call(() => handler.added?.(object));
+    this.#handlers.add(handler);
+    return () => this.#handlers.delete(handler);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error('the informer was stopped'));
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    let position: Position = { next: 'list', notOlderThan: '0' };
+    while (!signal.aborted) {
+      try {
+        position = position.next === 'watch' ? await this.#watch(position.resourceVersion) : await this.#list(position);
+      } catch (error) {
+        if (signal.aborted) return;
+        const failed = position;
+        position = this.#afterFailure(position, error);
+        // A watch out of history is mended by a list at once; a list that fails waits, whatever the reason.
+        if (failed.next !== 'watch' || !isGone(error)) await this.#pause(error);
+      }
+    }
+  }
+
+  async #list(position: Position): Promise<Position> {
+    const { namespace, labelSelector, fieldSelector } = this.#options;
+    const selection = {
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(labelSelector === undefined ? {} : { labelSelector }),
+      ...(fieldSelector === undefined ? {} : { fieldSelector }),
+    };
+    let page = await this.#deps.resource.list({
+      ...selection,
+      // Pages that expired under way are not tried again in pages: they would expire again.
+      ...(position.next === 'list' ? { limit: PAGE_SIZE, resourceVersion: position.notOlderThan } : {}),
+    });
+    let items = page.items;
+    while (page.metadata.continue !== undefined && page.metadata.continue !== '') {
+      if (this.#stopping.signal.aborted) return position;
+      page = await this.#deps.resource.list({ ...selection, limit: PAGE_SIZE, continue: page.metadata.continue });
+      items = items.concat(page.items);
+    }
+    if (this.#stopping.signal.aborted) return position;
+    this.#replace(items);
+    this.#backoff.reset();
+    return { next: 'watch', resourceVersion: page.metadata.resourceVersion ?? '0' };
+  }
+
+  /** Makes the store equal to `items`, telling handlers what that changes, deletions that nobody saw included. */
+  #replace(items: readonly T[]): void {
+    const vanished = new Set(this.#store.keys());
+    for (const object of items) {
+      vanished.delete(objectKey(object));
+      this.#upsert(object);
+    }
+    for (const key of vanished) this.#delete(key, undefined);
+    if (this.#hasSynced) return;
+    this.#hasSynced = true;
+    this.#markSynced();
+  }
+
+  async #watch(from: string): Promise<Position> {
+    const { clock, random } = this.#deps;
+    const { signal } = this.#stopping;
+    const timeoutSeconds = Math.floor(WATCH_MIN_SECONDS * (1 + random.random()));
+    const silence = new AbortController();
+    const guard = clock.setTimer(timeoutSeconds * 1000 + WATCH_GRACE_MS, () =>
+      silence.abort(new Error('the watch outlived its time')),
+    );
+    const startedMs = clock.monotonicMs();
+    let resourceVersion = from;
+    let events = 0;
+    try {
+      const stream = this.#deps.resource.watch({
+        ...this.#options,
+        resourceVersion,
+        allowBookmarks: true,
+        timeoutSeconds,
+        signal: AbortSignal.any([signal, silence.signal]),
+      });
+      for await (const event of stream) {
+        if (signal.aborted) break;
+        if (events++ === 0) this.#backoff.reset();
+        this.#apply(event);
+        resourceVersion = event.object.metadata?.resourceVersion ?? resourceVersion;
+      }
+    } catch (error) {
+      if (isGone(error)) throw error;
+      if (signal.aborted) return { next: 'watch', resourceVersion };
+      this.#explain('watch', error);
+      await this.#pause(error);
+      return { next: 'watch', resourceVersion };
+    } finally {
+      guard.cancel();
+    }
+    if (events === 0 && clock.monotonicMs() - startedMs < SHORT_WATCH_MS) {
+      await sleep(clock, this.#backoff.next(), signal);
+    }
+    return { next: 'watch', resourceVersion };
+  }
+
+  #apply(event: WatchEvent<T>): void {
+    switch (event.type) {
+      case 'ADDED':
+      case 'MODIFIED':
+        this.#upsert(event.object);
+        return;
+      case 'DELETED':
+        this.#delete(objectKey(event.object), event.object);
+        return;
+      case 'BOOKMARK':
+        return;
+    }
+  }
+
+  #upsert(object: T): void {
+    const old = this.#store.set(object);
+    if (old === undefined) {
+      this.#notify((handler) => handler.added?.(object));
+    } else if (sameVersion(old, object)) {
+      return;
+    } else if (sameUid(old, object)) {
+      this.#notify((handler) => handler.updated?.(object, old));
+    } else {
+      // Deleted and created anew while nobody was looking: two objects, not one that changed.
+      this.#notify((handler) => handler.deleted?.(old));
+      this.#notify((handler) => handler.added?.(object));
+    }
+  }
+
+  #delete(key: string, last: T | undefined): void {
+    const old = this.#store.delete(key);
+    if (old !== undefined) this.#notify((handler) => handler.deleted?.(last ?? old));
+  }
+
+  #notify(call: (handler: ChangeHandler<T>) => void): void {
+    for (const handler of this.#handlers) this.#call(() => call(handler));
+  }
+
+  /** A handler's bug must not end the watch for all others. */
+  #call(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.#deps.log.error('an informer handler failed', {
+        kind: this.type.kind,
+        error: messageOf(error),
+        stack: error instanceof Error ? error.stack : undefined,
+      });
+    }
+  }
+
+  #afterFailure(position: Position, error: unknown): Position {
+    this.#explain(position.next === 'watch' ? 'watch' : 'list', error);
+    return isGone(error) ? { next: 'list-newest' } : position;
+  }
+
+  async #pause(error: unknown): Promise<void> {
+    const { signal } = this.#stopping;
+    try {
+      if (isConnectionError(error)) await this.#deps.reachability.wait(signal);
+      else await sleep(this.#deps.clock, this.#backoff.next(), signal);
+    } catch (interrupted) {
+      if (!signal.aborted) throw interrupted;
+    }
+  }
+
+  /** A lost connection is told once by whoever notices it; anything else is worth a line. */
+  #explain(what: 'list' | 'watch', error: unknown): void {
+    const { log } = this.#deps;
+    const fields = { kind: this.type.kind, error: messageOf(error) };
+    if (isConnectionError(error) || isGone(error)) log.v(3, `${what} interrupted`, fields);
+    else log.warn(`${what} failed`, fields);
+  }
+}
+
+/**
+ * The version asked for is out of the server's history: too old (410), or, after a restore from a backup, newer than all it has.
+ * Both are mended by listing the newest state.
+ */
+function isGone(error: unknown): boolean {
+  if (isApiError(error, 'Expired') || isApiError(error, 'Gone')) return true;
+  return isApiError(error) && isTooLargeVersion(error);
+}
+
+function isTooLargeVersion(error: ApiError): boolean {
+  return (error.details?.causes ?? []).some((cause) => cause.reason === 'ResourceVersionTooLarge');
+}
+
+function sameVersion(a: KubeObject, b: KubeObject): boolean {
+  const version = a.metadata?.resourceVersion;
+  return version !== undefined && version === b.metadata?.resourceVersion && sameUid(a, b);
+}
+
+function sameUid(a: KubeObject, b: KubeObject): boolean {
+  return a.metadata?.uid === b.metadata?.uid;
+}

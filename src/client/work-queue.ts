@@ -1,0 +1,135 @@
+import { isApiError } from '../api/meta/status.ts';
+import type { Clock, RandomSource, Timer } from '../base/clock.ts';
+import { messageOf } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import { isConnectionError } from './errors.ts';
+import type { Reconcile, WorkQueue } from './types.ts';
+
+export interface WorkQueueOptions {
+  /** For logs. */
+  readonly name: string;
+  readonly reconcile: Reconcile;
+  /** How many keys are worked on at a time. Default 1. */
+  readonly workers?: number;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Log;
+  /** First and longest delay before a failed key is tried again. Default 5 ms and 1000 s, client-go's. */
+  readonly baseDelayMs?: number;
+  readonly maxDelayMs?: number;
+}
+
+/** A server that is away says nothing about the key: it is tried again at about this pace, not ever more rarely. */
+const UNREACHABLE_DELAY_MS = 500;
+
+/**
+ * A queue of keys and its workers. Memory is bounded by the number of distinct keys. Begins to work with the first `add`.
+ * Source of the semantics: client-go's util/workqueue.
+ */
+export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
+  const { clock, random, log, name } = options;
+  const workers = options.workers ?? 1;
+  const baseDelayMs = options.baseDelayMs ?? 5;
+  const maxDelayMs = options.maxDelayMs ?? 1_000_000;
+  /** Waiting for a worker, in order of arrival. */
+  const ready = new Set<string>();
+  const working = new Set<string>();
+  /** Added while they were worked on. */
+  const again = new Set<string>();
+  const delayed = new Map<string, { readonly dueMs: number; readonly timer: Timer }>();
+  const failures = new Map<string, number>();
+  let stopped = false;
+  let onIdle: (() => void) | undefined;
+
+  const add = (key: string): void => {
+    if (stopped) return;
+    if (working.has(key)) again.add(key);
+    else ready.add(key);
+    dispatch();
+  };
+
+  const addAfter = (key: string, delayMs: number): void => {
+    if (stopped) return;
+    if (delayMs <= 0) {
+      add(key);
+      return;
+    }
+    const dueMs = clock.monotonicMs() + delayMs;
+    const known = delayed.get(key);
+    if (known !== undefined) {
+      if (known.dueMs <= dueMs) return;
+      known.timer.cancel();
+    }
+    const timer = clock.setTimer(delayMs, () => {
+      delayed.delete(key);
+      add(key);
+    });
+    delayed.set(key, { dueMs, timer });
+  };
+
+  const dispatch = (): void => {
+    while (!stopped && working.size < workers) {
+      const next = ready.values().next();
+      if (next.done === true) return;
+      ready.delete(next.value);
+      working.add(next.value);
+      void work(next.value);
+    }
+  };
+
+  const work = async (key: string): Promise<void> => {
+    try {
+      // The caller of `add` is a watch handler: never run the reconciler inside it.
+      await undefined;
+      await options.reconcile(key);
+      failures.delete(key);
+    } catch (error) {
+      if (!stopped) retry(key, error);
+    }
+    working.delete(key);
+    if (again.delete(key)) ready.add(key);
+    if (stopped && working.size === 0) onIdle?.();
+    else dispatch();
+  };
+
+  const retry = (key: string, error: unknown): void => {
+    if (isConnectionError(error)) {
+      log.v(3, `${name}: the server is away, trying again`, { key, error: error.message });
+      addAfter(key, UNREACHABLE_DELAY_MS * (1 + random.random()));
+      return;
+    }
+    const count = failures.get(key) ?? 0;
+    failures.set(key, count + 1);
+    const askedMs = isApiError(error) ? (error.details?.retryAfterSeconds ?? 0) * 1000 : 0;
+    const delayMs = Math.max(Math.min(baseDelayMs * 2 ** Math.min(count, 40), maxDelayMs), askedMs);
+    const fields = { key, failures: count + 1, retryMs: delayMs, error: messageOf(error) };
+    // Losing a race against another writer is part of optimistic locking, not news.
+    if (isApiError(error, 'Conflict') && count < 5) log.v(4, `${name}: conflict`, fields);
+    else log.warn(`${name}: reconcile failed`, fields);
+    if (!isApiError(error) && error instanceof Error) log.v(4, `${name}: stack`, { key, stack: error.stack });
+    addAfter(key, delayMs);
+  };
+
+  return {
+    add,
+    addAfter,
+    get length() {
+      return ready.size + again.size;
+    },
+    async stop() {
+      stopped = true;
+      for (const { timer } of delayed.values()) timer.cancel();
+      delayed.clear();
+      ready.clear();
+      again.clear();
+      if (working.size === 0) return;
+      await new Promise<void>((resolve) => {
+        const previous = onIdle;
+        onIdle = () => {
+          previous?.();
+          resolve();
+        };
+      });
+    },
+  };
+}
