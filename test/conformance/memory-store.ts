@@ -1,0 +1,204 @@
+/**
+ * A `Store` that is an array of revisions and nothing else: the oracle that clever implementations are compared with, and the
+ * store that API server tests run on. Every question is answered by scanning the array. Not shipped.
+ */
+import {
+  type Commit,
+  type CommitResult,
+  type KeyValue,
+  type RangeOptions,
+  type Revision,
+  type Store,
+  StoreError,
+  type StoreWatch,
+  type WatchEvent,
+  type WatchHandler,
+} from '../../src/core/mvcc/port.ts';
+
+interface Change {
+  readonly revision: Revision;
+  readonly event: WatchEvent;
+  readonly lease?: string | undefined;
+}
+
+interface Watcher {
+  readonly start: string;
+  readonly end: string;
+  readonly handler: WatchHandler;
+  next: Revision;
+  open: boolean;
+  progressWanted: boolean;
+}
+
+export interface MemoryStoreOptions {
+  /** Revision of the empty store; etcd's is 1. */
+  readonly firstRevision?: Revision;
+}
+
+export interface MemoryStore extends Store {
+  /** Makes every write fail as on a full disk, until called with false. */
+  setFull(full: boolean): void;
+  /** Every change so far, in order. */
+  history(): readonly { readonly revision: Revision; readonly event: WatchEvent }[];
+}
+
+/** Creates the array-of-revisions store. It holds timers only while leases live, and those do not keep the process alive. */
+export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore {
+  const changes: Change[] = [];
+  const watchers = new Set<Watcher>();
+  const leases = new Map<string, NodeJS.Timeout>();
+  let revision = options.firstRevision ?? 1;
+  let compacted = 0;
+  let leaseCounter = 0;
+  let full = false;
+  let closed = false;
+
+  const stateAt = (at: Revision): Map<string, { kv: KeyValue; lease: string | undefined }> => {
+    const state = new Map<string, { kv: KeyValue; lease: string | undefined }>();
+    for (const change of changes) {
+      if (change.revision > at) break;
+      if (change.event.type === 'delete') state.delete(change.event.kv.key);
+      else state.set(change.event.kv.key, { kv: change.event.kv, lease: change.lease });
+    }
+    return state;
+  };
+
+  const readable = (at: Revision | undefined): Revision => {
+    if (closed) throw new StoreError('unavailable', 'store is closed');
+    if (at === undefined || at <= 0) return revision;
+    if (at > revision) throw new StoreError('future-revision', 'required revision is a future revision');
+    if (at < compacted) throw new StoreError('compacted', 'required revision has been compacted');
+    return at;
+  };
+
+  const pump = (watcher: Watcher): void => {
+    if (!watcher.open) return;
+    if (watcher.next < compacted) {
+      watcher.open = false;
+      watchers.delete(watcher);
+      watcher.handler.closed(new StoreError('compacted', 'required revision has been compacted'));
+      return;
+    }
+    const events = changes
+      .filter((c) => c.revision >= watcher.next && c.event.kv.key >= watcher.start && c.event.kv.key < watcher.end)
+      .map((c) => c.event);
+    watcher.next = Math.max(watcher.next, revision + 1);
+    const last = events.at(-1);
+    if (last !== undefined) watcher.handler.events(events, last.kv.modRevision);
+    if (watcher.progressWanted && watcher.open) {
+      watcher.progressWanted = false;
+      watcher.handler.progress(revision);
+    }
+  };
+
+  const apply = (events: readonly { event: WatchEvent; lease?: string | undefined }[]): void => {
+    if (events.length === 0) return;
+    revision += 1;
+    for (const { event, lease } of events) changes.push({ revision, event, lease });
+    for (const watcher of watchers) setImmediate(pump, watcher);
+  };
+
+  const deletion = (kv: KeyValue): WatchEvent => ({
+    type: 'delete',
+    kv: { key: kv.key, value: new Uint8Array(0), createRevision: 0, modRevision: revision + 1 },
+    previous: kv,
+  });
+
+  const expire = (lease: string): void => {
+    leases.delete(lease);
+    const held = [...stateAt(revision).values()].filter((entry) => entry.lease === lease);
+    apply(held.map((entry) => ({ event: deletion(entry.kv) })));
+  };
+
+  return {
+    get: async (key, getOptions) => {
+      const at = readable(getOptions?.revision);
+      return { kv: stateAt(at).get(key)?.kv, revision };
+    },
+    range: async (start, end, rangeOptions: RangeOptions = {}) => {
+      const at = readable(rangeOptions.revision);
+      const all = [...stateAt(at).values()]
+        .map((entry) => entry.kv)
+        .filter((kv) => kv.key >= start && kv.key < end)
+        .sort((a, b) => (a.key < b.key ? -1 : 1));
+      if (rangeOptions.countOnly) return { kvs: [], more: false, count: all.length, revision };
+      const limit = rangeOptions.limit === undefined || rangeOptions.limit <= 0 ? all.length : rangeOptions.limit;
+      const kvs = all.slice(0, limit).map((kv) => (rangeOptions.keysOnly ? { ...kv, value: new Uint8Array(0) } : kv));
+      return { kvs, more: all.length > limit, count: all.length, revision };
+    },
+    commit: async (commit: Commit): Promise<CommitResult> => {
+      readable(undefined);
+      const state = stateAt(revision);
+      if (commit.guards.some((g) => (state.get(g.key)?.kv.modRevision ?? 0) !== g.modRevision)) {
+        return { committed: false, revision, current: commit.guards.map((g) => state.get(g.key)?.kv) };
+      }
+      if (full) throw new StoreError('no-space', 'etcdserver: mvcc: database space exceeded');
+      for (const put of commit.puts ?? []) {
+        if (put.lease !== undefined && !leases.has(put.lease)) {
+          throw new StoreError('lease-not-found', 'etcdserver: requested lease not found');
+        }
+      }
+      const events: { event: WatchEvent; lease?: string | undefined }[] = [];
+      for (const put of commit.puts ?? []) {
+        const previous = state.get(put.key)?.kv;
+        const kv: KeyValue = {
+          key: put.key,
+          value: Uint8Array.from(put.value),
+          createRevision: previous?.createRevision ?? revision + 1,
+          modRevision: revision + 1,
+        };
+        const event: WatchEvent = previous === undefined ? { type: 'put', kv } : { type: 'put', kv, previous };
+        events.push({ event, lease: put.lease });
+      }
+      for (const key of commit.deletes ?? []) {
+        const previous = state.get(key)?.kv;
+        if (previous !== undefined) events.push({ event: deletion(previous) });
+      }
+      apply(events);
+      return { committed: true, revision };
+    },
+    watch: (start, end, fromRevision, handler): StoreWatch => {
+      const next = fromRevision <= 0 ? revision + 1 : fromRevision;
+      const watcher: Watcher = { start, end, handler, next, open: true, progressWanted: false };
+      watchers.add(watcher);
+      setImmediate(pump, watcher);
+      return {
+        requestProgress: () => {
+          watcher.progressWanted = true;
+          setImmediate(pump, watcher);
+        },
+        cancel: () => {
+          watcher.open = false;
+          watchers.delete(watcher);
+        },
+      };
+    },
+    grantLease: async (ttlSeconds) => {
+      readable(undefined);
+      leaseCounter += 1;
+      const lease = String(leaseCounter);
+      leases.set(lease, setTimeout(expire, Math.max(ttlSeconds, 2) * 1000, lease).unref());
+      return lease;
+    },
+    compact: async (at) => {
+      readable(undefined);
+      if (at <= compacted) throw new StoreError('compacted', 'required revision has been compacted');
+      if (at > revision) throw new StoreError('future-revision', 'required revision is a future revision');
+      compacted = at;
+    },
+    ping: async () => {
+      readable(undefined);
+    },
+    close: async () => {
+      closed = true;
+      for (const timer of leases.values()) clearTimeout(timer);
+      leases.clear();
+      for (const watcher of watchers) watcher.open = false;
+      watchers.clear();
+    },
+    setFull: (value) => {
+      full = value;
+    },
+    history: () => changes,
+  };
+}
