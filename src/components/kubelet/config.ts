@@ -1,0 +1,77 @@
+import type { Taint } from 'kubernetes-types/core/v1';
+
+/** Absolute directories and files; the composition has already put them below `--root`. */
+export interface KubeletPaths {
+  /** `/var/lib/origin/openshift.local.volumes`: pods live in `pods/<uid>` below it. */
+  readonly volumes: string;
+  /** `/var/log/pods`. */
+  readonly podLogs: string;
+  /** `/var/log/containers`: a link per container. */
+  readonly containerLogs: string;
+  /** Static pod manifests: `/etc/origin/node/pods`. */
+  readonly staticPods: string;
+  /** Whose disk the conditions and statistics of images are about. */
+  readonly images: string;
+}
+
+export interface KubeletConfig {
+  readonly nodeName: string;
+  /** Dotted or colon form; the node's InternalIP and the address of host-network pods. */
+  readonly nodeIps: readonly string[];
+  readonly paths: KubeletPaths;
+  /** HTTP(S) address of a manifest that is fetched every `fileCheckFrequencyMs`. */
+  readonly manifestUrl?: string;
+  /** Address and port of the HTTPS server; port 0 takes any. */
+  readonly listen: { readonly address: string; readonly port: number };
+  /** Name of the cgroup below which `kubepods` is made: `/` except in tests and nested machines. */
+  readonly cgroupRoot: string;
+  /** Quantities kept from pods: cpu, memory, ephemeral-storage. */
+  readonly systemReserved: Readonly<Record<string, string>>;
+  readonly maxPods: number;
+  /** 0: no limit. */
+  readonly podPidsLimit: number;
+  readonly cpuCfsQuota: boolean;
+  readonly clusterDns: readonly string[];
+  readonly clusterDomain: string;
+  readonly nodeLabels: Readonly<Record<string, string>>;
+  readonly registerWithTaints: readonly Taint[];
+  /** False for a host that only runs static pods and has no API server to register with. */
+  readonly registerNode: boolean;
+  readonly fileCheckFrequencyMs: number;
+  readonly syncFrequencyMs: number;
+  readonly nodeStatusUpdateFrequencyMs: number;
+  readonly nodeStatusReportFrequencyMs: number;
+  readonly nodeLeaseDurationSeconds: number;
+  readonly containerLogMaxBytes: number;
+  readonly containerLogMaxFiles: number;
+  readonly imageGcHighThresholdPercent: number;
+  readonly imageGcLowThresholdPercent: number;
+  readonly imageMinimumGcAgeMs: number;
+  /** Images pulled at the same time. */
+  readonly maxParallelImagePulls: number;
+}
+
+/** Defaults as upstream's KubeletConfiguration v1beta1, 20 s file checks, OKD's node status and 250 pods. */
+export const DEFAULT_KUBELET_CONFIG = {
+  cgroupRoot: '/',
+  systemReserved: {},
+  maxPods: 250,
+  podPidsLimit: 0,
+  cpuCfsQuota: true,
+  clusterDns: [],
+  clusterDomain: 'cluster.local',
+  nodeLabels: {},
+  registerWithTaints: [],
+  registerNode: true,
+  fileCheckFrequencyMs: 20_000,
+  syncFrequencyMs: 60_000,
+  nodeStatusUpdateFrequencyMs: 10_000,
+  nodeStatusReportFrequencyMs: 300_000,
+  nodeLeaseDurationSeconds: 40,
+  containerLogMaxBytes: 10 * 1024 * 1024,
+  containerLogMaxFiles: 5,
+  imageGcHighThresholdPercent: 85,
+  imageGcLowThresholdPercent: 80,
+  imageMinimumGcAgeMs: 120_000,
+  maxParallelImagePulls: 2,
+} as const satisfies Partial<KubeletConfig>;

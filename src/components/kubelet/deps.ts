@@ -1,0 +1,43 @@
+import type { Clock, RandomSource } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { ApiClient, EventRecorder, InformerFactory } from '../../client/types.ts';
+import type { CgroupManager } from '../../core/cgroup/port.ts';
+import type { Runtime } from '../../core/podplan/port.ts';
+import type { StreamingServer } from '../../io/streaming/port.ts';
+import type { KubeletConfig } from './config.ts';
+import type { FileWatch, HostFacts, Mounter } from './port.ts';
+
+/** The way to the API server. Calls may fail for as long as it is not up: the kubelet goes on without. */
+export interface ApiAccess {
+  readonly client: ApiClient;
+  /** Of this component's own: the kubelet starts and stops the informers it takes. */
+  readonly informers: InformerFactory;
+  readonly recorder: EventRecorder;
+}
+
+export interface ServingCertificate {
+  /** PEM, leaf first. */
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface KubeletDeps {
+  readonly config: KubeletConfig;
+  readonly runtime: Runtime;
+  readonly cgroups: CgroupManager;
+  readonly host: HostFacts;
+  readonly files: FileWatch;
+  readonly mounts: Mounter;
+  readonly streaming: StreamingServer;
+  /** Undefined: no API server, static pods only. A promise: credentials are still to be had (node bootstrapping). */
+  readonly api: ApiAccess | Promise<ApiAccess> | undefined;
+  /** Asked at start and before every hour's renewal of the server's TLS context. */
+  readonly servingCertificate: () => Promise<ServingCertificate>;
+  /** PEM of the authorities that client certificates must come from. */
+  readonly clientCa: () => Promise<string>;
+  /** Why the pod network is not ready; undefined when it is. Node Ready waits for it. */
+  readonly networkNotReady?: () => string | undefined;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Log;
+}

@@ -1,0 +1,62 @@
+/** What the kubelet needs from outside besides the runtime, the cgroup manager and the API. */
+
+/** Facts about the host that end up in the Node object. Source: core/v1 NodeSystemInfo. */
+export interface HostInfo {
+  readonly hostname: string;
+  readonly machineId: string;
+  readonly systemUuid: string;
+  readonly bootId: string;
+  readonly kernelVersion: string;
+  /** PRETTY_NAME of os-release. */
+  readonly osImage: string;
+  readonly operatingSystem: 'linux';
+  /** As GOARCH names it: amd64, arm64, arm. */
+  readonly architecture: string;
+  readonly cpus: number;
+  readonly memoryBytes: number;
+  /** The lowest oom_score_adj this process may give to others: -1000 with CAP_SYS_RESOURCE, else its own. */
+  readonly oomScoreFloor: number;
+}
+
+export interface HostUsage {
+  readonly timestampMs: number;
+  readonly bootTimeMs: number;
+  readonly cpuUsageNanoSeconds: number;
+  readonly memoryAvailableBytes: number;
+  readonly memoryUsageBytes: number;
+  readonly memoryWorkingSetBytes: number;
+  readonly memoryRssBytes: number;
+  readonly processes: number;
+  readonly maxProcesses: number;
+}
+
+export interface FileSystemUsage {
+  readonly capacityBytes: number;
+  readonly availableBytes: number;
+  readonly inodes: number;
+  readonly inodesFree: number;
+}
+
+export interface HostFacts {
+  info(): Promise<HostInfo>;
+  usage(): Promise<HostUsage>;
+  fileSystem(path: string): Promise<FileSystemUsage>;
+  /** Contents of the host's resolv.conf and hosts files. */
+  resolvConf(): Promise<string>;
+  hosts(): Promise<string>;
+}
+
+/** inotify, as a port: calls back, coalesced, when something in the directory or the file changed. */
+export interface FileWatch {
+  watch(path: string, listener: () => void): { close(): void };
+}
+
+/** Mounts that volumes need. Errors name the mount point and what mount(8) said. */
+export interface Mounter {
+  tmpfs(target: string, options: { readonly sizeBytes?: number; readonly mode: number }): Promise<void>;
+  /** Binds an already opened file (`/proc/<pid>/fd/<n>`) without following any link again. */
+  bindFd(fd: number, target: string): Promise<void>;
+  /** Unmounts everything at and below `target`, deepest first; nothing mounted is fine. */
+  unmountTree(target: string): Promise<void>;
+  isMountPoint(target: string): Promise<boolean>;
+}

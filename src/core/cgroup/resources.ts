@@ -1,0 +1,102 @@
+/**
+ * What a pod asks for and how that is told to the kernel. Sources: k8s.io/component-helpers resource (pod requests with sidecars,
+ * KEP-753), k8s.io/kubernetes pkg/apis/core/v1/helper/qos and pkg/kubelet/cm (helpers_linux.go) for the arithmetic.
+ */
+import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { quantityMilliValue, quantityValue, tryParseQuantity } from '../../base/quantity.ts';
+
+export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
+
+/** cpu in millicores, memory in bytes. */
+export interface Amounts {
+  readonly cpuMilli: number;
+  readonly memoryBytes: number;
+}
+
+type Side = 'requests' | 'limits';
+
+/** 0 when absent. A request that is not given counts as the limit, as API defaulting does. */
+export function amountOf(container: Container, side: Side, resource: string): number {
+  const resources = container.resources;
+  const text = resources?.[side]?.[resource] ?? (side === 'requests' ? resources?.limits?.[resource] : undefined);
+  const quantity = text === undefined ? undefined : tryParseQuantity(text);
+  if (quantity === undefined) return 0;
+  return resource === 'cpu' ? quantityMilliValue(quantity) : quantityValue(quantity);
+}
+
+const RESOURCES = ['cpu', 'memory'] as const;
+
+/** Guaranteed: every container limits both and requests no less; BestEffort: nobody asks for anything; else Burstable. */
+export function qosClassOf(pod: Pod): QosClass {
+  const containers = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])];
+  let any = false;
+  let guaranteed = true;
+  for (const container of containers) {
+    for (const resource of RESOURCES) {
+      const request = amountOf(container, 'requests', resource);
+      const limit = amountOf(container, 'limits', resource);
+      if (request > 0 || limit > 0) any = true;
+      if (limit === 0 || request !== limit) guaranteed = false;
+    }
+  }
+  if (!any) return 'BestEffort';
+  return guaranteed ? 'Guaranteed' : 'Burstable';
+}
+
+/** The pod's effective amount: running containers and sidecars together, or the largest moment of its initialisation. */
+export function podAmount(pod: Pod, side: Side, resource: string): number {
+  let running = 0;
+  for (const container of pod.spec?.containers ?? []) running += amountOf(container, side, resource);
+  let sidecars = 0;
+  let initPeak = 0;
+  for (const container of pod.spec?.initContainers ?? []) {
+    const amount = amountOf(container, side, resource);
+    if (container.restartPolicy === 'Always') {
+      sidecars += amount;
+      initPeak = Math.max(initPeak, sidecars);
+    } else {
+      initPeak = Math.max(initPeak, sidecars + amount);
+    }
+  }
+  const peak = Math.max(running + sidecars, initPeak);
+  const overhead = pod.spec?.overhead?.[resource];
+  const extra = overhead === undefined ? undefined : tryParseQuantity(overhead);
+  if (extra === undefined || (side === 'limits' && peak === 0)) return peak;
+  return peak + (resource === 'cpu' ? quantityMilliValue(extra) : quantityValue(extra));
+}
+
+export const MIN_SHARES = 2;
+const MAX_SHARES = 262_144;
+export const CPU_PERIOD_US = 100_000;
+const MIN_QUOTA_US = 1_000;
+
+export function sharesOfMilli(milli: number): number {
+  if (milli === 0) return MIN_SHARES;
+  return Math.min(MAX_SHARES, Math.max(MIN_SHARES, Math.floor((milli * 1024) / 1000)));
+}
+
+/** µs per period; 0 for no limit. */
+export function quotaOfMilli(milli: number, periodUs: number = CPU_PERIOD_US): number {
+  if (milli === 0) return 0;
+  return Math.max(MIN_QUOTA_US, Math.floor((milli * periodUs) / 1000));
+}
+
+/** cgroup v2's cpu.weight (1 … 10000) for v1 shares. Source: KEP-2254. */
+export function weightOfShares(shares: number): number {
+  if (shares === 0) return 0;
+  return Math.floor(1 + ((shares - 2) * 9999) / 262142);
+}
+
+const GUARANTEED_OOM_SCORE = -997;
+const SYSTEM_NODE_CRITICAL = 2_000_001_000;
+
+/** Source: pkg/kubelet/qos GetContainerOOMScoreAdjust. `memoryCapacityBytes` is the node's. */
+export function oomScoreAdjOf(pod: Pod, container: Container, memoryCapacityBytes: number): number {
+  if ((pod.spec?.priority ?? 0) >= SYSTEM_NODE_CRITICAL) return GUARANTEED_OOM_SCORE;
+  const qos = qosClassOf(pod);
+  if (qos === 'Guaranteed') return GUARANTEED_OOM_SCORE;
+  if (qos === 'BestEffort') return 1000;
+  const request = amountOf(container, 'requests', 'memory');
+  const score = 1000 - Math.floor((1000 * request) / Math.max(1, memoryCapacityBytes));
+  return Math.max(1000 + GUARANTEED_OOM_SCORE, Math.min(999, score));
+}

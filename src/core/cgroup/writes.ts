@@ -1,0 +1,131 @@
+/**
+ * A tree → ordered operations on the mounted hierarchies. Sources: Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
+ */
+import { type CgroupDriver, directoryName } from './names.ts';
+import { weightOfShares } from './resources.ts';
+import type { CgroupLimits, CgroupNode } from './tree.ts';
+
+export interface Hierarchy {
+  /** Absolute mount point. */
+  readonly mount: string;
+  readonly version: 'v1' | 'v2';
+  /** v1: those mounted here (`cpu`, `cpuacct`, `name=systemd`). v2: those in cgroup.controllers. */
+  readonly controllers: readonly string[];
+}
+
+export type CgroupOperation =
+  | { readonly op: 'mkdir'; readonly directory: string }
+  /** Takes the parent's value where the file is still empty: a v1 cpuset accepts no process before it has cpus and mems. */
+  | { readonly op: 'inherit'; readonly directory: string; readonly file: string }
+  /** `optional`: a kernel without this knob, or a cgroup we may not delegate from, is no reason to stop. */
+  | {
+      readonly op: 'write';
+      readonly directory: string;
+      readonly file: string;
+      readonly value: string;
+      readonly optional: boolean;
+    };
+
+/** Controllers that a v2 parent passes on, as upstream enables them. */
+const DELEGATED = ['cpu', 'cpuset', 'io', 'memory', 'pids', 'hugetlb'];
+
+export function planWrites(
+  hierarchies: readonly Hierarchy[],
+  driver: CgroupDriver,
+  nodes: readonly CgroupNode[],
+): CgroupOperation[] {
+  const operations: CgroupOperation[] = [];
+  const made = new Set<string>();
+  for (const node of nodes) {
+    for (const hierarchy of hierarchies) {
+      for (let depth = 1; depth <= node.path.length; depth += 1) {
+        const directory = hierarchy.mount + directoryName(driver, node.path.slice(0, depth));
+        if (made.has(directory)) continue;
+        made.add(directory);
+        if (hierarchy.version === 'v2') enableControllers(operations, hierarchy, driver, node.path.slice(0, depth - 1));
+        operations.push({ op: 'mkdir', directory });
+        if (hierarchy.controllers.includes('cpuset') && hierarchy.version === 'v1') {
+          operations.push({ op: 'inherit', directory, file: 'cpuset.cpus' });
+          operations.push({ op: 'inherit', directory, file: 'cpuset.mems' });
+        }
+      }
+      const directory = hierarchy.mount + directoryName(driver, node.path);
+      for (const [file, value] of hierarchy.version === 'v2'
+        ? filesV2(hierarchy, node.limits)
+        : filesV1(hierarchy, node.limits)) {
+        operations.push({ op: 'write', directory, file, value, optional: false });
+      }
+    }
+  }
+  return operations;
+}
+
+function enableControllers(
+  operations: CgroupOperation[],
+  hierarchy: Hierarchy,
+  driver: CgroupDriver,
+  parent: readonly string[],
+): void {
+  const wanted = DELEGATED.filter((controller) => hierarchy.controllers.includes(controller));
+  if (wanted.length === 0) return;
+  operations.push({
+    op: 'write',
+    directory: hierarchy.mount + (parent.length === 0 ? '' : directoryName(driver, parent)),
+    file: 'cgroup.subtree_control',
+    value: wanted.map((controller) => `+${controller}`).join(' '),
+    optional: true,
+  });
+}
+
+function filesV1(hierarchy: Hierarchy, limits: CgroupLimits): [string, string][] {
+  const files: [string, string][] = [];
+  const has = (controller: string): boolean => hierarchy.controllers.includes(controller);
+  if (has('cpu')) {
+    if (limits.cpuShares !== undefined) files.push(['cpu.shares', String(limits.cpuShares)]);
+    if (limits.cpuPeriodUs !== undefined) files.push(['cpu.cfs_period_us', String(limits.cpuPeriodUs)]);
+    if (limits.cpuQuotaUs !== undefined) files.push(['cpu.cfs_quota_us', String(limits.cpuQuotaUs)]);
+  }
+  if (has('memory') && limits.memoryLimitBytes !== undefined) {
+    files.push(['memory.limit_in_bytes', String(limits.memoryLimitBytes)]);
+  }
+  if (has('pids') && limits.pidsLimit !== undefined) files.push(['pids.max', orMax(limits.pidsLimit)]);
+  return files;
+}
+
+function filesV2(hierarchy: Hierarchy, limits: CgroupLimits): [string, string][] {
+  const files: [string, string][] = [];
+  const has = (controller: string): boolean => hierarchy.controllers.includes(controller);
+  if (has('cpu')) {
+    if (limits.cpuShares !== undefined) files.push(['cpu.weight', String(weightOfShares(limits.cpuShares))]);
+    if (limits.cpuQuotaUs !== undefined || limits.cpuPeriodUs !== undefined) {
+      files.push(['cpu.max', `${orMax(limits.cpuQuotaUs ?? -1)} ${limits.cpuPeriodUs ?? 100_000}`]);
+    }
+  }
+  if (has('memory') && limits.memoryLimitBytes !== undefined) {
+    files.push(['memory.max', orMax(limits.memoryLimitBytes)]);
+  }
+  if (has('pids') && limits.pidsLimit !== undefined) files.push(['pids.max', orMax(limits.pidsLimit)]);
+  return files;
+}
+
+const orMax = (value: number): string => (value < 0 ? 'max' : String(value));
+
+/** Properties for `systemctl set-property`: what the service manager must know so that it does not undo the limits. */
+export function sliceProperties(version: 'v1' | 'v2', limits: CgroupLimits): string[] {
+  const properties: string[] = [];
+  const orInfinity = (value: number): string => (value < 0 ? 'infinity' : String(value));
+  if (limits.cpuShares !== undefined) {
+    properties.push(
+      version === 'v2' ? `CPUWeight=${weightOfShares(limits.cpuShares)}` : `CPUShares=${limits.cpuShares}`,
+    );
+  }
+  if (limits.cpuQuotaUs !== undefined) {
+    const period = limits.cpuPeriodUs ?? 100_000;
+    properties.push(limits.cpuQuotaUs < 0 ? 'CPUQuota=' : `CPUQuota=${Math.ceil((limits.cpuQuotaUs * 100) / period)}%`);
+  }
+  if (limits.memoryLimitBytes !== undefined) {
+    properties.push(`${version === 'v2' ? 'MemoryMax' : 'MemoryLimit'}=${orInfinity(limits.memoryLimitBytes)}`);
+  }
+  if (limits.pidsLimit !== undefined) properties.push(`TasksMax=${orInfinity(limits.pidsLimit)}`);
+  return properties;
+}
