@@ -2,6 +2,9 @@
 export { type ApiClientOptions, createApiClient } from './api-client.ts';
 export type { ClientCredentials, CredentialsProvider } from './credentials.ts';
 export { ConnectionError, isConnectionError } from './errors.ts';
+export { createEventRecorder, type EventRecorderOptions } from './event-recorder.ts';
 export { createInformerFactory, type InformerFactoryDeps } from './informer-factory.ts';
+export { type ClusterAccess, type PemSource, parseKubeconfig } from './kubeconfig.ts';
+export { createLeaderElector, type LeaderElectorOptions } from './leader-elector.ts';
 export type * from './types.ts';
 export { createWorkQueue, type WorkQueueOptions } from './work-queue.ts';

@@ -1,0 +1,144 @@
+import type { Event } from 'kubernetes-types/core/v1';
+
+/**
+ * Decides what becomes of an event: written as new, counted on one written before, folded into a combined one, or dropped. A
+ * faulty pod repeats itself for ever; this keeps what it costs bounded. Source: client-go's EventCorrelator (spam filter,
+ * aggregator, logger), KEP-383. Pure bookkeeping: the recorder does the writing.
+ */
+
+/** Per source and object: this many at once, then one per five minutes. */
+const SPAM_BURST = 25;
+const SPAM_REFILL_PER_MS = 1 / 300_000;
+/** From so many different messages of one kind within the interval on, they are combined. */
+const AGGREGATE_FROM = 10;
+const AGGREGATE_INTERVAL_MS = 600_000;
+const COMBINED_PREFIX = '(combined from similar events): ';
+/** Entries kept per table; the longest unused go first. */
+const MAX_ENTRIES = 4096;
+
+export interface Written {
+  readonly name: string;
+  readonly count: number;
+  readonly firstTimestamp: string;
+}
+
+export type Correlation =
+  | { readonly action: 'drop' }
+  | { readonly action: 'create'; readonly event: Event; readonly key: string }
+  | { readonly action: 'count'; readonly event: Event; readonly key: string };
+
+interface Bucket {
+  tokens: number;
+  atMs: number;
+}
+
+interface Similar {
+  readonly messages: Set<string>;
+  lastMs: number;
+}
+
+export class EventCorrelator {
+  readonly #buckets = new LruMap<Bucket>(MAX_ENTRIES);
+  readonly #similar = new LruMap<Similar>(MAX_ENTRIES);
+  readonly #written = new LruMap<Written>(MAX_ENTRIES);
+
+  /** `event` carries count 1 and its own time stamps and name. */
+  correlate(event: Event, nowMs: number): Correlation {
+    if (!this.#admit(subjectKey(event), nowMs)) return { action: 'drop' };
+    const combined = this.#aggregate(event, nowMs);
+    const key = combined ? similarKey(event) : `${similarKey(event)}\0${event.message ?? ''}`;
+    const outgoing = combined ? { ...event, message: COMBINED_PREFIX + (event.message ?? '') } : event;
+    const before = this.#written.get(key);
+    if (before === undefined) {
+      this.#remember(key, outgoing);
+      return { action: 'create', event: outgoing, key };
+    }
+    const counted: Event = {
+      ...outgoing,
+      metadata: { ...outgoing.metadata, name: before.name },
+      firstTimestamp: before.firstTimestamp,
+      count: before.count + 1,
+    };
+    this.#remember(key, counted);
+    return { action: 'count', event: counted, key };
+  }
+
+  /** The event that was counted on is gone (events expire): it was written anew under `event`'s name. */
+  rewritten(key: string, event: Event): void {
+    this.#remember(key, event);
+  }
+
+  #remember(key: string, event: Event): void {
+    this.#written.set(key, {
+      name: event.metadata.name ?? '',
+      count: event.count ?? 1,
+      firstTimestamp: event.firstTimestamp ?? '',
+    });
+  }
+
+  #admit(key: string, nowMs: number): boolean {
+    const bucket = this.#buckets.get(key) ?? { tokens: SPAM_BURST, atMs: nowMs };
+    bucket.tokens = Math.min(SPAM_BURST, bucket.tokens + Math.max(0, nowMs - bucket.atMs) * SPAM_REFILL_PER_MS);
+    bucket.atMs = nowMs;
+    this.#buckets.set(key, bucket);
+    if (bucket.tokens < 1) return false;
+    bucket.tokens -= 1;
+    return true;
+  }
+
+  #aggregate(event: Event, nowMs: number): boolean {
+    const key = similarKey(event);
+    let similar = this.#similar.get(key);
+    if (similar === undefined || nowMs - similar.lastMs > AGGREGATE_INTERVAL_MS) {
+      similar = { messages: new Set(), lastMs: nowMs };
+    }
+    similar.lastMs = nowMs;
+    similar.messages.add(event.message ?? '');
+    this.#similar.set(key, similar);
+    if (similar.messages.size < AGGREGATE_FROM) return false;
+    // The set stays at its limit: one oldest message out for each new one in.
+    const oldest = similar.messages.values().next();
+    if (oldest.done !== true) similar.messages.delete(oldest.value);
+    return true;
+  }
+}
+
+function subjectKey(event: Event): string {
+  const { involvedObject: about, source } = event;
+  return [
+    source?.component,
+    source?.host,
+    about.kind,
+    about.namespace,
+    about.name,
+    about.fieldPath,
+    about.uid,
+    about.apiVersion,
+  ].join('\0');
+}
+
+function similarKey(event: Event): string {
+  return [subjectKey(event), event.type, event.reason, event.reportingComponent, event.reportingInstance].join('\0');
+}
+
+/** A map that forgets the entry that was set longest ago. */
+class LruMap<V> {
+  readonly #entries = new Map<string, V>();
+  readonly #limit: number;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get(key: string): V | undefined {
+    return this.#entries.get(key);
+  }
+
+  set(key: string, value: V): void {
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    if (this.#entries.size <= this.#limit) return;
+    const oldest = this.#entries.keys().next();
+    if (oldest.done !== true) this.#entries.delete(oldest.value);
+  }
+}

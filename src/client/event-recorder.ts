@@ -1,0 +1,179 @@
+import type { Event } from 'kubernetes-types/core/v1';
+import type { KubeObject } from '../api/meta/object.ts';
+import { isApiError } from '../api/meta/status.ts';
+import { resources } from '../api/resources.ts';
+import type { Clock, RandomSource } from '../base/clock.ts';
+import { messageOf } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import { isConnectionError } from './errors.ts';
+import { type Correlation, EventCorrelator } from './event-correlator.ts';
+import { sleep } from './transport.ts';
+import type { ApiClient, EventRecorder, ResourceClient } from './types.ts';
+
+export interface EventRecorderOptions {
+  readonly client: ApiClient;
+  /** Shown as the event's source: `kubelet`, `deployment-controller`. */
+  readonly component: string;
+  /** The node, for components that belong to one. */
+  readonly host?: string;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Log;
+}
+
+/** Events beyond this many that wait for the server are dropped: they are news, not state. */
+const MAX_QUEUED = 1000;
+/** An event is tried so often while the server is away. Source: client-go's maxTriesPerEvent. */
+const MAX_TRIES = 12;
+const RETRY_MS = 2_000;
+/** How long `stop` waits for the queue to empty. */
+const FLUSH_MS = 2_000;
+/** Upstream's limit on an event's message. */
+const MAX_MESSAGE = 1024;
+
+/** Correlates and writes events in the background, one at a time. */
+export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
+  const { clock, random, log } = options;
+  const events = options.client.resource(resources.events);
+  const correlator = new EventCorrelator();
+  const queue: Event[] = [];
+  const stopping = new AbortController();
+  let draining: Promise<void> | undefined;
+  let dropped = 0;
+
+  const drain = async (): Promise<void> => {
+    for (let event = queue.shift(); event !== undefined; event = queue.shift()) {
+      const outcome = correlator.correlate(event, clock.nowMs());
+      if (outcome.action === 'drop') log.v(4, 'event dropped by the spam filter', about(event));
+      else await write(outcome);
+    }
+    if (dropped > 0) {
+      log.warn('events were dropped while the server could not take them', { count: dropped });
+      dropped = 0;
+    }
+  };
+
+  const write = async (outcome: Exclude<Correlation, { readonly action: 'drop' }>): Promise<void> => {
+    for (let tries = 1; ; tries++) {
+      try {
+        await writeOnce(events, outcome, correlator);
+        return;
+      } catch (error) {
+        // Only a server that did not answer is asked again; one that refused (namespace going away, forbidden) meant it.
+        const final = !isConnectionError(error) || tries >= MAX_TRIES || stopping.signal.aborted;
+        if (final) {
+          log.v(isNamespaceGone(error) ? 4 : 2, 'event not recorded', {
+            ...about(outcome.event),
+            error: messageOf(error),
+          });
+          return;
+        }
+      }
+      try {
+        await sleep(clock, RETRY_MS * (0.5 + random.random()), stopping.signal);
+      } catch {
+        // Stopping: one last try, then on.
+      }
+    }
+  };
+
+  return {
+    event(object, type, reason, message, { fieldPath } = {}) {
+      log.v(3, message, { type, reason, object: `${object.kind}/${object.metadata?.name}` });
+      if (stopping.signal.aborted) return;
+      if (queue.length >= MAX_QUEUED) {
+        dropped++;
+        return;
+      }
+      queue.push(eventAbout(object, { type, reason, message, fieldPath }, options));
+      draining ??= drain()
+        .catch((error: unknown) => log.error('the event recorder failed', { error: messageOf(error) }))
+        .finally(() => {
+          draining = undefined;
+        });
+    },
+    async stop() {
+      if (draining !== undefined) {
+        const late = new AbortController();
+        await Promise.race([draining, sleep(clock, FLUSH_MS, late.signal).catch(() => {})]);
+        late.abort();
+      }
+      stopping.abort();
+      queue.length = 0;
+      await draining;
+    },
+  };
+}
+
+async function writeOnce(
+  events: ResourceClient<Event>,
+  outcome: Exclude<Correlation, { readonly action: 'drop' }>,
+  correlator: EventCorrelator,
+): Promise<void> {
+  const { event, key, action } = outcome;
+  if (action === 'create') {
+    try {
+      await events.create(event);
+    } catch (error) {
+      // The answer to an earlier try was lost; the event is there.
+      if (!isApiError(error, 'AlreadyExists')) throw error;
+    }
+    return;
+  }
+  const { count, lastTimestamp, message, metadata } = event;
+  try {
+    await events.patch(metadata.name ?? '', metadata.namespace, 'merge', { count, lastTimestamp, message });
+  } catch (error) {
+    if (!isApiError(error, 'NotFound')) throw error;
+    await events.create(event);
+    correlator.rewritten(key, event);
+  }
+}
+
+function eventAbout(
+  object: KubeObject,
+  what: {
+    readonly type: string;
+    readonly reason: string;
+    readonly message: string;
+    readonly fieldPath: string | undefined;
+  },
+  options: EventRecorderOptions,
+): Event {
+  const metadata = object.metadata ?? {};
+  const nowMs = options.clock.nowMs();
+  const timestamp = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+  const namespace = metadata.namespace ?? 'default';
+  const suffix = Buffer.from(options.random.bytes(4)).toString('hex');
+  return {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: `${metadata.name ?? ''}.${nowMs.toString(16)}${suffix}`, namespace },
+    involvedObject: {
+      ...(object.kind === undefined ? {} : { kind: object.kind }),
+      ...(metadata.namespace === undefined ? {} : { namespace: metadata.namespace }),
+      ...(metadata.name === undefined ? {} : { name: metadata.name }),
+      ...(metadata.uid === undefined ? {} : { uid: metadata.uid }),
+      ...(object.apiVersion === undefined ? {} : { apiVersion: object.apiVersion }),
+      ...(metadata.resourceVersion === undefined ? {} : { resourceVersion: metadata.resourceVersion }),
+      ...(what.fieldPath === undefined ? {} : { fieldPath: what.fieldPath }),
+    },
+    type: what.type,
+    reason: what.reason,
+    message: what.message.length > MAX_MESSAGE ? `${what.message.slice(0, MAX_MESSAGE - 1)}…` : what.message,
+    source: { component: options.component, ...(options.host === undefined ? {} : { host: options.host }) },
+    reportingComponent: options.component,
+    ...(options.host === undefined ? {} : { reportingInstance: options.host }),
+    firstTimestamp: timestamp,
+    lastTimestamp: timestamp,
+    count: 1,
+  };
+}
+
+function isNamespaceGone(error: unknown): boolean {
+  return isApiError(error, 'NotFound') || isApiError(error, 'Forbidden');
+}
+
+function about(event: Event): { readonly object: string; readonly reason: string | undefined } {
+  return { object: `${event.involvedObject.kind}/${event.involvedObject.name}`, reason: event.reason };
+}

@@ -1,0 +1,112 @@
+import { CodedError } from '../base/errors.ts';
+
+/** PEM text given inline, or the file that holds it; the caller reads files, relative ones beside the kubeconfig. */
+export type PemSource = { readonly data: string } | { readonly file: string };
+
+/** What one context of a kubeconfig says about how to reach and convince a server. */
+export interface ClusterAccess {
+  readonly contextName: string;
+  readonly server: string;
+  readonly tlsServerName?: string;
+  readonly insecureSkipTlsVerify?: boolean;
+  readonly ca?: PemSource;
+  readonly cert?: PemSource;
+  readonly key?: PemSource;
+  readonly token?: string;
+  readonly tokenFile?: string;
+  /** Default namespace of the context. */
+  readonly namespace?: string;
+}
+
+type Named = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
+
+/**
+ * Reads a kubeconfig (`v1` Config) that was parsed from YAML. Pure. Throws CodedError 'kubeconfig' naming the field.
+ * `context`: which one to take; default `current-context`. Source: k8s.io/client-go/tools/clientcmd/api/v1.
+ */
+export function parseKubeconfig(document: unknown, options: { readonly context?: string } = {}): ClusterAccess {
+  const config = record(document, 'kubeconfig');
+  if (config['kind'] !== undefined && config['kind'] !== 'Config') throw broken('kind', 'must be Config');
+  const contextName = options.context ?? text(config['current-context'], 'current-context');
+  if (contextName === undefined || contextName === '') throw broken('current-context', 'is empty: name a context');
+  const context = lookup(named(config['contexts'], 'contexts', 'context'), contextName, 'contexts');
+  const clusterName = text(context['cluster'], `contexts[${contextName}].cluster`) ?? '';
+  const cluster = lookup(named(config['clusters'], 'clusters', 'cluster'), clusterName, 'clusters');
+  const userName = text(context['user'], `contexts[${contextName}].user`) ?? '';
+  const user = userName === '' ? {} : lookup(named(config['users'], 'users', 'user'), userName, 'users');
+  const at = { cluster: `clusters[${clusterName}].`, user: `users[${userName}].` };
+
+  const server = text(cluster['server'], `${at.cluster}server`);
+  if (server === undefined || !URL.canParse(server)) throw broken(`${at.cluster}server`, 'is not a URL');
+  for (const field of ['exec', 'auth-provider', 'username']) {
+    if (user[field] !== undefined) throw broken(at.user + field, 'is not supported: use a certificate or a token');
+  }
+  const ca = pem(cluster, 'certificate-authority', at.cluster);
+  const cert = pem(user, 'client-certificate', at.user);
+  const key = pem(user, 'client-key', at.user);
+  if ((cert === undefined) !== (key === undefined)) {
+    throw broken(`${at.user}client-${cert === undefined ? 'certificate' : 'key'}`, 'is missing beside its counterpart');
+  }
+  const tlsServerName = text(cluster['tls-server-name'], `${at.cluster}tls-server-name`);
+  const token = text(user['token'], `${at.user}token`);
+  const tokenFile = text(user['tokenFile'], `${at.user}tokenFile`);
+  const namespace = text(context['namespace'], `contexts[${contextName}].namespace`);
+  return {
+    contextName,
+    server,
+    ...(tlsServerName === undefined ? {} : { tlsServerName }),
+    ...(cluster['insecure-skip-tls-verify'] === true ? { insecureSkipTlsVerify: true } : {}),
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+    ...(token === undefined ? {} : { token }),
+    ...(tokenFile === undefined ? {} : { tokenFile }),
+    ...(namespace === undefined ? {} : { namespace }),
+  };
+}
+
+/** `<field>-data` (base64) wins over `<field>` (a file), as in client-go. */
+function pem(from: Readonly<Record<string, unknown>>, field: string, path: string): PemSource | undefined {
+  const data = text(from[`${field}-data`], `${path}${field}-data`);
+  if (data !== undefined && data !== '') {
+    const decoded = Buffer.from(data, 'base64').toString('utf8');
+    if (!decoded.includes('-----BEGIN ')) throw broken(`${path}${field}-data`, 'is not base64 of PEM');
+    return { data: decoded };
+  }
+  const file = text(from[field], path + field);
+  return file === undefined || file === '' ? undefined : { file };
+}
+
+function named(list: unknown, field: string, inner: string): Named {
+  const entries = new Map<string, Readonly<Record<string, unknown>>>();
+  if (list === undefined || list === null) return entries;
+  if (!Array.isArray(list)) throw broken(field, 'must be a list');
+  for (const [index, each] of list.entries()) {
+    const entry = record(each, `${field}[${index}]`);
+    const name = text(entry['name'], `${field}[${index}].name`) ?? '';
+    // The first of several entries with one name counts, as in client-go.
+    if (!entries.has(name)) entries.set(name, record(entry[inner] ?? {}, `${field}[${name}].${inner}`));
+  }
+  return entries;
+}
+
+function lookup(entries: Named, name: string, field: string): Readonly<Record<string, unknown>> {
+  const entry = entries.get(name);
+  if (entry === undefined) throw broken(field, `has no entry named ${JSON.stringify(name)}`);
+  return entry;
+}
+
+function record(value: unknown, field: string): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw broken(field, 'must be a mapping');
+  return value as Readonly<Record<string, unknown>>;
+}
+
+function text(value: unknown, field: string): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== 'string') throw broken(field, 'must be a string');
+  return value;
+}
+
+function broken(field: string, problem: string): CodedError {
+  return new CodedError('kubeconfig', `kubeconfig: ${field} ${problem}`);
+}
