@@ -1,0 +1,228 @@
+/** Making X.509 certificates: structures by forge's ASN.1, keys and signatures by node:crypto. Source: RFC 5280. */
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPair,
+  type KeyObject,
+  randomBytes,
+  sign,
+  X509Certificate,
+} from 'node:crypto';
+import { promisify } from 'node:util';
+import type forge from 'node-forge';
+import { CodedError } from '../../base/errors.ts';
+import { childrenOf, contentOf, der, parseDer, toDer } from './der.ts';
+import {
+  type AlternativeNames,
+  alternativeNamesToAsn1,
+  isEmpty,
+  type KeyUsage,
+  keyUsageToAsn1,
+  nameToAsn1,
+  OID,
+  type Subject,
+} from './names.ts';
+
+const DAY_MS = 24 * 3600 * 1000;
+
+/**
+ * Hosts without a battery clock come up in the past until somebody tells them the time. Certificates made at installation are
+ * therefore valid from here on, and for their full life counted from no earlier than the release (`lifetimeFrom`).
+ */
+export const VALID_SINCE_MS = Date.UTC(2020, 0, 1);
+const RELEASED_MS = Date.UTC(2026, 0, 1);
+
+/** Certificate and key as PEM text. */
+export interface KeyPair {
+  readonly certPem: string;
+  readonly keyPem: string;
+}
+
+export interface Authority {
+  readonly certificate: X509Certificate;
+  readonly certPem: string;
+  readonly privateKey: KeyObject;
+}
+
+export interface Validity {
+  readonly notBeforeMs: number;
+  readonly notAfterMs: number;
+}
+
+export interface LeafRequest {
+  readonly subject: Subject;
+  readonly usages: readonly ('server' | 'client')[];
+  readonly names?: AlternativeNames;
+  /** Default: what the key type needs. */
+  readonly keyUsages?: readonly KeyUsage[];
+  readonly validity: Validity;
+}
+
+/** A validity that a clock far in the past, now or at the next boot, does not break. */
+export function lifetimeFrom(nowMs: number, days: number): Validity {
+  return {
+    notBeforeMs: Math.min(VALID_SINCE_MS, nowMs - DAY_MS),
+    notAfterMs: Math.max(nowMs, RELEASED_MS) + days * DAY_MS,
+  };
+}
+
+const generateKeys = promisify(generateKeyPair);
+
+/** A new EC P-256 private key. */
+export async function generateKey(): Promise<KeyObject> {
+  const { privateKey } = await generateKeys('ec', { namedCurve: 'P-256' });
+  return privateKey;
+}
+
+export function keyToPem(key: KeyObject): string {
+  return key.export({ type: 'pkcs8', format: 'pem' }).toString();
+}
+
+export function publicKeyToPem(key: KeyObject): string {
+  return createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString();
+}
+
+/** A self-signed certificate authority. Give `key` to renew one: everything it has issued stays valid. */
+export async function createAuthority(
+  commonName: string,
+  validity: Validity,
+  key?: KeyObject,
+): Promise<Authority & KeyPair> {
+  const privateKey = key ?? (await generateKey());
+  const publicKey = createPublicKey(privateKey);
+  const keyId = keyIdOf(publicKey);
+  const name = nameToAsn1({ commonName });
+  const certPem = assemble({
+    issuer: name,
+    subject: name,
+    publicKey,
+    signingKey: privateKey,
+    validity,
+    extensions: [
+      extension(OID.keyUsage, true, keyUsageToAsn1(['digitalSignature', 'keyEncipherment', 'keyCertSign'])),
+      extension(OID.basicConstraints, true, der.sequence([der.boolean(true)])),
+      extension(OID.subjectKeyId, false, der.octets(keyId)),
+    ],
+  });
+  return { certificate: new X509Certificate(certPem), certPem, privateKey, keyPem: keyToPem(privateKey) };
+}
+
+/** Reads an authority from PEM. Throws CodedError 'bad-authority' when the key is not the certificate's or it is no CA. */
+export function loadAuthority(certPem: string, keyPem: string): Authority {
+  const certificate = new X509Certificate(certPem);
+  const privateKey = createPrivateKey(keyPem);
+  if (!certificate.ca) throw new CodedError('bad-authority', 'the certificate is not a certificate authority');
+  if (!certificate.checkPrivateKey(privateKey)) {
+    throw new CodedError('bad-authority', 'the key does not belong to the certificate');
+  }
+  return { certificate, certPem, privateKey };
+}
+
+/** Issues a server or client certificate with a new key. */
+export async function issue(authority: Authority, request: LeafRequest): Promise<KeyPair> {
+  const key = await generateKey();
+  return { certPem: issueFor(authority, createPublicKey(key), request), keyPem: keyToPem(key) };
+}
+
+/** Issues a certificate for somebody else's public key; never an authority. */
+export function issueFor(authority: Authority, publicKey: KeyObject, request: LeafRequest): string {
+  const caEndsMs = authority.certificate.validToDate.getTime();
+  const names = request.names;
+  return assemble({
+    issuer: rawSubjectOf(authority.certificate),
+    subject: nameToAsn1(request.subject),
+    publicKey,
+    signingKey: authority.privateKey,
+    validity: { ...request.validity, notAfterMs: Math.min(request.validity.notAfterMs, caEndsMs) },
+    extensions: [
+      extension(
+        OID.keyUsage,
+        true,
+        // Key encipherment is an RSA affair (RFC 5480 §3).
+        keyUsageToAsn1(
+          request.keyUsages ??
+            (publicKey.asymmetricKeyType === 'rsa' ? ['digitalSignature', 'keyEncipherment'] : ['digitalSignature']),
+        ),
+      ),
+      extension(
+        OID.extKeyUsage,
+        false,
+        der.sequence(request.usages.map((usage) => der.oid(usage === 'server' ? OID.serverAuth : OID.clientAuth))),
+      ),
+      extension(OID.basicConstraints, true, der.sequence([])),
+      extension(OID.authorityKeyId, false, der.sequence([der.implicit(0, keyIdOf(authority.certificate.publicKey))])),
+      ...(names === undefined || isEmpty(names)
+        ? []
+        : [extension(OID.subjectAltName, false, alternativeNamesToAsn1(names))]),
+    ],
+  });
+}
+
+interface Assembly {
+  readonly issuer: forge.asn1.Asn1;
+  readonly subject: forge.asn1.Asn1;
+  readonly publicKey: KeyObject;
+  readonly signingKey: KeyObject;
+  readonly validity: Validity;
+  readonly extensions: readonly forge.asn1.Asn1[];
+}
+
+function assemble(parts: Assembly): string {
+  const algorithm = signatureAlgorithm(parts.signingKey);
+  const serial = randomBytes(16);
+  serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x01;
+  const tbs = der.sequence([
+    der.explicit(0, [der.integer(Buffer.of(2))]),
+    der.integer(serial),
+    algorithm.asn1(),
+    parts.issuer,
+    der.sequence([der.time(parts.validity.notBeforeMs), der.time(parts.validity.notAfterMs)]),
+    parts.subject,
+    parseDer(parts.publicKey.export({ type: 'spki', format: 'der' })),
+    der.explicit(3, [der.sequence([...parts.extensions])]),
+  ]);
+  const tbsDer = toDer(tbs);
+  const certificate = der.sequence([tbs, algorithm.asn1(), der.bits(sign(algorithm.hash, tbsDer, parts.signingKey))]);
+  return toPem('CERTIFICATE', toDer(certificate));
+}
+
+function signatureAlgorithm(key: KeyObject): { hash: string | null; asn1: () => forge.asn1.Asn1 } {
+  switch (key.asymmetricKeyType) {
+    case 'ec':
+      return { hash: 'sha256', asn1: () => der.sequence([der.oid(OID.ecdsaSha256)]) };
+    case 'rsa':
+      return { hash: 'sha256', asn1: () => der.sequence([der.oid(OID.rsaSha256), der.null()]) };
+    case 'ed25519':
+      return { hash: null, asn1: () => der.sequence([der.oid(OID.ed25519)]) };
+    default:
+      throw new CodedError('bad-authority', `cannot sign with a key of type ${key.asymmetricKeyType ?? 'unknown'}`);
+  }
+}
+
+/** The subject exactly as the authority wrote it: issuers are compared byte by byte. */
+function rawSubjectOf(certificate: X509Certificate): forge.asn1.Asn1 {
+  const tbs = childrenOf(certificate.raw)[0];
+  const subject = tbs === undefined ? undefined : childrenOf(tbs)[5];
+  if (subject === undefined) throw new CodedError('bad-authority', 'the certificate has no subject');
+  return parseDer(subject);
+}
+
+/** SHA-1 of the public key bits (RFC 5280 §4.2.1.2, method 1): an identifier, not a safeguard. */
+function keyIdOf(publicKey: KeyObject): Buffer {
+  const bits = childrenOf(publicKey.export({ type: 'spki', format: 'der' }))[1];
+  if (bits === undefined) throw new CodedError('bad-authority', 'the public key has no bits');
+  return createHash('sha1').update(contentOf(bits).subarray(1)).digest();
+}
+
+function extension(oid: string, critical: boolean, value: forge.asn1.Asn1): forge.asn1.Asn1 {
+  return der.sequence([der.oid(oid), ...(critical ? [der.boolean(true)] : []), der.octets(toDer(value))]);
+}
+
+export function toPem(label: string, bytes: Uint8Array): string {
+  const lines =
+    Buffer.from(bytes)
+      .toString('base64')
+      .match(/.{1,64}/g) ?? [];
+  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
+}

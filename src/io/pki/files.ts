@@ -1,0 +1,64 @@
+/** Files of the PKI: written whole or not at all, keys readable by their owner only. */
+import { randomBytes } from 'node:crypto';
+import { lstat, mkdir, open, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { CodedError, messageOf } from '../../base/errors.ts';
+
+export interface WriteMode {
+  /** Default 0o600. */
+  readonly mode?: number;
+  /** Reaches the disk before this resolves: for what cannot be made again. */
+  readonly durable?: boolean;
+}
+
+/** Undefined when there is no such file. Other failures are CodedError 'unreadable' naming it. */
+export async function readIfPresent(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new CodedError('unreadable', `cannot read ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Replaces the file by renaming a complete new one over it. */
+export async function writeWhole(path: string, content: string, options: WriteMode = {}): Promise<void> {
+  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);
+  try {
+    await writeFile(temporary, content, { mode: options.mode ?? 0o600, flush: options.durable === true, flag: 'wx' });
+    await rename(temporary, path);
+    if (options.durable === true) await syncDirectory(dirname(path));
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw new CodedError('unwritable', `cannot write ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Writes unless the file already holds exactly this. True when it was written. */
+export async function writeIfDifferent(path: string, content: string, options: WriteMode = {}): Promise<boolean> {
+  if ((await readIfPresent(path)) === content) return false;
+  await writeWhole(path, content, options);
+  return true;
+}
+
+/** Points `link` at `target` (a name in the same directory) atomically. */
+export async function pointLink(link: string, target: string): Promise<void> {
+  const stat = await lstat(link).catch(() => undefined);
+  if (stat?.isSymbolicLink() && (await readlink(link)) === target) return;
+  const temporary = `${link}.${randomBytes(6).toString('hex')}`;
+  await symlink(target, temporary);
+  await rename(temporary, link);
+}
+
+export async function makeDirectory(path: string, mode: number): Promise<void> {
+  await mkdir(path, { recursive: true, mode });
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,48 @@
+/** kubeconfig files as OKD names their entries: cluster `host-8443`, user `system:admin/host-8443`. */
+import { stringify } from 'yaml';
+
+export interface KubeconfigOptions {
+  /** `https://host:8443` */
+  readonly server: string;
+  readonly caPem: string;
+  readonly user: string;
+  /** Embedded PEM, or absolute paths of files that rotate. */
+  readonly client:
+    | { readonly certPem: string; readonly keyPem: string }
+    | { readonly certFile: string; readonly keyFile: string };
+  /** Default 'default'. */
+  readonly namespace?: string;
+}
+
+export function createKubeconfig(options: KubeconfigOptions): string {
+  const host = new URL(options.server).host.replaceAll('.', '-').replaceAll(':', '-').replaceAll(/[[\]]/g, '');
+  const user = `${options.user}/${host}`;
+  const namespace = options.namespace ?? 'default';
+  const context = `${namespace}/${host}/${options.user}`;
+  const base64 = (text: string): string => Buffer.from(text, 'utf8').toString('base64');
+  return stringify(
+    {
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: [
+        { name: host, cluster: { 'certificate-authority-data': base64(options.caPem), server: options.server } },
+      ],
+      users: [
+        {
+          name: user,
+          user:
+            'certPem' in options.client
+              ? {
+                  'client-certificate-data': base64(options.client.certPem),
+                  'client-key-data': base64(options.client.keyPem),
+                }
+              : { 'client-certificate': options.client.certFile, 'client-key': options.client.keyFile },
+        },
+      ],
+      contexts: [{ name: context, context: { cluster: host, namespace, user } }],
+      'current-context': context,
+      preferences: {},
+    },
+    { lineWidth: 0 },
+  );
+}

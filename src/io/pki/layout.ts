@@ -1,0 +1,103 @@
+/** Where OKD 3.11 keeps certificates, keys and kubeconfigs. All paths absolute; `root` is `/` or the directory of `--root`. */
+import { join } from 'node:path';
+
+export interface PairFiles {
+  readonly cert: string;
+  readonly key: string;
+}
+
+const pair = (directory: string, name: string): PairFiles => ({
+  cert: join(directory, `${name}.crt`),
+  key: join(directory, `${name}.key`),
+});
+
+export interface MasterFiles {
+  readonly directory: string;
+  /** `openshift-signer`: signs the API server, its clients, and nodes. */
+  readonly ca: PairFiles;
+  /** Every authority that clients should trust; today the one above. */
+  readonly caBundle: string;
+  readonly server: PairFiles;
+  readonly kubeletClient: PairFiles;
+  readonly etcdClient: PairFiles;
+  readonly etcdCa: string;
+  readonly frontProxyCa: PairFiles;
+  readonly aggregatorFrontProxy: PairFiles;
+  readonly admin: PairFiles;
+  readonly adminKubeconfig: string;
+  readonly controllers: PairFiles;
+  /** OKD's name for the controllers' own kubeconfig. */
+  readonly controllersKubeconfig: string;
+  readonly scheduler: PairFiles;
+  readonly schedulerKubeconfig: string;
+  readonly serviceAccountsPrivateKey: string;
+  readonly serviceAccountsPublicKey: string;
+}
+
+export function masterFiles(root: string): MasterFiles {
+  const directory = join(root, 'etc/origin/master');
+  return {
+    directory,
+    ca: pair(directory, 'ca'),
+    caBundle: join(directory, 'ca-bundle.crt'),
+    server: pair(directory, 'master.server'),
+    kubeletClient: pair(directory, 'master.kubelet-client'),
+    etcdClient: pair(directory, 'master.etcd-client'),
+    etcdCa: join(directory, 'master.etcd-ca.crt'),
+    frontProxyCa: pair(directory, 'front-proxy-ca'),
+    aggregatorFrontProxy: pair(directory, 'aggregator-front-proxy'),
+    admin: pair(directory, 'admin'),
+    adminKubeconfig: join(directory, 'admin.kubeconfig'),
+    controllers: pair(directory, 'openshift-master'),
+    controllersKubeconfig: join(directory, 'openshift-master.kubeconfig'),
+    scheduler: pair(directory, 'kube-scheduler'),
+    schedulerKubeconfig: join(directory, 'kube-scheduler.kubeconfig'),
+    serviceAccountsPrivateKey: join(directory, 'serviceaccounts.private.key'),
+    serviceAccountsPublicKey: join(directory, 'serviceaccounts.public.key'),
+  };
+}
+
+export interface EtcdFiles {
+  readonly directory: string;
+  readonly signer: PairFiles;
+  /** Copy of the signer's certificate, readable without the directory of its key. */
+  readonly ca: string;
+  readonly server: PairFiles;
+  readonly peer: PairFiles;
+}
+
+export function etcdFiles(root: string): EtcdFiles {
+  const directory = join(root, 'etc/etcd');
+  return {
+    directory,
+    signer: pair(join(directory, 'ca'), 'ca'),
+    ca: join(directory, 'ca.crt'),
+    server: pair(directory, 'server'),
+    peer: pair(directory, 'peer'),
+  };
+}
+
+export interface NodeFiles {
+  readonly directory: string;
+  /** Authority of the API server's certificate and of the kubelet's clients. */
+  readonly clientCa: string;
+  readonly kubeconfig: string;
+  readonly certificates: string;
+  /** Link to the newest `kubelet-client-<time>.pem`: certificate and key in one file. */
+  readonly clientCurrent: string;
+  /** Link to the newest `kubelet-server-<time>.pem`. */
+  readonly serverCurrent: string;
+}
+
+export function nodeFiles(root: string): NodeFiles {
+  const directory = join(root, 'etc/origin/node');
+  const certificates = join(directory, 'certificates');
+  return {
+    directory,
+    clientCa: join(directory, 'client-ca.crt'),
+    kubeconfig: join(directory, 'node.kubeconfig'),
+    certificates,
+    clientCurrent: join(certificates, 'kubelet-client-current.pem'),
+    serverCurrent: join(certificates, 'kubelet-server-current.pem'),
+  };
+}

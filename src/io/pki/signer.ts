@@ -1,0 +1,42 @@
+/** The holder of the cluster CA's key, as the certificate controllers see it. */
+import { CodedError } from '../../base/errors.ts';
+import type { CertificateSigner } from '../../core/reconcile/csr/port.ts';
+import type { Authority } from './certificate.ts';
+import type { KeyUsage } from './names.ts';
+import { parseSigningRequest, signRequest } from './signing-request.ts';
+
+const EXTENDED: ReadonlyMap<string, 'server' | 'client'> = new Map([
+  ['server auth', 'server'],
+  ['client auth', 'client'],
+]);
+const KEY_USAGES: ReadonlyMap<string, KeyUsage> = new Map([
+  ['digital signature', 'digitalSignature'],
+  ['signing', 'digitalSignature'],
+  ['key encipherment', 'keyEncipherment'],
+]);
+
+/** Signs for the Kubernetes signers with one authority, as OKD's `openshift-signer` does. */
+export function createCertificateSigner(authority: Authority): CertificateSigner {
+  return {
+    inspect: (requestPem) => {
+      const { publicKey, refusal, ...facts } = parseSigningRequest(requestPem);
+      return facts;
+    },
+    sign: async (order) => {
+      const usages: ('server' | 'client')[] = [];
+      const keyUsages: KeyUsage[] = [];
+      for (const usage of order.usages) {
+        const extended = EXTENDED.get(usage);
+        const key = KEY_USAGES.get(usage);
+        if (extended !== undefined) usages.push(extended);
+        else if (key !== undefined) keyUsages.push(key);
+        else throw new CodedError('invalid-request', `usage "${usage}" is not signed for ${order.signerName}`);
+      }
+      return signRequest(authority, parseSigningRequest(order.requestPem), {
+        usages,
+        keyUsages: keyUsages.length === 0 ? ['digitalSignature'] : keyUsages,
+        validity: { notBeforeMs: order.notBeforeMs, notAfterMs: order.notAfterMs },
+      });
+    },
+  };
+}

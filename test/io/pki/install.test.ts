@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parse } from 'yaml';
+import {
+  etcdFiles,
+  type InstallContext,
+  installEtcd,
+  installMaster,
+  installNode,
+  masterFiles,
+  nodeFiles,
+} from '../../../src/io/pki/index.ts';
+
+const DAY = 24 * 3600 * 1000;
+const NOW = Date.UTC(2026, 10, 20);
+
+async function withRoot(body: (root: string) => Promise<void>): Promise<void> {
+  const root = await mkdtemp(join(tmpdir(), 'pki-root-'));
+  try {
+    await body(root);
+  } finally {
+    await rm(root, { recursive: true });
+  }
+}
+
+async function install(root: string, nowMs: number, ips = ['10.0.0.7', '127.0.0.1']): Promise<string[]> {
+  const issued: string[] = [];
+  const context: InstallContext = {
+    nowMs,
+    onIssued: (path, why) => issued.push(`${path.slice(root.length + 1)}: ${why}`),
+  };
+  const names = { dns: ['localhost', 'n1'], ips };
+  await installEtcd(etcdFiles(root), names, 'n1', context);
+  const authority = await installMaster(
+    {
+      files: masterFiles(root),
+      etcd: etcdFiles(root),
+      serverNames: names,
+      publicUrl: 'https://10.0.0.7:8443',
+      localUrl: 'https://127.0.0.1:8443',
+    },
+    context,
+  );
+  await installNode(
+    { files: nodeFiles(root), authority, nodeName: 'n1', names, serverUrl: 'https://127.0.0.1:8443' },
+    context,
+  );
+  return issued.sort();
+}
+
+async function tree(root: string): Promise<Record<string, string>> {
+  const content: Record<string, string> = {};
+  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+    if (entry.isFile())
+      content[join(entry.parentPath, entry.name)] = await readFile(join(entry.parentPath, entry.name), 'utf8');
+  }
+  return content;
+}
+
+test('a first start makes what OKD names, keys private; a second one changes nothing', () =>
+  withRoot(async (root) => {
+    const issued = await install(root, NOW);
+    assert.ok(issued.length > 10 && issued.every((line) => line.endsWith(': new')));
+    const first = await tree(root);
+    for (const name of [
+      'ca.crt',
+      'ca.key',
+      'ca-bundle.crt',
+      'master.server.crt',
+      'master.server.key',
+      'master.etcd-client.crt',
+      'master.etcd-ca.crt',
+      'master.kubelet-client.key',
+      'admin.kubeconfig',
+      'openshift-master.kubeconfig',
+      'serviceaccounts.private.key',
+      'serviceaccounts.public.key',
+    ]) {
+      assert.ok(first[join(root, 'etc/origin/master', name)], name);
+    }
+    for (const path of Object.keys(first)) {
+      const mode = (await stat(path)).mode & 0o777;
+      if (/\.(key|pem|kubeconfig)$/.test(path) && !path.endsWith('public.key')) assert.equal(mode, 0o600, path);
+    }
+    assert.match(await readlink(nodeFiles(root).clientCurrent), /^kubelet-client-\d{4}-.*\.pem$/);
+    assert.deepEqual(await install(root, NOW + DAY), []);
+    assert.deepEqual(await tree(root), first);
+  }));
+
+test('identities are those that the cluster roles are bound to', () =>
+  withRoot(async (root) => {
+    await install(root, NOW);
+    const files = masterFiles(root);
+    const subject = async (path: string): Promise<string> => new X509Certificate(await readFile(path)).subject;
+    assert.equal(await subject(files.admin.cert), 'O=system:masters\nCN=system:admin');
+    assert.equal(await subject(files.controllers.cert), 'CN=system:kube-controller-manager');
+    assert.equal(await subject(files.scheduler.cert), 'CN=system:kube-scheduler');
+    assert.equal(await subject(files.kubeletClient.cert), 'CN=system:kube-apiserver');
+    assert.equal(await subject(nodeFiles(root).clientCurrent), 'O=system:nodes\nCN=system:node:n1');
+    const cluster = new X509Certificate(await readFile(files.ca.cert));
+    const etcdClient = new X509Certificate(await readFile(files.etcdClient.cert));
+    assert.equal(etcdClient.checkIssued(cluster), false);
+    const kubeconfig = parse(await readFile(files.adminKubeconfig, 'utf8'));
+    assert.equal(kubeconfig.clusters[0].cluster.server, 'https://10.0.0.7:8443');
+    assert.equal(kubeconfig['current-context'], kubeconfig.contexts[0].name);
+    const node = parse(await readFile(nodeFiles(root).kubeconfig, 'utf8'));
+    assert.equal(node.users[0].user['client-key'], nodeFiles(root).clientCurrent);
+  }));
+
+test('a new address, a near end and a damaged file each re-issue what is concerned, under the same authority', () =>
+  withRoot(async (root) => {
+    await install(root, NOW);
+    const ca = await readFile(masterFiles(root).ca.cert, 'utf8');
+    const moved = await install(root, NOW, ['192.168.1.5', '127.0.0.1']);
+    assert.deepEqual(moved, [
+      'etc/etcd/peer.crt: lacks 192.168.1.5',
+      'etc/etcd/server.crt: lacks 192.168.1.5',
+      'etc/origin/master/master.server.crt: lacks 192.168.1.5',
+      'etc/origin/node/certificates/kubelet-server-current.pem: lacks 192.168.1.5',
+    ]);
+    await writeFile(masterFiles(root).admin.cert, 'torn');
+    await writeFile(masterFiles(root).scheduler.key, '');
+    assert.deepEqual(await install(root, NOW, ['192.168.1.5']), [
+      'etc/origin/master/admin.crt: unreadable',
+      'etc/origin/master/kube-scheduler.crt: unreadable',
+    ]);
+    const later = await install(root, NOW + 600 * DAY, ['192.168.1.5']);
+    assert.ok(later.length >= 8 && later.every((line) => line.endsWith('about to expire')));
+    assert.ok((await install(root, NOW + 2400 * DAY, ['192.168.1.5'])).every((line) => line.endsWith(': expired')));
+    assert.equal(await readFile(masterFiles(root).ca.cert, 'utf8'), ca);
+  }));
+
+test('an authority near its end is renewed with its own key', () =>
+  withRoot(async (root) => {
+    await install(root, NOW);
+    const old = new X509Certificate(await readFile(masterFiles(root).ca.cert));
+    const issued = await install(root, NOW + 3600 * DAY);
+    assert.ok(issued.includes('etc/origin/master/ca.crt: about to expire'));
+    const renewed = new X509Certificate(await readFile(masterFiles(root).ca.cert));
+    assert.ok(renewed.validToDate > old.validToDate && old.verify(renewed.publicKey));
+  }));
+
+test('keys that cannot be made again are never overwritten', () =>
+  withRoot(async (root) => {
+    await install(root, NOW);
+    const key = await readFile(masterFiles(root).ca.key, 'utf8');
+    createPrivateKey(key);
+    await rm(masterFiles(root).ca.key);
+    await assert.rejects(install(root, NOW), { code: 'bad-authority', message: /ca\.key is missing/ });
+    await writeFile(masterFiles(root).ca.key, 'torn');
+    await assert.rejects(install(root, NOW), { code: 'bad-authority', message: /ca\.key holds no readable/ });
+    await writeFile(masterFiles(root).ca.key, key);
+    assert.deepEqual(await install(root, NOW), []);
+    await writeFile(masterFiles(root).serviceAccountsPrivateKey, 'torn');
+    await assert.rejects(install(root, NOW), { code: 'bad-key' });
+  }));
