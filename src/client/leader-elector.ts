@@ -48,6 +48,8 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
   const stopping = new AbortController();
   let observed: Observation | undefined;
   let running: Promise<void> | undefined;
+  /** A renewal under way; a release must not overtake it. */
+  let renewal: Promise<unknown> = Promise.resolve();
 
   const observe = (lease: Lease): Observation => {
     const unchanged = observed !== undefined && sameRecord(observed.lease.spec, lease.spec);
@@ -137,6 +139,7 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
         (held) => ({ held }),
         (error: unknown) => ({ error }),
       );
+      renewal = attempt;
       const result = await Promise.race([
         attempt,
         sleep(clock, leftMs, AbortSignal.any([signal, deadline.signal])).then(() => ({ expired: true })),
@@ -153,6 +156,9 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
   };
 
   const release = async (): Promise<void> => {
+    const late = new AbortController();
+    await Promise.race([renewal, sleep(clock, retryPeriodMs, late.signal).catch(() => {})]);
+    late.abort();
     if (observed === undefined || !holds(observed.lease)) return;
     const now = microTime(clock.nowMs());
     const { lease } = observed;
