@@ -1,24 +1,8 @@
 /** What the composition hands to the controllers; nothing here is looked up elsewhere. */
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type {
-  ApiClient,
-  EventRecorder,
-  InformerFactory,
-  LeaderElector,
-  Reconcile,
-  WorkQueue,
-} from '../../client/types.ts';
+import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../../client/types.ts';
 import type { CertificateSigner } from '../../core/reconcile/csr/port.ts';
-
-export interface QueueOptions {
-  readonly name: string;
-  readonly reconcile: Reconcile;
-  /** Keys processed at the same time; a key is never processed twice at once. */
-  readonly workers: number;
-}
-
-export type QueueFactory = (options: QueueOptions) => WorkQueue;
 
 export interface ControllersDeps {
   readonly client: ApiClient;
@@ -27,7 +11,6 @@ export interface ControllersDeps {
   readonly recorder: EventRecorder;
   /** For the Lease `kube-system/kube-controller-manager` (see `CONTROLLERS_LEASE`). */
   readonly elector: LeaderElector;
-  readonly createQueue: QueueFactory;
   readonly log: Log;
   readonly clock: Clock;
   readonly random: RandomSource;

@@ -4,7 +4,6 @@
  * controller holds no clean-up code and can be started again later.
  */
 import { apiVersionOf, type KubeObject, type ResourceType } from '../../api/meta/object.ts';
-import { isApiError } from '../../api/meta/status.ts';
 import { assert, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type {
@@ -15,6 +14,7 @@ import type {
   ResourceClient,
   WorkQueue,
 } from '../../client/types.ts';
+import { createWorkQueue } from '../../client/work-queue.ts';
 import type { PlanContext } from '../../core/reconcile/context.ts';
 import type { ControllersDeps, ControllersOptions } from './deps.ts';
 
@@ -81,7 +81,7 @@ export function createHandle(
 
 /** Starts one controller for a term; the result ends it and resolves when its last reconcile has returned. */
 export function startController(name: string, handle: ControllerHandle, run: ControllerRun): () => Promise<void> {
-  const { clock, createQueue } = handle.deps;
+  const { clock, random } = handle.deps;
   const { log } = handle;
   const abort = new AbortController();
   const queues: WorkQueue[] = [];
@@ -115,7 +115,16 @@ export function startController(name: string, handle: ControllerHandle, run: Con
       if (!abort.signal.aborted) unsubscribes.push(informer.onChange(handler));
     },
     queue: (reconcile, workers = 5) => {
-      const queue = createQueue({ name, workers, reconcile: (key) => guarded(key, reconcile) });
+      const queue = createWorkQueue({
+        name,
+        workers,
+        clock,
+        random,
+        log,
+        reconcile: async (key) => {
+          if (!abort.signal.aborted) await reconcile(key);
+        },
+      });
       queues.push(queue);
       return queue;
     },
@@ -125,19 +134,6 @@ export function startController(name: string, handle: ControllerHandle, run: Con
     },
     after: (delayMs, task) => later(delayMs, () => void attempt(task)),
   };
-
-  /** Conflicts are the normal outcome of working on a copy that lags: they are retried without a word. */
-  async function guarded(key: string, reconcile: Reconcile): Promise<void> {
-    if (abort.signal.aborted) return;
-    try {
-      await reconcile(key);
-    } catch (error) {
-      if (abort.signal.aborted) return;
-      if (isApiError(error, 'Conflict')) log.v(4, 'will retry after a conflict', { key, error: messageOf(error) });
-      else log.v(2, 'reconcile failed, will retry', { key, error: messageOf(error) });
-      throw error;
-    }
-  }
 
   const begin = async (): Promise<void> => {
     try {

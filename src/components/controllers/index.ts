@@ -11,8 +11,6 @@ export {
   CONTROLLERS_LEASE,
   type ControllersDeps,
   type ControllersOptions,
-  type QueueFactory,
-  type QueueOptions,
 } from './deps.ts';
 export { controllers } from './registry.ts';
 

@@ -1,4 +1,5 @@
 /** Every controller of the process, in the order in which they start. */
 import type { ControllerSpec } from './framework.ts';
+import { replicaSetController, replicationControllerController } from './replicas.ts';
 
-export const controllers: readonly ControllerSpec[] = [];
+export const controllers: readonly ControllerSpec[] = [replicaSetController, replicationControllerController];

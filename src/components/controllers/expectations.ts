@@ -1,0 +1,58 @@
+/**
+ * What a controller has asked for and not yet seen in its informer. Until it has, it must not count again: it would make pods twice.
+ * Source: upstream's ControllerExpectations and UIDTrackingControllerExpectations.
+ */
+import type { Clock } from '../../base/clock.ts';
+
+/** After this the expectation is given up: something was missed, counting again is the mend. Upstream's value. */
+const TIMEOUT_MS = 5 * 60_000;
+
+interface Expected {
+  creations: number;
+  readonly deletions: Set<string>;
+  readonly sinceMs: number;
+}
+
+export class Expectations {
+  readonly #byKey = new Map<string, Expected>();
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** True when everything asked for has been seen, has expired, or nothing was asked for. */
+  settled(key: string): boolean {
+    const expected = this.#byKey.get(key);
+    if (expected === undefined) return true;
+    if (expected.creations <= 0 && expected.deletions.size === 0) return true;
+    return this.#clock.monotonicMs() - expected.sinceMs > TIMEOUT_MS;
+  }
+
+  expectCreations(key: string, count: number): void {
+    this.#byKey.set(key, { creations: count, deletions: new Set(), sinceMs: this.#clock.monotonicMs() });
+  }
+
+  /** `ids` are pod keys: the same pod is never awaited twice. */
+  expectDeletions(key: string, ids: Iterable<string>): void {
+    this.#byKey.set(key, { creations: 0, deletions: new Set(ids), sinceMs: this.#clock.monotonicMs() });
+  }
+
+  expect(key: string, creations: number, deletions: Iterable<string>): void {
+    this.#byKey.set(key, { creations, deletions: new Set(deletions), sinceMs: this.#clock.monotonicMs() });
+  }
+
+  /** A creation was seen, or has failed and will not come. */
+  creationObserved(key: string, count = 1): void {
+    const expected = this.#byKey.get(key);
+    if (expected !== undefined) expected.creations -= count;
+  }
+
+  deletionObserved(key: string, id: string): void {
+    this.#byKey.get(key)?.deletions.delete(id);
+  }
+
+  forget(key: string): void {
+    this.#byKey.delete(key);
+  }
+}

@@ -1,0 +1,49 @@
+/** The indices controllers share on common informers; each is added once per informer. */
+import type { Pod } from 'kubernetes-types/core/v1';
+import type { KubeObject } from '../../api/meta/object.ts';
+import type { Informer } from '../../client/types.ts';
+import { controllerOf } from '../../core/reconcile/ownership.ts';
+
+const added = new WeakMap<object, Set<string>>();
+
+function addOnce<T extends KubeObject>(
+  informer: Informer<T>,
+  name: string,
+  valuesOf: (object: T) => readonly string[],
+): void {
+  let names = added.get(informer);
+  if (names === undefined) {
+    names = new Set();
+    added.set(informer, names);
+  }
+  if (names.has(name)) return;
+  names.add(name);
+  informer.addIndex(name, valuesOf);
+}
+
+const NOBODY = 'orphans:';
+
+/** Objects by the UID of their controller, and those without one by namespace. */
+export function indexByController<T extends KubeObject>(informer: Informer<T>): void {
+  addOnce(informer, 'controller', (object) => {
+    const controller = controllerOf(object);
+    return [controller === undefined ? `${NOBODY}${object.metadata?.namespace ?? ''}` : controller.uid];
+  });
+}
+
+export function controlledBy<T extends KubeObject>(informer: Informer<T>, uid: string): T[] {
+  return informer.byIndex('controller', uid);
+}
+
+export function orphansIn<T extends KubeObject>(informer: Informer<T>, namespace: string): T[] {
+  return informer.byIndex('controller', `${NOBODY}${namespace}`);
+}
+
+/** Pods by node. Unassigned pods are under ''. */
+export function indexByNode(informer: Informer<Pod>): void {
+  addOnce(informer, 'node', (pod) => [pod.spec?.nodeName ?? '']);
+}
+
+export function podsOnNode(informer: Informer<Pod>, node: string): Pod[] {
+  return informer.byIndex('node', node);
+}

@@ -1,0 +1,55 @@
+/** Makes and deletes pods for a controller, with the events upstream records. */
+import type { Pod } from 'kubernetes-types/core/v1';
+import { type KubeObject, objectKey } from '../../api/meta/object.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { EventRecorder, ResourceClient } from '../../client/types.ts';
+
+export interface PodControl {
+  create(owner: KubeObject, pod: Pod): Promise<void>;
+  /** Resolves false when the pod is gone already (then no watch event will come for this request). */
+  delete(owner: KubeObject, pod: Pod): Promise<boolean>;
+}
+
+export function createPodControl(pods: ResourceClient<Pod>, recorder: EventRecorder): PodControl {
+  return {
+    async create(owner, pod) {
+      try {
+        const made = await pods.create(pod);
+        recorder.event(owner, 'Normal', 'SuccessfulCreate', `Created pod: ${made.metadata?.name ?? ''}`);
+      } catch (error) {
+        // A namespace on its way out refuses everything; saying so for each pod helps nobody.
+        if (!isNamespaceTerminating(error)) {
+          recorder.event(owner, 'Warning', 'FailedCreate', `Error creating: ${messageOf(error)}`);
+        }
+        throw error;
+      }
+    },
+    async delete(owner, pod) {
+      const name = pod.metadata?.name ?? '';
+      const uid = pod.metadata?.uid;
+      try {
+        await pods.delete(name, pod.metadata?.namespace, uid === undefined ? {} : { preconditions: { uid } });
+        recorder.event(owner, 'Normal', 'SuccessfulDelete', `Deleted pod: ${name}`);
+        return true;
+      } catch (error) {
+        if (isApiError(error, 'NotFound') || isApiError(error, 'Conflict')) return false;
+        recorder.event(
+          owner,
+          'Warning',
+          'FailedDelete',
+          `Error deleting pod ${JSON.stringify(objectKey(pod))}: ${messageOf(error)}`,
+        );
+        throw error;
+      }
+    },
+  };
+}
+
+export function isNamespaceTerminating(error: unknown): boolean {
+  return (
+    isApiError(error, 'Forbidden') &&
+    (error.details?.causes?.some((cause) => cause.reason === 'NamespaceTerminating') === true ||
+      error.message.includes('because it is being terminated'))
+  );
+}

@@ -1,0 +1,18 @@
+/** Short stable names for templates: FNV-1a over canonical JSON, spelled with letters that form no words (as upstream's SafeEncodeString). */
+import { canonicalJson } from './equality.ts';
+
+const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
+
+/** Equal templates give equal hashes; a collision count makes another one. */
+export function templateHash(template: unknown, collisionCount: number | undefined): string {
+  const text = canonicalJson(template) + (collisionCount === undefined ? '' : `#${collisionCount}`);
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    hash = Math.imul(hash ^ (code & 0xff), 0x01000193);
+    if (code > 0xff) hash = Math.imul(hash ^ (code >> 8), 0x01000193);
+  }
+  let encoded = '';
+  for (const digit of String(hash >>> 0)) encoded += ALPHABET[digit.charCodeAt(0) % ALPHABET.length];
+  return encoded;
+}
