@@ -108,10 +108,10 @@ export function parseFieldSelector(text: string): FieldSelector {
   return terms;
 }
 
-/** `valueOf` reads a field of the object in hand. */
-export function matchesFields(selector: FieldSelector, valueOf: (field: string) => string): boolean {
+/** `read` returns a field of the object in hand. */
+export function matchesFields(selector: FieldSelector, read: (field: string) => string): boolean {
   for (const term of selector) {
-    if ((valueOf(term.field) === term.value) !== (term.operator === '=')) return false;
+    if ((read(term.field) === term.value) !== (term.operator === '=')) return false;
   }
   return true;
 }

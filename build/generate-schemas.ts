@@ -1,0 +1,205 @@
+/**
+ * Generates the built-in schemas from what `@kubernetes/client-node` (attribute maps, required fields, documentation) and
+ * `kubernetes-types` (which strings are quantities; documentation of fields that refer to other types) carry.
+ *
+ *   node build/generate-schemas.ts      writes src/api/schema/generated/{types.ts,descriptions.json}
+ *
+ * A field's type is a compact text: a scalar name, `#full.type.name`, `[]` or `{}` followed by a type.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { EXTRA_QUANTITIES, META_TYPES, RENAMED, ROOTS } from './schema-roots.ts';
+
+interface Attribute {
+  readonly baseName: string;
+  readonly type: string;
+  readonly format: string;
+}
+
+interface GeneratedType {
+  /** Required fields. */
+  r?: string[];
+  /** Fields with their compact types. */
+  f: Record<string, string>;
+}
+
+interface Documentation {
+  readonly type: string;
+  readonly fields: ReadonlyMap<string, string>;
+}
+
+const here = dirname(fileURLToPath(import.meta.url));
+const outDir = join(here, '../src/api/schema/generated');
+const require = createRequire(import.meta.url);
+const modelsDir = join(dirname(require.resolve('@kubernetes/client-node')), 'gen/models');
+const typesDir = dirname(require.resolve('kubernetes-types/package.json'));
+
+const SCALARS: Readonly<Record<string, string>> = { string: 'string', boolean: 'boolean', any: 'any', object: 'any' };
+
+/** Short type name (`PodSpec`) of a client class (`V1PodSpec`, `CoreV1Event`). */
+const shortName = (className: string): string =>
+  RENAMED[className] ?? className.replace(/^V\d+(?:(?:alpha|beta)\d+)?/, '');
+
+const loaded = new Map<
+  string,
+  { attributes: readonly Attribute[]; required: readonly string[]; docs: Documentation }
+>();
+
+async function load(className: string) {
+  const known = loaded.get(className);
+  if (known !== undefined) return known;
+  const module = (await import(pathToFileURL(join(modelsDir, `${className}.js`)).href)) as Record<
+    string,
+    { getAttributeTypeMap(): Attribute[] }
+  >;
+  const declared = module[className];
+  if (declared === undefined) throw new Error(`${className} is not exported by its module`);
+  const source = readFileSync(join(modelsDir, `${className}.d.ts`), 'utf8');
+  const result = {
+    attributes: declared.getAttributeTypeMap(),
+    required: [...source.matchAll(/^ {4}'([^']+)':/gm)].map((match) => match[1] ?? ''),
+    docs: documentationOf(source, className),
+  };
+  loaded.set(className, result);
+  return result;
+}
+
+function documentationOf(source: string, className: string): Documentation {
+  const fields = new Map<string, string>();
+  for (const match of source.matchAll(/\/\*\*\n((?: +\*.*\n)+?) +\*\/\n {4}'([^']+)'\??:/g)) {
+    fields.set(match[2] ?? '', commentText(match[1] ?? ''));
+  }
+  const type = new RegExp(`/\\*\\*\\n((?: *\\*.*\\n)+?) *\\*/\\nexport declare class ${className} `).exec(source);
+  return { type: commentText(type?.[1] ?? ''), fields };
+}
+
+function commentText(block: string): string {
+  return block
+    .split('\n')
+    .map((line) => line.replace(/^ *\* ?/, ''))
+    .join('\n')
+    .trim()
+    .replaceAll(/\\(["'\\])/g, '$1');
+}
+
+/** Class names a client type text mentions. */
+const referencedClass = (type: string): string | undefined =>
+  /\b((?:[A-Z][a-z]+)?V\d\w*)\b/.exec(stripMicro(type))?.[1];
+const stripMicro = (type: string): string => type.replaceAll(/\bV1MicroTime\b/g, 'MicroTime');
+
+async function reach(roots: readonly string[], skip: ReadonlyMap<string, string>, assign: (className: string) => void) {
+  const queue = [...roots];
+  const seen = new Set<string>();
+  for (let className = queue.pop(); className !== undefined; className = queue.pop()) {
+    if (seen.has(className)) continue;
+    seen.add(className);
+    if (!skip.has(className)) assign(className);
+    for (const attribute of (await load(className)).attributes) {
+      const referenced = referencedClass(attribute.type);
+      if (referenced !== undefined) queue.push(referenced);
+    }
+  }
+}
+
+/** Full upstream names, `io.k8s.api.core.v1.PodSpec`, of every class reachable from the roots. */
+async function nameClasses(): Promise<Map<string, string>> {
+  const names = new Map<string, string>();
+  for (const className of META_TYPES) {
+    names.set(className, `io.k8s.apimachinery.pkg.apis.meta.v1.${shortName(className)}`);
+  }
+  for (const { prefix, classes } of ROOTS) {
+    const roots = classes.flatMap((name) =>
+      name.endsWith('+') ? [name.slice(0, -1), `${name.slice(0, -1)}List`] : [name],
+    );
+    await reach(roots, names, (className) => names.set(className, `${prefix}.${shortName(className)}`));
+  }
+  return names;
+}
+
+interface QuantityFacts {
+  has(typeName: string, field: string): boolean;
+}
+
+/** Reads `kubernetes-types` declarations: quantities, and documentation by `group/version/Type.field`. */
+function readDeclarations(): { quantities: QuantityFacts; docs: Map<string, Documentation> } {
+  const quantities = new Set<string>(EXTRA_QUANTITIES);
+  const docs = new Map<string, Documentation>();
+  const packages = new Map(ROOTS.map(({ prefix }) => [prefix.replace('io.k8s.api.', ''), prefix]));
+  packages.set('meta.v1', 'io.k8s.apimachinery.pkg.apis.meta.v1');
+  for (const [dotted, prefix] of packages) {
+    const source = readFileSync(join(typesDir, `${dotted.replace('.', '/')}.d.ts`), 'utf8');
+    for (const match of source.matchAll(
+      /((?:\/\*\*(?:[^*]|\*(?!\/))*\*\/\n)?)export interface (\w+) \{\n([\s\S]*?)\n\}/g,
+    )) {
+      const [, comment = '', name = '', body = ''] = match;
+      const fields = new Map<string, string>();
+      for (const field of body.matchAll(
+        /^ {4}(?:\/\*\*((?:[^*]|\*(?!\/))*)\*\/\n {4})?"?([\w$]+)"?\??: (\{\n[^}]*\}|[^;]*);/gm,
+      )) {
+        const [, text = '', fieldName = '', type = ''] = field;
+        fields.set(fieldName, commentText(text));
+        if (/\bQuantity\b/.test(type)) quantities.add(`${prefix}.${name}.${fieldName}`);
+      }
+      docs.set(`${prefix}.${name}`, { type: commentText(comment.replaceAll(/\/\*\*|\*\//g, '')), fields });
+    }
+  }
+  return { quantities: { has: (typeName, field) => quantities.has(`${typeName}.${field}`) }, docs };
+}
+
+function compactType(
+  type: string,
+  attribute: Attribute,
+  names: ReadonlyMap<string, string>,
+  quantity: boolean,
+): string {
+  const list = /^Array<(.*)>$/.exec(type);
+  if (list !== null) return `[]${compactType(list[1] ?? '', attribute, names, quantity)}`;
+  const map = /^\{ \[key: string\]: (.*); \}$/.exec(type);
+  if (map !== null) return `{}${compactType(map[1] ?? '', attribute, names, quantity)}`;
+  if (type === 'IntOrString') return 'int-or-string';
+  if (type === 'Date') return 'date-time';
+  if (type === 'V1MicroTime') return 'date-time-micro';
+  if (type === 'number')
+    return attribute.format === 'double' ? 'number' : attribute.format === 'int32' ? 'int32' : 'int64';
+  if (type === 'string' && quantity) return 'quantity';
+  if (type === 'string' && attribute.format === 'byte') return 'byte';
+  const scalar = SCALARS[type];
+  if (scalar !== undefined) return scalar;
+  const name = names.get(type);
+  if (name === undefined) throw new Error(`no schema name for the client type ${type}`);
+  return `#${name}`;
+}
+
+async function main(): Promise<void> {
+  const names = await nameClasses();
+  const declarations = readDeclarations();
+  const types: Record<string, GeneratedType> = {};
+  const descriptions: Record<string, { d: string; f: Record<string, string> }> = {};
+  for (const [className, name] of [...names].sort(([, a], [, b]) => (a < b ? -1 : 1))) {
+    const { attributes, required, docs } = await load(className);
+    const other = declarations.docs.get(name);
+    const fields: Record<string, string> = {};
+    const texts: Record<string, string> = {};
+    for (const attribute of attributes) {
+      const field = attribute.baseName;
+      fields[field] = compactType(attribute.type, attribute, names, declarations.quantities.has(name, field));
+      const text = docs.fields.get(field) || other?.fields.get(field) || '';
+      if (text !== '') texts[field] = text;
+    }
+    types[name] = { ...(required.length === 0 ? {} : { r: [...required] }), f: fields };
+    descriptions[name] = { d: docs.type || other?.type || '', f: texts };
+  }
+  mkdirSync(outDir, { recursive: true });
+  const literal = JSON.stringify(JSON.stringify(types));
+  writeFileSync(
+    join(outDir, 'types.ts'),
+    `// Generated by build/generate-schemas.ts. A string that is parsed once is cheaper to start with than an object literal.\n` +
+      `import type { GeneratedTypes } from '../types-format.ts';\nexport const generatedTypes = JSON.parse(${literal}) as GeneratedTypes;\n`,
+  );
+  writeFileSync(join(outDir, 'descriptions.json'), JSON.stringify(descriptions));
+  process.stdout.write(`schemas: ${Object.keys(types).length} types\n`);
+}
+
+await main();

@@ -1,0 +1,289 @@
+/**
+ * Checks a parsed document against a schema the way upstream's decoder does when it fills Go structures: unknown fields are dropped
+ * and named, wrong types are errors, nulls are absence, and quantities, times and base64 take their canonical form.
+ */
+
+import { messageOf } from '../../base/errors.ts';
+import { canonicalQuantity, parseQuantity } from '../../base/quantity.ts';
+import type { JsonValue } from '../meta/object.ts';
+import type { ObjectNode, ScalarNode, SchemaNode } from './node.ts';
+
+export interface DecodeFindings {
+  /** Paths such as `spec.containers[0].foo`, in document order. */
+  readonly unknownFields: string[];
+  /** Messages in upstream's wording; not empty: the document must be refused. */
+  readonly typeErrors: string[];
+}
+
+/** How many findings of each sort are collected: a hostile document must not make a large answer. */
+const MAX_FINDINGS = 64;
+
+/** Prunes and normalises `object` in place and reports what was wrong with it. */
+export function pruneAndCheck(schema: ObjectNode, object: Record<string, unknown>): DecodeFindings {
+  const findings: DecodeFindings = { unknownFields: [], typeErrors: [] };
+  checkObject(schema, object as Container, { findings, path: '', goPath: '', struct: lastSegment(schema.typeName) });
+  return findings;
+}
+
+/** The unknown fields as upstream's strict decoding error: `strict decoding error: unknown field "a", unknown field "b"`. */
+export function strictDecodingMessage(unknownFields: readonly string[]): string {
+  return `strict decoding error: ${unknownFields.map((field) => `unknown field "${field}"`).join(', ')}`;
+}
+
+type Container = { [key: string]: JsonValue };
+
+interface Place {
+  readonly findings: DecodeFindings;
+  /** For people: `spec.containers[0]`. */
+  readonly path: string;
+  /** As Go's decoder names it: field names only. */
+  readonly goPath: string;
+  /** Innermost structure. */
+  readonly struct: string;
+}
+
+function checkObject(schema: ObjectNode, object: Container, place: Place): void {
+  const { fields } = schema;
+  for (const key of Object.keys(object)) {
+    const node = fields.get(key);
+    if (node === undefined) {
+      report(place.findings.unknownFields, joinPath(place.path, key));
+      delete object[key];
+      continue;
+    }
+    const value = object[key];
+    if (value === null || value === undefined) {
+      delete object[key];
+      continue;
+    }
+    if (isPlainString(node, value)) continue;
+    const checked = checkValue(node, value, {
+      findings: place.findings,
+      path: joinPath(place.path, key),
+      goPath: joinPath(place.goPath, key),
+      struct: place.struct,
+    });
+    if (checked !== value) object[key] = checked;
+  }
+}
+
+/** The commonest case by far, answered without making a `Place`. */
+function isPlainString(node: SchemaNode, value: JsonValue): boolean {
+  return node.kind === 'scalar' && node.type === 'string' && typeof value === 'string';
+}
+
+function checkValue(node: SchemaNode, value: JsonValue, place: Place): JsonValue {
+  switch (node.kind) {
+    case 'scalar':
+      return checkScalar(node, value, place);
+    case 'object': {
+      if (!isContainer(value)) return wrongType(value, goType(node), place);
+      checkObject(node, value, { ...place, struct: lastSegment(node.typeName) });
+      return value;
+    }
+    case 'map': {
+      if (!isContainer(value)) return wrongType(value, goType(node), place);
+      for (const key of Object.keys(value)) {
+        const item = value[key] ?? null;
+        if (isPlainString(node.items, item)) continue;
+        const checked = item === null ? zeroOf(node.items) : checkValue(node.items, item, at(place, `.${key}`));
+        if (checked !== item) value[key] = checked;
+      }
+      return value;
+    }
+    case 'list': {
+      if (!Array.isArray(value)) return wrongType(value, goType(node), place);
+      for (let index = 0; index < value.length; index++) {
+        const item = value[index] ?? null;
+        if (isPlainString(node.items, item)) continue;
+        const checked = item === null ? zeroOf(node.items) : checkValue(node.items, item, at(place, `[${index}]`));
+        if (checked !== item) value[index] = checked;
+      }
+      return value;
+    }
+  }
+}
+
+function at(place: Place, suffix: string): Place {
+  return { findings: place.findings, path: place.path + suffix, goPath: place.goPath, struct: place.struct };
+}
+
+function checkScalar(node: ScalarNode, value: JsonValue, place: Place): JsonValue {
+  switch (node.type) {
+    case 'any':
+      return value;
+    case 'string':
+      return typeof value === 'string' ? value : wrongType(value, 'string', place);
+    case 'boolean':
+      return typeof value === 'boolean' ? value : wrongType(value, 'bool', place);
+    case 'int32':
+    case 'int64':
+      return checkInteger(node.type, value, place);
+    case 'number':
+      return typeof value === 'number' ? value : wrongType(value, 'float64', place);
+    case 'int-or-string':
+      if (typeof value === 'string') return value;
+      return checkInteger('int32', value, place);
+    case 'quantity':
+      return checkQuantity(value, place);
+    case 'date-time':
+    case 'date-time-micro':
+      return checkTime(node.type, value, place);
+    case 'byte':
+      return checkBase64(value, place);
+  }
+}
+
+const INT32_MAX = 2 ** 31 - 1;
+const INT64_MAX = 2 ** 63;
+
+function checkInteger(type: 'int32' | 'int64', value: JsonValue, place: Place): JsonValue {
+  if (typeof value !== 'number') return wrongType(value, type, place);
+  const fits =
+    Number.isInteger(value) &&
+    (type === 'int32' ? value <= INT32_MAX && value >= -INT32_MAX - 1 : Math.abs(value) <= INT64_MAX);
+  if (!fits) {
+    report(
+      place.findings.typeErrors,
+      `json: cannot unmarshal number ${value} into Go struct field ${place.struct}.${place.goPath} of type ${type}`,
+    );
+  }
+  return value;
+}
+
+/** These are canonical as they stand; most quantities of real documents are. */
+const ALREADY_CANONICAL = /^[1-9]\d{0,2}(?:|m|[KMGTP]i|[kMGTP])$/;
+
+function checkQuantity(value: JsonValue, place: Place): JsonValue {
+  if (typeof value === 'string') {
+    if (ALREADY_CANONICAL.test(value)) return value;
+  } else if (typeof value !== 'number') {
+    return wrongType(value, 'resource.Quantity', place);
+  }
+  try {
+    parseQuantity(value);
+  } catch (error) {
+    report(place.findings.typeErrors, `${place.path}: ${messageOf(error)}`);
+    return value;
+  }
+  return canonicalQuantity(value);
+}
+
+const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
+
+function checkTime(type: 'date-time' | 'date-time-micro', value: JsonValue, place: Place): JsonValue {
+  if (typeof value !== 'string') return wrongType(value, 'string', place);
+  const match = RFC3339.exec(value);
+  const ms = match === null ? Number.NaN : Date.parse(value);
+  if (match === null || Number.isNaN(ms)) {
+    const shown = JSON.stringify(value.slice(0, 64));
+    report(
+      place.findings.typeErrors,
+      `${place.path}: parsing time ${shown} as "2006-01-02T15:04:05Z07:00": not an RFC 3339 time`,
+    );
+    return value;
+  }
+  const seconds = new Date(ms).toISOString().slice(0, 19);
+  return type === 'date-time' ? `${seconds}Z` : `${seconds}.${(match[7] ?? '').slice(0, 6).padEnd(6, '0')}Z`;
+}
+
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+
+function checkBase64(value: JsonValue, place: Place): JsonValue {
+  if (typeof value !== 'string') return wrongType(value, '[]uint8', place);
+  const text = value.includes('\n') || value.includes('\r') ? value.replaceAll(/[\r\n]/g, '') : value;
+  if (text.length % 4 !== 0 || !BASE64.test(text)) {
+    const wrong = text.search(/[^A-Za-z0-9+/]/);
+    report(
+      place.findings.typeErrors,
+      `${place.path}: illegal base64 data at input byte ${wrong < 0 ? text.length - (text.length % 4) : wrong}`,
+    );
+  }
+  return text;
+}
+
+function wrongType(value: JsonValue, type: string, place: Place): JsonValue {
+  report(
+    place.findings.typeErrors,
+    `json: cannot unmarshal ${jsonKind(value)} into Go struct field ${place.struct}.${place.goPath} of type ${type}`,
+  );
+  return value;
+}
+
+function jsonKind(value: JsonValue): string {
+  if (Array.isArray(value)) return 'array';
+  return typeof value === 'boolean' ? 'bool' : typeof value;
+}
+
+/** The Go type as upstream's messages spell it. */
+function goType(node: SchemaNode): string {
+  switch (node.kind) {
+    case 'object': {
+      const segments = node.typeName.split('.');
+      return `${segments.at(-2) ?? ''}.${segments.at(-1) ?? ''}`;
+    }
+    case 'map':
+      return `map[string]${goType(node.items)}`;
+    case 'list':
+      return `[]${goType(node.items)}`;
+    case 'scalar':
+      return SCALAR_GO_TYPES[node.type];
+  }
+}
+
+const SCALAR_GO_TYPES: Readonly<Record<ScalarNode['type'], string>> = {
+  string: 'string',
+  int32: 'int32',
+  int64: 'int64',
+  number: 'float64',
+  boolean: 'bool',
+  'int-or-string': 'intstr.IntOrString',
+  quantity: 'resource.Quantity',
+  'date-time': 'v1.Time',
+  'date-time-micro': 'v1.MicroTime',
+  byte: '[]uint8',
+  any: 'runtime.RawExtension',
+};
+
+/** What Go leaves in a list or map where the document says null. */
+function zeroOf(node: SchemaNode): JsonValue {
+  switch (node.kind) {
+    case 'object':
+    case 'map':
+      return {};
+    case 'list':
+      return [];
+    case 'scalar':
+      switch (node.type) {
+        case 'int32':
+        case 'int64':
+        case 'number':
+        case 'int-or-string':
+          return 0;
+        case 'boolean':
+          return false;
+        case 'quantity':
+          return '0';
+        case 'any':
+          return null;
+        default:
+          return '';
+      }
+  }
+}
+
+function isContainer(value: JsonValue): value is Container {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function joinPath(path: string, key: string): string {
+  return path === '' ? key : `${path}.${key}`;
+}
+
+function lastSegment(typeName: string): string {
+  return typeName.slice(typeName.lastIndexOf('.') + 1);
+}
+
+function report(list: string[], message: string): void {
+  if (list.length < MAX_FINDINGS) list.push(message);
+}

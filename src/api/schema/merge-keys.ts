@@ -1,0 +1,153 @@
+/**
+ * How lists, maps and structures of the built-in types merge: the facts that upstream's Go types carry as `patchStrategy`,
+ * `patchMergeKey`, `listType`, `listMapKey`, `mapType` and `structType` markers (published as OpenAPI vendor extensions).
+ * Lists that are not named here are atomic for server-side apply and replaced by strategic merge.
+ */
+import type { JsonValue } from '../meta/object.ts';
+import type { PatchStrategy } from './node.ts';
+
+export interface FieldFacts {
+  /** The list is identified by these fields (listType map), by its values ('set') or not at all ('atomic'). */
+  readonly listType?: 'atomic' | 'set' | 'map';
+  readonly mapKeys?: readonly string[];
+  readonly patchStrategy?: readonly PatchStrategy[];
+  readonly patchMergeKey?: string;
+  /** A map or structure owned as a whole. */
+  readonly atomic?: boolean;
+}
+
+const merge = ['merge'] as const;
+
+/** A list of objects whose items are identified by `keys`; strategic merge uses the first. */
+const keyed = (...keys: [string, ...string[]]): FieldFacts => ({
+  listType: 'map',
+  mapKeys: keys,
+  patchStrategy: merge,
+  patchMergeKey: keys[0],
+});
+/** As `keyed`, for apply only. */
+const keyedForApply = (...keys: string[]): FieldFacts => ({ listType: 'map', mapKeys: keys });
+const keyedRetaining = (key: string): FieldFacts => ({ ...keyed(key), patchStrategy: ['merge', 'retainKeys'] });
+const set: FieldFacts = { listType: 'set' };
+const mergedSet: FieldFacts = { listType: 'set', patchStrategy: merge };
+const atomic: FieldFacts = { atomic: true };
+
+const containerFacts = (type: string): Record<string, FieldFacts> => ({
+  [`${type}.env`]: keyed('name'),
+  [`${type}.ports`]: keyed('containerPort', 'protocol'),
+  [`${type}.volumeDevices`]: keyed('devicePath'),
+  [`${type}.volumeMounts`]: keyed('mountPath'),
+});
+
+const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
+const CORE = 'io.k8s.api.core.v1';
+const APPS = 'io.k8s.api.apps.v1';
+
+/** Facts of fields, by package and `Type.field`. */
+const FIELD_FACTS: Readonly<Record<string, Readonly<Record<string, FieldFacts>>>> = {
+  [META]: {
+    'ObjectMeta.finalizers': mergedSet,
+    'ObjectMeta.ownerReferences': keyed('uid'),
+  },
+  [CORE]: {
+    ...containerFacts('Container'),
+    ...containerFacts('EphemeralContainer'),
+    'ContainerRestartRuleOnExitCodes.values': set,
+    'ContainerStatus.allocatedResourcesStatus': keyed('name'),
+    'ContainerStatus.volumeMounts': keyed('mountPath'),
+    'NamespaceStatus.conditions': keyed('type'),
+    'NodeSpec.podCIDRs': mergedSet,
+    'NodeStatus.addresses': keyed('type'),
+    'NodeStatus.conditions': keyed('type'),
+    'PodSpec.containers': keyed('name'),
+    'PodSpec.ephemeralContainers': keyed('name'),
+    'PodSpec.hostAliases': keyed('ip'),
+    'PodSpec.imagePullSecrets': keyed('name'),
+    'PodSpec.initContainers': keyed('name'),
+    'PodSpec.nodeSelector': atomic,
+    'PodSpec.resourceClaims': keyedRetaining('name'),
+    'PodSpec.schedulingGates': keyed('name'),
+    'PodSpec.topologySpreadConstraints': keyed('topologyKey', 'whenUnsatisfiable'),
+    'PodSpec.volumes': keyedRetaining('name'),
+    'PodStatus.conditions': keyed('type'),
+    'PodStatus.hostIPs': { listType: 'atomic', patchStrategy: merge, patchMergeKey: 'ip' },
+    'PodStatus.podIPs': keyed('ip'),
+    'PodStatus.resourceClaimStatuses': keyedRetaining('name'),
+    'ReplicationControllerSpec.selector': atomic,
+    'ReplicationControllerStatus.conditions': keyed('type'),
+    'ResourceRequirements.claims': keyedForApply('name'),
+    'ResourceStatus.resources': keyedForApply('resourceID'),
+    'ServiceAccount.secrets': keyed('name'),
+    'ServiceSpec.ports': keyed('port', 'protocol'),
+    'ServiceSpec.selector': atomic,
+    'ServiceStatus.conditions': keyed('type'),
+  },
+  [APPS]: {
+    'DaemonSetStatus.conditions': keyed('type'),
+    'DeploymentSpec.strategy': { patchStrategy: ['retainKeys'] },
+    'DeploymentStatus.conditions': keyed('type'),
+    'ReplicaSetStatus.conditions': keyed('type'),
+  },
+  'io.k8s.api.certificates.v1': { 'CertificateSigningRequestStatus.conditions': keyedForApply('type') },
+  'io.k8s.api.discovery.v1': { 'Endpoint.addresses': set },
+};
+
+/** Structures that server-side apply owns and replaces as a whole, by package. */
+const ATOMIC_TYPES: Readonly<Record<string, readonly string[]>> = {
+  [META]: ['LabelSelector', 'OwnerReference'],
+  [CORE]: [
+    'ConfigMapKeySelector',
+    'EndpointAddress',
+    'EndpointPort',
+    'FileKeySelector',
+    'LocalObjectReference',
+    'NodeSelector',
+    'NodeSelectorTerm',
+    'ObjectFieldSelector',
+    'ObjectReference',
+    'ResourceFieldSelector',
+    'SecretKeySelector',
+    'TypedLocalObjectReference',
+  ],
+  'io.k8s.api.discovery.v1': ['EndpointPort'],
+  'io.k8s.api.rbac.v1': ['RoleRef', 'Subject'],
+};
+
+/** Values that key fields take when an item leaves them out. */
+const KEY_DEFAULTS: Readonly<Record<string, Readonly<Record<string, JsonValue>>>> = {
+  [`${CORE}.ContainerPort`]: { protocol: 'TCP' },
+  [`${CORE}.ServicePort`]: { protocol: 'TCP' },
+};
+
+const NO_FACTS: FieldFacts = {};
+const NO_DEFAULTS: Readonly<Record<string, JsonValue>> = {};
+
+/** Merge facts of `field` of the type named `typeName` (`io.k8s.api.core.v1.PodSpec`). */
+export function fieldFacts(typeName: string, field: string): FieldFacts {
+  const [pkg, type] = splitTypeName(typeName);
+  const facts = FIELD_FACTS[pkg];
+  const key = `${type}.${field}`;
+  return facts !== undefined && Object.hasOwn(facts, key) ? (facts[key] ?? NO_FACTS) : NO_FACTS;
+}
+
+export function isAtomicType(typeName: string): boolean {
+  const [pkg, type] = splitTypeName(typeName);
+  return ATOMIC_TYPES[pkg]?.includes(type) ?? false;
+}
+
+export function keyDefaults(typeName: string): Readonly<Record<string, JsonValue>> {
+  return KEY_DEFAULTS[typeName] ?? NO_DEFAULTS;
+}
+
+/** Every `package.Type.field` and `package.Type` this table speaks of; lets a test prove that they all exist. */
+export function namedFacts(): { readonly fields: readonly string[]; readonly types: readonly string[] } {
+  const join = (table: Readonly<Record<string, readonly string[]>>): string[] =>
+    Object.entries(table).flatMap(([pkg, names]) => names.map((name) => `${pkg}.${name}`));
+  const fieldNames = Object.fromEntries(Object.entries(FIELD_FACTS).map(([pkg, facts]) => [pkg, Object.keys(facts)]));
+  return { fields: join(fieldNames), types: join(ATOMIC_TYPES) };
+}
+
+function splitTypeName(typeName: string): [pkg: string, type: string] {
+  const dot = typeName.lastIndexOf('.');
+  return [typeName.slice(0, dot), typeName.slice(dot + 1)];
+}
