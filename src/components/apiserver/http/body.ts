@@ -1,0 +1,74 @@
+/** Request bodies: bounded before anything looks into them. */
+import type { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { ApiError } from '../../../api/meta/status.ts';
+import type { HttpRequest } from '../port.ts';
+
+const tooLarge = (limit: number): ApiError =>
+  new ApiError('RequestEntityTooLarge', `Request entity too large: limit is ${limit}`);
+
+const EMPTY = Buffer.alloc(0);
+
+/** Reads the whole body, unzipped. Throws 'RequestEntityTooLarge', also for a small body that unzips to a large one. */
+export async function readBody(request: HttpRequest, limit: number): Promise<Buffer> {
+  const announced = request.headers['content-length'];
+  if (announced !== undefined && Number(announced) > limit) throw tooLarge(limit);
+  const encoding = request.headers['content-encoding'];
+  const zipped = encoding === 'gzip' || encoding === 'x-gzip';
+  if (!zipped && encoding !== undefined && encoding !== '' && encoding !== 'identity') {
+    throw new ApiError('UnsupportedMediaType', `content encoding ${JSON.stringify(encoding)} is not supported`);
+  }
+  return zipped ? readZipped(request, limit) : collect(request, limit);
+}
+
+function collect(source: Readable, limit: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const stop = (): void => {
+      source.removeListener('data', onData);
+      source.removeListener('end', onEnd);
+      source.removeListener('aborted', onAborted);
+      source.removeListener('close', onAborted);
+    };
+    const onData = (chunk: Buffer): void => {
+      length += chunk.length;
+      if (length > limit) {
+        stop();
+        source.pause();
+        reject(tooLarge(limit));
+        return;
+      }
+      chunks.push(chunk);
+    };
+    const onEnd = (): void => {
+      stop();
+      const [first] = chunks;
+      resolve(first === undefined ? EMPTY : chunks.length === 1 ? first : Buffer.concat(chunks, length));
+    };
+    const onAborted = (): void => {
+      stop();
+      reject(new ApiError('BadRequest', 'the request body ended early'));
+    };
+    source.on('data', onData);
+    source.on('end', onEnd);
+    source.on('aborted', onAborted);
+    source.on('close', onAborted);
+    source.on('error', () => {
+      stop();
+      reject(new ApiError('BadRequest', 'the request body cannot be read'));
+    });
+  });
+}
+
+async function readZipped(request: HttpRequest, limit: number): Promise<Buffer> {
+  const gunzip = createGunzip();
+  request.on('error', () => gunzip.destroy());
+  request.pipe(gunzip);
+  try {
+    return await collect(gunzip, limit);
+  } finally {
+    request.unpipe(gunzip);
+    gunzip.destroy();
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * One pass over JSON bytes before they are parsed: refuses documents nested deeper than anything real (later recursive steps rely on
+ * it) and finds duplicate fields, which a parser silently drops. It does not judge syntax: the parser does.
+ */
+import { ApiError } from '../../../api/meta/status.ts';
+
+export const MAX_DEPTH = 512;
+/** Upstream reports at most this many strict decoding errors. */
+const MAX_DUPLICATES = 32;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+const COLON = 0x3a;
+const COMMA = 0x2c;
+
+/** Index of the closing quote of the string that opens at `at`; the length when there is none. */
+function endOfString(bytes: Uint8Array, at: number): number {
+  let index = at + 1;
+  while (index < bytes.length) {
+    const byte = bytes[index];
+    if (byte === QUOTE) return index;
+    index += byte === BACKSLASH ? 2 : 1;
+  }
+  return bytes.length;
+}
+
+export function checkDepth(bytes: Uint8Array): void {
+  let depth = 0;
+  for (let index = 0; index < bytes.length; index++) {
+    const byte = bytes[index];
+    if (byte === QUOTE) index = endOfString(bytes, index);
+    else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
+      depth += 1;
+      if (depth > MAX_DEPTH) throw new ApiError('BadRequest', `the document is nested deeper than ${MAX_DEPTH} levels`);
+    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) depth -= 1;
+  }
+}
+
+interface Level {
+  /** Undefined in arrays. */
+  readonly keys: Set<string> | undefined;
+  /** The field or index that is being read. */
+  at: string | number;
+  expectKey: boolean;
+}
+
+/** Paths of fields that occur twice in one object: `spec.containers[0].name`. The document has passed `checkDepth`. */
+export function duplicateFields(bytes: Buffer): string[] {
+  const duplicates: string[] = [];
+  const levels: Level[] = [];
+  let top: Level | undefined;
+  for (let index = 0; index < bytes.length && duplicates.length < MAX_DUPLICATES; index++) {
+    switch (bytes[index]) {
+      case QUOTE: {
+        const end = endOfString(bytes, index);
+        if (top?.expectKey === true && top.keys !== undefined) {
+          const key = keyOf(bytes, index, end);
+          top.at = key;
+          if (top.keys.has(key)) duplicates.push(pathOf(levels));
+          top.keys.add(key);
+          top.expectKey = false;
+        }
+        index = end;
+        break;
+      }
+      case OPEN_OBJECT:
+        top = { keys: new Set(), at: '', expectKey: true };
+        levels.push(top);
+        break;
+      case OPEN_ARRAY:
+        top = { keys: undefined, at: 0, expectKey: false };
+        levels.push(top);
+        break;
+      case CLOSE_OBJECT:
+      case CLOSE_ARRAY:
+        levels.pop();
+        top = levels.at(-1);
+        break;
+      case COMMA:
+        if (top === undefined) break;
+        if (top.keys === undefined) top.at = Number(top.at) + 1;
+        else top.expectKey = true;
+        break;
+      case COLON:
+        break;
+    }
+  }
+  return duplicates;
+}
+
+function keyOf(bytes: Buffer, open: number, close: number): string {
+  const raw = bytes.toString('utf8', open + 1, close);
+  if (!raw.includes('\\')) return raw;
+  try {
+    return JSON.parse(`"${raw}"`) as string;
+  } catch {
+    return raw;
+  }
+}
+
+function pathOf(levels: readonly Level[]): string {
+  let path = '';
+  for (const level of levels) {
+    if (level.keys === undefined) path += `[${level.at}]`;
+    else path += path === '' ? level.at : `.${level.at}`;
+  }
+  return path;
+}

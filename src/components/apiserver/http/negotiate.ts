@@ -1,0 +1,85 @@
+/**
+ * Which form of an answer a client accepts.
+ * Source: k8s.io/apiserver/pkg/endpoints/handlers/negotiation and the Table and PartialObjectMetadata transforms.
+ */
+import { ApiError } from '../../../api/meta/status.ts';
+
+export interface AnswerForm {
+  readonly format: 'json' | 'yaml';
+  /** 'object': as it is. */
+  readonly as: 'object' | 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList' | 'APIGroupDiscoveryList';
+  /** Version of meta.k8s.io (`v1`, `v1beta1`) or apidiscovery.k8s.io (`v2`, `v2beta1`); '' for 'object'. */
+  readonly version: string;
+}
+
+const PLAIN: AnswerForm = { format: 'json', as: 'object', version: '' };
+const YAML: AnswerForm = { format: 'yaml', as: 'object', version: '' };
+const MAX_ACCEPT = 4096;
+const MAX_MEMO = 256;
+const memo = new Map<string, AnswerForm | null>();
+
+/** The first acceptable form in the client's order of preference. Throws 'NotAcceptable'. */
+export function negotiate(accept: string | undefined): AnswerForm {
+  if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') return PLAIN;
+  if (accept.length > MAX_ACCEPT) throw notAcceptable();
+  let form = memo.get(accept);
+  if (form === undefined) {
+    form = parse(accept);
+    if (memo.size >= MAX_MEMO) memo.clear();
+    memo.set(accept, form);
+  }
+  if (form === null) throw notAcceptable();
+  return form;
+}
+
+const notAcceptable = (): ApiError =>
+  new ApiError('NotAcceptable', 'only the following media types are accepted: application/json, application/yaml');
+
+function parse(accept: string): AnswerForm | null {
+  const clauses = accept
+    .split(',')
+    .map((text, position) => ({ ...clauseOf(text), position }))
+    .filter((clause) => clause.quality > 0)
+    .sort((a, b) => b.quality - a.quality || a.position - b.position);
+  for (const clause of clauses) {
+    const form = formOf(clause.type, clause.parameters);
+    if (form !== undefined) return form;
+  }
+  return null;
+}
+
+function clauseOf(text: string): { type: string; parameters: Map<string, string>; quality: number } {
+  const [type = '', ...rest] = text.split(';');
+  const parameters = new Map<string, string>();
+  for (const each of rest) {
+    const equals = each.indexOf('=');
+    if (equals > 0)
+      parameters.set(
+        each.slice(0, equals).trim(),
+        each
+          .slice(equals + 1)
+          .trim()
+          .replaceAll('"', ''),
+      );
+  }
+  const quality = Number(parameters.get('q') ?? '1');
+  return { type: type.trim().toLowerCase(), parameters, quality: Number.isFinite(quality) ? quality : 1 };
+}
+
+function formOf(type: string, parameters: ReadonlyMap<string, string>): AnswerForm | undefined {
+  if (type === 'application/yaml') return parameters.has('as') ? undefined : YAML;
+  if (type !== 'application/json' && type !== '*/*' && type !== 'application/*') return undefined;
+  const as = parameters.get('as');
+  if (as === undefined) return PLAIN;
+  const version = parameters.get('v') ?? '';
+  const group = parameters.get('g');
+  if (as === 'Table' || as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') {
+    if (group !== 'meta.k8s.io' || (version !== 'v1' && version !== 'v1beta1')) return undefined;
+    return { format: 'json', as, version };
+  }
+  if (as === 'APIGroupDiscoveryList') {
+    if (group !== 'apidiscovery.k8s.io' || (version !== 'v2' && version !== 'v2beta1')) return undefined;
+    return { format: 'json', as, version };
+  }
+  return undefined;
+}

@@ -1,0 +1,143 @@
+/**
+ * What a request is about, read from its method and path alone.
+ * Source: k8s.io/apiserver/pkg/endpoints/request RequestInfoFactory.
+ */
+import { ApiError } from '../../../api/meta/status.ts';
+import { parseFieldSelector, requiredFieldValue } from '../../../base/selector.ts';
+
+export interface ResourceRequestInfo {
+  readonly resource: true;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly verb: string;
+  readonly group: string;
+  readonly version: string;
+  /** '' when the request is not in a namespace. */
+  readonly namespace: string;
+  readonly plural: string;
+  readonly name: string;
+  readonly subresource: string;
+  /** What follows the sub-resource, undecoded, with its leading slash: only `proxy` has it. */
+  readonly tail: string;
+}
+
+export interface PathRequestInfo {
+  readonly resource: false;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly verb: string;
+}
+
+export type RequestInfo = ResourceRequestInfo | PathRequestInfo;
+
+const VERBS: Readonly<Record<string, string>> = {
+  GET: 'get',
+  HEAD: 'get',
+  POST: 'create',
+  PUT: 'update',
+  PATCH: 'patch',
+  DELETE: 'delete',
+};
+const NO_QUERY = new URLSearchParams();
+const MAX_PATH = 8 * 1024;
+/** Sub-resources of a namespace itself; anything else below it is a resource in it. */
+const NAMESPACE_SUBRESOURCES: ReadonlySet<string> = new Set(['status', 'finalize']);
+const PLAIN_SEGMENT = /^[A-Za-z0-9._:~@-]*$/;
+
+/** A path segment as a name. A separator or NUL hidden in an escape, or a dot segment, is refused: it would name something else. */
+function segment(raw: string): string {
+  let text = raw;
+  if (!PLAIN_SEGMENT.test(raw)) {
+    try {
+      text = decodeURIComponent(raw);
+    } catch {
+      throw new ApiError('BadRequest', 'the request path has an invalid escape');
+    }
+    if (/[/\\\0]/.test(text)) throw new ApiError('BadRequest', 'the request path has an escaped separator or NUL');
+  }
+  if (text === '.' || text === '..') throw new ApiError('BadRequest', 'the request path has a dot segment');
+  return text;
+}
+
+export function isTrue(value: string | null): boolean {
+  return value !== null && value !== 'false' && value !== '0';
+}
+
+export function parseRequestInfo(method: string, url: string): RequestInfo {
+  if (url.length > MAX_PATH * 4) throw new ApiError('BadRequest', 'the request URI is too long');
+  const mark = url.indexOf('?');
+  const path = mark < 0 ? url : url.slice(0, mark);
+  if (!path.startsWith('/') || path.length > MAX_PATH || path.includes('\0')) {
+    throw new ApiError('BadRequest', 'the request path is malformed');
+  }
+  const query = mark < 0 ? NO_QUERY : new URLSearchParams(url.slice(mark + 1));
+  const parts = path.split('/');
+  const root = parts[1];
+  let at: number;
+  let group: string;
+  let version: string;
+  if (root === 'api' && parts.length > 3) {
+    group = '';
+    version = segment(parts[2] ?? '');
+    at = 3;
+  } else if (root === 'apis' && parts.length > 4) {
+    group = segment(parts[2] ?? '');
+    version = segment(parts[3] ?? '');
+    at = 4;
+  } else {
+    return pathInfo(method, path, query, parts);
+  }
+  // A trailing slash names the same thing as no slash, as upstream's splitPath does.
+  const last = parts.at(-1) === '' ? parts.length - 1 : parts.length;
+  if (at >= last) return pathInfo(method, path, query, parts);
+  let verb = VERBS[method] ?? '';
+  if (parts[at] === 'watch' && at + 1 < last) {
+    verb = 'watch';
+    at += 1;
+  }
+  let namespace = '';
+  let plural = segment(parts[at] ?? '');
+  if (plural === 'namespaces' && group === '' && at + 1 < last) {
+    namespace = segment(parts[at + 1] ?? '');
+    const below = at + 2 < last ? segment(parts[at + 2] ?? '') : '';
+    if (below !== '' && !NAMESPACE_SUBRESOURCES.has(below)) {
+      plural = below;
+      at += 2;
+    }
+  } else if (plural === 'namespaces' && at + 2 < last) {
+    namespace = segment(parts[at + 1] ?? '');
+    plural = segment(parts[at + 2] ?? '');
+    at += 2;
+  }
+  let name = at + 1 < last ? segment(parts[at + 1] ?? '') : '';
+  const subresource = at + 2 < last ? segment(parts[at + 2] ?? '') : '';
+  const tail = at + 3 < parts.length ? `/${parts.slice(at + 3).join('/')}` : '';
+  if (tail !== '' && subresource !== 'proxy' && last > at + 3) {
+    throw new ApiError('NotFound', 'the server could not find the requested resource');
+  }
+  if (name === '') {
+    if (verb === 'get') verb = isTrue(query.get('watch')) ? 'watch' : 'list';
+    else if (verb === 'delete') verb = 'deletecollection';
+    // Authorisation of a list of one named object is that of the object.
+    const selector =
+      verb === 'list' || verb === 'watch' || verb === 'deletecollection' ? query.get('fieldSelector') : null;
+    if (selector?.includes('metadata.name')) name = nameInSelector(selector);
+  } else if (verb === 'get' && subresource === '' && isTrue(query.get('watch'))) {
+    verb = 'watch';
+  }
+  return { resource: true, path, query, verb, group, version, namespace, plural, name, subresource, tail };
+}
+
+function nameInSelector(selector: string): string {
+  try {
+    return requiredFieldValue(parseFieldSelector(selector), 'metadata.name') ?? '';
+  } catch {
+    // Answered later, where the selector itself is the subject.
+    return '';
+  }
+}
+
+function pathInfo(method: string, path: string, query: URLSearchParams, parts: readonly string[]): PathRequestInfo {
+  for (const part of parts) segment(part);
+  return { resource: false, path, query, verb: method.toLowerCase() };
+}

@@ -1,0 +1,95 @@
+/**
+ * An object as the watch cache holds it: the JSON bytes a client is answered with, and what was once read out of them. Bytes come
+ * from the store with `resourceVersion` missing (a store cannot know the revision it is about to give); it is spliced in once here.
+ */
+import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
+import type { Labels } from '../../../base/selector.ts';
+
+const METADATA = Buffer.from('"metadata":{');
+const NO_LABELS: Labels = {};
+const COMMA = 0x2c;
+
+/** Copies `value` with `"resourceVersion":"N",` after the opening of metadata. Values are written by this server, in this order. */
+export function spliceRevision(value: Uint8Array, revision: number): Buffer {
+  const source = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  const at = source.indexOf(METADATA) + METADATA.length;
+  if (at < METADATA.length) throw new Error('stored value has no metadata');
+  const inserted = `"resourceVersion":"${revision}",`;
+  const target = Buffer.allocUnsafe(source.length + inserted.length);
+  source.copy(target, 0, 0, at);
+  target.write(inserted, at, 'latin1');
+  source.copy(target, at + inserted.length, at);
+  return target;
+}
+
+/** What one kind's objects are indexed by; evaluated on first use. */
+export type FieldReaders = Readonly<Record<string, (object: never) => string>>;
+
+export class CachedObject {
+  /** '' for cluster-scoped objects. */
+  readonly namespace: string;
+  readonly name: string;
+  readonly revision: number;
+  readonly createRevision: number;
+  /** Complete JSON, `resourceVersion` included. Shared: never written to. */
+  readonly bytes: Buffer;
+  #labels: Labels | undefined;
+  #fields: Map<string, string> | undefined;
+  #retained: KubeObject | undefined;
+
+  constructor(namespace: string, name: string, bytes: Buffer, revision: number, createRevision: number) {
+    this.namespace = namespace;
+    this.name = name;
+    this.bytes = bytes;
+    this.revision = revision;
+    this.createRevision = createRevision;
+  }
+
+  /** `namespace/name`, or the name. */
+  get key(): string {
+    return this.namespace === '' ? this.name : `${this.namespace}/${this.name}`;
+  }
+
+  /** A fresh parse that the caller may change. */
+  parse<T extends KubeObject = KubeObject>(): T {
+    return JSON.parse(this.bytes.toString('utf8')) as T;
+  }
+
+  /** A parse that is kept and shared: for the few kinds that are consulted again and again. Do not change it. */
+  shared<T extends KubeObject = KubeObject>(): Readonly<T> {
+    this.#retained ??= this.parse();
+    return this.#retained as T;
+  }
+
+  labels(): Labels {
+    this.#labels ??= (this.#retained ?? this.parse()).metadata?.labels ?? NO_LABELS;
+    return this.#labels;
+  }
+
+  /** Values of the kind's selectable fields; `metadata.name` and `metadata.namespace` among them. */
+  field(name: string, readers: FieldReaders): string {
+    if (name === 'metadata.name') return this.name;
+    if (name === 'metadata.namespace') return this.namespace;
+    if (this.#fields === undefined) {
+      const object = this.#retained ?? this.parse();
+      this.#fields = new Map();
+      for (const [field, read] of Object.entries(readers)) {
+        this.#fields.set(field, (read as (object: KubeObject) => string)(object));
+      }
+      this.#labels ??= object.metadata?.labels ?? NO_LABELS;
+    }
+    return this.#fields.get(name) ?? '';
+  }
+
+  /** The same object as it is shown by the event of its deletion: at the revision of the delete. */
+  atRevision(revision: number): CachedObject {
+    const at = this.bytes.indexOf(METADATA) + METADATA.length;
+    const end = this.bytes.indexOf(COMMA, at) + 1;
+    const inserted = Buffer.from(`"resourceVersion":"${revision}",`, 'latin1');
+    const bytes = Buffer.concat([this.bytes.subarray(0, at), inserted, this.bytes.subarray(end)]);
+    return new CachedObject(this.namespace, this.name, bytes, revision, this.createRevision);
+  }
+}
+
+/** The object as a free-form document. */
+export const documentOf = (object: CachedObject): JsonObject => object.parse() as unknown as JsonObject;

@@ -1,0 +1,163 @@
+/** All objects of one kind in key order, their recent events and those who watch them. */
+import { ApiError } from '../../../api/meta/status.ts';
+import { CachedObject, type FieldReaders, spliceRevision } from './cached-object.ts';
+import { CacheEvent, EventBatch, EventWindow } from './event-window.ts';
+
+export interface KindSubscriber {
+  /** In order, without gaps. Must not throw and must not wait. */
+  deliver(batch: EventBatch): void;
+  /** The cache lost its place in the store's history and was loaded anew: watchers start over. */
+  reset(): void;
+}
+
+export interface KindCacheOptions {
+  /** Complete key prefix with trailing slash: `/registry/pods/`. */
+  readonly prefix: string;
+  readonly namespaced: boolean;
+  readonly fieldReaders: FieldReaders;
+}
+
+const byKey = (left: CachedObject, right: CachedObject): number => compareKeys(left, right.namespace, right.name);
+
+/** Order of store keys: namespace, then name, as bytes (keys are ASCII; '/' sorts before letters but not before '-' and '.'). */
+function compareKeys(left: CachedObject, namespace: string, name: string): number {
+  if (left.namespace !== namespace) return `${left.namespace}/` < `${namespace}/` ? -1 : 1;
+  return left.name < name ? -1 : left.name > name ? 1 : 0;
+}
+
+export class KindCache {
+  readonly options: KindCacheOptions;
+  readonly #objects = new Map<string, CachedObject>();
+  #sorted: CachedObject[] = [];
+  readonly #window = new EventWindow(0);
+  readonly #subscribers = new Set<KindSubscriber>();
+  #lastChange = 0;
+  #pending: CacheEvent[] = [];
+
+  constructor(options: KindCacheOptions) {
+    this.options = options;
+  }
+
+  /** Revision of the last change to any object of the kind: equal revisions mean equal contents. */
+  get lastChange(): number {
+    return this.#lastChange;
+  }
+
+  get size(): number {
+    return this.#sorted.length;
+  }
+
+  get watchers(): number {
+    return this.#subscribers.size;
+  }
+
+  get(namespace: string, name: string): CachedObject | undefined {
+    return this.#objects.get(this.options.namespaced ? `${namespace}/${name}` : name);
+  }
+
+  /** Objects in key order; of one namespace, or all. The array is a snapshot: later changes do not show in it. */
+  list(namespace: string | undefined): readonly CachedObject[] {
+    if (namespace === undefined || !this.options.namespaced) return this.#sorted.slice();
+    const start = this.#lowerBound(namespace, '');
+    let end = start;
+    while (this.#sorted[end]?.namespace === namespace) end += 1;
+    return this.#sorted.slice(start, end);
+  }
+
+  *[Symbol.iterator](): IterableIterator<CachedObject> {
+    yield* this.#sorted;
+  }
+
+  #lowerBound(namespace: string, name: string): number {
+    let low = 0;
+    let high = this.#sorted.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const candidate = this.#sorted[middle];
+      if (candidate !== undefined && compareKeys(candidate, namespace, name) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** Splits the part of a store key after the prefix; undefined when it is none of ours (upstream leaves none, others might). */
+  #split(key: string): { namespace: string; name: string } | undefined {
+    const rest = key.slice(this.options.prefix.length);
+    const slash = rest.indexOf('/');
+    if (!this.options.namespaced) return slash < 0 ? { namespace: '', name: rest } : undefined;
+    return slash < 0 ? undefined : { namespace: rest.slice(0, slash), name: rest.slice(slash + 1) };
+  }
+
+  decode(key: string, value: Uint8Array, revision: number, createRevision: number): CachedObject | undefined {
+    const parts = this.#split(key);
+    if (parts === undefined) return undefined;
+    return new CachedObject(parts.namespace, parts.name, spliceRevision(value, revision), revision, createRevision);
+  }
+
+  /** Replaces everything with what the store held at `revision`. */
+  load(objects: readonly CachedObject[], revision: number): void {
+    this.#objects.clear();
+    for (const object of objects) this.#objects.set(object.key, object);
+    this.#sorted = [...objects].sort(byKey);
+    this.#window.reset(revision);
+    this.#lastChange = revision;
+    this.#pending = [];
+    const subscribers = [...this.#subscribers];
+    this.#subscribers.clear();
+    for (const subscriber of subscribers) subscriber.reset();
+  }
+
+  applyPut(key: string, value: Uint8Array, revision: number, createRevision: number): void {
+    const object = this.decode(key, value, revision, createRevision);
+    if (object === undefined) return;
+    const previous = this.#objects.get(object.key);
+    if (previous !== undefined && previous.revision >= revision) return;
+    this.#objects.set(object.key, object);
+    const at = this.#lowerBound(object.namespace, object.name);
+    // Snapshots handed out by `list` are copies, so this array may change in place.
+    if (previous === undefined) this.#sorted.splice(at, 0, object);
+    else this.#sorted[at] = object;
+    this.#record(new CacheEvent(previous === undefined ? 'ADDED' : 'MODIFIED', object, previous));
+  }
+
+  applyDelete(key: string, revision: number): void {
+    const parts = this.#split(key);
+    if (parts === undefined) return;
+    const previous = this.get(parts.namespace, parts.name);
+    if (previous === undefined || previous.revision >= revision) return;
+    this.#objects.delete(previous.key);
+    this.#sorted.splice(this.#lowerBound(parts.namespace, parts.name), 1);
+    this.#record(new CacheEvent('DELETED', previous.atRevision(revision), previous));
+  }
+
+  #record(event: CacheEvent): void {
+    this.#lastChange = event.revision;
+    this.#window.push(event);
+    this.#pending.push(event);
+  }
+
+  /** Hands what has been applied since the last flush to the subscribers. */
+  flush(revision: number): void {
+    if (this.#pending.length === 0) return;
+    const batch = new EventBatch(this.#pending, revision);
+    this.#pending = [];
+    for (const subscriber of this.#subscribers) subscriber.deliver(batch);
+    for (const event of batch.events) event.release();
+  }
+
+  /**
+   * Subscribes from just after `revision` (undefined: from now). Missed events are delivered before this returns.
+   * Throws 'Expired' when they are no longer at hand.
+   */
+  subscribe(subscriber: KindSubscriber, revision: number | undefined, now: number): () => void {
+    if (revision !== undefined && revision < now) {
+      const missed = this.#window.after(revision);
+      if (missed === undefined) {
+        throw new ApiError('Expired', `too old resource version: ${revision} (${this.#window.since})`);
+      }
+      if (missed.length > 0) subscriber.deliver(new EventBatch(missed, now));
+    }
+    this.#subscribers.add(subscriber);
+    return () => this.#subscribers.delete(subscriber);
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * The store's revision "now", asked once for all readers that wait. A question already on its way may have been answered before the
+ * asker's own earlier write: so who comes later joins the next one, as raft's ReadIndex does.
+ */
+export class ReadIndex {
+  readonly #ask: () => Promise<number>;
+  #running: Promise<number> | undefined;
+  #next: Promise<number> | undefined;
+
+  constructor(ask: () => Promise<number>) {
+    this.#ask = ask;
+  }
+
+  current(): Promise<number> {
+    if (this.#running === undefined) {
+      this.#running = this.#start();
+      return this.#running;
+    }
+    this.#next ??= this.#running.then(
+      () => this.#advance(),
+      () => this.#advance(),
+    );
+    return this.#next;
+  }
+
+  #advance(): Promise<number> {
+    this.#next = undefined;
+    this.#running = this.#start();
+    return this.#running;
+  }
+
+  #start(): Promise<number> {
+    const asked = this.#ask();
+    const settle = (): void => {
+      if (this.#running === asked && this.#next === undefined) this.#running = undefined;
+    };
+    asked.then(settle, settle);
+    return asked;
+  }
+}

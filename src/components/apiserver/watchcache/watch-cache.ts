@@ -1,0 +1,240 @@
+/**
+ * The cache of everything below `/registry/`, fed by one watch on the store: so all kinds stand at one and the same revision, and
+ * "has the cache caught up?" is one comparison. Reads never go to the store; they wait until the cache has reached the revision that
+ * a linearizable read would have seen.
+ */
+import { ApiError } from '../../../api/meta/status.ts';
+import type { Clock } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import { prefixEnd, type Store, type StoreError, type StoreWatch, type WatchEvent } from '../../../core/mvcc/port.ts';
+import type { CachedObject } from './cached-object.ts';
+import { KindCache, type KindCacheOptions } from './kind-cache.ts';
+import { ReadIndex } from './read-index.ts';
+
+const ROOT = '/registry/';
+const PAGE = 1000;
+const RELOAD_DELAY_MS = 500;
+/** How long a read waits for the cache; upstream's is 3 s. */
+const FRESHNESS_TIMEOUT_MS = 3_000;
+
+interface Waiter {
+  readonly revision: number;
+  resolve(): void;
+}
+
+export interface WatchCacheDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly soleWriter: boolean;
+}
+
+export class WatchCache {
+  readonly #deps: WatchCacheDeps;
+  readonly #kinds = new Map<string, KindCache>();
+  readonly #readIndex: ReadIndex;
+  readonly #onRevision = new Set<(revision: number) => void>();
+  #revision = 0;
+  #written = 0;
+  #watch: StoreWatch | undefined;
+  #waiters: Waiter[] = [];
+  #loaded = false;
+  #stopped = false;
+
+  constructor(deps: WatchCacheDeps, kinds: readonly KindCacheOptions[]) {
+    this.#deps = deps;
+    for (const options of kinds) this.#kinds.set(options.prefix.slice(ROOT.length, -1), new KindCache(options));
+    this.#readIndex = new ReadIndex(async () => {
+      const { revision } = await deps.store.get(`${ROOT}readindex`);
+      return revision;
+    });
+  }
+
+  /** The store revision that every kind stands at. */
+  get revision(): number {
+    return this.#revision;
+  }
+
+  /** False until loaded, and again while the cache is being loaded anew after it lost its place. */
+  get ready(): boolean {
+    return this.#loaded;
+  }
+
+  /** The cache of a kind by its storage prefix (`pods`, `services/specs`). */
+  kind(storagePrefix: string): KindCache {
+    const kind = this.#kinds.get(storagePrefix);
+    if (kind === undefined) throw new Error(`no such kind in the watch cache: ${storagePrefix}`);
+    return kind;
+  }
+
+  kinds(): ReadonlyMap<string, KindCache> {
+    return this.#kinds;
+  }
+
+  /** Calls back whenever the revision has moved, after the events up to it were delivered. */
+  onRevision(callback: (revision: number) => void): () => void {
+    this.#onRevision.add(callback);
+    return () => this.#onRevision.delete(callback);
+  }
+
+  async start(): Promise<void> {
+    await this.#load();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#watch?.cancel();
+    this.#watch = undefined;
+    for (const kind of this.#kinds.values()) kind.load([], this.#revision);
+  }
+
+  #kindOfKey(key: string): KindCache | undefined {
+    if (!key.startsWith(ROOT)) return undefined;
+    const first = key.indexOf('/', ROOT.length);
+    if (first < 0) return undefined;
+    const plain = this.#kinds.get(key.slice(ROOT.length, first));
+    if (plain !== undefined) return plain;
+    const second = key.indexOf('/', first + 1);
+    return second < 0 ? undefined : this.#kinds.get(key.slice(ROOT.length, second));
+  }
+
+  async #load(): Promise<void> {
+    const objects = new Map<KindCache, CachedObject[]>();
+    for (const kind of this.#kinds.values()) objects.set(kind, []);
+    let start = ROOT;
+    let revision: number | undefined;
+    for (;;) {
+      const page = await this.#deps.store.range(start, prefixEnd(ROOT), {
+        limit: PAGE,
+        ...(revision === undefined ? {} : { revision }),
+      });
+      revision ??= page.revision;
+      for (const kv of page.kvs) {
+        const kind = this.#kindOfKey(kv.key);
+        if (kind === undefined) continue;
+        try {
+          const object = kind.decode(kv.key, kv.value, kv.modRevision, kv.createRevision);
+          if (object !== undefined) objects.get(kind)?.push(object);
+        } catch (error) {
+          this.#deps.log.error('stored object is unreadable and is left out', { key: kv.key, error: messageOf(error) });
+        }
+      }
+      const last = page.kvs.at(-1);
+      if (!page.more || last === undefined) break;
+      start = `${last.key}\0`;
+    }
+    if (this.#stopped) return;
+    this.#revision = revision;
+    for (const [kind, each] of objects) kind.load(each, revision);
+    this.#loaded = true;
+    this.#watch = this.#deps.store.watch(ROOT, prefixEnd(ROOT), revision + 1, {
+      events: (events, upTo) => this.#apply(events, upTo),
+      progress: (upTo) => this.#advance(upTo),
+      closed: (error) => this.#lost(error),
+    });
+    this.#wake();
+  }
+
+  #apply(events: readonly WatchEvent[], upTo: number): void {
+    const touched = new Set<KindCache>();
+    for (const event of events) {
+      const kind = this.#kindOfKey(event.kv.key);
+      if (kind === undefined) continue;
+      try {
+        if (event.type === 'put') {
+          kind.applyPut(event.kv.key, event.kv.value, event.kv.modRevision, event.kv.createRevision);
+        } else {
+          kind.applyDelete(event.kv.key, event.kv.modRevision);
+        }
+        touched.add(kind);
+      } catch (error) {
+        this.#deps.log.error('stored object is unreadable and is left out', {
+          key: event.kv.key,
+          error: messageOf(error),
+        });
+      }
+    }
+    if (upTo > this.#revision) this.#revision = upTo;
+    for (const kind of touched) kind.flush(this.#revision);
+    this.#wake();
+  }
+
+  #advance(upTo: number): void {
+    if (upTo <= this.#revision) return;
+    this.#revision = upTo;
+    this.#wake();
+  }
+
+  #wake(): void {
+    for (const callback of this.#onRevision) callback(this.#revision);
+    if (this.#waiters.length === 0) return;
+    const due = this.#waiters.filter((waiter) => waiter.revision <= this.#revision);
+    if (due.length === 0) return;
+    this.#waiters = this.#waiters.filter((waiter) => waiter.revision > this.#revision);
+    for (const waiter of due) waiter.resolve();
+  }
+
+  #lost(error: StoreError): void {
+    if (this.#stopped) return;
+    this.#deps.log.warn('watch on the store ended; loading anew', { error: error.message, code: error.code });
+    this.#watch = undefined;
+    this.#loaded = false;
+    const reload = (): void => {
+      if (this.#stopped) return;
+      this.#load().catch((cause: unknown) => {
+        this.#deps.log.warn('cannot load from the store; trying again', { error: messageOf(cause) });
+        this.#deps.clock.setTimer(RELOAD_DELAY_MS, reload);
+      });
+    };
+    reload();
+  }
+
+  /** Tells that this process wrote at `revision`; reads from now on see it. */
+  noteWrite(revision: number): void {
+    if (revision > this.#written) this.#written = revision;
+  }
+
+  /**
+   * Makes the cache at least as new as "now". Returns undefined when it already is: the hot path then goes on without waiting.
+   */
+  freshen(): Promise<void> | undefined {
+    if (!this.#loaded) return this.#freshenFromStore();
+    if (!this.#deps.soleWriter) return this.#freshenFromStore();
+    return this.#revision >= this.#written ? undefined : this.waitFor(this.#written);
+  }
+
+  async #freshenFromStore(): Promise<void> {
+    await this.waitFor(Math.max(this.#written, await this.#readIndex.current()));
+  }
+
+  /** Waits until the cache has reached `revision`; throws 'Timeout' (with "Too large resource version") when it does not in 3 s. */
+  async waitFor(revision: number): Promise<void> {
+    if (this.#loaded && this.#revision >= revision) return;
+    this.#watch?.requestProgress();
+    const reached = await new Promise<boolean>((resolve) => {
+      const waiter: Waiter = {
+        revision,
+        resolve: () => {
+          timer.cancel();
+          again.cancel();
+          resolve(true);
+        },
+      };
+      // The first request may have overtaken the revision that is waited for.
+      const again = this.#deps.clock.setTimer(100, () => this.#watch?.requestProgress());
+      const timer = this.#deps.clock.setTimer(FRESHNESS_TIMEOUT_MS, () => {
+        this.#waiters = this.#waiters.filter((each) => each !== waiter);
+        again.cancel();
+        resolve(false);
+      });
+      this.#waiters.push(waiter);
+    });
+    if (!reached) {
+      throw new ApiError('Timeout', `Too large resource version: ${revision}, current: ${this.#revision}`, {
+        retryAfterSeconds: 1,
+        causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+      });
+    }
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * Requests from the API server to kubelets, pods and services. The address is judged after name resolution and right before the
+ * connection, so a name that resolves differently the second time gains nothing. Redirects are never followed.
+ */
+
+import { lookup } from 'node:dns';
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest, type RequestOptions } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import type { Readable } from 'node:stream';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { BackendConnector, BackendRequest, UpgradeAnswer } from '../../components/apiserver/port.ts';
+
+const refused = (host: string, address: string): CodedError =>
+  new CodedError('address-refused', `address ${address} of ${host} is not allowed`);
+
+function guardedLookup(target: BackendRequest): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, '', 0);
+      const allowed = addresses.filter((each) => target.allowAddress(each.address));
+      const [first] = allowed;
+      if (first === undefined) return callback(refused(hostname, addresses[0]?.address ?? ''), '', 0);
+      if (options.all) callback(null, allowed);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
+
+function open(target: BackendRequest): ClientRequest {
+  const host = target.host.startsWith('[') ? target.host.slice(1, -1) : target.host;
+  if (isIP(host) !== 0 && !target.allowAddress(host)) throw refused(host, host);
+  const options: RequestOptions = {
+    host,
+    port: target.port,
+    method: target.method,
+    path: target.path,
+    headers: target.headers,
+    agent: false,
+    lookup: guardedLookup(target),
+    signal: target.signal,
+  };
+  if (target.scheme === 'http') return httpRequest(options);
+  const tls = target.tls ?? {};
+  return httpsRequest({
+    ...options,
+    ...(tls.certificate === undefined ? {} : { cert: tls.certificate, key: tls.key }),
+    ...(tls.authority === undefined ? { rejectUnauthorized: false } : { ca: tls.authority }),
+  });
+}
+
+/** Settles with the first of: answer, upgrade, failure. The connection must stand within the time allowed. */
+function exchange(target: BackendRequest, send: (request: ClientRequest) => void): Promise<UpgradeAnswer> {
+  return new Promise((resolve, reject) => {
+    let request: ClientRequest;
+    try {
+      request = open(target);
+    } catch (error) {
+      reject(error);
+      return;
+    }
+    const timer = setTimeout(() => {
+      request.destroy(
+        new CodedError(
+          'connect-failed',
+          `${target.host}:${target.port} did not answer within ${target.connectTimeoutMs} ms`,
+        ),
+      );
+    }, target.connectTimeoutMs);
+    request.once('socket', (socket) => {
+      socket.once(target.scheme === 'https' ? 'secureConnect' : 'connect', () => clearTimeout(timer));
+    });
+    request.once('error', (error) => {
+      clearTimeout(timer);
+      if (error instanceof CodedError) reject(error);
+      else if (target.signal.aborted) reject(new CodedError('aborted', 'the client went away', { cause: error }));
+      else
+        reject(
+          new CodedError('connect-failed', `${target.host}:${target.port}: ${messageOf(error)}`, { cause: error }),
+        );
+    });
+    request.once('response', (response) => {
+      clearTimeout(timer);
+      resolve({ upgraded: false, response });
+    });
+    request.once('upgrade', (response: IncomingMessage, socket, head) => {
+      clearTimeout(timer);
+      resolve({ upgraded: true, response, socket, head });
+    });
+    send(request);
+  });
+}
+
+export const backends: BackendConnector = {
+  async request(target: BackendRequest, body: Readable | undefined): Promise<IncomingMessage> {
+    const answer = await exchange(target, (request) => {
+      if (body === undefined) request.end();
+      else body.pipe(request);
+    });
+    if (answer.upgraded) {
+      answer.socket.destroy();
+      throw new CodedError('connect-failed', `${target.host}:${target.port} switched protocols without being asked`);
+    }
+    return answer.response;
+  },
+  upgrade: (target) => exchange(target, (request) => request.end()),
+};

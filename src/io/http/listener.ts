@@ -1,0 +1,135 @@
+/**
+ * One TLS port for HTTP/2 and HTTP/1.1. kubectl and client-go speak h2; upgrades (SPDY, WebSocket) and most load generators come by
+ * HTTP/1.1. Client certificates are asked for and never demanded: who has none may still bring a token.
+ */
+import type { IncomingMessage, ServerOptions } from 'node:http';
+import {
+  createSecureServer,
+  type Http2ServerRequest,
+  type SecureServerOptions,
+  type ServerHttp2Session,
+} from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { DetailedPeerCertificate, TLSSocket } from 'node:tls';
+import type {
+  ConnectionInfo,
+  HttpRequest,
+  HttpResponse,
+  Listener,
+  ListenOptions,
+  TlsMaterial,
+} from '../../components/apiserver/port.ts';
+
+/** Streams one HTTP/2 client may have open at once; upstream's default. */
+const MAX_CONCURRENT_STREAMS = 250;
+/** Resets a client may burst, then per second: what rapid reset attacks exceed (CVE-2023-44487). */
+const STREAM_RESET_BURST = 1000;
+const STREAM_RESET_RATE = 33;
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+const MAX_CHAIN = 8;
+
+class TlsConnection implements ConnectionInfo {
+  readonly remoteAddress: string;
+  readonly peerChain: readonly Uint8Array[] | undefined;
+  constructor(socket: TLSSocket) {
+    this.remoteAddress = socket.remoteAddress ?? '';
+    this.peerChain = socket.authorized ? chainOf(socket) : undefined;
+  }
+}
+
+function chainOf(socket: TLSSocket): Uint8Array[] | undefined {
+  const chain: Uint8Array[] = [];
+  let current: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true);
+  while (current?.raw !== undefined && chain.length < MAX_CHAIN) {
+    chain.push(current.raw);
+    const issuer: DetailedPeerCertificate | undefined = current.issuerCertificate;
+    current = issuer === current ? undefined : issuer;
+  }
+  return chain.length === 0 ? undefined : chain;
+}
+
+const contextOf = (tls: TlsMaterial) => ({
+  cert: tls.certificate,
+  key: tls.key,
+  ca: [...tls.clientAuthorities],
+  minVersion: 'TLSv1.2' as const,
+});
+
+export async function listen(options: ListenOptions): Promise<Listener> {
+  // Both halves read the same object: HTTP/2 its settings, HTTP/1.1 its timeouts.
+  const settings: SecureServerOptions & ServerOptions = {
+    ...contextOf(options.tls),
+    allowHTTP1: true,
+    requestCert: true,
+    rejectUnauthorized: false,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+    settings: { maxConcurrentStreams: MAX_CONCURRENT_STREAMS, maxHeaderListSize: options.maxHeaderBytes },
+    streamResetBurst: STREAM_RESET_BURST,
+    streamResetRate: STREAM_RESET_RATE,
+    headersTimeout: options.headersTimeoutMs,
+    // A watch's request is complete with its header; bodies are bounded in size and by the server's own request time.
+    requestTimeout: 0,
+    keepAliveTimeout: options.keepAliveTimeoutMs,
+    connectionsCheckingInterval: Math.max(500, Math.min(options.headersTimeoutMs / 2, 5_000)),
+    maxHeaderSize: options.maxHeaderBytes,
+  };
+  const server = createSecureServer(settings);
+  const connections = new WeakMap<object, ConnectionInfo>();
+  const sockets = new Set<TLSSocket>();
+  const sessions = new Set<ServerHttp2Session>();
+  const describe = (key: object, socket: TLSSocket): ConnectionInfo => {
+    let info = connections.get(key);
+    if (info === undefined) {
+      info = new TlsConnection(socket);
+      connections.set(key, info);
+    }
+    return info;
+  };
+  const connectionOf = (request: HttpRequest): ConnectionInfo => {
+    if (request.httpVersionMajor < 2) return describe(request.socket, request.socket as TLSSocket);
+    const session = (request as Http2ServerRequest).stream.session;
+    return session === undefined
+      ? { remoteAddress: '', peerChain: undefined }
+      : describe(session, session.socket as TLSSocket);
+  };
+  server.on('secureConnection', (socket) => {
+    socket.setNoDelay(true);
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    socket.on('error', () => socket.destroy());
+  });
+  server.on('session', (session) => {
+    sessions.add(session);
+    session.once('close', () => sessions.delete(session));
+    session.on('error', () => session.destroy());
+  });
+  server.on('request', (request, response) => {
+    options.request(request, response as HttpResponse, connectionOf(request));
+  });
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    socket.on('error', () => socket.destroy());
+    options.upgrade(request, socket, head, connectionOf(request));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.bindAddress, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    updateTls: (tls) => server.setSecureContext(contextOf(tls)),
+    close: async (graceMs) => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const session of sessions) session.close();
+      const timer = setTimeout(() => {
+        for (const session of sessions) session.destroy();
+        for (const socket of sockets) socket.destroy();
+      }, graceMs);
+      await closed;
+      clearTimeout(timer);
+    },
+  };
+}
