@@ -1,0 +1,60 @@
+/**
+ * What the embedded runtime needs from other rooms: a pod network (`io/links`, or a CNI adapter) and an image store (`io/images`).
+ */
+import type { ImageService, PortMapping } from '../../core/podplan/port.ts';
+
+/** The identity of a pod sandbox on the pod network. `sandboxId` is the key of `detach`. */
+export interface PodEndpoint {
+  readonly sandboxId: string;
+  readonly uid: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly portMappings: readonly PortMapping[];
+}
+
+export interface PodNetwork {
+  /**
+   * Gives the network namespace bound at `netnsPath` an interface `eth0` with an address and a default route, brings up loopback and
+   * opens the host ports. Idempotent per sandbox. Throws RuntimeError 'network' (no pod CIDR yet, range exhausted, host port taken, kernel refusal)
+   * and leaves nothing behind.
+   */
+  attach(netnsPath: string, pod: PodEndpoint): Promise<{ readonly ips: readonly string[] }>;
+  /** Releases addresses, links and host ports of a sandbox; succeeds when there are none. */
+  detach(sandboxId: string): Promise<void>;
+  /**
+   * Releases what sandboxes outside of `alive` still hold. The runtime calls it once at start, so that a crash between an
+   * attach and its record loses no address.
+   */
+  retain(alive: ReadonlySet<string>): Promise<void>;
+  /** The node's pod range (`10.128.2.0/23`); the first host address becomes the bridge's. Running pods keep their addresses. */
+  setPodCidr(cidr: string): Promise<void>;
+}
+
+/** The part of an OCI image configuration that container creation uses. */
+export interface ImageConfig {
+  readonly entrypoint: readonly string[];
+  readonly cmd: readonly string[];
+  readonly env: readonly string[];
+  readonly workingDir: string;
+  /** `user`, `uid`, `user:group`, `uid:gid` or ''. */
+  readonly user: string;
+  /** `SIGTERM`, `TERM`, `15` or ''. */
+  readonly stopSignal: string;
+}
+
+/** An image that is held for a container: its layers stay on disk until `release`. */
+export interface HeldImage {
+  readonly id: string;
+  readonly config: ImageConfig;
+  /** Directory that the layer paths are relative to (keeps the overlay mount's option string short). */
+  readonly layerRoot: string;
+  /** Unpacked layers in overlayfs format, topmost first, relative to `layerRoot`. */
+  readonly layers: readonly string[];
+}
+
+export interface ImageStorePort extends ImageService {
+  /** Pins an image's layers for `holder` (a container id), durably. Throws RuntimeError 'image-not-found'. */
+  hold(imageId: string, holder: string): Promise<HeldImage>;
+  /** Unpins; succeeds when nothing is held. */
+  release(holder: string): Promise<void>;
+}

@@ -1,0 +1,1 @@
+export { createStreamingServer, type StreamingDeps } from './server.ts';

@@ -1,0 +1,56 @@
+/** Port forwarding: joins data channels with connections into the pod, whatever carries them. */
+import { messageOf } from '../../base/errors.ts';
+import type { ByteStream } from '../../core/podplan/port.ts';
+import type { Channel, WritableChannel } from './channel.ts';
+
+/** Serves one forwarded connection to its end; never rejects. `error` hears why a connection could not be made or broke. */
+export async function forwardConnection(
+  port: number,
+  data: Channel,
+  error: WritableChannel,
+  connect: (port: number) => Promise<ByteStream>,
+): Promise<void> {
+  let backend: ByteStream;
+  try {
+    backend = await connect(port);
+  } catch (failure) {
+    await tell(error, `error forwarding port ${port}: ${messageOf(failure)}`);
+    data.end();
+    error.end();
+    return;
+  }
+  const upload = (async () => {
+    for await (const chunk of data.readable) await backend.write(chunk);
+    backend.end();
+  })();
+  const download = (async () => {
+    for await (const chunk of backend.readable) await data.write(chunk);
+    data.end();
+  })();
+  // An upload that breaks (the client reset its stream, or the pod closed its side) must end the download as well.
+  upload.catch(() => backend.destroy());
+  try {
+    await download;
+  } catch (failure) {
+    await tell(error, `error forwarding port ${port}: ${messageOf(failure)}`);
+  } finally {
+    data.end();
+    error.end();
+    backend.destroy();
+  }
+}
+
+async function tell(error: WritableChannel, text: string): Promise<void> {
+  try {
+    await error.write(Buffer.from(text, 'utf8'));
+  } catch {
+    // The client is gone.
+  }
+}
+
+/** Port numbers as they come from the wire; undefined when it is none. */
+export function parsePort(text: string | undefined): number | undefined {
+  if (text === undefined || !/^[0-9]{1,5}$/.test(text)) return undefined;
+  const port = Number(text);
+  return port >= 1 && port <= 65535 ? port : undefined;
+}

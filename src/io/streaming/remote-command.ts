@@ -1,0 +1,141 @@
+/**
+ * Joins a process's streams with a client's channels, whatever protocol carries them, and reports the outcome on the error channel
+ * as the negotiated version wants it (k8s.io/apimachinery remotecommand constants; v4 added the Status with the exit code).
+ */
+import { messageOf } from '../../base/errors.ts';
+import type { AttachOptions, ProcessStreams } from '../../core/podplan/port.ts';
+import type { WritableChannel } from './channel.ts';
+
+export interface RemoteCommandChannels {
+  /** 1–5. */
+  readonly version: number;
+  readonly stdin: AsyncIterable<Uint8Array> | undefined;
+  readonly stdout: WritableChannel | undefined;
+  readonly stderr: WritableChannel | undefined;
+  readonly error: WritableChannel;
+  readonly resize: AsyncIterable<Uint8Array> | undefined;
+  /** Resolves when the client is gone. */
+  readonly gone: Promise<void>;
+}
+
+export async function serveRemoteCommand(
+  channels: RemoteCommandChannels,
+  streams: AttachOptions,
+  open: (streams: AttachOptions) => Promise<ProcessStreams>,
+): Promise<void> {
+  let process: ProcessStreams;
+  try {
+    process = await open(streams);
+  } catch (error) {
+    await reportFailure(channels, messageOf(error));
+    return;
+  }
+  const left = channels.gone.then(() => 'gone' as const);
+  try {
+    const { stdin } = process;
+    if (channels.stdin !== undefined && stdin !== undefined) void pumpInput(channels.stdin, stdin);
+    if (channels.resize !== undefined) void pumpResize(channels.resize, process);
+    const done = Promise.all([
+      process.exited,
+      pumpOutput(process.stdout, channels.stdout),
+      pumpOutput(process.stderr, channels.stderr),
+    ]);
+    const outcome = await Promise.race([done, left]);
+    if (outcome !== 'gone') await reportExit(channels, outcome[0]);
+  } catch (error) {
+    await reportFailure(channels, messageOf(error));
+  } finally {
+    process.close();
+  }
+}
+
+async function pumpInput(
+  from: AsyncIterable<Uint8Array>,
+  to: { write(chunk: Uint8Array): Promise<void>; end(): void },
+) {
+  try {
+    for await (const chunk of from) await to.write(chunk);
+    to.end();
+  } catch {
+    // Either side is gone: a lost client is handled by `gone`, a process that closed its input simply reads no more.
+    to.end();
+  }
+}
+
+async function pumpOutput(from: AsyncIterable<Uint8Array> | undefined, to: WritableChannel | undefined): Promise<void> {
+  if (from === undefined) return;
+  for await (const chunk of from) await to?.write(chunk);
+  to?.end();
+}
+
+/** Terminal sizes come as a stream of JSON objects `{"Width":80,"Height":24}`. */
+async function pumpResize(from: AsyncIterable<Uint8Array>, process: ProcessStreams): Promise<void> {
+  let text = '';
+  try {
+    for await (const chunk of from) {
+      text += Buffer.from(chunk).toString('utf8');
+      for (;;) {
+        const end = text.indexOf('}');
+        if (end < 0) break;
+        const size = parseSize(text.slice(0, end + 1));
+        text = text.slice(end + 1);
+        if (size !== undefined) process.resize(size.columns, size.rows);
+      }
+      if (text.length > 1024) text = '';
+    }
+  } catch {
+    // The connection is lost; there is nothing left to resize for.
+  }
+}
+
+function parseSize(json: string): { columns: number; rows: number } | undefined {
+  let size: unknown;
+  try {
+    size = JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+  if (typeof size !== 'object' || size === null) return undefined;
+  const columns = 'Width' in size ? size.Width : undefined;
+  const rows = 'Height' in size ? size.Height : undefined;
+  const valid = (value: unknown): value is number =>
+    Number.isInteger(value) && Number(value) > 0 && Number(value) <= 0xffff;
+  return valid(columns) && valid(rows) ? { columns, rows } : undefined;
+}
+
+async function reportExit(channels: RemoteCommandChannels, exitCode: number): Promise<void> {
+  if (exitCode === 0) {
+    if (channels.version >= 4) await writeStatus(channels, { metadata: {}, status: 'Success' });
+  } else if (channels.version >= 4) {
+    await writeStatus(channels, {
+      metadata: {},
+      status: 'Failure',
+      message: `command terminated with non-zero exit code: exit status ${exitCode}`,
+      reason: 'NonZeroExitCode',
+      details: { causes: [{ reason: 'ExitCode', message: String(exitCode) }] },
+    });
+  } else {
+    await writeText(channels, `command terminated with exit code ${exitCode}`);
+  }
+  channels.error.end();
+}
+
+async function reportFailure(channels: RemoteCommandChannels, message: string): Promise<void> {
+  if (channels.version >= 4) {
+    await writeStatus(channels, { metadata: {}, status: 'Failure', message, reason: 'InternalError', code: 500 });
+  } else {
+    await writeText(channels, message);
+  }
+  channels.error.end();
+}
+
+const writeStatus = (channels: RemoteCommandChannels, status: object): Promise<void> =>
+  writeText(channels, JSON.stringify(status));
+
+async function writeText(channels: RemoteCommandChannels, text: string): Promise<void> {
+  try {
+    await channels.error.write(Buffer.from(text, 'utf8'));
+  } catch {
+    // Nobody is left to be told.
+  }
+}
