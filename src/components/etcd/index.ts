@@ -1,0 +1,34 @@
+/**
+ * `hyperedge etcd`: etcd's v3 contract on a log of revisions. See `EtcdServerDeps` for what it is given; the composition hands in
+ * `io/sqlite` as the log and `io/grpc` as the listener.
+ */
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { RevisionLog, RpcListener } from './port.ts';
+
+export interface EtcdServerDeps {
+  /** Where revisions are kept: `createSqliteLog` of io/sqlite. Opened by `start`, closed by `stop`. */
+  readonly revisions: RevisionLog;
+  /** Where clients come in: `createRpcListener` of io/grpc. */
+  readonly listener: RpcListener;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** This member's name in `member list`. */
+  readonly name: string;
+  /** What `member list` shows as client addresses. */
+  readonly clientUrls: readonly string[];
+  readonly peerUrls?: readonly string[];
+  /** Bytes of current values kept in memory; 64 MiB by default. */
+  readonly cacheBytes?: number;
+  /** Relaxed writes reach the disk after this at the latest; 1000 ms by default. */
+  readonly flushIntervalMs?: number;
+  /** The disk failed in a way that cannot be repeated safely: log has said so, the process has to end. */
+  readonly onFatal: (error: Error) => void;
+}
+
+export interface EtcdServer {
+  /** Opens the log, loads the index and listens. Throws CodedError with a one-line reason. */
+  start(): Promise<{ readonly host: string; readonly port: number }>;
+  /** Answers what is under way, makes everything durable and releases the data directory. */
+  stop(): Promise<void>;
+}
