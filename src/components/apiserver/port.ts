@@ -3,11 +3,11 @@
  * Requests and responses are Node's own objects (HTTP/1.1 or the HTTP/2 compatibility form): wrapping them costs throughput.
  */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Duplex, Readable } from 'node:stream';
 
-export type HttpRequest = IncomingMessage | Http2ServerRequest;
-export type HttpResponse = ServerResponse | Http2ServerResponse;
+/** Over HTTP/2 these are `Http2ServerRequest` and `Http2ServerResponse`, which have the same surface as far as it is used here. */
+export type HttpRequest = IncomingMessage;
+export type HttpResponse = ServerResponse;
 
 /** The TLS facts of the connection a request came on; one object per connection, so results may be kept by its identity. */
 export interface ConnectionInfo {

@@ -88,7 +88,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   };
   const connectionOf = (request: HttpRequest): ConnectionInfo => {
     if (request.httpVersionMajor < 2) return describe(request.socket, request.socket as TLSSocket);
-    const session = (request as Http2ServerRequest).stream.session;
+    const session = (request as unknown as Http2ServerRequest).stream.session;
     return session === undefined
       ? { remoteAddress: '', peerChain: undefined }
       : describe(session, session.socket as TLSSocket);
@@ -105,7 +105,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     session.on('error', () => session.destroy());
   });
   server.on('request', (request, response) => {
-    options.request(request, response as HttpResponse, connectionOf(request));
+    const asHttp1 = request as unknown as HttpRequest;
+    options.request(asHttp1, response as unknown as HttpResponse, connectionOf(asHttp1));
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy());

@@ -1,0 +1,81 @@
+/** Who a verified client certificate names: CN the user, O the groups. Source: k8s.io/apiserver/pkg/authentication/request/x509. */
+import { X509Certificate } from 'node:crypto';
+import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { ConnectionInfo } from '../port.ts';
+
+const PEM_BLOCK = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+
+/** Parses a PEM bundle. Throws when it holds no certificate. */
+export function parseAuthorities(pem: string): X509Certificate[] {
+  const blocks = pem.match(PEM_BLOCK);
+  if (blocks === null) throw new Error('no certificate in the CA bundle');
+  return blocks.map((block) => new X509Certificate(block));
+}
+
+export interface CertificateIdentity {
+  readonly user: UserInfo;
+  readonly notAfterMs: number;
+}
+
+/**
+ * Tells whom a chain belongs to when it ends at one of `authorities`. TLS has verified the chain against all configured CAs
+ * together; which of them it was decides what the certificate is good for.
+ */
+export function issuedBy(
+  chain: readonly Uint8Array[],
+  authorities: readonly X509Certificate[],
+): X509Certificate | undefined {
+  const [leafDer] = chain;
+  if (leafDer === undefined) return undefined;
+  const leaf = new X509Certificate(leafDer);
+  let current = leaf;
+  for (let depth = 0; depth <= chain.length; depth++) {
+    if (authorities.some((authority) => signed(authority, current))) return leaf;
+    const nextDer = chain[depth + 1];
+    if (nextDer === undefined) return undefined;
+    const next = new X509Certificate(nextDer);
+    if (!signed(next, current)) return undefined;
+    current = next;
+  }
+  return undefined;
+}
+
+function signed(authority: X509Certificate, certificate: X509Certificate): boolean {
+  return authority.ca && certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
+}
+
+const listOf = (value: string | string[] | undefined): string[] =>
+  value === undefined ? [] : Array.isArray(value) ? value : [value];
+
+export function commonNameOf(certificate: X509Certificate): string {
+  return listOf(certificate.toLegacyObject().subject.CN)[0] ?? '';
+}
+
+export function createCertificateAuthenticator(clientCa: string) {
+  const authorities = parseAuthorities(clientCa);
+  const known = new WeakMap<ConnectionInfo, CertificateIdentity | null>();
+  const identify = (connection: ConnectionInfo): CertificateIdentity | null => {
+    if (connection.peerChain === undefined) return null;
+    const leaf = issuedBy(connection.peerChain, authorities);
+    if (leaf === undefined) return null;
+    const subject = leaf.toLegacyObject().subject;
+    const name = listOf(subject.CN)[0] ?? '';
+    if (name === '') return null;
+    return {
+      user: { name, groups: [...listOf(subject.O), 'system:authenticated'] },
+      notAfterMs: Date.parse(leaf.validTo),
+    };
+  };
+  return {
+    /** The connection's user; looked at once per connection, except that a certificate may run out while it is open. */
+    authenticate(connection: ConnectionInfo, nowMs: number): UserInfo | undefined {
+      if (connection.peerChain === undefined) return undefined;
+      let identity = known.get(connection);
+      if (identity === undefined) {
+        identity = identify(connection);
+        known.set(connection, identity);
+      }
+      return identity === null || identity.notAfterMs < nowMs ? undefined : identity.user;
+    },
+  };
+}

@@ -1,0 +1,96 @@
+/** JSON web tokens, as far as service accounts need them: ES256 and RS256, nothing else (RFC 7515, 7518, 7519). */
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+
+export type Algorithm = 'ES256' | 'RS256';
+
+export interface VerificationKey {
+  readonly id: string;
+  readonly algorithm: Algorithm;
+  readonly key: KeyObject;
+}
+
+export interface SigningKey extends VerificationKey {
+  readonly privateKey: KeyObject;
+}
+
+export interface JsonWebKey {
+  readonly kid: string;
+  readonly alg: Algorithm;
+  readonly use: 'sig';
+  readonly [member: string]: string;
+}
+
+const MAX_TOKEN = 16 * 1024;
+const PART = /^[A-Za-z0-9_-]+$/;
+
+function algorithmOf(key: KeyObject): Algorithm {
+  if (key.asymmetricKeyType === 'rsa') return 'RS256';
+  if (key.asymmetricKeyType === 'ec' && key.asymmetricKeyDetails?.namedCurve === 'prime256v1') return 'ES256';
+  throw new Error('service account keys must be RSA or EC P-256');
+}
+
+/** The key id as upstream derives it: SHA-256 of the DER public key. */
+function keyId(key: KeyObject): string {
+  return createHash('sha256')
+    .update(key.export({ type: 'spki', format: 'der' }))
+    .digest('base64url');
+}
+
+export function loadVerificationKey(pem: string): VerificationKey {
+  const key = createPublicKey(pem);
+  return { id: keyId(key), algorithm: algorithmOf(key), key };
+}
+
+export function loadSigningKey(pem: string): SigningKey {
+  const privateKey = createPrivateKey(pem);
+  return { ...loadVerificationKey(pem), privateKey };
+}
+
+export function toJwk(key: VerificationKey): JsonWebKey {
+  return {
+    ...(key.key.export({ format: 'jwk' }) as Record<string, string>),
+    use: 'sig',
+    kid: key.id,
+    alg: key.algorithm,
+  };
+}
+
+export function signToken(key: SigningKey, claims: object): string {
+  const header = Buffer.from(JSON.stringify({ alg: key.algorithm, kid: key.id })).toString('base64url');
+  const input = `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
+  const signature = sign('sha256', Buffer.from(input), { key: key.privateKey, dsaEncoding: 'ieee-p1363' });
+  return `${input}.${signature.toString('base64url')}`;
+}
+
+/**
+ * The claims of a token that one of `keys` signed; undefined for anything else. The algorithm is the key's, never the token's word:
+ * `alg` must merely agree with it.
+ */
+export function verifyToken(token: string, keys: readonly VerificationKey[]): Record<string, unknown> | undefined {
+  if (token.length > MAX_TOKEN) return undefined;
+  const parts = token.split('.');
+  const [header, payload, signature] = parts;
+  if (parts.length !== 3 || header === undefined || payload === undefined || signature === undefined) return undefined;
+  if (!PART.test(header) || !PART.test(payload) || !PART.test(signature)) return undefined;
+  const parsed = parseObject(header);
+  if (parsed === undefined || parsed['crit'] !== undefined) return undefined;
+  const input = Buffer.from(`${header}.${payload}`);
+  const bytes = Buffer.from(signature, 'base64url');
+  for (const key of keys) {
+    if (key.algorithm !== parsed['alg']) continue;
+    if (parsed['kid'] !== undefined && parsed['kid'] !== key.id) continue;
+    if (verify('sha256', input, { key: key.key, dsaEncoding: 'ieee-p1363' }, bytes)) return parseObject(payload);
+  }
+  return undefined;
+}
+
+function parseObject(part: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString('utf8'));
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

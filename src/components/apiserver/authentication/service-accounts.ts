@@ -1,0 +1,228 @@
+/**
+ * Service account tokens: minted for TokenRequest, verified on every request against what is alive in the cache.
+ * Source: k8s.io/kubernetes/pkg/serviceaccount (claims.go, legacy.go, jwt.go), KEP-1205, KEP-4193.
+ */
+import type { KubeObject } from '../../../api/meta/object.ts';
+import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+import { loadSigningKey, loadVerificationKey, signToken, toJwk, type VerificationKey, verifyToken } from './jwt.ts';
+
+interface Reference {
+  readonly name: string;
+  readonly uid: string;
+}
+
+interface KubernetesClaims {
+  readonly namespace: string;
+  readonly serviceaccount: Reference;
+  readonly pod?: Reference;
+  readonly node?: Reference;
+  readonly secret?: Reference;
+  readonly warnafter?: number;
+}
+
+export interface TokenOrder {
+  readonly namespace: string;
+  readonly serviceAccount: Reference;
+  readonly audiences: readonly string[];
+  readonly lifetimeSeconds: number;
+  readonly pod?: Reference;
+  readonly node?: Reference;
+  readonly secret?: Reference;
+  readonly id: string;
+}
+
+interface Verified {
+  readonly user: UserInfo;
+  readonly audiences: readonly string[];
+  readonly expiresMs: number;
+  readonly notBeforeMs: number;
+  readonly claims: KubernetesClaims;
+  /** The objects the token is bound to as they were when last looked at; the same object needs no second look. */
+  readonly seen: (CachedObject | undefined)[];
+}
+
+export interface TokenIdentity {
+  readonly user: UserInfo;
+  readonly audiences: readonly string[];
+}
+
+const MAX_CACHED_TOKENS = 4096;
+/** Clocks of nodes and masters differ; upstream's leeway. */
+const LEEWAY_MS = 10_000;
+/** A deleted account's tokens live on this long, so that pods that are being deleted can finish; upstream's 60 s. */
+const DELETION_LEEWAY_MS = 60_000;
+
+export interface ServiceAccountTokensOptions {
+  readonly signingKey: string;
+  readonly publicKeys: readonly string[];
+  readonly issuer: string;
+  readonly audiences: readonly string[];
+  readonly cache: WatchCache;
+  nowMs(): number;
+}
+
+export class ServiceAccountTokens {
+  readonly #options: ServiceAccountTokensOptions;
+  readonly #signing;
+  readonly #keys: readonly VerificationKey[];
+  readonly #verified = new Map<string, Verified>();
+
+  constructor(options: ServiceAccountTokensOptions) {
+    this.#options = options;
+    this.#signing = loadSigningKey(options.signingKey);
+    const keys = new Map<string, VerificationKey>([[this.#signing.id, this.#signing]]);
+    for (const pem of options.publicKeys) {
+      const key = loadVerificationKey(pem);
+      keys.set(key.id, key);
+    }
+    this.#keys = [...keys.values()];
+  }
+
+  /** What tokens are good for when nothing else is asked. */
+  get defaultAudiences(): readonly string[] {
+    return this.#options.audiences;
+  }
+
+  get issuer(): string {
+    return this.#options.issuer;
+  }
+
+  jwks(): { readonly keys: readonly object[] } {
+    return { keys: this.#keys.map(toJwk) };
+  }
+
+  algorithms(): string[] {
+    return [...new Set(this.#keys.map((key) => key.algorithm))];
+  }
+
+  mint(order: TokenOrder): { readonly token: string; readonly expirationMs: number } {
+    const issued = Math.floor(this.#options.nowMs() / 1000);
+    const expires = issued + order.lifetimeSeconds;
+    const token = signToken(this.#signing, {
+      aud: order.audiences,
+      exp: expires,
+      iat: issued,
+      iss: this.#options.issuer,
+      jti: order.id,
+      'kubernetes.io': {
+        namespace: order.namespace,
+        ...(order.node === undefined ? {} : { node: order.node }),
+        ...(order.pod === undefined ? {} : { pod: order.pod }),
+        ...(order.secret === undefined ? {} : { secret: order.secret }),
+        serviceaccount: order.serviceAccount,
+      },
+      nbf: issued,
+      sub: `system:serviceaccount:${order.namespace}:${order.serviceAccount.name}`,
+    });
+    return { token, expirationMs: expires * 1000 };
+  }
+
+  /** Whether this looks like one of our tokens: decides which authenticator a bearer token is for. */
+  authenticate(token: string, audiences: readonly string[] | undefined): TokenIdentity | undefined {
+    let verified = this.#verified.get(token);
+    if (verified === undefined) {
+      verified = this.#verify(token);
+      if (verified === undefined) return undefined;
+      if (this.#verified.size >= MAX_CACHED_TOKENS) {
+        // The oldest goes: a Map keeps insertion order.
+        const [oldest] = this.#verified.keys();
+        if (oldest !== undefined) this.#verified.delete(oldest);
+      }
+      this.#verified.set(token, verified);
+    }
+    const nowMs = this.#options.nowMs();
+    if (verified.expiresMs < nowMs || verified.notBeforeMs > nowMs + LEEWAY_MS) {
+      if (verified.expiresMs < nowMs) this.#verified.delete(token);
+      return undefined;
+    }
+    const wanted = audiences ?? this.#options.audiences;
+    const common = verified.audiences.filter((audience) => wanted.includes(audience));
+    if (common.length === 0 || !this.#alive(verified, nowMs)) return undefined;
+    return { user: verified.user, audiences: common };
+  }
+
+  #verify(token: string): Verified | undefined {
+    const claims = verifyToken(token, this.#keys);
+    if (claims === undefined || claims['iss'] !== this.#options.issuer) return undefined;
+    const own = kubernetesClaims(claims['kubernetes.io']);
+    const expires = claims['exp'];
+    if (own === undefined || typeof expires !== 'number') return undefined;
+    const account = own.serviceaccount;
+    const name = `system:serviceaccount:${own.namespace}:${account.name}`;
+    if (claims['sub'] !== name) return undefined;
+    const audience = claims['aud'];
+    const extra: Record<string, string[]> = {};
+    if (typeof claims['jti'] === 'string') {
+      extra['authentication.kubernetes.io/credential-id'] = [`JTI=${claims['jti']}`];
+    }
+    for (const kind of ['node', 'pod'] as const) {
+      const reference = own[kind];
+      if (reference === undefined) continue;
+      extra[`authentication.kubernetes.io/${kind}-name`] = [reference.name];
+      extra[`authentication.kubernetes.io/${kind}-uid`] = [reference.uid];
+    }
+    return {
+      user: {
+        name,
+        uid: account.uid,
+        groups: ['system:serviceaccounts', `system:serviceaccounts:${own.namespace}`, 'system:authenticated'],
+        extra,
+      },
+      audiences: Array.isArray(audience) ? audience.filter((each) => typeof each === 'string') : [String(audience)],
+      expiresMs: expires * 1000,
+      notBeforeMs: typeof claims['nbf'] === 'number' ? claims['nbf'] * 1000 : 0,
+      claims: own,
+      seen: [undefined, undefined, undefined, undefined],
+    };
+  }
+
+  #alive(verified: Verified, nowMs: number): boolean {
+    const { claims, seen } = verified;
+    const { cache } = this.#options;
+    const bound: readonly [string, string, Reference | undefined][] = [
+      ['serviceaccounts', claims.namespace, claims.serviceaccount],
+      ['pods', claims.namespace, claims.pod],
+      ['minions', '', claims.pod === undefined ? claims.node : undefined],
+      ['secrets', claims.namespace, claims.secret],
+    ];
+    for (const [index, [prefix, namespace, reference]] of bound.entries()) {
+      if (reference === undefined) continue;
+      const live = cache.kind(prefix).get(namespace, reference.name);
+      if (live === undefined) return false;
+      if (live === seen[index]) continue;
+      const metadata = live.parse<KubeObject>().metadata;
+      if (metadata?.uid !== reference.uid) return false;
+      const deleted = metadata.deletionTimestamp;
+      // Not remembered as seen: it must be looked at again as time goes by.
+      if (deleted !== undefined) {
+        if (Date.parse(deleted) + DELETION_LEEWAY_MS < nowMs) return false;
+      } else seen[index] = live;
+    }
+    return true;
+  }
+}
+
+function kubernetesClaims(value: unknown): KubernetesClaims | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const claims = value as Record<string, unknown>;
+  const account = referenceOf(claims['serviceaccount']);
+  if (typeof claims['namespace'] !== 'string' || account === undefined) return undefined;
+  const pod = referenceOf(claims['pod']);
+  const node = referenceOf(claims['node']);
+  const secret = referenceOf(claims['secret']);
+  return {
+    namespace: claims['namespace'],
+    serviceaccount: account,
+    ...(pod === undefined ? {} : { pod }),
+    ...(node === undefined ? {} : { node }),
+    ...(secret === undefined ? {} : { secret }),
+  };
+}
+
+function referenceOf(value: unknown): Reference | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { name, uid } = value as Record<string, unknown>;
+  return typeof name === 'string' && typeof uid === 'string' ? { name, uid } : undefined;
+}

@@ -1,0 +1,174 @@
+/** Who may do what: the pure authorizers, fed from the watch cache, with decisions kept per user until a role changes. */
+import type { Pod } from 'kubernetes-types/core/v1';
+import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { ApiError } from '../../../api/meta/status.ts';
+import type { UserInfo } from '../../../api/registry/definition.ts';
+import { parseFieldSelector } from '../../../base/selector.ts';
+import { createNodeAuthorizer } from '../../../core/authz/node.ts';
+import { createRbacAuthorizer } from '../../../core/authz/rbac.ts';
+import { type Action, type Decision, describeDenial } from '../../../core/authz/types.ts';
+import type { RequestInfo } from '../http/request-info.ts';
+import type { KindCache } from '../watchcache/kind-cache.ts';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+
+const MAX_DECISIONS_PER_USER = 512;
+
+interface Remembered {
+  generation: number;
+  readonly allowed: Set<string>;
+}
+
+export class Authorization {
+  readonly rbac = createRbacAuthorizer();
+  readonly #nodes = createNodeAuthorizer();
+  readonly #remembered = new WeakMap<UserInfo, Remembered>();
+
+  /** Follows roles, bindings and pods. Call after the cache has been loaded, and again whenever it was loaded anew. */
+  follow(cache: WatchCache): void {
+    this.#followKind<ClusterRole>(
+      cache.kind('clusterroles'),
+      (role) => this.rbac.setClusterRole(role),
+      (_, name) => this.rbac.deleteClusterRole(name),
+    );
+    this.#followKind<Role>(
+      cache.kind('roles'),
+      (role) => this.rbac.setRole(role),
+      (namespace, name) => this.rbac.deleteRole(namespace, name),
+    );
+    this.#followKind<ClusterRoleBinding>(
+      cache.kind('clusterrolebindings'),
+      (binding) => this.rbac.setClusterRoleBinding(binding),
+      (_, name) => this.rbac.deleteClusterRoleBinding(name),
+    );
+    this.#followKind<RoleBinding>(
+      cache.kind('rolebindings'),
+      (binding) => this.rbac.setRoleBinding(binding),
+      (namespace, name) => this.rbac.deleteRoleBinding(namespace, name),
+    );
+    this.#followKind<Pod>(
+      cache.kind('pods'),
+      (pod) => this.#nodes.setPod(pod),
+      (namespace, name) => this.#nodes.deletePod(namespace, name),
+    );
+  }
+
+  #followKind<T extends KubeObject>(
+    kind: KindCache,
+    set: (object: T) => void,
+    remove: (namespace: string, name: string) => void,
+  ): void {
+    const present = new Map<string, readonly [string, string]>();
+    const begin = (): void => {
+      const gone = new Map(present);
+      present.clear();
+      for (const object of kind) {
+        set(object.parse<T>());
+        present.set(object.key, [object.namespace, object.name]);
+        gone.delete(object.key);
+      }
+      for (const [namespace, name] of gone.values()) remove(namespace, name);
+      kind.subscribe(
+        {
+          deliver: (batch) => {
+            for (const event of batch.events) {
+              const { object } = event;
+              if (event.type === 'DELETED') {
+                present.delete(object.key);
+                remove(object.namespace, object.name);
+              } else {
+                present.set(object.key, [object.namespace, object.name]);
+                set(object.parse<T>());
+              }
+            }
+          },
+          reset: begin,
+        },
+        undefined,
+        0,
+      );
+    };
+    begin();
+  }
+
+  /** Throws 'Forbidden', worded as upstream. */
+  require(user: UserInfo, action: Action): void {
+    const decision = this.decide(user, action);
+    if (!decision.allowed) throw denied(user, action, decision.reason);
+  }
+
+  allows(user: UserInfo, action: Action): boolean {
+    return this.decide(user, action).allowed;
+  }
+
+  /** The node authorizer first, then RBAC; either may allow. */
+  decide(user: UserInfo, action: Action): Decision {
+    const byNode = this.#nodes.authorize(user, action);
+    if (byNode?.allowed === true) return byNode;
+    const byRole = this.rbac.authorize(user, action);
+    if (byRole.allowed || byNode === undefined || byNode.reason === '') return byRole;
+    return { allowed: false, reason: byRole.reason === '' ? byNode.reason : `${byNode.reason}, ${byRole.reason}` };
+  }
+
+  /** Whether a request may go on; the hot path, which remembers what it has allowed. */
+  requireRequest(user: UserInfo, info: RequestInfo): void {
+    let remembered = this.#remembered.get(user);
+    if (remembered === undefined || remembered.generation !== this.rbac.generation) {
+      remembered = { generation: this.rbac.generation, allowed: new Set() };
+      this.#remembered.set(user, remembered);
+    }
+    const key = info.resource
+      ? `${info.verb} ${info.group} ${info.plural} ${info.subresource} ${info.namespace} ${info.name}`
+      : `${info.verb} ${info.path}`;
+    if (remembered.allowed.has(key)) return;
+    const action = actionOf(info);
+    const byRole = this.rbac.authorize(user, action);
+    if (!byRole.allowed) {
+      // A node's rights come and go with its pods: never remembered.
+      const decision = this.decide(user, action);
+      if (!decision.allowed) throw denied(user, action, decision.reason);
+      return;
+    }
+    if (remembered.allowed.size >= MAX_DECISIONS_PER_USER) remembered.allowed.clear();
+    remembered.allowed.add(key);
+  }
+}
+
+export function actionOf(info: RequestInfo): Action {
+  if (!info.resource) return { verb: info.verb, path: info.path };
+  const selector = info.query.get('fieldSelector');
+  return {
+    verb: info.verb,
+    group: info.group,
+    resource: info.plural,
+    subresource: info.subresource,
+    namespace: info.namespace,
+    name: info.name,
+    ...(selector === null ? {} : { fieldEquals: fieldEquals(selector) }),
+  };
+}
+
+function fieldEquals(selector: string): ReadonlyMap<string, string> {
+  try {
+    return new Map(
+      parseFieldSelector(selector)
+        .filter((term) => term.operator === '=')
+        .map((term) => [term.field, term.value]),
+    );
+  } catch {
+    return new Map();
+  }
+}
+
+export function denied(user: UserInfo, action: Action, reason: string): ApiError {
+  const tail = reason === '' ? '' : `: ${reason}`;
+  const denial = describeDenial(user, action);
+  if ('path' in action) return new ApiError('Forbidden', `forbidden: ${denial}${tail}`);
+  const subject = action.group === '' ? action.resource : `${action.resource}.${action.group}`;
+  const named = action.name === '' ? '' : ` "${action.name}"`;
+  return new ApiError('Forbidden', `${subject}${named} is forbidden: ${denial}${tail}`, {
+    ...(action.name === '' ? {} : { name: action.name }),
+    ...(action.group === '' ? {} : { group: action.group }),
+    kind: action.resource,
+  });
+}

@@ -1,0 +1,129 @@
+/** One request and its answer. */
+import { gzip } from 'node:zlib';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { ConnectionInfo, HttpRequest, HttpResponse } from '../port.ts';
+import type { RequestInfo } from './request-info.ts';
+
+/** Below this, compressing costs more than sending. Upstream's threshold. */
+const GZIP_FROM = 128 * 1024;
+const MAX_WARNINGS_BYTES = 4096;
+
+export class Exchange {
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
+  readonly connection: ConnectionInfo;
+  readonly info: RequestInfo;
+  readonly startedMs: number;
+  /** Set once authentication is done. */
+  user: UserInfo;
+  readonly warnings: string[] = [];
+  /** Set when the request has no end of its own: watches, logs. */
+  longRunning = false;
+  #abort: AbortController | undefined;
+
+  constructor(
+    request: HttpRequest,
+    response: HttpResponse,
+    connection: ConnectionInfo,
+    info: RequestInfo,
+    user: UserInfo,
+    startedMs: number,
+  ) {
+    this.request = request;
+    this.response = response;
+    this.connection = connection;
+    this.info = info;
+    this.user = user;
+    this.startedMs = startedMs;
+  }
+
+  /** Aborts when the client goes away. */
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      const abort = new AbortController();
+      this.#abort = abort;
+      this.response.once('close', () => abort.abort());
+    }
+    return this.#abort.signal;
+  }
+
+  header(name: string): string | undefined {
+    const value = this.request.headers[name];
+    return typeof value === 'string' ? value : undefined;
+  }
+
+  /** Headers every answer has. HTTP/1.1 connections are kept unless the body of the request was left unread. */
+  headers(contentType: string): Record<string, string | number | string[]> {
+    const headers: Record<string, string | number | string[]> = {
+      'content-type': contentType,
+      'cache-control': 'no-cache, private',
+    };
+    if (this.warnings.length > 0) headers['warning'] = warningHeaders(this.warnings);
+    return headers;
+  }
+
+  sendJson(code: number, value: unknown): void {
+    this.sendBytes(code, Buffer.from(`${JSON.stringify(value)}\n`));
+  }
+
+  sendObject(code: number, object: KubeObject): void {
+    this.sendJson(code, object);
+  }
+
+  sendText(code: number, text: string): void {
+    this.sendBytes(code, Buffer.from(text), 'text/plain; charset=utf-8');
+  }
+
+  /** Sends a complete body. Large ones are compressed off the event loop for clients that take it. */
+  sendBytes(code: number, body: Buffer, contentType = 'application/json'): void {
+    const { response } = this;
+    if (response.headersSent || response.destroyed) return;
+    const headers = this.headers(contentType);
+    if (body.length >= GZIP_FROM && acceptsGzip(this.request)) {
+      gzip(body, { level: 1 }, (error, zipped) => {
+        if (response.headersSent || response.destroyed) return;
+        headers['vary'] = 'Accept-Encoding';
+        if (error === null) headers['content-encoding'] = 'gzip';
+        const payload = error === null ? zipped : body;
+        headers['content-length'] = payload.length;
+        response.writeHead(code, headers);
+        this.#end(payload);
+      });
+      return;
+    }
+    headers['content-length'] = body.length;
+    if (!this.request.complete && this.request.httpVersionMajor < 2 && this.request.method !== 'GET') {
+      headers['connection'] = 'close';
+    }
+    response.writeHead(code, headers);
+    this.#end(body);
+  }
+
+  #end(body: Buffer): void {
+    if (this.request.method === 'HEAD') this.response.end();
+    else this.response.end(body);
+  }
+}
+
+export function acceptsGzip(request: HttpRequest): boolean {
+  const accepted = request.headers['accept-encoding'];
+  if (typeof accepted !== 'string') return false;
+  return accepted.split(',').some((clause) => {
+    const [coding, ...parameters] = clause.split(';').map((each) => each.trim().toLowerCase());
+    return (coding === 'gzip' || coding === '*') && !parameters.some((each) => /^q=0(?:\.0*)?$/.test(each));
+  });
+}
+
+/** Warnings as RFC 7234 has them, cut to what a client's header limit takes. */
+function warningHeaders(warnings: readonly string[]): string[] {
+  const headers: string[] = [];
+  let bytes = 0;
+  for (const text of new Set(warnings)) {
+    const header = `299 - "${text.replaceAll(/[\\"]/g, '\\$&').replaceAll(/[^\x20-\x7e]/g, '?')}"`;
+    bytes += header.length;
+    if (bytes > MAX_WARNINGS_BYTES) break;
+    headers.push(header);
+  }
+  return headers;
+}

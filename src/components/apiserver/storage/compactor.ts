@@ -1,0 +1,50 @@
+/**
+ * Discards history that nobody can ask for any more. Each round compacts to where the store stood one round ago: watches and paged
+ * lists of the last interval stay whole. Source: k8s.io/apiserver etcd3 compact.go.
+ */
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { Store } from '../../../core/mvcc/port.ts';
+
+export class Compactor {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #intervalMs: number;
+  readonly #revision: () => number;
+  #timer: Timer | undefined;
+  #previous = 0;
+
+  constructor(store: Store, clock: Clock, log: Log, intervalSeconds: number, revision: () => number) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#log = log;
+    this.#intervalMs = intervalSeconds * 1000;
+    this.#revision = revision;
+  }
+
+  start(): void {
+    this.#previous = this.#revision();
+    this.#schedule();
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #schedule(): void {
+    this.#timer = this.#clock.setTimer(this.#intervalMs, () => {
+      this.#schedule();
+      const target = this.#previous;
+      this.#previous = this.#revision();
+      if (target <= 0) return;
+      this.#store.compact(target).then(
+        () => this.#log.v(4, 'compacted', { revision: target }),
+        // Another API server may have compacted further; the next round tries again with a newer revision.
+        (error: unknown) => this.#log.v(2, 'compaction did not happen', { revision: target, error: messageOf(error) }),
+      );
+    });
+  }
+}

@@ -1,0 +1,118 @@
+/** Guarded writes of objects. Everything that must hold together (an address with its service) goes into one commit. */
+import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
+import type { KindDefinition } from '../../../api/registry/definition.ts';
+import type { Commit, Guard, KeyValue, Put, Store } from '../../../core/mvcc/port.ts';
+import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+import { encodeObject } from './encode.ts';
+import type { ExpiryLeases } from './expiry-leases.ts';
+
+/** What else must be true and be written in the same commit. */
+export interface Effects {
+  readonly guards: readonly Guard[];
+  readonly puts: readonly Put[];
+  readonly deletes: readonly string[];
+}
+
+export const NO_EFFECTS: Effects = { guards: [], puts: [], deletes: [] };
+
+export type WriteResult =
+  | { readonly written: true; readonly object: CachedObject }
+  /** The object itself is not as expected; `current` is what it is now. */
+  | { readonly written: false; readonly current: CachedObject | undefined }
+  /** One of the effects' guards did not hold. */
+  | { readonly written: false; readonly lostGuard: Guard };
+
+export interface Place {
+  readonly definition: KindDefinition;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export const storeKey = ({ definition, namespace, name }: Place): string =>
+  definition.namespaced
+    ? `/registry/${definition.storagePrefix}/${namespace}/${name}`
+    : `/registry/${definition.storagePrefix}/${name}`;
+
+export class ObjectStore {
+  readonly #store: Store;
+  readonly #cache: WatchCache;
+  readonly #leases: ExpiryLeases;
+
+  constructor(store: Store, cache: WatchCache, leases: ExpiryLeases) {
+    this.#store = store;
+    this.#cache = cache;
+    this.#leases = leases;
+  }
+
+  /** From the store itself: for when the cache's word is not enough. */
+  async readStored(place: Place): Promise<CachedObject | undefined> {
+    const { kv } = await this.#store.get(storeKey(place));
+    return kv === undefined ? undefined : cached(place, kv);
+  }
+
+  create(place: Place, object: KubeObject, effects: Effects = NO_EFFECTS): Promise<WriteResult> {
+    return this.#put(place, 0, object, effects);
+  }
+
+  update(
+    place: Place,
+    previous: CachedObject,
+    object: KubeObject,
+    effects: Effects = NO_EFFECTS,
+  ): Promise<WriteResult> {
+    return this.#put(place, previous.revision, object, effects);
+  }
+
+  /** Removes the object as it is known; `object` of the result is its last state. */
+  async remove(place: Place, previous: CachedObject, effects: Effects = NO_EFFECTS): Promise<WriteResult> {
+    const key = storeKey(place);
+    const revision = await this.#commit(place, {
+      guards: [{ key, modRevision: previous.revision }, ...effects.guards],
+      puts: effects.puts,
+      deletes: [key, ...effects.deletes],
+    });
+    return typeof revision === 'number' ? { written: true, object: previous } : revision;
+  }
+
+  async #put(place: Place, modRevision: number, object: KubeObject, effects: Effects): Promise<WriteResult> {
+    const { definition } = place;
+    const key = storeKey(place);
+    const value = encodeObject({ apiVersion: apiVersionOf(definition), kind: definition.kind }, object);
+    const lease = definition.ttlSeconds === undefined ? undefined : await this.#leases.lease(definition.ttlSeconds);
+    const revision = await this.#commit(place, {
+      guards: [{ key, modRevision }, ...effects.guards],
+      puts: [{ key, value, ...(lease === undefined ? {} : { lease }) }, ...effects.puts],
+      deletes: effects.deletes,
+    });
+    if (typeof revision !== 'number') return revision;
+    const bytes = spliceRevision(value, revision);
+    return { written: true, object: new CachedObject(placeNamespace(place), place.name, bytes, revision, revision) };
+  }
+
+  async #commit(place: Place, commit: Commit): Promise<number | Exclude<WriteResult, { written: true }>> {
+    const durability = place.definition.durability;
+    const result = await this.#store.commit({ ...commit, ...(durability === undefined ? {} : { durability }) });
+    if (result.committed) {
+      this.#cache.noteWrite(result.revision);
+      return result.revision;
+    }
+    const [own, ...others] = result.current;
+    const [ownGuard, ...otherGuards] = commit.guards;
+    if ((own?.modRevision ?? 0) !== (ownGuard?.modRevision ?? 0)) {
+      return { written: false, current: own === undefined ? undefined : cached(place, own) };
+    }
+    const lost = otherGuards.find((guard, index) => (others[index]?.modRevision ?? 0) !== guard.modRevision);
+    if (lost !== undefined) return { written: false, lostGuard: lost };
+    return { written: false, current: own === undefined ? undefined : cached(place, own) };
+  }
+}
+
+function placeNamespace(place: Place): string {
+  return place.definition.namespaced ? place.namespace : '';
+}
+
+function cached(place: Place, kv: KeyValue): CachedObject {
+  const bytes = spliceRevision(kv.value, kv.modRevision);
+  return new CachedObject(placeNamespace(place), place.name, bytes, kv.modRevision, kv.createRevision);
+}
