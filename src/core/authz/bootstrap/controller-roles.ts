@@ -1,0 +1,209 @@
+import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
+import { clusterRole, eventsRule, READ, rule } from './notation.ts';
+
+const CERTIFICATES = 'certificates.k8s.io';
+const WORKLOADS = 'apps';
+const owner = (group: string, resource: string): PolicyRule[] => [
+  rule('get list update watch', group, resource),
+  rule('update', group, `${resource}/finalizers ${resource}/status`),
+];
+const controllerRevisions = rule('create delete get list patch update watch', WORKLOADS, 'controllerrevisions');
+
+/** What each controller may do, by the name of its service account. */
+export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new Map([
+  [
+    'attachdetach-controller',
+    [
+      rule('list watch', 'core', 'persistentvolumeclaims persistentvolumes pods'),
+      rule(READ, 'core', 'nodes'),
+      rule('patch update', 'core', 'nodes/status'),
+      rule('create delete get list watch', 'storage.k8s.io', 'volumeattachments'),
+      rule(READ, 'storage.k8s.io', 'csidrivers csinodes'),
+      eventsRule,
+    ],
+  ],
+  [
+    'certificate-controller',
+    [
+      rule('delete get list watch', CERTIFICATES, 'certificatesigningrequests'),
+      rule('update', CERTIFICATES, 'certificatesigningrequests/approval certificatesigningrequests/status'),
+      rule(
+        'approve',
+        CERTIFICATES,
+        'signers',
+        'kubernetes.io/kube-apiserver-client-kubelet kubernetes.io/kubelet-serving',
+      ),
+      rule(
+        'sign',
+        CERTIFICATES,
+        'signers',
+        'kubernetes.io/kube-apiserver-client kubernetes.io/kube-apiserver-client-kubelet kubernetes.io/kubelet-serving kubernetes.io/legacy-unknown',
+      ),
+      rule('create', 'authorization.k8s.io', 'subjectaccessreviews'),
+      eventsRule,
+    ],
+  ],
+  [
+    'clusterrole-aggregation-controller',
+    [rule('escalate get list patch update watch', 'rbac.authorization.k8s.io', 'clusterroles')],
+  ],
+  [
+    'cronjob-controller',
+    [
+      ...owner('batch', 'cronjobs'),
+      rule('create delete get list patch update watch', 'batch', 'jobs'),
+      rule('delete list watch', 'core', 'pods'),
+      eventsRule,
+    ],
+  ],
+  [
+    'daemon-set-controller',
+    [
+      rule(READ, WORKLOADS, 'daemonsets'),
+      rule('update', WORKLOADS, 'daemonsets/finalizers daemonsets/status'),
+      rule('list watch', 'core', 'nodes'),
+      rule('create delete list patch watch', 'core', 'pods'),
+      rule('create', 'core', 'pods/binding'),
+      controllerRevisions,
+      eventsRule,
+    ],
+  ],
+  [
+    'deployment-controller',
+    [
+      ...owner(WORKLOADS, 'deployments'),
+      rule('create delete get list patch update watch', WORKLOADS, 'replicasets'),
+      rule('get list update watch', 'core', 'pods'),
+      eventsRule,
+    ],
+  ],
+  [
+    'disruption-controller',
+    [
+      rule(READ, WORKLOADS, 'deployments replicasets statefulsets'),
+      rule(READ, 'core', 'replicationcontrollers'),
+      rule(READ, 'policy', 'poddisruptionbudgets'),
+      rule('update', 'policy', 'poddisruptionbudgets/status'),
+      rule('patch update', 'core', 'pods/status'),
+      rule('get', '*', '*/scale'),
+      eventsRule,
+    ],
+  ],
+  [
+    'endpoint-controller',
+    [
+      rule(READ, 'core', 'pods services'),
+      rule('create delete get list update watch', 'core', 'endpoints'),
+      rule('create', 'core', 'endpoints/restricted'),
+      eventsRule,
+    ],
+  ],
+  [
+    'endpointslice-controller',
+    [
+      rule(READ, 'core', 'nodes pods services'),
+      rule('update', 'core', 'services/finalizers'),
+      rule('create delete get list update watch', 'discovery.k8s.io', 'endpointslices'),
+      rule('create', 'discovery.k8s.io', 'endpointslices/restricted'),
+      eventsRule,
+    ],
+  ],
+  [
+    'endpointslicemirroring-controller',
+    [
+      rule(READ, 'core', 'endpoints services'),
+      rule('update', 'core', 'endpoints/finalizers services/finalizers'),
+      rule('create delete get list update watch', 'discovery.k8s.io', 'endpointslices'),
+      rule('create', 'discovery.k8s.io', 'endpointslices/restricted'),
+      eventsRule,
+    ],
+  ],
+  ['generic-garbage-collector', [rule('delete get list patch update watch', '*', '*'), eventsRule]],
+  [
+    'horizontal-pod-autoscaler',
+    [
+      rule(READ, 'autoscaling', 'horizontalpodautoscalers'),
+      rule('update', 'autoscaling', 'horizontalpodautoscalers/status'),
+      rule('get update', '*', '*/scale'),
+      rule('list', 'metrics.k8s.io', 'pods'),
+      rule('list watch', 'core', 'pods'),
+      eventsRule,
+    ],
+  ],
+  [
+    'job-controller',
+    [
+      rule('get list patch update watch', 'batch', 'jobs'),
+      rule('update', 'batch', 'jobs/finalizers jobs/status'),
+      rule('create delete list patch watch', 'core', 'pods'),
+      eventsRule,
+    ],
+  ],
+  [
+    'namespace-controller',
+    [
+      rule('delete get list watch', 'core', 'namespaces'),
+      rule('update', 'core', 'namespaces/finalize namespaces/status'),
+      rule('delete deletecollection get list watch', '*', '*'),
+    ],
+  ],
+  [
+    'node-controller',
+    [
+      rule('delete get list patch update watch', 'core', 'nodes'),
+      rule('patch update', 'core', 'nodes/status pods/status'),
+      rule('delete get list watch', 'core', 'pods'),
+      rule(READ, 'coordination.k8s.io', 'leases'),
+      eventsRule,
+    ],
+  ],
+  [
+    'persistent-volume-binder',
+    [
+      rule('create delete get list update watch', 'core', 'persistentvolumes'),
+      rule('update', 'core', 'persistentvolumes/status persistentvolumeclaims/status'),
+      rule('get list update watch', 'core', 'persistentvolumeclaims'),
+      rule(READ, 'storage.k8s.io', 'storageclasses'),
+      rule('list watch', 'core', 'nodes'),
+      eventsRule,
+    ],
+  ],
+  [
+    'pod-garbage-collector',
+    [rule('delete list watch', 'core', 'pods'), rule(READ, 'core', 'nodes'), rule('patch', 'core', 'pods/status')],
+  ],
+  [
+    'replicaset-controller',
+    [...owner(WORKLOADS, 'replicasets'), rule('create delete list patch watch', 'core', 'pods'), eventsRule],
+  ],
+  [
+    'replication-controller',
+    [...owner('core', 'replicationcontrollers'), rule('create delete list patch watch', 'core', 'pods'), eventsRule],
+  ],
+  [
+    'resourcequota-controller',
+    [rule('list watch', '*', '*'), rule('update', 'core', 'resourcequotas/status'), eventsRule],
+  ],
+  ['root-ca-cert-publisher', [rule('create update', 'core', 'configmaps'), eventsRule]],
+  ['service-account-controller', [rule('create', 'core', 'serviceaccounts'), eventsRule]],
+  [
+    'statefulset-controller',
+    [
+      rule(READ, WORKLOADS, 'statefulsets'),
+      rule('update', WORKLOADS, 'statefulsets/finalizers statefulsets/status'),
+      rule('create delete get list patch update watch', 'core', 'pods'),
+      rule('update', 'core', 'pods/finalizers'),
+      controllerRevisions,
+      rule('create delete get list update watch', 'core', 'persistentvolumeclaims'),
+      eventsRule,
+    ],
+  ],
+  ['ttl-after-finished-controller', [rule('delete get list watch', 'batch', 'jobs'), eventsRule]],
+  ['ttl-controller', [rule('list patch update watch', 'core', 'nodes'), eventsRule]],
+]);
+
+export const controllerRoleName = (controller: string): string => `system:controller:${controller}`;
+
+export const CONTROLLER_ROLES: readonly ClusterRole[] = [...CONTROLLER_RULES].map(([controller, rules]) =>
+  clusterRole(controllerRoleName(controller), rules),
+);

@@ -1,0 +1,201 @@
+/**
+ * The roles and bindings every cluster starts with, and what the API server does at each start to keep them whole.
+ * Source of the contents: k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy; of system:node-proxiers: OKD.
+ */
+import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject } from 'kubernetes-types/rbac/v1';
+import { aggregateAll } from '../aggregation.ts';
+import { breakDown, covers } from '../rules.ts';
+import { CLUSTER_ROLES } from './cluster-roles.ts';
+import { CONTROLLER_ROLES, CONTROLLER_RULES, controllerRoleName } from './controller-roles.ts';
+import {
+  AUTOUPDATE_ANNOTATION,
+  clusterRoleBinding,
+  eventsRule,
+  group,
+  READ,
+  role,
+  roleBinding,
+  rule,
+  serviceAccount,
+  user,
+} from './notation.ts';
+
+export { AUTOUPDATE_ANNOTATION } from './notation.ts';
+
+const SYSTEM = 'kube-system';
+const PUBLIC = 'kube-public';
+const CONTROLLER_MANAGER = user('system:kube-controller-manager');
+const SCHEDULER = user('system:kube-scheduler');
+const AUTHENTICATED = group('system:authenticated');
+const UNAUTHENTICATED = group('system:unauthenticated');
+
+const clusterRoleBindings: readonly ClusterRoleBinding[] = [
+  clusterRoleBinding('cluster-admin', [group('system:masters')]),
+  clusterRoleBinding('system:monitoring', [group('system:monitoring')]),
+  clusterRoleBinding('system:discovery', [AUTHENTICATED]),
+  clusterRoleBinding('system:basic-user', [AUTHENTICATED]),
+  clusterRoleBinding('system:public-info-viewer', [AUTHENTICATED, UNAUTHENTICATED]),
+  // Node identities come in through the node authorizer; the binding stands without subjects, as upstream's does.
+  clusterRoleBinding('system:node', []),
+  clusterRoleBinding('system:node-proxier', [user('system:kube-proxy')]),
+  // The host process forwards services under the node's own identity.
+  clusterRoleBinding('system:node-proxier', [group('system:nodes')], 'system:node-proxiers'),
+  clusterRoleBinding('system:kube-controller-manager', [CONTROLLER_MANAGER]),
+  clusterRoleBinding('system:kube-dns', [serviceAccount('kube-dns')]),
+  clusterRoleBinding('system:kube-scheduler', [SCHEDULER]),
+  clusterRoleBinding('system:volume-scheduler', [SCHEDULER]),
+  clusterRoleBinding('system:service-account-issuer-discovery', [group('system:serviceaccounts')]),
+  clusterRoleBinding('system:kubelet-api-admin', [user('system:kube-apiserver')]),
+  // A node that has a certificate may renew it.
+  clusterRoleBinding(
+    'system:certificates.k8s.io:certificatesigningrequests:selfnodeclient',
+    [group('system:nodes')],
+    'system:node-certificate-renewal',
+  ),
+  // All controllers run under one identity; the service accounts are for setups that separate them, as upstream's can.
+  ...[...CONTROLLER_RULES.keys()].map((controller) =>
+    clusterRoleBinding(controllerRoleName(controller), [serviceAccount(controller), CONTROLLER_MANAGER]),
+  ),
+];
+
+const leaderLocking = (name: string): Role =>
+  role(SYSTEM, `system::leader-locking-${name}`, [
+    rule('watch', 'core', 'configmaps'),
+    rule('get update', 'core', 'configmaps', name),
+    rule('create get list update watch', 'coordination.k8s.io', 'leases'),
+  ]);
+
+const roles: readonly Role[] = [
+  role(SYSTEM, 'extension-apiserver-authentication-reader', [
+    rule(READ, 'core', 'configmaps', 'extension-apiserver-authentication'),
+  ]),
+  role(SYSTEM, 'system:controller:bootstrap-signer', [rule(READ, 'core', 'secrets')]),
+  role(SYSTEM, 'system:controller:token-cleaner', [rule('delete get list watch', 'core', 'secrets'), eventsRule]),
+  role(PUBLIC, 'system:controller:bootstrap-signer', [
+    rule(READ, 'core', 'configmaps'),
+    rule('update', 'core', 'configmaps', 'cluster-info'),
+    eventsRule,
+  ]),
+  leaderLocking('kube-controller-manager'),
+  leaderLocking('kube-scheduler'),
+];
+
+const roleBindings: readonly RoleBinding[] = [
+  roleBinding(
+    SYSTEM,
+    'extension-apiserver-authentication-reader',
+    [CONTROLLER_MANAGER, SCHEDULER],
+    'system::extension-apiserver-authentication-reader',
+  ),
+  roleBinding(SYSTEM, 'system::leader-locking-kube-controller-manager', [
+    CONTROLLER_MANAGER,
+    serviceAccount('kube-controller-manager'),
+  ]),
+  roleBinding(SYSTEM, 'system::leader-locking-kube-scheduler', [SCHEDULER, serviceAccount('kube-scheduler')]),
+  roleBinding(SYSTEM, 'system:controller:bootstrap-signer', [serviceAccount('bootstrap-signer'), CONTROLLER_MANAGER]),
+  roleBinding(SYSTEM, 'system:controller:token-cleaner', [serviceAccount('token-cleaner'), CONTROLLER_MANAGER]),
+  roleBinding(PUBLIC, 'system:controller:bootstrap-signer', [serviceAccount('bootstrap-signer'), CONTROLLER_MANAGER]),
+];
+
+export interface BootstrapPolicy {
+  /** Aggregated roles have their rules filled in already. */
+  readonly clusterRoles: readonly ClusterRole[];
+  readonly clusterRoleBindings: readonly ClusterRoleBinding[];
+  /** In namespaces kube-system and kube-public. */
+  readonly roles: readonly Role[];
+  readonly roleBindings: readonly RoleBinding[];
+}
+
+/** The default policy. Shared data: copy before changing. */
+export const bootstrapPolicy: BootstrapPolicy = {
+  clusterRoles: aggregateAll([...CLUSTER_ROLES, ...CONTROLLER_ROLES]),
+  clusterRoleBindings,
+  roles,
+  roleBindings,
+};
+
+/**
+ * The stored role, mended: missing rules, labels and annotations added, nothing taken away. Undefined when nothing is missing or
+ * the administrator has switched the automatic update off. Rules of aggregated roles belong to the aggregation controller.
+ */
+export function reconcileRole<T extends Role | ClusterRole>(expected: T, stored: T): T | undefined {
+  if (!autoupdates(stored)) return undefined;
+  const aggregated = 'aggregationRule' in expected && expected.aggregationRule !== undefined;
+  const missing = aggregated ? [] : missingRules(expected.rules ?? [], stored.rules ?? []);
+  const selectors = aggregated && !('aggregationRule' in stored && stored.aggregationRule !== undefined);
+  const metadata = mendedMetadata(expected, stored);
+  if (missing.length === 0 && !selectors && metadata === undefined) return undefined;
+  return {
+    ...stored,
+    metadata: metadata ?? stored.metadata,
+    ...(selectors && 'aggregationRule' in expected ? { aggregationRule: expected.aggregationRule } : {}),
+    rules: [...(stored.rules ?? []), ...missing],
+  };
+}
+
+/**
+ * The stored binding, mended: missing subjects, labels and annotations added. Undefined when nothing is missing. `'replace'` when
+ * it refers to another role: a reference cannot be changed, so the binding is deleted and made anew.
+ */
+export function reconcileBinding<T extends RoleBinding | ClusterRoleBinding>(
+  expected: T,
+  stored: T,
+): T | 'replace' | undefined {
+  if (!autoupdates(stored)) return undefined;
+  if (stored.roleRef.kind !== expected.roleRef.kind || stored.roleRef.name !== expected.roleRef.name) return 'replace';
+  const missing = (expected.subjects ?? []).filter(
+    (wanted) => !(stored.subjects ?? []).some((own) => sameSubject(own, wanted)),
+  );
+  const metadata = mendedMetadata(expected, stored);
+  if (missing.length === 0 && metadata === undefined) return undefined;
+  return {
+    ...stored,
+    metadata: metadata ?? stored.metadata,
+    subjects: [...(stored.subjects ?? []), ...missing],
+  };
+}
+
+type Bootstrapped = Role | ClusterRole | RoleBinding | ClusterRoleBinding;
+
+function autoupdates(stored: Bootstrapped): boolean {
+  return stored.metadata?.annotations?.[AUTOUPDATE_ANNOTATION] !== 'false';
+}
+
+/** Whole rules where nothing of them is there, single permissions where a part is. */
+function missingRules(expected: readonly PolicyRule[], stored: readonly PolicyRule[]): PolicyRule[] {
+  const missing: PolicyRule[] = [];
+  for (const wanted of expected) {
+    if (covers(stored, [wanted]).covered) continue;
+    const singles = [...breakDown(wanted)];
+    const lacking = singles.filter((single) => !covers(stored, [single]).covered);
+    if (lacking.length === singles.length) missing.push(wanted);
+    else missing.push(...lacking);
+  }
+  return missing;
+}
+
+function mendedMetadata(
+  expected: Bootstrapped,
+  stored: Bootstrapped,
+): NonNullable<Bootstrapped['metadata']> | undefined {
+  const labels = withMissing(expected.metadata?.labels, stored.metadata?.labels);
+  const annotations = withMissing(expected.metadata?.annotations, stored.metadata?.annotations);
+  if (labels === undefined && annotations === undefined) return undefined;
+  return {
+    ...stored.metadata,
+    ...(labels === undefined ? {} : { labels }),
+    ...(annotations === undefined ? {} : { annotations }),
+  };
+}
+
+function withMissing(
+  expected: Readonly<Record<string, string>> | undefined,
+  stored: Readonly<Record<string, string>> | undefined,
+): Record<string, string> | undefined {
+  const lacking = Object.keys(expected ?? {}).some((key) => !Object.hasOwn(stored ?? {}, key));
+  return lacking ? { ...expected, ...stored } : undefined;
+}
+
+function sameSubject(a: Subject, b: Subject): boolean {
+  return a.kind === b.kind && a.name === b.name && (a.namespace ?? '') === (b.namespace ?? '');
+}

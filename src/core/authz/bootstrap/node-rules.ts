@@ -1,0 +1,32 @@
+import type { PolicyRule } from 'kubernetes-types/rbac/v1';
+import { eventsRule, READ, rule, urlRule } from './notation.ts';
+
+/**
+ * The most a kubelet may do. The node authorizer narrows secrets, config maps, claims, volumes, service accounts, pods, nodes,
+ * leases and CSI nodes down to the node's own.
+ */
+export const NODE_RULES: readonly PolicyRule[] = [
+  rule('create', 'authentication.k8s.io', 'tokenreviews'),
+  rule('create', 'authorization.k8s.io', 'localsubjectaccessreviews subjectaccessreviews'),
+  rule(READ, 'core', 'services'),
+  rule('create get list watch', 'core', 'nodes'),
+  rule('patch update', 'core', 'nodes nodes/status'),
+  eventsRule,
+  rule(READ, 'core', 'pods'),
+  rule('create delete', 'core', 'pods'),
+  rule('patch update', 'core', 'pods/status'),
+  rule('create', 'core', 'pods/eviction'),
+  rule(READ, 'core', 'configmaps secrets'),
+  rule('get', 'core', 'persistentvolumeclaims persistentvolumes'),
+  rule('get patch update', 'core', 'persistentvolumeclaims/status'),
+  rule('create get list watch', 'certificates.k8s.io', 'certificatesigningrequests'),
+  rule('create delete get patch update', 'coordination.k8s.io', 'leases'),
+  rule('get', 'storage.k8s.io', 'volumeattachments'),
+  rule(READ, 'storage.k8s.io', 'csidrivers'),
+  rule('create delete get patch update', 'storage.k8s.io', 'csinodes'),
+  rule('create', 'core', 'serviceaccounts/token'),
+  rule('get', 'core', 'serviceaccounts'),
+  rule(READ, 'node.k8s.io', 'runtimeclasses'),
+  // What system:discovery and system:public-info-viewer give to everyone who has authenticated.
+  urlRule('get', '/api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/'),
+];

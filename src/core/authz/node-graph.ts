@@ -1,0 +1,176 @@
+import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
+
+/** What a pod may need on its node. Keys are `namespace/name`. */
+type ReferenceKind = 'secret' | 'configmap' | 'persistentvolumeclaim' | 'serviceaccount';
+
+const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
+
+interface KnownPod {
+  readonly nodeName: string;
+  readonly references: ReadonlySet<string>;
+}
+
+interface KnownVolume {
+  readonly claim: string;
+  readonly secrets: readonly string[];
+}
+
+/**
+ * Which node may see what because one of its pods needs it: counted references from nodes to secrets, config maps, claims and
+ * service accounts; volumes and their secrets through the claims. Every question is a few map look-ups.
+ */
+export class NodeGraph {
+  readonly #pods = new Map<string, KnownPod>();
+  /** `kind:namespace/name` → node → number of its pods that refer to it. */
+  readonly #referrers = new Map<string, Map<string, number>>();
+  readonly #volumes = new Map<string, KnownVolume>();
+  /** Secret → names of the volumes that need it. */
+  readonly #volumesBySecret = new Map<string, Set<string>>();
+
+  setPod(pod: Pod): void {
+    const key = `${pod.metadata?.namespace}/${pod.metadata?.name}`;
+    const nodeName = pod.spec?.nodeName ?? '';
+    if (nodeName === '') {
+      this.#deletePod(key);
+      return;
+    }
+    const references = referencesOf(pod);
+    const known = this.#pods.get(key);
+    if (known !== undefined && known.nodeName === nodeName && sameSet(known.references, references)) return;
+    this.#deletePod(key);
+    this.#pods.set(key, { nodeName, references });
+    for (const reference of references) {
+      const nodes = this.#referrers.get(reference) ?? new Map<string, number>();
+      this.#referrers.set(reference, nodes);
+      nodes.set(nodeName, (nodes.get(nodeName) ?? 0) + 1);
+    }
+  }
+
+  deletePod(namespace: string, name: string): void {
+    this.#deletePod(`${namespace}/${name}`);
+  }
+
+  setPersistentVolume(volume: PersistentVolume): void {
+    const name = volume.metadata?.name ?? '';
+    this.deletePersistentVolume(name);
+    const claimRef = volume.spec?.claimRef;
+    if (claimRef?.namespace === undefined || claimRef.name === undefined) return;
+    const secrets = secretsOfVolume(volume.spec, claimRef.namespace);
+    this.#volumes.set(name, { claim: `${claimRef.namespace}/${claimRef.name}`, secrets });
+    for (const secret of secrets) {
+      const volumes = this.#volumesBySecret.get(secret) ?? new Set<string>();
+      this.#volumesBySecret.set(secret, volumes.add(name));
+    }
+  }
+
+  deletePersistentVolume(name: string): void {
+    const known = this.#volumes.get(name);
+    if (known === undefined) return;
+    this.#volumes.delete(name);
+    for (const secret of known.secrets) {
+      const volumes = this.#volumesBySecret.get(secret);
+      volumes?.delete(name);
+      if (volumes?.size === 0) this.#volumesBySecret.delete(secret);
+    }
+  }
+
+  /** The node of a pod; undefined for a pod that is unknown or not yet bound. */
+  nodeOfPod(namespace: string, name: string): string | undefined {
+    return this.#pods.get(`${namespace}/${name}`)?.nodeName;
+  }
+
+  refers(nodeName: string, kind: ReferenceKind, namespace: string, name: string): boolean {
+    const key = `${namespace}/${name}`;
+    if (this.#referrers.get(`${kind}:${key}`)?.has(nodeName) === true) return true;
+    if (kind !== 'secret') return false;
+    for (const volume of this.#volumesBySecret.get(key) ?? []) {
+      if (this.refersToVolume(nodeName, volume)) return true;
+    }
+    return false;
+  }
+
+  refersToVolume(nodeName: string, volumeName: string): boolean {
+    const volume = this.#volumes.get(volumeName);
+    return volume !== undefined && this.#referrers.get(`persistentvolumeclaim:${volume.claim}`)?.has(nodeName) === true;
+  }
+
+  #deletePod(key: string): void {
+    const known = this.#pods.get(key);
+    if (known === undefined) return;
+    this.#pods.delete(key);
+    for (const reference of known.references) {
+      const nodes = this.#referrers.get(reference);
+      const count = nodes?.get(known.nodeName) ?? 0;
+      if (count > 1) nodes?.set(known.nodeName, count - 1);
+      else nodes?.delete(known.nodeName);
+      if (nodes?.size === 0) this.#referrers.delete(reference);
+    }
+  }
+}
+
+function referencesOf(pod: Pod): Set<string> {
+  const references = new Set<string>();
+  // A mirror pod is the node's own writing: it must not widen what the node may read.
+  if (Object.hasOwn(pod.metadata?.annotations ?? {}, MIRROR_ANNOTATION)) return references;
+  const namespace = pod.metadata?.namespace ?? '';
+  const add = (kind: ReferenceKind, name: string | undefined): void => {
+    if (name !== undefined && name !== '') references.add(`${kind}:${namespace}/${name}`);
+  };
+  const spec = pod.spec;
+  if (spec === undefined) return references;
+  add('serviceaccount', spec.serviceAccountName ?? spec.serviceAccount);
+  for (const secret of spec.imagePullSecrets ?? []) add('secret', secret.name);
+  const containers = [...(spec.initContainers ?? []), ...(spec.containers ?? []), ...(spec.ephemeralContainers ?? [])];
+  for (const container of containers) {
+    for (const source of container.envFrom ?? []) {
+      add('configmap', source.configMapRef?.name);
+      add('secret', source.secretRef?.name);
+    }
+    for (const variable of container.env ?? []) {
+      add('configmap', variable.valueFrom?.configMapKeyRef?.name);
+      add('secret', variable.valueFrom?.secretKeyRef?.name);
+    }
+  }
+  for (const volume of spec.volumes ?? []) {
+    add('secret', volume.secret?.secretName);
+    add('configmap', volume.configMap?.name);
+    add('persistentvolumeclaim', volume.persistentVolumeClaim?.claimName);
+    if (volume.ephemeral !== undefined) add('persistentvolumeclaim', `${pod.metadata?.name}-${volume.name}`);
+    for (const source of volume.projected?.sources ?? []) {
+      add('secret', source.secret?.name);
+      add('configmap', source.configMap?.name);
+    }
+    add('secret', volume.csi?.nodePublishSecretRef?.name);
+    add('secret', volume.flexVolume?.secretRef?.name);
+    add('secret', volume.iscsi?.secretRef?.name);
+    add('secret', volume.cephfs?.secretRef?.name);
+    add('secret', volume.rbd?.secretRef?.name);
+    add('secret', volume.azureFile?.secretName);
+    add('secret', volume.scaleIO?.secretRef?.name);
+    add('secret', volume.storageos?.secretRef?.name);
+  }
+  return references;
+}
+
+function secretsOfVolume(spec: PersistentVolume['spec'], claimNamespace: string): string[] {
+  const secrets: string[] = [];
+  const add = (reference: { readonly name?: string; readonly namespace?: string } | undefined): void => {
+    if (reference?.name !== undefined) secrets.push(`${reference.namespace ?? claimNamespace}/${reference.name}`);
+  };
+  add(spec?.csi?.nodePublishSecretRef);
+  add(spec?.csi?.nodeStageSecretRef);
+  add(spec?.csi?.nodeExpandSecretRef);
+  add(spec?.flexVolume?.secretRef);
+  add(spec?.iscsi?.secretRef);
+  add(spec?.cephfs?.secretRef);
+  add(spec?.rbd?.secretRef);
+  add(spec?.scaleIO?.secretRef);
+  add(spec?.storageos?.secretRef);
+  const azure = spec?.azureFile;
+  if (azure !== undefined) add({ name: azure.secretName, namespace: azure.secretNamespace ?? claimNamespace });
+  return secrets;
+}
+
+function sameSet(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
+  return a.size === b.size && a.isSubsetOf(b);
+}

@@ -1,0 +1,162 @@
+import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
+import type { PolicyRule } from 'kubernetes-types/rbac/v1';
+import { NODE_RULES } from './bootstrap/node-rules.ts';
+import { NodeGraph } from './node-graph.ts';
+import { CompiledRules } from './rules.ts';
+import { type Action, type Decision, isPathAction, type ResourceAction, type UserInfo } from './types.ts';
+
+export const NODES_GROUP = 'system:nodes';
+export const NODE_USER_PREFIX = 'system:node:';
+/** Where the heartbeat leases of nodes live. */
+const LEASE_NAMESPACE = 'kube-node-lease';
+
+/**
+ * The node authorizer: a kubelet reads what its own pods need, and writes what is its own. What it may write in detail is the
+ * business of NodeRestriction admission. Source: k8s.io/kubernetes/plugin/pkg/auth/authorizer/node; KEP-4601 for selectors.
+ */
+export interface NodeAuthorizer {
+  setPod(pod: Pod): void;
+  deletePod(namespace: string, name: string): void;
+  setPersistentVolume(volume: PersistentVolume): void;
+  deletePersistentVolume(name: string): void;
+  /** Undefined when the user is not a node: this authorizer has no opinion. Not worth caching: the answer takes a microsecond. */
+  authorize(user: UserInfo, action: Action): Decision | undefined;
+}
+
+/** The node that `user` is; undefined when it is not one, '' never. */
+export function nodeNameOf(user: UserInfo): string | undefined {
+  if (!user.name.startsWith(NODE_USER_PREFIX) || !user.groups.includes(NODES_GROUP)) return undefined;
+  const name = user.name.slice(NODE_USER_PREFIX.length);
+  return name === '' ? undefined : name;
+}
+
+export function createNodeAuthorizer(rules: readonly PolicyRule[] = NODE_RULES): NodeAuthorizer {
+  const graph = new NodeGraph();
+  const compiled = new CompiledRules(rules);
+  return {
+    setPod: (pod) => graph.setPod(pod),
+    deletePod: (namespace, name) => graph.deletePod(namespace, name),
+    setPersistentVolume: (volume) => graph.setPersistentVolume(volume),
+    deletePersistentVolume: (name) => graph.deletePersistentVolume(name),
+    authorize(user, action) {
+      const nodeName = nodeNameOf(user);
+      if (nodeName === undefined) return undefined;
+      if (isPathAction(action)) return compiled.allowsPath(action) ? ALLOWED : denied('');
+      const special = SPECIAL.get(`${action.group}/${action.resource}`);
+      if (special !== undefined) return special(graph, nodeName, action);
+      return compiled.allowsResource(action) ? ALLOWED : denied('');
+    },
+  };
+}
+
+type Rule = (graph: NodeGraph, nodeName: string, action: ResourceAction) => Decision;
+
+const ALLOWED: Decision = { allowed: true, reason: '' };
+const denied = (reason: string): Decision => ({ allowed: false, reason });
+const unrelated = (nodeName: string): Decision =>
+  denied(`no relationship found between node '${nodeName}' and this object`);
+
+const readReferenced =
+  (kind: 'secret' | 'configmap'): Rule =>
+  (graph, nodeName, action) => {
+    if (!isRead(action.verb)) return denied('can only read resources of this type');
+    if (action.subresource !== '') return denied('cannot read subresource');
+    if (action.namespace === '' || action.name === '') {
+      return denied('No Object name found: can only read namespaced object of this type by name');
+    }
+    return graph.refers(nodeName, kind, action.namespace, action.name) ? ALLOWED : unrelated(nodeName);
+  };
+
+const claims: Rule = (graph, nodeName, action) => {
+  const wanted =
+    action.subresource === 'status' ? ['get', 'update', 'patch'] : action.subresource === '' ? ['get'] : [];
+  if (!wanted.includes(action.verb)) return denied('can only get persistent volume claims and write their status');
+  return graph.refers(nodeName, 'persistentvolumeclaim', action.namespace, action.name) ? ALLOWED : unrelated(nodeName);
+};
+
+const volumes: Rule = (graph, nodeName, action) => {
+  if (action.verb !== 'get' || action.subresource !== '')
+    return denied('can only get individual resources of this type');
+  return graph.refersToVolume(nodeName, action.name) ? ALLOWED : unrelated(nodeName);
+};
+
+const serviceAccounts: Rule = (graph, nodeName, action) => {
+  const asked = `${action.verb} ${action.subresource}`.trim();
+  if (asked !== 'create token' && asked !== 'get')
+    return denied('can only create tokens for individual service accounts');
+  return graph.refers(nodeName, 'serviceaccount', action.namespace, action.name) ? ALLOWED : unrelated(nodeName);
+};
+
+const leases: Rule = (_graph, nodeName, action) => {
+  if (action.namespace !== LEASE_NAMESPACE) {
+    return denied(`can only access leases in the "${LEASE_NAMESPACE}" system namespace`);
+  }
+  return ownObject(nodeName, action, 'node lease');
+};
+
+const csiNodes: Rule = (_graph, nodeName, action) => ownObject(nodeName, action, 'CSINode');
+
+/** An object that bears the node's own name. A create has no name in its path: admission looks at the body. */
+function ownObject(nodeName: string, action: ResourceAction, what: string): Decision {
+  if (action.subresource !== '') return denied(`cannot authorize ${what} subresources`);
+  if (!['get', 'create', 'update', 'patch', 'delete'].includes(action.verb)) {
+    return denied(`can only get, create, update, patch, or delete a ${what}`);
+  }
+  if (action.verb === 'create' && action.name === '') return ALLOWED;
+  return action.name === nodeName
+    ? ALLOWED
+    : denied(`can only access ${what} with the same name as the requesting node`);
+}
+
+const nodes: Rule = (_graph, nodeName, action) => {
+  const { verb, subresource, name } = action;
+  if (subresource === '' && verb === 'create') return ALLOWED;
+  const verbs = subresource === '' ? ['get', 'list', 'watch', 'update', 'patch'] : ['get', 'update', 'patch'];
+  if ((subresource !== '' && subresource !== 'status') || !verbs.includes(verb)) {
+    return denied('can only register, read and update its own node');
+  }
+  if (name === nodeName) return ALLOWED;
+  return denied(
+    `node '${nodeName}' cannot ${isRead(verb) ? 'read' : 'modify'} ${name === '' ? 'all nodes' : `'${name}'`}, only its own Node object`,
+  );
+};
+
+const pods: Rule = (graph, nodeName, action) => {
+  const { verb, subresource, namespace, name } = action;
+  switch (`${verb} ${subresource}`.trim()) {
+    case 'create':
+    case 'delete':
+    case 'update status':
+    case 'patch status':
+    case 'create eviction':
+      return ALLOWED;
+    case 'get':
+    case 'get status':
+      return graph.nodeOfPod(namespace, name) === nodeName ? ALLOWED : unrelated(nodeName);
+    case 'list':
+    case 'watch': {
+      if (action.fieldEquals?.get('spec.nodeName') === nodeName) return ALLOWED;
+      if (name !== '' && graph.nodeOfPod(namespace, name) === nodeName) return ALLOWED;
+      return denied('can only list/watch pods with spec.nodeName field selector');
+    }
+    default:
+      return denied('can only read, mirror, delete, evict and report the status of pods');
+  }
+};
+
+/** Resources whose answer depends on the node and its pods. */
+const SPECIAL: ReadonlyMap<string, Rule> = new Map([
+  ['/secrets', readReferenced('secret')],
+  ['/configmaps', readReferenced('configmap')],
+  ['/persistentvolumeclaims', claims],
+  ['/persistentvolumes', volumes],
+  ['/serviceaccounts', serviceAccounts],
+  ['/nodes', nodes],
+  ['/pods', pods],
+  ['coordination.k8s.io/leases', leases],
+  ['storage.k8s.io/csinodes', csiNodes],
+]);
+
+function isRead(verb: string): boolean {
+  return verb === 'get' || verb === 'list' || verb === 'watch';
+}

@@ -1,0 +1,60 @@
+/**
+ * Requests and decisions. Authorizers of this room are pure: they hold a model of roles or pods that the caller keeps up to date
+ * from its caches, and answer from it without asking anybody.
+ */
+import type { UserInfo } from '../../api/registry/definition.ts';
+
+export type { UserInfo };
+
+/** A request for a resource. Empty strings where a part is absent, as in `SubjectAccessReview.spec.resourceAttributes`. */
+export interface ResourceAction {
+  readonly verb: string;
+  /** '' for the core group. */
+  readonly group: string;
+  /** Lower-case plural. */
+  readonly resource: string;
+  readonly subresource: string;
+  /** '' for cluster-scoped resources and for requests across all namespaces. */
+  readonly namespace: string;
+  /** Name of the object; for list and watch the one name that a `metadata.name` field selector pins down. */
+  readonly name: string;
+  /** Equality requirements of a list's or watch's field selector. */
+  readonly fieldEquals?: ReadonlyMap<string, string>;
+}
+
+/** A request for something that is not a resource: `/healthz`, `/apis`. */
+export interface PathAction {
+  /** Lower-case HTTP method. */
+  readonly verb: string;
+  readonly path: string;
+}
+
+export type Action = ResourceAction | PathAction;
+
+export interface Decision {
+  readonly allowed: boolean;
+  /** Why; may be empty. For audit annotations and for the tail of a 403's message. */
+  readonly reason: string;
+}
+
+export function isPathAction(action: Action): action is PathAction {
+  return 'path' in action;
+}
+
+/** The group that passes everything. Source: k8s.io/apiserver user.SystemPrivilegedGroup. */
+export const PRIVILEGED_GROUP = 'system:masters';
+
+/** `pods` or `pods/log`. */
+export function resourceWithSubresource(action: ResourceAction): string {
+  return action.subresource === '' ? action.resource : `${action.resource}/${action.subresource}`;
+}
+
+/** What a 403 says after the subject, worded as upstream's: `User "a" cannot list resource "pods" in API group "" in the namespace "b"`. */
+export function describeDenial(user: UserInfo, action: Action): string {
+  const who = `User ${JSON.stringify(user.name)}`;
+  if (isPathAction(action)) return `${who} cannot ${action.verb} path ${JSON.stringify(action.path)}`;
+  const what = `${who} cannot ${action.verb} resource ${JSON.stringify(resourceWithSubresource(action))} in API group ${JSON.stringify(action.group)}`;
+  return action.namespace === ''
+    ? `${what} at the cluster scope`
+    : `${what} in the namespace ${JSON.stringify(action.namespace)}`;
+}
