@@ -1,0 +1,111 @@
+/** Filters that look at one node and the pods on it. */
+import type { NodeSelectorTerm } from 'kubernetes-types/core/v1';
+import { matchesNode, matchesTerm } from '../node-affinity.ts';
+import type { NodeInfo } from '../node-info.ts';
+import { portsConflict } from '../pod-info.ts';
+import { CPU, EPHEMERAL_STORAGE, MEMORY, PODS } from '../resources.ts';
+import { untoleratedTaint } from '../tolerations.ts';
+import { type Filter, reject } from './filter.ts';
+
+const UNSCHEDULABLE_TAINT = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
+
+export const nodeUnschedulable: Filter = (pod) => (node) => {
+  if (node.node.spec?.unschedulable !== true) return undefined;
+  const blocked = untoleratedTaint([UNSCHEDULABLE_TAINT], pod.pod.spec?.tolerations, ['NoSchedule']) !== undefined;
+  return blocked ? reject('NodeUnschedulable', 'node(s) were unschedulable', true) : undefined;
+};
+
+export const nodeName: Filter = (pod) => {
+  const wanted = pod.pod.spec?.nodeName ?? '';
+  if (wanted === '') return undefined;
+  return (node) =>
+    node.name === wanted ? undefined : reject('NodeName', "node(s) didn't match the requested node name", true);
+};
+
+export const taintToleration: Filter = (pod) => (node) => {
+  const taint = untoleratedTaint(node.node.spec?.taints, pod.pod.spec?.tolerations, ['NoSchedule', 'NoExecute']);
+  if (taint === undefined) return undefined;
+  const reason = `node(s) had untolerated taint {${taint.key}: ${taint.value ?? ''}}`;
+  return reject('TaintToleration', reason, true);
+};
+
+export const nodeAffinity: Filter = (pod) => {
+  const spec = pod.pod.spec;
+  if (
+    spec?.nodeSelector === undefined &&
+    spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution === undefined
+  ) {
+    return undefined;
+  }
+  return (node) =>
+    matchesNode(pod.pod, node.node)
+      ? undefined
+      : reject('NodeAffinity', "node(s) didn't match Pod's node affinity/selector", true);
+};
+
+export const nodePorts: Filter = (pod) => {
+  if (pod.hostPorts.length === 0) return undefined;
+  return (node) => {
+    for (const other of node.pods.values()) {
+      if (other.hostPorts.some((taken) => pod.hostPorts.some((wanted) => portsConflict(taken, wanted)))) {
+        return reject('NodePorts', "node(s) didn't have free ports for the requested pod ports", false);
+      }
+    }
+    return undefined;
+  };
+};
+
+/** Named first in messages, in this order, as upstream does. */
+const ORDER = [CPU, MEMORY, EPHEMERAL_STORAGE];
+
+export const nodeResourcesFit: Filter = (pod) => {
+  const names = [...pod.requests.keys()].filter((name) => (pod.requests.get(name) ?? 0) > 0 && name !== PODS);
+  const sorted = [...ORDER.filter((name) => names.includes(name)), ...names.filter((name) => !ORDER.includes(name))];
+  return (node) => {
+    const reasons: string[] = [];
+    let unresolvable = false;
+    if (node.pods.size + 1 > allocatablePods(node)) reasons.push('Too many pods');
+    for (const name of sorted) {
+      const wanted = pod.requests.get(name) ?? 0;
+      const allocatable = node.allocatable.get(name) ?? 0;
+      if (wanted <= allocatable - (node.requested.get(name) ?? 0)) continue;
+      reasons.push(`Insufficient ${name}`);
+      if (wanted > allocatable) unresolvable = true;
+    }
+    return reasons.length === 0 ? undefined : { filter: 'NodeResourcesFit', reasons, unresolvable };
+  };
+};
+
+const allocatablePods = (node: NodeInfo): number => node.allocatable.get(PODS) ?? 0;
+
+/** Claims must exist and be bound, and their volumes reachable from the node. */
+export const volumeBinding: Filter = (pod, view) => {
+  const names = (pod.pod.spec?.volumes ?? []).flatMap((volume) => {
+    if (volume.persistentVolumeClaim !== undefined) return [volume.persistentVolumeClaim.claimName];
+    return volume.ephemeral !== undefined ? [`${pod.pod.metadata?.name ?? ''}-${volume.name}`] : [];
+  });
+  if (names.length === 0) return undefined;
+  const terms: (readonly NodeSelectorTerm[])[] = [];
+  for (const name of names) {
+    const claim = view.volumes?.claim(pod.namespace, name);
+    if (claim === undefined) return always(`persistentvolumeclaim "${name}" not found`);
+    if (claim.deleting) return always(`persistentvolumeclaim "${name}" is being deleted`);
+    if (claim.volumeName === undefined) {
+      if (claim.waitsForConsumer) continue;
+      return always('pod has unbound immediate PersistentVolumeClaims');
+    }
+    const volume = view.volumes?.volume(claim.volumeName);
+    if (volume === undefined)
+      return always('node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)');
+    if (volume.nodeSelectorTerms !== undefined) terms.push(volume.nodeSelectorTerms);
+  }
+  if (terms.length === 0) return undefined;
+  return (node) =>
+    terms.every((alternatives) => alternatives.some((term) => matchesTerm(term, node.node)))
+      ? undefined
+      : reject('VolumeBinding', "node(s) didn't match PersistentVolume's node affinity", true);
+};
+
+function always(reason: string) {
+  return () => reject('VolumeBinding', reason, true);
+}

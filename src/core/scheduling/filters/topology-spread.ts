@@ -1,0 +1,52 @@
+/** Topology spread constraints that must hold (`DoNotSchedule`). */
+import type { ClusterView } from '../cluster.ts';
+import type { NodeInfo } from '../node-info.ts';
+import type { PodInfo } from '../pod-info.ts';
+import { countSelected, isEligible, type SpreadConstraint, spreadConstraints } from '../topology.ts';
+import { type Filter, reject } from './filter.ts';
+
+const MISMATCH = "node(s) didn't match pod topology spread constraints";
+
+export const topologySpread: Filter = (pod, view) => {
+  const constraints = spreadConstraints(pod, 'DoNotSchedule');
+  if (constraints.length === 0) return undefined;
+  const hasAllKeys = (node: NodeInfo): boolean =>
+    constraints.every((constraint) => node.label(constraint.topologyKey) !== undefined);
+  const judged = constraints.map((constraint) => ({
+    constraint,
+    counts: countDomains(constraint, pod, view, hasAllKeys),
+  }));
+  const minimums = judged.map(({ constraint, counts }) => minimum(constraint, counts));
+  return (node) => {
+    for (const [index, { constraint, counts }] of judged.entries()) {
+      const domain = node.label(constraint.topologyKey);
+      if (domain === undefined) return reject('PodTopologySpread', `${MISMATCH} (missing required label)`, true);
+      const skew = (counts.get(domain) ?? 0) + Number(constraint.selectsSelf) - (minimums[index] ?? 0);
+      if (skew > constraint.maxSkew) return reject('PodTopologySpread', MISMATCH, false);
+    }
+    return undefined;
+  };
+};
+
+function countDomains(
+  constraint: SpreadConstraint,
+  pod: PodInfo,
+  view: ClusterView,
+  hasAllKeys: (node: NodeInfo) => boolean,
+): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const node of view.nodes) {
+    const domain = node.label(constraint.topologyKey);
+    if (domain === undefined || !hasAllKeys(node) || !isEligible(constraint, pod.pod, node)) continue;
+    counts.set(domain, (counts.get(domain) ?? 0) + countSelected(constraint, node));
+  }
+  return counts;
+}
+
+/** With fewer domains than asked for, the emptiest is one that does not exist yet. */
+function minimum(constraint: SpreadConstraint, counts: ReadonlyMap<string, number>): number {
+  if (counts.size < constraint.minDomains) return 0;
+  let least = Number.POSITIVE_INFINITY;
+  for (const count of counts.values()) least = Math.min(least, count);
+  return least === Number.POSITIVE_INFINITY ? 0 : least;
+}

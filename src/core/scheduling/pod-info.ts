@@ -1,0 +1,134 @@
+/** A pod with everything the filters ask of it worked out once. */
+import type { Pod, PodAffinityTerm, WeightedPodAffinityTerm } from 'kubernetes-types/core/v1';
+import { isEverything, type LabelSelector, labelSelectorOf, matchesLabels, nothing } from '../../base/selector.ts';
+import { type Amounts, assumedRequests, podRequests } from './resources.ts';
+
+/** A pod (anti-)affinity term, ready to be matched. */
+export interface AffinityTerm {
+  readonly topologyKey: string;
+  readonly selector: LabelSelector;
+  readonly namespaces: ReadonlySet<string>;
+  /** Undefined: the named namespaces only. */
+  readonly namespaceSelector: LabelSelector | undefined;
+}
+
+export interface WeightedTerm {
+  readonly weight: number;
+  readonly term: AffinityTerm;
+}
+
+export interface HostPort {
+  readonly ip: string;
+  readonly protocol: string;
+  readonly port: number;
+}
+
+export interface PodInfo {
+  readonly pod: Pod;
+  readonly key: string;
+  readonly uid: string;
+  readonly namespace: string;
+  readonly priority: number;
+  readonly requests: Amounts;
+  readonly assumed: Amounts;
+  readonly hostPorts: readonly HostPort[];
+  readonly affinity: readonly AffinityTerm[];
+  readonly antiAffinity: readonly AffinityTerm[];
+  readonly preferredAffinity: readonly WeightedTerm[];
+  readonly preferredAntiAffinity: readonly WeightedTerm[];
+}
+
+export function podInfoOf(pod: Pod): PodInfo {
+  const namespace = pod.metadata?.namespace ?? '';
+  const affinity = pod.spec?.affinity;
+  const required = (terms: readonly PodAffinityTerm[] | undefined): AffinityTerm[] =>
+    (terms ?? []).map((term) => affinityTerm(term, pod));
+  const preferred = (terms: readonly WeightedPodAffinityTerm[] | undefined): WeightedTerm[] =>
+    (terms ?? []).map((each) => ({ weight: each.weight, term: affinityTerm(each.podAffinityTerm, pod) }));
+  return {
+    pod,
+    key: `${namespace}/${pod.metadata?.name ?? ''}`,
+    uid: pod.metadata?.uid ?? '',
+    namespace,
+    priority: pod.spec?.priority ?? 0,
+    requests: podRequests(pod),
+    assumed: assumedRequests(pod),
+    hostPorts: hostPortsOf(pod),
+    affinity: required(affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution),
+    antiAffinity: required(affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution),
+    preferredAffinity: preferred(affinity?.podAffinity?.preferredDuringSchedulingIgnoredDuringExecution),
+    preferredAntiAffinity: preferred(affinity?.podAntiAffinity?.preferredDuringSchedulingIgnoredDuringExecution),
+  };
+}
+
+/** No namespaces and no namespace selector mean the pod's own namespace; an empty selector means every namespace. */
+function affinityTerm(term: PodAffinityTerm, pod: Pod): AffinityTerm {
+  const named = term.namespaces ?? [];
+  const own = named.length === 0 && term.namespaceSelector === undefined;
+  return {
+    topologyKey: term.topologyKey,
+    selector: withLabelKeys(safeSelector(term.labelSelector), pod, term.matchLabelKeys, term.mismatchLabelKeys),
+    namespaces: new Set(own ? [pod.metadata?.namespace ?? ''] : named),
+    namespaceSelector: term.namespaceSelector === undefined ? undefined : safeSelector(term.namespaceSelector),
+  };
+}
+
+/** Adds requirements for the pod's own values of `match` (equal) and `mismatch` (different) keys. */
+export function withLabelKeys(
+  selector: LabelSelector,
+  pod: Pod,
+  match: readonly string[] = [],
+  mismatch: readonly string[] = [],
+): LabelSelector {
+  const labels = pod.metadata?.labels ?? {};
+  const requirement = (key: string, operator: 'in' | 'notin') =>
+    Object.hasOwn(labels, key) ? [{ key, operator, values: [labels[key] ?? ''] }] : [];
+  const extra = [
+    ...match.flatMap((key) => requirement(key, 'in')),
+    ...mismatch.flatMap((key) => requirement(key, 'notin')),
+  ];
+  return extra.length === 0 ? selector : { ...selector, requirements: [...selector.requirements, ...extra] };
+}
+
+/** Validation has refused broken selectors; should one come through, it selects nothing rather than ending the scheduler. */
+export function safeSelector(object: Parameters<typeof labelSelectorOf>[0]): LabelSelector {
+  try {
+    return labelSelectorOf(object);
+  } catch {
+    return nothing;
+  }
+}
+
+/** True when `other` is one of the pods the term speaks of. `labelsOf` gives a namespace's labels. */
+export function termSelects(
+  term: AffinityTerm,
+  other: PodInfo,
+  labelsOf: (namespace: string) => Readonly<Record<string, string>>,
+): boolean {
+  if (!term.namespaces.has(other.namespace)) {
+    const bySelector = term.namespaceSelector;
+    if (bySelector === undefined) return false;
+    if (!isEverything(bySelector) && !matchesLabels(bySelector, labelsOf(other.namespace))) return false;
+  }
+  return matchesLabels(term.selector, other.pod.metadata?.labels);
+}
+
+function hostPortsOf(pod: Pod): HostPort[] {
+  const ports: HostPort[] = [];
+  const sidecars = (pod.spec?.initContainers ?? []).filter((container) => container.restartPolicy === 'Always');
+  for (const container of [...(pod.spec?.containers ?? []), ...sidecars]) {
+    for (const port of container.ports ?? []) {
+      if (port.hostPort === undefined || port.hostPort <= 0) continue;
+      const ip = port.hostIP ?? '';
+      ports.push({ ip: ip === '' ? '0.0.0.0' : ip, protocol: port.protocol ?? 'TCP', port: port.hostPort });
+    }
+  }
+  return ports;
+}
+
+export function portsConflict(a: HostPort, b: HostPort): boolean {
+  if (a.port !== b.port || a.protocol !== b.protocol) return false;
+  return a.ip === b.ip || isWildcard(a.ip) || isWildcard(b.ip);
+}
+
+const isWildcard = (ip: string): boolean => ip === '0.0.0.0' || ip === '::';

@@ -1,0 +1,191 @@
+/**
+ * Makes room for a pod by evicting less important ones. Source: upstream's defaultpreemption plug-in, KEP-268 (priority and
+ * preemption), KEP-902 (preemptionPolicy).
+ */
+import type { Pod } from 'kubernetes-types/core/v1';
+import { type LabelSelector, matchesLabels } from '../../base/selector.ts';
+import type { Cluster, ClusterView } from './cluster.ts';
+import type { Rejection } from './filters/filter.ts';
+import { prepareFilters } from './filters/index.ts';
+import type { NodeInfo } from './node-info.ts';
+import type { PodInfo } from './pod-info.ts';
+
+/** What preemption must know of a PodDisruptionBudget. */
+export interface DisruptionBudget {
+  readonly namespace: string;
+  readonly selector: LabelSelector;
+  readonly disruptionsAllowed: number;
+  /** Pods whose disruption the budget has accounted for already. */
+  readonly disrupted: ReadonlySet<string>;
+}
+
+export interface Preemption {
+  readonly node: string;
+  readonly victims: readonly PodInfo[];
+  /** Nominated to the node but less important: they look for another. */
+  readonly displaced: readonly PodInfo[];
+}
+
+export interface PreemptionResult {
+  readonly preemption: Preemption | undefined;
+  /** For the PodScheduled condition, without the word "preemption:". */
+  readonly message: string;
+}
+
+interface Candidate {
+  readonly node: NodeInfo;
+  readonly victims: readonly PodInfo[];
+  readonly violations: number;
+}
+
+export function planPreemption(
+  pod: PodInfo,
+  cluster: Cluster,
+  view: ClusterView,
+  rejections: ReadonlyMap<string, Rejection>,
+  budgets: readonly DisruptionBudget[],
+): PreemptionResult {
+  const refusal = whyNotEligible(pod, cluster, rejections);
+  if (refusal !== undefined) return { preemption: undefined, message: refusal };
+  const reasons = new Map<string, number>();
+  const count = (reason: string): void => {
+    reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+  };
+  const candidates: Candidate[] = [];
+  for (const node of view.nodes) {
+    const rejection = rejections.get(node.name);
+    if (rejection === undefined || rejection.unresolvable) {
+      count('Preemption is not helpful for scheduling');
+      continue;
+    }
+    const candidate = dryRun(pod, node, cluster, view, budgets);
+    if (candidate === undefined) count('No preemption victims found for incoming pod');
+    else candidates.push(candidate);
+  }
+  const best = candidates.sort(compareCandidates)[0];
+  if (best === undefined) {
+    const texts = [...reasons].map(([reason, times]) => `${times} ${reason}`).sort();
+    return {
+      preemption: undefined,
+      message: `0/${view.nodes.length} nodes are available: ${texts.join(', ')}.`,
+    };
+  }
+  const displaced = cluster.nominatedOn(best.node.name).filter((each) => each.priority < pod.priority);
+  return { preemption: { node: best.node.name, victims: best.victims, displaced }, message: '' };
+}
+
+function whyNotEligible(
+  pod: PodInfo,
+  cluster: Cluster,
+  rejections: ReadonlyMap<string, Rejection>,
+): string | undefined {
+  if (pod.pod.spec?.preemptionPolicy === 'Never') return 'not eligible due to preemptionPolicy=Never.';
+  const nominated = cluster.nominatedNode(pod.uid);
+  const node = nominated === undefined ? undefined : cluster.node(nominated);
+  if (node === undefined || rejections.get(node.name)?.unresolvable === true) return undefined;
+  for (const other of node.pods.values()) {
+    if (other.priority < pod.priority && isBeingPreempted(other.pod)) {
+      return 'not eligible due to a terminating pod on the nominated node.';
+    }
+  }
+  return undefined;
+}
+
+function isBeingPreempted(pod: Pod): boolean {
+  return (
+    pod.metadata?.deletionTimestamp !== undefined &&
+    pod.status?.conditions?.some(
+      (condition) =>
+        condition.type === 'DisruptionTarget' &&
+        condition.status === 'True' &&
+        condition.reason === 'PreemptionByScheduler',
+    ) === true
+  );
+}
+
+/** Takes every less important pod away, then gives back as many as fit, the most important first. */
+function dryRun(
+  pod: PodInfo,
+  node: NodeInfo,
+  cluster: Cluster,
+  view: ClusterView,
+  budgets: readonly DisruptionBudget[],
+): Candidate | undefined {
+  const trial = node.copy();
+  const removable = [...node.pods.values()].filter((other) => other.priority < pod.priority);
+  if (removable.length === 0) return undefined;
+  for (const other of removable) trial.remove(other.uid);
+  for (const other of cluster.nominatedOn(node.name)) {
+    if (other.uid !== pod.uid && other.priority >= pod.priority) trial.add(other);
+  }
+  const trialView: ClusterView = { ...view, nodes: view.nodes.map((each) => (each === node ? trial : each)) };
+  const fits = (): boolean => prepareFilters(pod, trialView)(trial) === undefined;
+  if (!fits()) return undefined;
+  const { violating, others } = splitByBudget(removable.sort(byImportance), budgets);
+  const victims: PodInfo[] = [];
+  let violations = 0;
+  const reprieve = (other: PodInfo): boolean => {
+    trial.add(other);
+    if (fits()) return true;
+    trial.remove(other.uid);
+    victims.push(other);
+    return false;
+  };
+  for (const other of violating) if (!reprieve(other)) violations++;
+  for (const other of others) reprieve(other);
+  return { node, victims: victims.sort(byImportance), violations };
+}
+
+function splitByBudget(
+  pods: readonly PodInfo[],
+  budgets: readonly DisruptionBudget[],
+): { readonly violating: PodInfo[]; readonly others: PodInfo[] } {
+  const allowed = budgets.map((budget) => budget.disruptionsAllowed);
+  const violating: PodInfo[] = [];
+  const others: PodInfo[] = [];
+  for (const pod of pods) {
+    let violates = false;
+    budgets.forEach((budget, index) => {
+      if (budget.namespace !== pod.namespace || budget.selector.requirements.length === 0) return;
+      if (!matchesLabels(budget.selector, pod.pod.metadata?.labels)) return;
+      if (budget.disrupted.has(pod.pod.metadata?.name ?? '')) return;
+      const left = (allowed[index] ?? 0) - 1;
+      allowed[index] = left;
+      if (left < 0) violates = true;
+    });
+    (violates ? violating : others).push(pod);
+  }
+  return { violating, others };
+}
+
+/** More important first: higher priority, then longer running. */
+function byImportance(a: PodInfo, b: PodInfo): number {
+  return b.priority - a.priority || startedMs(a) - startedMs(b);
+}
+
+/** The kinder choice first. */
+function compareCandidates(a: Candidate, b: Candidate): number {
+  return (
+    a.violations - b.violations ||
+    highest(a) - highest(b) ||
+    sumOfPriorities(a) - sumOfPriorities(b) ||
+    a.victims.length - b.victims.length ||
+    earliestStartMs(b) - earliestStartMs(a)
+  );
+}
+
+const highest = (candidate: Candidate): number => candidate.victims[0]?.priority ?? Number.NEGATIVE_INFINITY;
+
+/** Shifted so that priorities below zero still count as something lost. */
+const sumOfPriorities = (candidate: Candidate): number =>
+  candidate.victims.reduce((sum, victim) => sum + victim.priority + 2 ** 31, 0);
+
+function earliestStartMs(candidate: Candidate): number {
+  const top = highest(candidate);
+  return Math.min(...candidate.victims.filter((victim) => victim.priority === top).map(startedMs));
+}
+
+function startedMs(pod: PodInfo): number {
+  const time = Date.parse(pod.pod.status?.startTime ?? '');
+  return Number.isNaN(time) ? Number.MAX_SAFE_INTEGER : time;
+}

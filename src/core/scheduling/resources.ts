@@ -1,0 +1,84 @@
+/**
+ * Resource arithmetic: what a pod asks for and what a node has left. CPU is in millicores, everything else in whole units.
+ * Source: KEP-753 (sidecar containers), KEP-688 (pod overhead), KEP-2837 (pod level resources).
+ */
+import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { quantityMilliValue, quantityValue, tryParseQuantity } from '../../base/quantity.ts';
+
+/** Amounts by resource name; an absent name is zero. A Map, because names come from users. */
+export type Amounts = ReadonlyMap<string, number>;
+
+type MutableAmounts = Map<string, number>;
+type ResourceList = Readonly<Record<string, string | number>>;
+
+export const CPU = 'cpu';
+export const MEMORY = 'memory';
+export const EPHEMERAL_STORAGE = 'ephemeral-storage';
+export const PODS = 'pods';
+
+/** What the scorers assume for containers that ask for nothing, so that such pods spread, too. Upstream's values. */
+const ASSUMED_MILLICPU = 100;
+const ASSUMED_MEMORY = 200 * 1024 * 1024;
+
+export function amountsOf(list: ResourceList | undefined): MutableAmounts {
+  const amounts: MutableAmounts = new Map();
+  for (const [name, text] of Object.entries(list ?? {})) {
+    const quantity = tryParseQuantity(text);
+    if (quantity !== undefined)
+      amounts.set(name, name === CPU ? quantityMilliValue(quantity) : quantityValue(quantity));
+  }
+  return amounts;
+}
+
+export function add(target: MutableAmounts, amounts: Amounts, sign: 1 | -1 = 1): void {
+  for (const [name, amount] of amounts) target.set(name, (target.get(name) ?? 0) + sign * amount);
+}
+
+function raise(target: MutableAmounts, amounts: Amounts): void {
+  for (const [name, amount] of amounts) target.set(name, Math.max(target.get(name) ?? 0, amount));
+}
+
+/** What must be free on a node for this pod. */
+export function podRequests(pod: Pod): Amounts {
+  return total(pod, (container) => amountsOf(container.resources?.requests));
+}
+
+/** As `podRequests`, with an assumed share for containers that name none: used for scores, never to refuse a node. */
+export function assumedRequests(pod: Pod): Amounts {
+  return total(pod, (container) => {
+    const amounts = amountsOf(container.resources?.requests);
+    if (!amounts.has(CPU)) amounts.set(CPU, ASSUMED_MILLICPU);
+    if (!amounts.has(MEMORY)) amounts.set(MEMORY, ASSUMED_MEMORY);
+    return amounts;
+  });
+}
+
+function total(pod: Pod, requestsOf: (container: Container) => Amounts): Amounts {
+  const sum: MutableAmounts = new Map();
+  for (const container of pod.spec?.containers ?? []) add(sum, requestsOf(container));
+  // Sidecars stay; an ordinary init container needs its share beside the sidecars started before it.
+  const sidecars: MutableAmounts = new Map();
+  const peak: MutableAmounts = new Map();
+  for (const container of pod.spec?.initContainers ?? []) {
+    const own = requestsOf(container);
+    if (container.restartPolicy === 'Always') {
+      add(sum, own);
+      add(sidecars, own);
+      raise(peak, sidecars);
+    } else {
+      const together = new Map(sidecars);
+      add(together, own);
+      raise(peak, together);
+    }
+  }
+  raise(sum, peak);
+  for (const [name, amount] of podLevelRequests(pod)) sum.set(name, amount);
+  add(sum, amountsOf(pod.spec?.overhead));
+  return sum;
+}
+
+/** Requests of the pod as a whole take the place of its containers' sum. */
+function podLevelRequests(pod: Pod): Amounts {
+  const spec = (pod.spec ?? {}) as { readonly resources?: { readonly requests?: ResourceList } };
+  return amountsOf(spec.resources?.requests);
+}
