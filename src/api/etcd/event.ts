@@ -1,0 +1,146 @@
+/**
+ * `mvccpb.Event` in the form in which revisions are stored and sent: a sequence of `WatchResponse.events` fields (number 11). The
+ * bytes of a revision are made once, when it is written; the log keeps them, watchers get them, and the key-value part of each
+ * is what ranges answer with.
+ */
+import { Reader, varintWidth, WireError, Writer } from './wire.ts';
+
+export const EventType = { put: 0, delete: 1 } as const;
+
+const EVENTS_TAG = 11 * 8 + 2;
+const KV_TAG = 2 * 8 + 2;
+const PREVIOUS_TAG = 3 * 8 + 2;
+const NONE = Buffer.alloc(0);
+
+export interface EncodedEvent {
+  /** The whole `events` field, tag included. */
+  readonly field: Buffer;
+  /** The `KeyValue` inside it. */
+  readonly kv: Buffer;
+}
+
+export interface PutEvent {
+  readonly key: string;
+  readonly createRevision: number;
+  readonly modRevision: number;
+  readonly version: number;
+  readonly value: Uint8Array;
+  readonly lease: bigint;
+}
+
+const scratch = new Writer(256);
+const leaseScratch = new Writer(16);
+
+/** Encodes a put in one allocation; the value is copied once. */
+export function encodePutEvent(put: PutEvent): EncodedEvent {
+  scratch.reset().latin1(1, put.key).int(2, put.createRevision).int(3, put.modRevision).int(4, put.version);
+  const value = put.value.length;
+  if (value > 0) scratch.varint(5 * 8 + 2).varint(value);
+  leaseScratch.reset().big(6, put.lease);
+  const kvLength = scratch.length + value + leaseScratch.length;
+  const eventLength = 1 + varintWidth(kvLength) + kvLength;
+  const field = Buffer.allocUnsafeSlow(1 + varintWidth(eventLength) + eventLength);
+  field[0] = EVENTS_TAG;
+  let position = putVarint(field, 1, eventLength);
+  field[position] = KV_TAG;
+  position = putVarint(field, position + 1, kvLength);
+  const start = position;
+  scratch.copyTo(field, position);
+  field.set(put.value, position + scratch.length);
+  leaseScratch.copyTo(field, position + scratch.length + value);
+  return { field, kv: field.subarray(start) };
+}
+
+/** Encodes a delete: its key-value holds the key and the revision of the delete. */
+export function encodeDeleteEvent(key: string, modRevision: number): EncodedEvent {
+  const kv = scratch.reset().latin1(1, key).int(3, modRevision).finish();
+  const event = scratch.int(1, EventType.delete).message(2, kv).finish();
+  const field = scratch.message(11, event).finish();
+  return { field, kv: field.subarray(field.length - kv.length) };
+}
+
+/** The `events` field with the previous key-value added. */
+export function withPrevious(field: Buffer, previous: Uint8Array): Buffer {
+  const reader = new Reader(field);
+  reader.field();
+  const body = reader.bytes();
+  const length = body.length + 1 + varintWidth(previous.length) + previous.length;
+  const out = Buffer.allocUnsafeSlow(1 + varintWidth(length) + length);
+  out[0] = EVENTS_TAG;
+  let position = putVarint(out, 1, length);
+  out.set(body, position);
+  position += body.length;
+  out[position] = PREVIOUS_TAG;
+  position = putVarint(out, position + 1, previous.length);
+  out.set(previous, position);
+  return out;
+}
+
+export interface StoredEvent {
+  readonly type: number;
+  readonly key: string;
+  readonly createRevision: number;
+  readonly version: number;
+  readonly lease: bigint;
+  readonly field: Buffer;
+  readonly kv: Buffer;
+}
+
+/** Takes the stored bytes of one revision apart. Throws WireError when they are damaged. */
+export function splitEvents(events: Uint8Array): StoredEvent[] {
+  const bytes = Buffer.isBuffer(events) ? events : Buffer.from(events.buffer, events.byteOffset, events.byteLength);
+  const reader = new Reader(bytes);
+  const out: StoredEvent[] = [];
+  for (let start = 0, field = reader.field(); field !== 0; start = reader.position, field = reader.field()) {
+    if (field !== 11) throw new WireError('not an event');
+    const event = new Reader(reader.bytes());
+    let type: number = EventType.put;
+    let kv: Buffer = NONE;
+    for (let inner = event.field(); inner !== 0; inner = event.field()) {
+      if (inner === 1) type = event.int();
+      else if (inner === 2) kv = event.bytes();
+      else event.skip();
+    }
+    out.push({ type, ...identity(kv), field: bytes.subarray(start, reader.position), kv });
+  }
+  return out;
+}
+
+/** The fields of an encoded key-value but its value. */
+function identity(kv: Buffer): Pick<StoredEvent, 'key' | 'createRevision' | 'version' | 'lease'> {
+  const reader = new Reader(kv);
+  let key = '';
+  let createRevision = 0;
+  let version = 0;
+  let lease = 0n;
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) key = reader.latin1();
+    else if (field === 2) createRevision = reader.int();
+    else if (field === 4) version = reader.int();
+    else if (field === 6) lease = reader.big();
+    else reader.skip();
+  }
+  return { key, createRevision, version, lease };
+}
+
+/** The value inside an encoded key-value, as a view. */
+export function encodedValue(kv: Uint8Array): Buffer {
+  const reader = new Reader(kv);
+  let value: Buffer = NONE;
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 5) value = reader.bytes();
+    else reader.skip();
+  }
+  return value;
+}
+
+function putVarint(into: Buffer, at: number, value: number): number {
+  let position = at;
+  let rest = value;
+  while (rest > 0x7f) {
+    into[position++] = (rest & 0x7f) | 0x80;
+    rest >>>= 7;
+  }
+  into[position++] = rest;
+  return position;
+}

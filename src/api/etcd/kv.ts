@@ -1,0 +1,346 @@
+/**
+ * Requests and answers of `etcdserverpb.KV`, as values and as bytes. Source: etcd v3 rpc.proto and kv.proto. Keys are latin1
+ * strings (see wire.ts); a range end of '' means the key alone, '\0' means everything from the key on. Revisions and versions
+ * are safe integers, lease ids are bigints because etcd's clients choose random 63-bit ones.
+ */
+import { Reader, WireError, type Writer } from './wire.ts';
+
+export interface RangeRequest {
+  readonly key: string;
+  readonly end: string;
+  /** 0: no limit. */
+  readonly limit: number;
+  /** 0 or less: now. */
+  readonly revision: number;
+  readonly sortOrder: number;
+  readonly sortTarget: number;
+  readonly keysOnly: boolean;
+  readonly countOnly: boolean;
+  readonly minModRevision: number;
+  readonly maxModRevision: number;
+  readonly minCreateRevision: number;
+  readonly maxCreateRevision: number;
+}
+
+export const SortOrder = { none: 0, ascend: 1, descend: 2 } as const;
+export const SortTarget = { key: 0, version: 1, create: 2, mod: 3, value: 4 } as const;
+
+export interface PutRequest {
+  readonly key: string;
+  readonly value: Uint8Array;
+  readonly lease: bigint;
+  readonly prevKv: boolean;
+  readonly ignoreValue: boolean;
+  readonly ignoreLease: boolean;
+}
+
+export interface DeleteRangeRequest {
+  readonly key: string;
+  readonly end: string;
+  readonly prevKv: boolean;
+}
+
+export const CompareResult = { equal: 0, greater: 1, less: 2, notEqual: 3 } as const;
+export const CompareTarget = { version: 0, create: 1, mod: 2, value: 3, lease: 4 } as const;
+
+export interface Compare {
+  readonly result: number;
+  readonly target: number;
+  readonly key: string;
+  readonly end: string;
+  /** Version, create or mod revision, by `target`. */
+  readonly number: number;
+  readonly value: Uint8Array;
+  readonly lease: bigint;
+}
+
+export type RequestOp =
+  | { readonly kind: 'range'; readonly range: RangeRequest }
+  | { readonly kind: 'put'; readonly put: PutRequest }
+  | { readonly kind: 'delete'; readonly delete: DeleteRangeRequest }
+  | { readonly kind: 'txn'; readonly txn: TxnRequest };
+
+export interface TxnRequest {
+  readonly compares: readonly Compare[];
+  readonly success: readonly RequestOp[];
+  readonly failure: readonly RequestOp[];
+}
+
+const NOTHING = Buffer.alloc(0);
+/** Nested transactions deeper than this are refused before they are evaluated. */
+const MAX_DEPTH = 16;
+
+export function decodeRangeRequest(bytes: Uint8Array): RangeRequest {
+  const reader = new Reader(bytes);
+  let key = '';
+  let end = '';
+  let limit = 0;
+  let revision = 0;
+  let sortOrder = 0;
+  let sortTarget = 0;
+  let keysOnly = false;
+  let countOnly = false;
+  let minModRevision = 0;
+  let maxModRevision = 0;
+  let minCreateRevision = 0;
+  let maxCreateRevision = 0;
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) key = reader.latin1();
+    else if (field === 2) end = reader.latin1();
+    else if (field === 3) limit = reader.int();
+    else if (field === 4) revision = reader.int();
+    else if (field === 5) sortOrder = reader.int();
+    else if (field === 6) sortTarget = reader.int();
+    else if (field === 8) keysOnly = reader.bool();
+    else if (field === 9) countOnly = reader.bool();
+    else if (field === 10) minModRevision = reader.int();
+    else if (field === 11) maxModRevision = reader.int();
+    else if (field === 12) minCreateRevision = reader.int();
+    else if (field === 13) maxCreateRevision = reader.int();
+    else reader.skip();
+  }
+  return {
+    key,
+    end,
+    limit,
+    revision,
+    sortOrder,
+    sortTarget,
+    keysOnly,
+    countOnly,
+    minModRevision,
+    maxModRevision,
+    minCreateRevision,
+    maxCreateRevision,
+  };
+}
+
+export function decodePutRequest(bytes: Uint8Array): PutRequest {
+  const reader = new Reader(bytes);
+  let key = '';
+  let value: Uint8Array = NOTHING;
+  let lease = 0n;
+  let prevKv = false;
+  let ignoreValue = false;
+  let ignoreLease = false;
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) key = reader.latin1();
+    else if (field === 2) value = reader.bytes();
+    else if (field === 3) lease = reader.big();
+    else if (field === 4) prevKv = reader.bool();
+    else if (field === 5) ignoreValue = reader.bool();
+    else if (field === 6) ignoreLease = reader.bool();
+    else reader.skip();
+  }
+  return { key, value, lease, prevKv, ignoreValue, ignoreLease };
+}
+
+export function decodeDeleteRangeRequest(bytes: Uint8Array): DeleteRangeRequest {
+  const reader = new Reader(bytes);
+  let key = '';
+  let end = '';
+  let prevKv = false;
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) key = reader.latin1();
+    else if (field === 2) end = reader.latin1();
+    else if (field === 3) prevKv = reader.bool();
+    else reader.skip();
+  }
+  return { key, end, prevKv };
+}
+
+export function decodeTxnRequest(bytes: Uint8Array, depth = 0): TxnRequest {
+  if (depth > MAX_DEPTH) throw new WireError('transactions are nested too deeply');
+  const reader = new Reader(bytes);
+  const compares: Compare[] = [];
+  const success: RequestOp[] = [];
+  const failure: RequestOp[] = [];
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) compares.push(decodeCompare(reader.bytes()));
+    else if (field === 2) pushOp(success, reader.bytes(), depth);
+    else if (field === 3) pushOp(failure, reader.bytes(), depth);
+    else reader.skip();
+  }
+  return { compares, success, failure };
+}
+
+function pushOp(into: RequestOp[], bytes: Uint8Array, depth: number): void {
+  const reader = new Reader(bytes);
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) into.push({ kind: 'range', range: decodeRangeRequest(reader.bytes()) });
+    else if (field === 2) into.push({ kind: 'put', put: decodePutRequest(reader.bytes()) });
+    else if (field === 3) into.push({ kind: 'delete', delete: decodeDeleteRangeRequest(reader.bytes()) });
+    else if (field === 4) into.push({ kind: 'txn', txn: decodeTxnRequest(reader.bytes(), depth + 1) });
+    else reader.skip();
+  }
+}
+
+function decodeCompare(bytes: Uint8Array): Compare {
+  const reader = new Reader(bytes);
+  let result = 0;
+  let target = 0;
+  let key = '';
+  let end = '';
+  let number = 0;
+  let value: Uint8Array = NOTHING;
+  let lease = 0n;
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) result = reader.int();
+    else if (field === 2) target = reader.int();
+    else if (field === 3) key = reader.latin1();
+    else if (field === 4 || field === 5 || field === 6) number = reader.int();
+    else if (field === 7) value = reader.bytes();
+    else if (field === 8) lease = reader.big();
+    else if (field === 64) end = reader.latin1();
+    else reader.skip();
+  }
+  return { result, target, key, end, number, value, lease };
+}
+
+export function writeRangeRequest(writer: Writer, request: Partial<RangeRequest> & { readonly key: string }): Writer {
+  return writer
+    .latin1(1, request.key)
+    .latin1(2, request.end ?? '')
+    .int(3, request.limit ?? 0)
+    .int(4, request.revision ?? 0)
+    .int(5, request.sortOrder ?? 0)
+    .int(6, request.sortTarget ?? 0)
+    .bool(8, request.keysOnly ?? false)
+    .bool(9, request.countOnly ?? false)
+    .int(10, request.minModRevision ?? 0)
+    .int(11, request.maxModRevision ?? 0)
+    .int(12, request.minCreateRevision ?? 0)
+    .int(13, request.maxCreateRevision ?? 0);
+}
+
+export function writePutRequest(writer: Writer, request: Partial<PutRequest> & { readonly key: string }): Writer {
+  writer.latin1(1, request.key);
+  if (request.value !== undefined) writer.bytes(2, request.value);
+  return writer
+    .big(3, request.lease ?? 0n)
+    .bool(4, request.prevKv ?? false)
+    .bool(5, request.ignoreValue ?? false)
+    .bool(6, request.ignoreLease ?? false);
+}
+
+export function writeDeleteRangeRequest(
+  writer: Writer,
+  request: Partial<DeleteRangeRequest> & { readonly key: string },
+): Writer {
+  return writer
+    .latin1(1, request.key)
+    .latin1(2, request.end ?? '')
+    .bool(3, request.prevKv ?? false);
+}
+
+/** The comparison that `key`'s mod revision is exactly `revision` (0: it does not exist), as field 1 of a TxnRequest. */
+export function writeModRevisionCompare(writer: Writer, key: string, revision: number): Writer {
+  const mark = writer.begin(1);
+  writer.int(2, CompareTarget.mod).latin1(3, key);
+  // The target union has to be present even when the number is zero.
+  writer.varint(6 * 8).varint(revision);
+  return writer.end(mark);
+}
+
+/** One `mvccpb.KeyValue`, with its value left where it was received. */
+export interface WireKeyValue {
+  readonly key: string;
+  readonly createRevision: number;
+  readonly modRevision: number;
+  readonly version: number;
+  readonly value: Buffer;
+  readonly lease: bigint;
+}
+
+export function decodeKeyValue(bytes: Uint8Array): WireKeyValue {
+  const reader = new Reader(bytes);
+  let key = '';
+  let createRevision = 0;
+  let modRevision = 0;
+  let version = 0;
+  let value: Buffer = NOTHING;
+  let lease = 0n;
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) key = reader.latin1();
+    else if (field === 2) createRevision = reader.int();
+    else if (field === 3) modRevision = reader.int();
+    else if (field === 4) version = reader.int();
+    else if (field === 5) value = reader.bytes();
+    else if (field === 6) lease = reader.big();
+    else reader.skip();
+  }
+  return { key, createRevision, modRevision, version, value, lease };
+}
+
+export function writeKeyValue(
+  writer: Writer,
+  kv: Omit<WireKeyValue, 'value'> & { readonly value: Uint8Array },
+): Writer {
+  return writer
+    .latin1(1, kv.key)
+    .int(2, kv.createRevision)
+    .int(3, kv.modRevision)
+    .int(4, kv.version)
+    .bytes(5, kv.value)
+    .big(6, kv.lease);
+}
+
+export interface WireRangeResponse {
+  readonly revision: number;
+  readonly kvs: readonly WireKeyValue[];
+  readonly more: boolean;
+  readonly count: number;
+}
+
+export function decodeRangeResponse(bytes: Uint8Array): WireRangeResponse {
+  const reader = new Reader(bytes);
+  const kvs: WireKeyValue[] = [];
+  let revision = 0;
+  let more = false;
+  let count = 0;
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) revision = decodeHeader(reader.bytes());
+    else if (field === 2) kvs.push(decodeKeyValue(reader.bytes()));
+    else if (field === 3) more = reader.bool();
+    else if (field === 4) count = reader.int();
+    else reader.skip();
+  }
+  return { revision, kvs, more, count };
+}
+
+export interface WireTxnResponse {
+  readonly revision: number;
+  readonly succeeded: boolean;
+  /** Of the answers, those that are ranges. */
+  readonly ranges: readonly WireRangeResponse[];
+}
+
+export function decodeTxnResponse(bytes: Uint8Array): WireTxnResponse {
+  const reader = new Reader(bytes);
+  const ranges: WireRangeResponse[] = [];
+  let revision = 0;
+  let succeeded = false;
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) revision = decodeHeader(reader.bytes());
+    else if (field === 2) succeeded = reader.bool();
+    else if (field === 3) {
+      const op = new Reader(reader.bytes());
+      for (let inner = op.field(); inner !== 0; inner = op.field()) {
+        if (inner === 1) ranges.push(decodeRangeResponse(op.bytes()));
+        else op.skip();
+      }
+    } else reader.skip();
+  }
+  return { revision, succeeded, ranges };
+}
+
+/** The revision in a ResponseHeader. */
+export function decodeHeader(bytes: Uint8Array): number {
+  const reader = new Reader(bytes);
+  let revision = 0;
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 3) revision = reader.int();
+    else reader.skip();
+  }
+  return revision;
+}

@@ -1,0 +1,310 @@
+/**
+ * Protocol Buffers wire format, as much as etcd's messages need. Source: protobuf encoding specification. Byte strings that are
+ * keys travel as latin1 strings: one character per byte, so comparing strings compares bytes, and any byte survives.
+ */
+
+/** The message is not well-formed: cut short, a number out of range, an unknown wire type. */
+export class WireError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'WireError';
+  }
+}
+
+/** Builds one message at a time in a buffer that is kept and grown. `finish` copies the message out. */
+export class Writer {
+  #buffer: Buffer;
+  #position = 0;
+
+  constructor(capacity = 4096) {
+    this.#buffer = Buffer.allocUnsafeSlow(capacity);
+  }
+
+  get length(): number {
+    return this.#position;
+  }
+
+  reset(): this {
+    this.#position = 0;
+    return this;
+  }
+
+  /** A copy that shares nothing with the writer, and the writer empty again. */
+  finish(): Buffer {
+    const out = Buffer.allocUnsafeSlow(this.#position);
+    this.#buffer.copy(out, 0, 0, this.#position);
+    this.#position = 0;
+    if (this.#buffer.length > 1 << 20) this.#buffer = Buffer.allocUnsafeSlow(4096);
+    return out;
+  }
+
+  /** Copies what has been written so far into `target`. */
+  copyTo(target: Buffer, at: number): void {
+    this.#buffer.copy(target, at, 0, this.#position);
+  }
+
+  /** An unsigned varint; `value` is a non-negative safe integer. */
+  varint(value: number): this {
+    this.#reserve(10);
+    const buffer = this.#buffer;
+    let position = this.#position;
+    let rest = value;
+    while (rest > 0x7fff_ffff) {
+      buffer[position++] = (rest % 128) | 0x80;
+      rest = Math.floor(rest / 128);
+    }
+    while (rest > 0x7f) {
+      buffer[position++] = (rest & 0x7f) | 0x80;
+      rest >>>= 7;
+    }
+    buffer[position++] = rest;
+    this.#position = position;
+    return this;
+  }
+
+  /** int64/uint64/bool/enum; left out when zero, as proto3 does. Negative numbers take ten bytes. */
+  int(field: number, value: number): this {
+    if (value === 0) return this;
+    if (value < 0) return this.big(field, BigInt(value));
+    this.varint(field * 8);
+    return this.varint(value);
+  }
+
+  bool(field: number, value: boolean): this {
+    return this.int(field, value ? 1 : 0);
+  }
+
+  /** int64/uint64 beyond the safe integers. */
+  big(field: number, value: bigint): this {
+    if (value === 0n) return this;
+    this.varint(field * 8);
+    let rest = BigInt.asUintN(64, value);
+    this.#reserve(10);
+    while (rest > 0x7fn) {
+      this.#buffer[this.#position++] = Number(rest & 0x7fn) | 0x80;
+      rest >>= 7n;
+    }
+    this.#buffer[this.#position++] = Number(rest);
+    return this;
+  }
+
+  /** bytes, left out when empty. */
+  bytes(field: number, value: Uint8Array): this {
+    return value.length === 0 ? this : this.message(field, value);
+  }
+
+  /** An encoded sub-message, present even when empty. */
+  message(field: number, value: Uint8Array): this {
+    this.varint(field * 8 + 2);
+    this.varint(value.length);
+    return this.raw(value);
+  }
+
+  raw(value: Uint8Array): this {
+    this.#reserve(value.length);
+    this.#buffer.set(value, this.#position);
+    this.#position += value.length;
+    return this;
+  }
+
+  /** bytes given as a latin1 string, left out when empty. */
+  latin1(field: number, value: string): this {
+    if (value.length === 0) return this;
+    this.varint(field * 8 + 2);
+    this.varint(value.length);
+    this.#reserve(value.length);
+    this.#position += this.#buffer.write(value, this.#position, value.length, 'latin1');
+    return this;
+  }
+
+  /** A UTF-8 string, left out when empty. */
+  string(field: number, value: string): this {
+    return value.length === 0 ? this : this.message(field, Buffer.from(value));
+  }
+
+  /** Starts a sub-message written in place; pass the mark to `end`. */
+  begin(field: number): number {
+    this.varint(field * 8 + 2);
+    this.#reserve(1);
+    this.#position += 1;
+    return this.#position;
+  }
+
+  end(mark: number): this {
+    const length = this.#position - mark;
+    const width = varintWidth(length);
+    if (width > 1) {
+      this.#reserve(width - 1);
+      this.#buffer.copyWithin(mark + width - 1, mark, this.#position);
+    }
+    const after = this.#position + width - 1;
+    this.#position = mark - 1;
+    this.varint(length);
+    this.#position = after;
+    return this;
+  }
+
+  #reserve(more: number): void {
+    const needed = this.#position + more;
+    if (needed <= this.#buffer.length) return;
+    const grown = Buffer.allocUnsafeSlow(Math.max(needed, this.#buffer.length * 2));
+    this.#buffer.copy(grown, 0, 0, this.#position);
+    this.#buffer = grown;
+  }
+}
+
+/** Bytes that `value` takes as a varint. */
+export function varintWidth(value: number): number {
+  if (value < 0x80) return 1;
+  if (value < 0x4000) return 2;
+  if (value < 0x20_0000) return 3;
+  if (value < 0x1000_0000) return 4;
+  let width = 5;
+  for (let rest = Math.floor(value / 0x8_0000_0000); rest > 0; rest = Math.floor(rest / 128)) width += 1;
+  return width;
+}
+
+/** Reads one message. Byte fields are views on the input, strings are copies. Throws WireError. */
+export class Reader {
+  readonly #buffer: Buffer;
+  #position: number;
+  readonly #end: number;
+  #wireType = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#position = 0;
+    this.#end = bytes.length;
+  }
+
+  get position(): number {
+    return this.#position;
+  }
+
+  /** The next field number, or 0 at the end. */
+  field(): number {
+    if (this.#position >= this.#end) return 0;
+    const key = this.varint();
+    this.#wireType = key & 7;
+    const field = key >>> 3;
+    if (field === 0 || key > 0xffff_ffff) throw new WireError('illegal field number');
+    return field;
+  }
+
+  /** An unsigned varint below 2^53; a negative int64 (ten bytes) comes out negative. */
+  varint(): number {
+    const buffer = this.#buffer;
+    let position = this.#position;
+    const first = position < this.#end ? (buffer[position++] as number) : -1;
+    if (first < 0) throw new WireError('message is cut short');
+    if (first < 0x80) {
+      this.#position = position;
+      return first;
+    }
+    let value = first & 0x7f;
+    let scale = 128;
+    for (let i = 1; i < 8; i += 1) {
+      if (position >= this.#end) throw new WireError('message is cut short');
+      const byte = buffer[position++] as number;
+      value += (byte & 0x7f) * scale;
+      if (byte < 0x80) {
+        if (value > Number.MAX_SAFE_INTEGER) break;
+        this.#position = position;
+        return value;
+      }
+      scale *= 128;
+    }
+    const exact = BigInt.asIntN(64, this.bigVarint());
+    if (exact > BigInt(Number.MAX_SAFE_INTEGER) || exact < BigInt(Number.MIN_SAFE_INTEGER)) {
+      throw new WireError('number is out of range');
+    }
+    return Number(exact);
+  }
+
+  bigVarint(): bigint {
+    let value = 0n;
+    for (let shift = 0n; shift < 70n; shift += 7n) {
+      if (this.#position >= this.#end) throw new WireError('message is cut short');
+      const byte = this.#buffer[this.#position++] as number;
+      value |= BigInt(byte & 0x7f) << shift;
+      if (byte < 0x80) return BigInt.asUintN(64, value);
+    }
+    throw new WireError('number is too long');
+  }
+
+  int(): number {
+    this.#expect(0);
+    return this.varint();
+  }
+
+  bool(): boolean {
+    return this.int() !== 0;
+  }
+
+  /** A signed 64-bit number. */
+  big(): bigint {
+    this.#expect(0);
+    return BigInt.asIntN(64, this.bigVarint());
+  }
+
+  bytes(): Buffer {
+    this.#expect(2);
+    const length = this.varint();
+    const start = this.#position;
+    if (length < 0 || length > this.#end - start) throw new WireError('message is cut short');
+    this.#position = start + length;
+    return this.#buffer.subarray(start, start + length);
+  }
+
+  latin1(): string {
+    this.#expect(2);
+    const length = this.varint();
+    const start = this.#position;
+    if (length < 0 || length > this.#end - start) throw new WireError('message is cut short');
+    this.#position = start + length;
+    return this.#buffer.toString('latin1', start, start + length);
+  }
+
+  string(): string {
+    return this.bytes().toString('utf8');
+  }
+
+  /** A repeated scalar: packed or single. */
+  ints(into: number[]): void {
+    if (this.#wireType === 0) {
+      into.push(this.varint());
+      return;
+    }
+    const packed = new Reader(this.bytes());
+    while (packed.#position < packed.#end) into.push(packed.varint());
+  }
+
+  /** Passes over the current field. */
+  skip(): void {
+    switch (this.#wireType) {
+      case 0:
+        this.bigVarint();
+        return;
+      case 1:
+        this.#advance(8);
+        return;
+      case 2:
+        this.#advance(this.varint());
+        return;
+      case 5:
+        this.#advance(4);
+        return;
+      default:
+        throw new WireError(`wire type ${this.#wireType} is not supported`);
+    }
+  }
+
+  #advance(length: number): void {
+    if (length < 0 || length > this.#end - this.#position) throw new WireError('message is cut short');
+    this.#position += length;
+  }
+
+  #expect(wireType: number): void {
+    if (this.#wireType !== wireType) throw new WireError(`wire type ${this.#wireType} where ${wireType} belongs`);
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * Validation of `metadata`, for the generic pipeline and for templates.
+ * Source: k8s.io/apimachinery/pkg/api/validation (ObjectMeta), pkg/apis/meta/v1/validation (labels).
+ */
+import {
+  dns1035LabelErrors,
+  dns1123LabelErrors,
+  dns1123SubdomainErrors,
+  labelValueErrors,
+  pathSegmentErrors,
+  qualifiedNameErrors,
+} from '../../base/names.ts';
+import type { KindDefinition } from '../registry/definition.ts';
+import { semanticEqual } from './equality.ts';
+import { type FieldError, fieldError } from './field-error.ts';
+import type { KubeObject, ObjectMeta } from './object.ts';
+
+/** Annotations of one object together, keys and values. */
+export const MAX_ANNOTATION_BYTES = 256 * 1024;
+
+export const IMMUTABLE_MESSAGE = 'field is immutable';
+
+const NAME_RULES = {
+  dns1123Subdomain: dns1123SubdomainErrors,
+  dns1123Label: dns1123LabelErrors,
+  dns1035Label: dns1035LabelErrors,
+  pathSegment: pathSegmentErrors,
+} as const;
+
+/** Upstream's errors of a name under a kind's rule; `prefix`: it is a generateName, so it may end in `-`. */
+export function nameErrors(rule: KindDefinition['nameRule'], name: string, prefix = false): string[] {
+  const subject = prefix && name.length > 1 && name.endsWith('-') ? `${name.slice(0, -1)}a` : name;
+  return NAME_RULES[rule ?? 'dns1123Subdomain'](subject);
+}
+
+/** Checks the metadata of an object that is about to be created. */
+export function validateObjectMeta(
+  metadata: ObjectMeta | undefined,
+  kind: Pick<KindDefinition, 'namespaced' | 'nameRule'>,
+  path = 'metadata',
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const meta = metadata ?? {};
+  if (isSet(meta.generateName)) {
+    for (const message of nameErrors(kind.nameRule, meta.generateName, true)) {
+      errors.push(fieldError.invalid(`${path}.generateName`, meta.generateName, message));
+    }
+  }
+  if (!isSet(meta.name)) errors.push(fieldError.required(`${path}.name`, 'name or generateName is required'));
+  else {
+    for (const message of nameErrors(kind.nameRule, meta.name)) {
+      errors.push(fieldError.invalid(`${path}.name`, meta.name, message));
+    }
+  }
+  if (kind.namespaced) {
+    if (!isSet(meta.namespace)) errors.push(fieldError.required(`${path}.namespace`));
+    else {
+      for (const message of dns1123LabelErrors(meta.namespace)) {
+        errors.push(fieldError.invalid(`${path}.namespace`, meta.namespace, message));
+      }
+    }
+  } else if (isSet(meta.namespace)) {
+    errors.push(fieldError.forbidden(`${path}.namespace`, 'not allowed on this type'));
+  }
+  errors.push(...validateMetaContent(meta, path));
+  return errors;
+}
+
+/** Checks the metadata of an update: content, and what may not change. */
+export function validateObjectMetaUpdate(object: KubeObject, old: KubeObject, path = 'metadata'): FieldError[] {
+  const now = object.metadata ?? {};
+  const before = old.metadata ?? {};
+  const errors = validateMetaContent(now, path);
+  if ((now.generation ?? 0) < (before.generation ?? 0)) {
+    errors.push(fieldError.invalid(`${path}.generation`, now.generation ?? 0, 'must not be decremented'));
+  }
+  for (const field of [
+    'name',
+    'namespace',
+    'uid',
+    'creationTimestamp',
+    'deletionTimestamp',
+    'deletionGracePeriodSeconds',
+  ] as const) {
+    if (!semanticEqual(now[field], before[field])) {
+      errors.push(fieldError.invalid(`${path}.${field}`, now[field], IMMUTABLE_MESSAGE));
+    }
+  }
+  return errors;
+}
+
+function validateMetaContent(meta: ObjectMeta, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if ((meta.generation ?? 0) < 0) {
+    errors.push(fieldError.invalid(`${path}.generation`, meta.generation, 'must be greater than or equal to 0'));
+  }
+  errors.push(...validateLabels(meta.labels, `${path}.labels`));
+  errors.push(...validateAnnotations(meta.annotations, `${path}.annotations`));
+  errors.push(...validateOwnerReferences(meta.ownerReferences, `${path}.ownerReferences`));
+  errors.push(...validateFinalizers(meta.finalizers, `${path}.finalizers`));
+  return errors;
+}
+
+export function validateLabels(labels: Readonly<Record<string, string>> | undefined, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const [key, value] of Object.entries(labels ?? {})) {
+    for (const message of qualifiedNameErrors(key)) errors.push(fieldError.invalid(path, key, message));
+    for (const message of labelValueErrors(value)) errors.push(fieldError.invalid(path, value, message));
+  }
+  return errors;
+}
+
+export function validateAnnotations(
+  annotations: Readonly<Record<string, string>> | undefined,
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  let bytes = 0;
+  for (const [key, value] of Object.entries(annotations ?? {})) {
+    for (const message of qualifiedNameErrors(key.toLowerCase())) errors.push(fieldError.invalid(path, key, message));
+    bytes += utf8Length(key) + utf8Length(value);
+  }
+  if (bytes > MAX_ANNOTATION_BYTES) errors.push(fieldError.tooLong(path, MAX_ANNOTATION_BYTES));
+  return errors;
+}
+
+function validateOwnerReferences(references: ObjectMeta['ownerReferences'], path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  let controller: string | undefined;
+  (references ?? []).forEach((reference, index) => {
+    const at = `${path}[${index}]`;
+    if (!isSet(reference.apiVersion) || !/^(?:[^/]+\/)?[^/]+$/.test(reference.apiVersion)) {
+      errors.push(fieldError.invalid(`${at}.apiVersion`, reference.apiVersion ?? '', 'version must not be empty'));
+    }
+    if (!isSet(reference.kind)) errors.push(fieldError.invalid(`${at}.kind`, '', 'must not be empty'));
+    if (!isSet(reference.name)) errors.push(fieldError.invalid(`${at}.name`, '', 'must not be empty'));
+    if (!isSet(reference.uid)) errors.push(fieldError.invalid(`${at}.uid`, '', 'must not be empty'));
+    if (reference.apiVersion === 'v1' && reference.kind === 'Event') {
+      errors.push(fieldError.invalid(at, reference, '/v1, Kind=Event is disallowed from being an owner'));
+    }
+    if (reference.controller === true) {
+      const name = `${reference.kind}/${reference.name}`;
+      if (controller !== undefined) {
+        errors.push(
+          fieldError.invalid(
+            path,
+            references,
+            `Only one reference can have Controller set to true. Found "true" in references for ${controller} and ${name}`,
+          ),
+        );
+      } else controller = name;
+    }
+  });
+  return errors;
+}
+
+const STANDARD_FINALIZERS = new Set(['kubernetes', 'orphan', 'foregroundDeletion']);
+
+function validateFinalizers(finalizers: readonly string[] | undefined, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const finalizer of finalizers ?? []) {
+    for (const message of qualifiedNameErrors(finalizer)) errors.push(fieldError.invalid(path, finalizer, message));
+    if (!finalizer.includes('/') && !STANDARD_FINALIZERS.has(finalizer)) {
+      errors.push(
+        fieldError.invalid(path, finalizer, 'name is neither a standard finalizer name nor is it fully qualified'),
+      );
+    }
+  }
+  const names = new Set(finalizers);
+  if (names.has('orphan') && names.has('foregroundDeletion')) {
+    errors.push(fieldError.invalid(path, finalizers, 'finalizer orphan and foregroundDeletion cannot be both set'));
+  }
+  return errors;
+}
+
+/** The field error of every field that differs although it may not. */
+export function validateImmutable(value: unknown, old: unknown, path: string): FieldError[] {
+  return semanticEqual(value, old) ? [] : [fieldError.invalid(path, value, IMMUTABLE_MESSAGE)];
+}
+
+/** True for a non-empty string: Go's structures cannot tell absence from emptiness, so neither may validation. */
+export function isSet(value: string | undefined | null): value is string {
+  return value !== undefined && value !== null && value !== '';
+}
+
+/** Bytes of a string in UTF-8. */
+export function utf8Length(text: string): number {
+  let bytes = 0;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code < 0x80) bytes += 1;
+    else if (code < 0x800) bytes += 2;
+    else if (code >= 0xd800 && code <= 0xdbff) {
+      bytes += 4;
+      index++;
+    } else bytes += 3;
+  }
+  return bytes;
+}

@@ -1,0 +1,226 @@
+/** Validation of what decides where a pod runs. Source: k8s.io/kubernetes/pkg/apis/core/validation. */
+import type {
+  Affinity,
+  NodeSelector,
+  NodeSelectorTerm,
+  PodAffinity,
+  PodAffinityTerm,
+  Toleration,
+  TopologySpreadConstraint,
+} from 'kubernetes-types/core/v1';
+import { dns1123LabelErrors, dns1123SubdomainErrors, labelValueErrors, qualifiedNameErrors } from '../../base/names.ts';
+import { type FieldError, fieldError } from '../meta/field-error.ts';
+import { isSet } from '../meta/validation.ts';
+import { validateNameRule, validateOneOf, validatePositive, validateRange } from '../validation/scalars.ts';
+import { validateLabelSelector } from '../validation/selectors.ts';
+
+const NODE_OPERATORS = ['DoesNotExist', 'Exists', 'Gt', 'In', 'Lt', 'NotIn'];
+const EFFECTS = ['NoExecute', 'NoSchedule', 'PreferNoSchedule'];
+
+export function validateTolerations(tolerations: readonly Toleration[] | undefined, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  (tolerations ?? []).forEach((toleration, index) => {
+    const at = `${path}[${index}]`;
+    const { key, operator, value, effect, tolerationSeconds } = toleration;
+    if (isSet(key)) errors.push(...validateNameRule(key, qualifiedNameErrors, `${at}.key`));
+    else if (operator !== 'Exists') {
+      errors.push(
+        fieldError.invalid(
+          `${at}.operator`,
+          operator ?? '',
+          'operator must be Exists when `key` is empty, which means "match all values and all keys"',
+        ),
+      );
+    }
+    if (tolerationSeconds !== undefined && effect !== 'NoExecute') {
+      errors.push(
+        fieldError.invalid(`${at}.effect`, effect ?? '', "effect must be 'NoExecute' when `tolerationSeconds` is set"),
+      );
+    }
+    if (operator === 'Exists') {
+      if (isSet(value)) {
+        errors.push(
+          fieldError.invalid(`${at}.operator`, toleration, "value must be empty when `operator` is 'Exists'"),
+        );
+      }
+    } else if (operator === 'Equal' || !isSet(operator)) {
+      for (const message of labelValueErrors(value ?? '')) {
+        errors.push(fieldError.invalid(`${at}.operator`, value, message));
+      }
+    } else if (operator === 'Gt' || operator === 'Lt') {
+      if (!/^(?:0|-?[1-9]\d{0,18})$/.test(value ?? '')) {
+        errors.push(fieldError.invalid(`${at}.value`, value ?? '', 'must be an integer'));
+      }
+    } else {
+      errors.push(fieldError.notSupported(`${at}.operator`, operator, ['Equal', 'Exists']));
+    }
+    if (isSet(effect)) errors.push(...validateOneOf(effect, EFFECTS, `${at}.effect`));
+  });
+  return errors;
+}
+
+export function validateAffinity(affinity: Affinity | undefined, path: string): FieldError[] {
+  if (affinity === undefined) return [];
+  const errors: FieldError[] = [];
+  const node = affinity.nodeAffinity;
+  if (node?.requiredDuringSchedulingIgnoredDuringExecution !== undefined) {
+    errors.push(
+      ...validateNodeSelector(
+        node.requiredDuringSchedulingIgnoredDuringExecution,
+        `${path}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution`,
+      ),
+    );
+  }
+  (node?.preferredDuringSchedulingIgnoredDuringExecution ?? []).forEach((preferred, index) => {
+    const at = `${path}.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[${index}]`;
+    errors.push(...validateWeight(preferred.weight, `${at}.weight`));
+    errors.push(...validateNodeSelectorTerm(preferred.preference ?? {}, `${at}.preference`));
+  });
+  errors.push(...validatePodAffinity(affinity.podAffinity, `${path}.podAffinity`));
+  errors.push(...validatePodAffinity(affinity.podAntiAffinity, `${path}.podAntiAffinity`));
+  return errors;
+}
+
+/** Also used for node selectors that stand alone. */
+export function validateNodeSelector(selector: NodeSelector, path: string): FieldError[] {
+  const terms = selector.nodeSelectorTerms ?? [];
+  if (terms.length === 0) {
+    return [fieldError.required(`${path}.nodeSelectorTerms`, 'must have at least one node selector term')];
+  }
+  return terms.flatMap((term, index) => validateNodeSelectorTerm(term, `${path}.nodeSelectorTerms[${index}]`));
+}
+
+function validateNodeSelectorTerm(term: NodeSelectorTerm, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  (term.matchExpressions ?? []).forEach((expression, index) => {
+    const at = `${path}.matchExpressions[${index}]`;
+    const values = expression.values ?? [];
+    switch (expression.operator) {
+      case 'In':
+      case 'NotIn':
+        if (values.length === 0) {
+          errors.push(fieldError.required(`${at}.values`, "must be specified when `operator` is 'In' or 'NotIn'"));
+        }
+        break;
+      case 'Exists':
+      case 'DoesNotExist':
+        if (values.length > 0) {
+          errors.push(
+            fieldError.forbidden(`${at}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
+          );
+        }
+        break;
+      case 'Gt':
+      case 'Lt':
+        if (values.length !== 1) {
+          errors.push(
+            fieldError.required(`${at}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'"),
+          );
+        }
+        break;
+      default:
+        errors.push(fieldError.invalid(`${at}.operator`, expression.operator ?? '', 'not a valid selector operator'));
+    }
+    errors.push(...validateNameRule(expression.key ?? '', qualifiedNameErrors, `${at}.key`));
+    if (!NODE_OPERATORS.includes(expression.operator)) return;
+    values.forEach((value, valueIndex) => {
+      if (expression.operator === 'In' || expression.operator === 'NotIn') {
+        errors.push(...validateNameRule(value, labelValueErrors, `${at}.values[${valueIndex}]`));
+      }
+    });
+  });
+  (term.matchFields ?? []).forEach((requirement, index) => {
+    const at = `${path}.matchFields[${index}]`;
+    const values = requirement.values ?? [];
+    if (requirement.operator !== 'In' && requirement.operator !== 'NotIn') {
+      errors.push(fieldError.invalid(`${at}.operator`, requirement.operator ?? '', 'not a valid selector operator'));
+    } else if (values.length !== 1) {
+      errors.push(
+        fieldError.required(
+          `${at}.values`,
+          "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+        ),
+      );
+    }
+    if (requirement.key !== 'metadata.name') {
+      errors.push(fieldError.invalid(`${at}.key`, requirement.key ?? '', 'not a valid field selector key'));
+    } else {
+      values.forEach((value, valueIndex) => {
+        errors.push(...validateNameRule(value, dns1123SubdomainErrors, `${at}.values[${valueIndex}]`));
+      });
+    }
+  });
+  return errors;
+}
+
+function validatePodAffinity(affinity: PodAffinity | undefined, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  (affinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []).forEach((term, index) => {
+    errors.push(...validatePodAffinityTerm(term, `${path}.requiredDuringSchedulingIgnoredDuringExecution[${index}]`));
+  });
+  (affinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []).forEach((preferred, index) => {
+    const at = `${path}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`;
+    errors.push(...validateWeight(preferred.weight, `${at}.weight`));
+    errors.push(...validatePodAffinityTerm(preferred.podAffinityTerm, `${at}.podAffinityTerm`));
+  });
+  return errors;
+}
+
+function validatePodAffinityTerm(term: PodAffinityTerm | undefined, path: string): FieldError[] {
+  const errors = validateLabelSelector(term?.labelSelector, `${path}.labelSelector`);
+  errors.push(...validateLabelSelector(term?.namespaceSelector, `${path}.namespaceSelector`));
+  for (const name of term?.namespaces ?? []) {
+    errors.push(...validateNameRule(name, dns1123LabelErrors, `${path}.namespace`));
+  }
+  if (!isSet(term?.topologyKey)) errors.push(fieldError.required(`${path}.topologyKey`, 'can not be empty'));
+  else errors.push(...validateNameRule(term.topologyKey, qualifiedNameErrors, `${path}.topologyKey`));
+  return errors;
+}
+
+function validateWeight(weight: number | undefined, path: string): FieldError[] {
+  return (weight ?? 0) < 1 || (weight ?? 0) > 100
+    ? [fieldError.invalid(path, weight ?? 0, 'must be in the range 1-100')]
+    : [];
+}
+
+export function validateTopologySpread(
+  constraints: readonly TopologySpreadConstraint[] | undefined,
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const pairs = new Set<string>();
+  (constraints ?? []).forEach((constraint, index) => {
+    const at = `${path}[${index}]`;
+    errors.push(...validatePositive(constraint.maxSkew ?? 0, `${at}.maxSkew`));
+    if (!isSet(constraint.topologyKey)) errors.push(fieldError.required(`${at}.topologyKey`, 'can not be empty'));
+    else errors.push(...validateNameRule(constraint.topologyKey, qualifiedNameErrors, `${at}.topologyKey`));
+    errors.push(
+      ...validateOneOf(constraint.whenUnsatisfiable, ['DoNotSchedule', 'ScheduleAnyway'], `${at}.whenUnsatisfiable`),
+    );
+    const pair = `${constraint.topologyKey}, ${constraint.whenUnsatisfiable}`;
+    if (pairs.has(pair)) errors.push(fieldError.duplicate(`${at}.{topologyKey, whenUnsatisfiable}`, `{${pair}}`));
+    pairs.add(pair);
+    if (constraint.minDomains !== undefined) {
+      errors.push(...validatePositive(constraint.minDomains, `${at}.minDomains`));
+      if (constraint.whenUnsatisfiable !== 'DoNotSchedule') {
+        errors.push(
+          fieldError.invalid(
+            `${at}.minDomains`,
+            constraint.minDomains,
+            `can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ${constraint.whenUnsatisfiable}`,
+          ),
+        );
+      }
+    }
+    for (const field of ['nodeAffinityPolicy', 'nodeTaintsPolicy'] as const) {
+      errors.push(...validateOneOf(constraint[field], ['Honor', 'Ignore'], `${at}.${field}`, false));
+    }
+    errors.push(...validateLabelSelector(constraint.labelSelector, `${at}.labelSelector`));
+  });
+  return errors;
+}
+
+/** The range of priorities that users may give. */
+export function validateUserPriority(value: number | undefined, path: string): FieldError[] {
+  return validateRange(value, -2147483648, 1000000000, path);
+}

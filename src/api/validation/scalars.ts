@@ -1,0 +1,129 @@
+/** Checks of single values, in upstream's words. Each returns its field errors. */
+import { portNameErrors, portNumberErrors } from '../../base/names.ts';
+import { type FieldError, fieldError } from '../meta/field-error.ts';
+import { isSet } from '../meta/validation.ts';
+
+export function validateNonNegative(value: number | undefined, path: string): FieldError[] {
+  return value !== undefined && value < 0
+    ? [fieldError.invalid(path, value, 'must be greater than or equal to 0')]
+    : [];
+}
+
+export function validatePositive(value: number | undefined, path: string): FieldError[] {
+  return value !== undefined && value <= 0 ? [fieldError.invalid(path, value, 'must be greater than 0')] : [];
+}
+
+export function validateRange(value: number | undefined, min: number, max: number, path: string): FieldError[] {
+  return value !== undefined && (value < min || value > max)
+    ? [fieldError.invalid(path, value, `must be between ${min} and ${max}, inclusive`)]
+    : [];
+}
+
+/** An enumeration; absent (or empty) values are errors only when `required`. */
+export function validateOneOf(
+  value: string | undefined,
+  supported: readonly string[],
+  path: string,
+  required = true,
+): FieldError[] {
+  if (!isSet(value)) return required ? [fieldError.required(path)] : [];
+  return supported.includes(value) ? [] : [fieldError.notSupported(path, value, supported)];
+}
+
+export function validatePortNumber(port: number | undefined, path: string): FieldError[] {
+  return portNumberErrors(port ?? 0).map((message) => fieldError.invalid(path, port ?? 0, message));
+}
+
+/** A port number or an IANA service name. */
+export function validatePortNumberOrName(port: number | string | undefined, path: string): FieldError[] {
+  if (typeof port !== 'string') return validatePortNumber(port, path);
+  return portNameErrors(port).map((message) => fieldError.invalid(path, port, message));
+}
+
+/** One error per message of a name rule. */
+export function validateNameRule(
+  value: string,
+  rule: (value: string) => readonly string[],
+  path: string,
+): FieldError[] {
+  return rule(value).map((message) => fieldError.invalid(path, value, message));
+}
+
+const PERCENT = /^\d+%$/;
+
+/** A count, or a percentage such as `25%`. */
+export function validateCountOrPercent(value: number | string | undefined, path: string): FieldError[] {
+  if (typeof value === 'number') return validateNonNegative(value, path);
+  if (typeof value === 'string' && !PERCENT.test(value)) {
+    return [
+      fieldError.invalid(
+        path,
+        value,
+        "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
+      ),
+    ];
+  }
+  return [];
+}
+
+/** The percentage of `25%`; undefined for counts. */
+export function percentOf(value: number | string | undefined): number | undefined {
+  return typeof value === 'string' && PERCENT.test(value) ? Number(value.slice(0, -1)) : undefined;
+}
+
+/** `..` is refused in relative paths because volumes are joined to host paths. */
+export function validateLocalPath(path: string, at: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (path.startsWith('/')) errors.push(fieldError.invalid(at, path, 'must be a relative path'));
+  errors.push(...validateNoBacksteps(path, at));
+  return errors;
+}
+
+export function validateNoBacksteps(path: string, at: string): FieldError[] {
+  return path.split('/').includes('..') ? [fieldError.invalid(at, path, "must not contain '..'")] : [];
+}
+
+const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
+
+/** 4 or 6, or 0 when the text is no IP address (in the form that upstream accepts today: no leading zeros). */
+export function ipFamilyOf(text: string): 0 | 4 | 6 {
+  if (IPV4.test(text)) return 4;
+  return isIpv6(text) ? 6 : 0;
+}
+
+function isIpv6(text: string): boolean {
+  if (text.length > 45 || !/^[0-9A-Fa-f:.]+$/.test(text)) return false;
+  const halves = text.split('::');
+  if (halves.length > 2) return false;
+  let groups = 0;
+  for (const [index, half] of halves.entries()) {
+    if (half === '') continue;
+    const parts = half.split(':');
+    for (const [position, part] of parts.entries()) {
+      const last = position === parts.length - 1 && index === halves.length - 1;
+      if (last && part.includes('.')) {
+        if (!IPV4.test(part)) return false;
+        groups += 2;
+      } else {
+        if (!/^[0-9A-Fa-f]{1,4}$/.test(part)) return false;
+        groups++;
+      }
+    }
+  }
+  return halves.length === 2 ? groups < 8 : groups === 8;
+}
+
+export function validateIp(text: string, path: string): FieldError[] {
+  return ipFamilyOf(text) === 0
+    ? [fieldError.invalid(path, text, 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)')]
+    : [];
+}
+
+export function validateCidr(text: string, path: string): FieldError[] {
+  const slash = text.indexOf('/');
+  const family = slash < 0 ? 0 : ipFamilyOf(text.slice(0, slash));
+  const bits = /^(?:0|[1-9]\d{0,2})$/.test(text.slice(slash + 1)) ? Number(text.slice(slash + 1)) : 999;
+  return family === 0 || bits > (family === 4 ? 32 : 128)
+    ? [fieldError.invalid(path, text, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)')]
+    : [];
+}
