@@ -1,23 +1,13 @@
-/** The scheduler: surface. See `createScheduler`. */
-import type { Clock, RandomSource } from '../../base/clock.ts';
-import type { Log } from '../../base/log.ts';
-import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../../client/types.ts';
+/**
+ * The scheduler: watches for pods without a node, decides with core/scheduling and binds through the API. Its informers are filled
+ * before it leads, so that a standby takes over at once.
+ */
+import { messageOf } from '../../base/errors.ts';
+import type { SchedulerDeps } from './deps.ts';
+import { createSources } from './sources.ts';
+import { startTerm } from './term.ts';
 
-export const SCHEDULER_LEASE = { namespace: 'kube-system', name: 'kube-scheduler' } as const;
-
-export interface SchedulerDeps {
-  readonly client: ApiClient;
-  /** Shared with the controllers in the same process. */
-  readonly informers: InformerFactory;
-  readonly recorder: EventRecorder;
-  /** For the Lease `kube-system/kube-scheduler` (see `SCHEDULER_LEASE`). */
-  readonly elector: LeaderElector;
-  readonly log: Log;
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  /** Pods with this `spec.schedulerName` are ours. Default 'default-scheduler'. */
-  readonly schedulerName?: string;
-}
+export { SCHEDULER_LEASE, type SchedulerDeps } from './deps.ts';
 
 export interface Scheduler {
   /** Asks for informers, starts them and begins to seek leadership. Resolves as soon as that is under way. */
@@ -25,4 +15,42 @@ export interface Scheduler {
   /** Stops binding, releases the lease and resolves when nothing of this component runs any more. */
   stop(): Promise<void>;
   readonly leading: boolean;
+}
+
+export function createScheduler(deps: SchedulerDeps): Scheduler {
+  const stopping = new AbortController();
+  let leading = false;
+  let election: Promise<void> | undefined;
+  return {
+    get leading() {
+      return leading;
+    },
+    async start() {
+      const sources = createSources(deps);
+      const synced = deps.informers.startAndSync(stopping.signal);
+      synced.catch((error: unknown) => {
+        if (!stopping.signal.aborted) deps.log.error('informers did not sync', { error: messageOf(error) });
+      });
+      election = deps.elector.run(async (signal) => {
+        await synced;
+        if (signal.aborted) return;
+        leading = true;
+        deps.log.info('leading, scheduling starts');
+        const stop = startTerm(deps, sources);
+        await new Promise<void>((resolve) => {
+          if (signal.aborted) resolve();
+          else signal.addEventListener('abort', () => resolve(), { once: true });
+        });
+        leading = false;
+        await stop();
+        deps.log.info('scheduling stopped');
+      });
+      election.catch((error: unknown) => deps.log.error('leader election ended', { error: messageOf(error) }));
+    },
+    async stop() {
+      stopping.abort();
+      await deps.elector.stop();
+      await election?.catch(() => {});
+    },
+  };
 }

@@ -1,0 +1,172 @@
+/** Where the scheduler's knowledge comes from: the informers it always needs, and kinds that a server may or may not have. */
+import type { ReplicaSet } from 'kubernetes-types/apps/v1';
+import type {
+  Namespace,
+  Node,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Pod,
+  ReplicationController,
+  Service,
+} from 'kubernetes-types/core/v1';
+import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
+import type { StorageClass } from 'kubernetes-types/storage/v1';
+import { apiVersionOf, type KubeObject, type ResourceType } from '../../api/meta/object.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import { matchesLabels, selectorOfLabels } from '../../base/selector.ts';
+import type { ApiClient, Informer } from '../../client/types.ts';
+import type { ClusterView, VolumeLister } from '../../core/scheduling/cluster.ts';
+import { type PodInfo, safeSelector } from '../../core/scheduling/pod-info.ts';
+import type { DisruptionBudget } from '../../core/scheduling/preemption.ts';
+import type { SchedulerDeps } from './deps.ts';
+
+const optional = {
+  budgets: kind<PodDisruptionBudget>('policy', 'v1', 'PodDisruptionBudget', 'poddisruptionbudgets', true),
+  claims: kind<PersistentVolumeClaim>('', 'v1', 'PersistentVolumeClaim', 'persistentvolumeclaims', true),
+  volumes: kind<PersistentVolume>('', 'v1', 'PersistentVolume', 'persistentvolumes', false),
+  classes: kind<StorageClass>('storage.k8s.io', 'v1', 'StorageClass', 'storageclasses', false),
+};
+
+function kind<T extends KubeObject>(
+  group: string,
+  version: string,
+  kindName: string,
+  plural: string,
+  namespaced: boolean,
+): ResourceType<T> {
+  return { group, version, kind: kindName, plural, namespaced };
+}
+
+export interface Sources {
+  readonly pods: Informer<Pod>;
+  readonly nodes: Informer<Node>;
+  readonly namespaces: Informer<Namespace>;
+  readonly services: Informer<Service>;
+  readonly replicaSets: Informer<ReplicaSet>;
+  readonly replicationControllers: Informer<ReplicationController>;
+}
+
+export function createSources(deps: SchedulerDeps): Sources {
+  const { informers } = deps;
+  return {
+    pods: informers.informer(resources.pods),
+    nodes: informers.informer(resources.nodes),
+    namespaces: informers.informer(resources.namespaces),
+    services: informers.informer(resources.services),
+    replicaSets: informers.informer(resources.replicaSets),
+    replicationControllers: informers.informer(resources.replicationControllers),
+  };
+}
+
+export interface OptionalSources {
+  readonly budgets: Informer<PodDisruptionBudget> | undefined;
+  readonly claims: Informer<PersistentVolumeClaim> | undefined;
+  readonly volumes: Informer<PersistentVolume> | undefined;
+  readonly classes: Informer<StorageClass> | undefined;
+}
+
+export const noOptionalSources: OptionalSources = {
+  budgets: undefined,
+  claims: undefined,
+  volumes: undefined,
+  classes: undefined,
+};
+
+/** Asks the server which of the optional kinds it has, starts their informers and waits for them. */
+export async function discoverOptionalSources(deps: SchedulerDeps): Promise<OptionalSources> {
+  const open = async <T extends KubeObject>(type: ResourceType<T>): Promise<Informer<T> | undefined> => {
+    if (!(await isServed(deps.client, type))) return undefined;
+    const informer = deps.informers.informer(type);
+    informer.start();
+    await informer.synced;
+    return informer;
+  };
+  const [budgets, claims, volumes, classes] = await Promise.all([
+    open(optional.budgets),
+    open(optional.claims),
+    open(optional.volumes),
+    open(optional.classes),
+  ]);
+  return { budgets, claims, volumes, classes };
+}
+
+async function isServed(client: ApiClient, type: ResourceType): Promise<boolean> {
+  const root = type.group === '' ? '/api' : '/apis';
+  try {
+    const list = await client.request<{ resources?: { name: string; verbs?: string[] }[] }>(
+      'GET',
+      `${root}/${apiVersionOf(type)}`,
+    );
+    return list.resources?.some((each) => each.name === type.plural && each.verbs?.includes('watch') === true) === true;
+  } catch (error) {
+    if (isApiError(error, 'NotFound')) return false;
+    throw error;
+  }
+}
+
+/** Everything but the nodes of a view. */
+export function viewSupport(sources: Sources, more: OptionalSources): Omit<ClusterView, 'nodes'> {
+  const { claims, volumes } = more;
+  return {
+    namespaceLabels: (namespace) => sources.namespaces.get(namespace)?.metadata?.labels ?? {},
+    volumes: claims === undefined || volumes === undefined ? undefined : volumeLister(claims, volumes, more.classes),
+    peersOf: (pod) => peersOf(sources, pod),
+  };
+}
+
+function volumeLister(
+  claims: Informer<PersistentVolumeClaim>,
+  volumes: Informer<PersistentVolume>,
+  classes: Informer<StorageClass> | undefined,
+): VolumeLister {
+  return {
+    claim: (namespace, name) => {
+      const claim = claims.get(`${namespace}/${name}`);
+      if (claim === undefined) return undefined;
+      const volumeName = claim.spec?.volumeName ?? '';
+      const storageClass = classes?.get(claim.spec?.storageClassName ?? '');
+      return {
+        volumeName: volumeName === '' ? undefined : volumeName,
+        deleting: claim.metadata?.deletionTimestamp !== undefined,
+        waitsForConsumer: storageClass?.volumeBindingMode === 'WaitForFirstConsumer',
+      };
+    },
+    volume: (name) => {
+      const volume = volumes.get(name);
+      return volume === undefined
+        ? undefined
+        : { nodeSelectorTerms: volume.spec?.nodeAffinity?.required?.nodeSelectorTerms };
+    },
+  };
+}
+
+/** Pods that share every service and the controller of this one. */
+function peersOf(sources: Sources, pod: Pod): ((other: PodInfo) => boolean) | undefined {
+  const namespace = pod.metadata?.namespace ?? '';
+  const selectors = sources.services
+    .list(namespace)
+    .filter((service) => Object.keys(service.spec?.selector ?? {}).length > 0)
+    .map((service) => selectorOfLabels(service.spec?.selector))
+    .filter((selector) => matchesLabels(selector, pod.metadata?.labels));
+  const controller = pod.metadata?.ownerReferences?.find((reference) => reference.controller === true);
+  const key = `${namespace}/${controller?.name ?? ''}`;
+  if (controller?.kind === 'ReplicaSet') {
+    const set = sources.replicaSets.get(key);
+    if (set !== undefined) selectors.push(safeSelector(set.spec?.selector));
+  } else if (controller?.kind === 'ReplicationController') {
+    const owner = sources.replicationControllers.get(key);
+    if (owner !== undefined) selectors.push(selectorOfLabels(owner.spec?.selector));
+  }
+  if (selectors.length === 0) return undefined;
+  return (other) => selectors.every((selector) => matchesLabels(selector, other.pod.metadata?.labels));
+}
+
+export function disruptionBudgets(more: OptionalSources): DisruptionBudget[] {
+  return (more.budgets?.list() ?? []).map((budget) => ({
+    namespace: budget.metadata?.namespace ?? '',
+    selector: safeSelector(budget.spec?.selector),
+    disruptionsAllowed: budget.status?.disruptionsAllowed ?? 0,
+    disrupted: new Set(Object.keys(budget.status?.disruptedPods ?? {})),
+  }));
+}
