@@ -1,0 +1,140 @@
+/** Reading OCI and Docker image configurations and manifests (OCI image specification v1), which come from strangers. */
+import { RuntimeError } from '../../core/podplan/port.ts';
+import type { ImageConfig } from '../oci/port.ts';
+import { strings } from './layout.ts';
+import { isDigest } from './reference.ts';
+
+export const MAX_DOCUMENT_BYTES = 4 * 1024 * 1024;
+const MAX_LAYERS = 120;
+
+export interface ParsedConfig {
+  readonly config: ImageConfig;
+  readonly diffIds: readonly string[];
+  readonly os: string;
+  readonly architecture: string;
+}
+
+export interface Descriptor {
+  readonly digest: string;
+  readonly size: number;
+  readonly mediaType: string;
+  readonly platform: { readonly os: string; readonly architecture: string; readonly variant: string } | undefined;
+  /** `org.opencontainers.image.ref.name` and the like. */
+  readonly annotations: ReadonlyMap<string, string>;
+}
+
+export type ParsedManifest =
+  | { readonly kind: 'index'; readonly manifests: readonly Descriptor[] }
+  | { readonly kind: 'image'; readonly config: Descriptor; readonly layers: readonly Descriptor[] };
+
+export function parseImageConfig(bytes: Uint8Array, what: string): ParsedConfig {
+  const document = parseObject(bytes, what);
+  const config = objectOf(document['config']);
+  const diffIds = strings(objectOf(document['rootfs'])['diff_ids']);
+  if (diffIds.length > MAX_LAYERS) throw refused(what, `it has more than ${MAX_LAYERS} layers`);
+  if (!diffIds.every(isDigest)) throw refused(what, 'a diff id is no sha256 digest');
+  return {
+    diffIds,
+    os: textOf(document['os']),
+    architecture: textOf(document['architecture']),
+    config: {
+      entrypoint: strings(config['Entrypoint']),
+      cmd: strings(config['Cmd']),
+      env: strings(config['Env']),
+      workingDir: textOf(config['WorkingDir']),
+      user: textOf(config['User']),
+      stopSignal: textOf(config['StopSignal']),
+    },
+  };
+}
+
+export function parseManifest(bytes: Uint8Array, what: string): ParsedManifest {
+  const document = parseObject(bytes, what);
+  if (Array.isArray(document['manifests'])) {
+    return { kind: 'index', manifests: document['manifests'].map((item) => parseDescriptor(item, what)) };
+  }
+  if (!Array.isArray(document['layers']))
+    throw refused(what, 'it is neither an image manifest nor an index (schema 1 is not supported)');
+  if (document['layers'].length > MAX_LAYERS) throw refused(what, `it has more than ${MAX_LAYERS} layers`);
+  return {
+    kind: 'image',
+    config: parseDescriptor(document['config'], what),
+    layers: document['layers'].map((item) => parseDescriptor(item, what)),
+  };
+}
+
+/** The manifest for this machine; 32-bit Arm takes the highest variant not above v7. */
+export function choosePlatform(manifests: readonly Descriptor[], architecture: string): Descriptor | undefined {
+  const fitting = manifests.filter(
+    ({ platform }) => platform === undefined || (platform.os === 'linux' && platform.architecture === architecture),
+  );
+  const exact = fitting.filter(({ platform }) => platform !== undefined && platform.variant <= 'v8');
+  return (
+    exact.toSorted((a, b) => ((a.platform?.variant ?? '') < (b.platform?.variant ?? '') ? 1 : -1))[0] ?? fitting[0]
+  );
+}
+
+/** Node's `process.arch` → the name in image platforms. */
+export function platformArchitecture(nodeArch: string): string {
+  const known: Readonly<Record<string, string>> = {
+    x64: 'amd64',
+    arm64: 'arm64',
+    arm: 'arm',
+    ia32: '386',
+    riscv64: 'riscv64',
+  };
+  return known[nodeArch] ?? nodeArch;
+}
+
+export function parseObject(bytes: Uint8Array, what: string): Record<string, unknown> {
+  if (bytes.length > MAX_DOCUMENT_BYTES) throw refused(what, 'it is larger than 4 MiB');
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.from(bytes).toString('utf8'));
+  } catch {
+    throw refused(what, 'it is not JSON');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw refused(what, 'it is not a JSON object');
+  return objectOf(value);
+}
+
+function parseDescriptor(value: unknown, what: string): Descriptor {
+  const raw = objectOf(value);
+  const digest = textOf(raw['digest']);
+  const size = raw['size'];
+  if (!isDigest(digest)) throw refused(what, `the digest ${JSON.stringify(digest.slice(0, 100))} is not sha256`);
+  if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) throw refused(what, 'a size is wrong');
+  const platform = raw['platform'] === undefined ? undefined : objectOf(raw['platform']);
+  return {
+    digest,
+    size,
+    mediaType: textOf(raw['mediaType']),
+    platform:
+      platform === undefined
+        ? undefined
+        : {
+            os: textOf(platform['os']),
+            architecture: textOf(platform['architecture']),
+            variant: textOf(platform['variant']),
+          },
+    annotations: new Map(
+      Object.entries(objectOf(raw['annotations'])).flatMap(([key, text]) =>
+        typeof text === 'string' ? [[key, text]] : [],
+      ),
+    ),
+  };
+}
+
+/** A copy without a prototype, so that no key of the document can mean anything else. */
+export function objectOf(value: unknown): Record<string, unknown> {
+  const copy: Record<string, unknown> = Object.create(null);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return copy;
+  for (const [key, item] of Object.entries(value)) copy[key] = item;
+  return copy;
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+const refused = (what: string, why: string): RuntimeError =>
+  new RuntimeError('image-pull', `${what} is refused: ${why}`);

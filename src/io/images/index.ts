@@ -1,0 +1,1 @@
+export { createImageStore, type ImageStore, type ImageStoreDeps, type ImportedImage } from './store.ts';

@@ -1,0 +1,245 @@
+/**
+ * Unpacked layers: content-addressed by OCI chain id (a layer's deletions depend on what is below), shared between images, made whole or
+ * not at all, and collected when nothing refers to them.
+ */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdir, open, rename, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { PassThrough, Readable, Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
+import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { RuntimeError } from '../../core/podplan/port.ts';
+import {
+  isMissing,
+  listImages,
+  names,
+  ownerOf,
+  readJson,
+  removeQuietly,
+  type StoreLayout,
+  strings,
+  syncDirectory,
+  temporaryName,
+  writeDurably,
+} from './layout.ts';
+import { unpackLayer } from './unpack.ts';
+import { applyDeletions } from './whiteouts.ts';
+
+const run = promisify(execFile);
+
+export interface LayerSource {
+  /** `sha256:…` of the uncompressed tar, as the image configuration says. */
+  readonly diffId: string;
+  /** The file that holds the layer, as tar, tar+gzip or tar+zstd (told apart by its first bytes), and where in it. */
+  readonly path: string;
+  readonly offset: number;
+  readonly length: number;
+}
+
+export interface LayerStore {
+  /**
+   * Unpacks what is missing (`sources` are lowest first), then calls `record` with the chain names, topmost first, and the unpacked size.
+   * The layers cannot be collected before `record` has resolved.
+   */
+  ensure(
+    sources: readonly LayerSource[],
+    record: (stack: { readonly layers: readonly string[]; readonly sizeBytes: number }) => Promise<void>,
+  ): Promise<void>;
+  /** Whether all layers of this stack are already there. */
+  has(diffIds: readonly string[]): Promise<boolean>;
+  /** Removes layers that no image, container or import under way refers to. Returns how many. */
+  collect(): Promise<number>;
+  /** Compares a layer's files with what was unpacked; one line per difference. */
+  verify(chain: string): Promise<readonly string[]>;
+}
+
+/** `isAlive` says whether the process of such an owner still runs. */
+export function createLayerStore(
+  layout: StoreLayout,
+  isAlive: (owner: string) => Promise<boolean>,
+  log: Log,
+): LayerStore {
+  const exists = async (chain: string): Promise<boolean> => {
+    try {
+      return (await stat(join(layout.layers, chain))).isDirectory();
+    } catch (error) {
+      if (isMissing(error)) return false;
+      throw error;
+    }
+  };
+
+  async function unpack(chain: string, source: LayerSource, below: readonly string[]): Promise<void> {
+    const work = join(layout.tmp, temporaryName(layout));
+    await mkdir(work, { mode: 0o755 });
+    try {
+      const hash = createHash('sha256');
+      const hashing = new Transform({
+        transform(chunk: Buffer, _encoding, done) {
+          hash.update(chunk);
+          done(null, chunk);
+        },
+      });
+      const compressed =
+        source.length === 0
+          ? Readable.from([])
+          : createReadStream(source.path, { start: source.offset, end: source.offset + source.length - 1 });
+      const reading = pipeline(compressed, await decompressor(source), hashing).catch((error: unknown) => {
+        hashing.destroy(error instanceof Error ? error : new Error(String(error)));
+      });
+      const unpacked = await unpackLayer(hashing, work, log);
+      // Trailing padding after the end-of-archive mark belongs to the digest.
+      if (!hashing.readableEnded && !hashing.destroyed) for await (const _ of hashing);
+      await reading;
+      const digest = `sha256:${hash.digest('hex')}`;
+      if (digest !== source.diffId) {
+        throw new RuntimeError(
+          'image-pull',
+          `layer digest is ${digest}, the image configuration says ${source.diffId}`,
+        );
+      }
+      await applyDeletions(
+        work,
+        below.map((name) => join(layout.layers, name)),
+        unpacked.deletions,
+        layout.whiteoutDevice,
+      );
+      await run('sync', ['-f', work]);
+      const manifest = { diffId: source.diffId, sizeBytes: unpacked.sizeBytes, files: unpacked.manifest };
+      await writeDurably(layout, join(layout.layerManifests, chain), JSON.stringify(manifest));
+      await rename(work, join(layout.layers, chain));
+      await syncDirectory(layout.layers);
+    } catch (error) {
+      await removeQuietly(work);
+      // Another process may have put the same layer there first.
+      if (!(error instanceof RuntimeError) && (await exists(chain))) return;
+      throw error;
+    }
+  }
+
+  const sizeOf = async (chain: string): Promise<number> => {
+    const size = (await readJson(join(layout.layerManifests, chain)))?.['sizeBytes'];
+    return typeof size === 'number' ? size : 0;
+  };
+
+  async function referenced(): Promise<ReadonlySet<string>> {
+    const used = new Set<string>();
+    for (const image of await listImages(layout)) for (const layer of image.layers) used.add(layer);
+    for (const directory of [layout.holds, layout.intents]) {
+      for (const file of await names(directory)) {
+        const path = join(directory, file);
+        const record = await readJson(path);
+        if (directory === layout.intents && !(await isAlive(ownerOf(file)))) await removeQuietly(path);
+        else for (const layer of strings(record?.['layers'])) used.add(layer);
+      }
+    }
+    return used;
+  }
+
+  return {
+    async ensure(sources, record) {
+      const chains = chainNames(sources.map((source) => source.diffId));
+      const intent = join(layout.intents, `${temporaryName(layout)}.json`);
+      await writeDurably(layout, intent, JSON.stringify({ layers: chains }));
+      try {
+        let sizeBytes = 0;
+        for (const [index, source] of sources.entries()) {
+          const chain = chains[index] ?? '';
+          if (!(await exists(chain))) await unpack(chain, source, chains.slice(0, index).reverse());
+          sizeBytes += await sizeOf(chain);
+        }
+        await record({ layers: chains.toReversed(), sizeBytes });
+      } finally {
+        await removeQuietly(intent);
+      }
+    },
+
+    async has(diffIds) {
+      for (const chain of chainNames(diffIds)) if (!(await exists(chain))) return false;
+      return true;
+    },
+
+    async collect() {
+      let removed = 0;
+      const used = await referenced();
+      for (const chain of await names(layout.layers)) {
+        if (used.has(chain)) continue;
+        const aside = join(layout.tmp, temporaryName(layout));
+        await rename(join(layout.layers, chain), aside);
+        if ((await referenced()).has(chain)) {
+          await rename(aside, join(layout.layers, chain));
+          continue;
+        }
+        await removeQuietly(join(layout.layerManifests, chain));
+        await removeQuietly(aside);
+        removed++;
+      }
+      return removed;
+    },
+
+    async verify(chain) {
+      const manifest = await readJson(join(layout.layerManifests, chain));
+      if (manifest === undefined || !(await exists(chain))) return [`layer ${chain} is missing`];
+      const faults: string[] = [];
+      for (const line of strings(manifest['files'])) {
+        const fault = await verifyFile(join(layout.layers, chain), line);
+        if (fault !== undefined) faults.push(`layer ${chain}: ${fault}`);
+      }
+      return faults;
+    },
+  };
+}
+
+async function verifyFile(root: string, line: string): Promise<string | undefined> {
+  const match = /^([0-9a-f]{64}) (\d+) ([0-7]+) (.*)$/.exec(line);
+  if (match === null) return 'its manifest is damaged';
+  const [, digest = '', size = '', mode = '', quoted = ''] = match;
+  const path: unknown = JSON.parse(quoted);
+  if (typeof path !== 'string') return 'its manifest is damaged';
+  let file: Awaited<ReturnType<typeof open>>;
+  try {
+    file = await open(join(root, path), 'r');
+  } catch (error) {
+    return messageOf(error);
+  }
+  try {
+    const stats = await file.stat();
+    if (stats.size !== Number(size)) return `${path} has ${stats.size} bytes instead of ${size}`;
+    if ((stats.mode & 0o7777) !== Number.parseInt(mode, 8))
+      return `${path} has mode ${(stats.mode & 0o7777).toString(8)} instead of ${mode}`;
+    const hash = createHash('sha256');
+    for await (const chunk of file.createReadStream({ autoClose: false })) hash.update(chunk as Buffer);
+    return hash.digest('hex') === digest ? undefined : `${path} has other content`;
+  } finally {
+    await file.close();
+  }
+}
+
+/** OCI image specification, "Layer ChainID"; cut to 32 digits because an overlay mount's options must fit one page. */
+export function chainNames(diffIds: readonly string[]): readonly string[] {
+  const chains: string[] = [];
+  let chain = '';
+  for (const diffId of diffIds) {
+    chain = chain === '' ? diffId : `sha256:${createHash('sha256').update(`${chain} ${diffId}`).digest('hex')}`;
+    chains.push(chain.slice('sha256:'.length, 'sha256:'.length + 32));
+  }
+  return chains;
+}
+
+/** Chooses by the first bytes. */
+async function decompressor(source: LayerSource): Promise<Transform> {
+  const file = await open(source.path, 'r');
+  try {
+    const magic = Buffer.alloc(4);
+    await file.read(magic, 0, 4, source.offset);
+    if (magic[0] === 0x1f && magic[1] === 0x8b) return createGunzip();
+    if (magic.readUInt32LE(0) === 0xfd2fb528) return createZstdDecompress();
+    return new PassThrough();
+  } finally {
+    await file.close();
+  }
+}

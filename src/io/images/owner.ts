@@ -1,0 +1,21 @@
+/** Processes by pid and start time (proc(5), stat field 22), so that a recycled pid is not mistaken for its predecessor. */
+import { readFile } from 'node:fs/promises';
+import { isMissing } from './layout.ts';
+
+/** `<pid>-<start time in clock ticks since boot>`; undefined when there is no such process. */
+export async function processIdentity(pid: number): Promise<string | undefined> {
+  try {
+    const stat = await readFile(`/proc/${pid}/stat`, 'latin1');
+    // The command name may hold spaces and parentheses; fields are counted after its last one.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return `${pid}-${fields[19] ?? ''}`;
+  } catch (error) {
+    if (isMissing(error) || (error instanceof Error && 'code' in error && error.code === 'ESRCH')) return undefined;
+    throw error;
+  }
+}
+
+export async function isAlive(owner: string): Promise<boolean> {
+  const pid = Number(owner.split('-')[0]);
+  return Number.isInteger(pid) && pid > 0 && (await processIdentity(pid)) === owner;
+}

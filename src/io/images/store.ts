@@ -1,0 +1,316 @@
+import { createHash } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { type ImageStatus, type RegistryAuth, RuntimeError } from '../../core/podplan/port.ts';
+import type { HeldImage, ImageConfig, ImageStorePort } from '../oci/port.ts';
+import { readArchive } from './archive.ts';
+import {
+  choosePlatform,
+  type Descriptor,
+  parseImageConfig,
+  parseManifest,
+  platformArchitecture,
+} from './image-config.ts';
+import { createLayerStore, type LayerSource } from './layers.ts';
+import {
+  holdFile,
+  imageFile,
+  listImages,
+  listRefs,
+  makeLayout,
+  names,
+  ownerOf,
+  readImage,
+  readJson,
+  readRef,
+  refFile,
+  removeQuietly,
+  type StoredImage,
+  type StoredRef,
+  storeLayout,
+  temporaryName,
+  writeDurably,
+} from './layout.ts';
+import { isAlive, processIdentity } from './owner.ts';
+import { isDigest, parseReference } from './reference.ts';
+import { createRegistryClient, type RegistryOptions } from './registry.ts';
+
+const PARALLEL_DOWNLOADS = 3;
+
+export interface ImageStoreDeps {
+  /** Directory of the store, on the file system that containers' overlays will be on. Made when missing. */
+  readonly root: string;
+  readonly log: Log;
+  readonly registry?: Partial<RegistryOptions>;
+  /** Name of this machine in image platforms; default that of the running Node. */
+  readonly architecture?: string;
+}
+
+export interface ImportedImage {
+  readonly id: string;
+  /** Normalised names that now mean this image. */
+  readonly names: readonly string[];
+}
+
+export interface ImageStore extends ImageStorePort {
+  /**
+   * Imports every image of a docker-archive or oci-archive file (plain, gzip or zstd). `name` overrides the names inside and is needed
+   * when there are none. Throws RuntimeError 'image-pull' or 'image-invalid-name'.
+   */
+  importArchive(path: string, name?: string): Promise<readonly ImportedImage[]>;
+  /** Reads every file of every image (or of one) and compares it with what was unpacked; one line per fault. */
+  verify(image?: string): Promise<readonly string[]>;
+  /** Removes images and layers that nothing refers to, and what crashed imports left. Returns how many layers went. */
+  collectGarbage(): Promise<number>;
+}
+
+/** The embedded image store. Any number of processes may use one root at the same time. */
+export function createImageStore(deps: ImageStoreDeps): ImageStore {
+  const log = deps.log.named('images');
+  const architecture = deps.architecture ?? platformArchitecture(process.arch);
+  const registryOptions: RegistryOptions = { insecureRegistries: [], mirrors: {}, ...deps.registry };
+  let opening: Promise<Opened> | undefined;
+
+  const opened = (): Promise<Opened> => {
+    opening ??= open(deps.root, log).catch((error: unknown) => {
+      opening = undefined;
+      throw error;
+    });
+    return opening;
+  };
+
+  /** By id, bare hex id, or name. */
+  async function find(image: string): Promise<StoredImage | undefined> {
+    const { layout } = await opened();
+    const id = isDigest(image) ? image : /^[0-9a-f]{64}$/.test(image) ? `sha256:${image}` : undefined;
+    if (id !== undefined) return readImage(layout, id);
+    const ref = await readRef(layout, parseReference(image).name);
+    return ref === undefined ? undefined : readImage(layout, ref.id);
+  }
+
+  async function install(
+    configBytes: Buffer,
+    config: ImageConfig,
+    sources: readonly LayerSource[],
+    refNames: readonly string[],
+  ): Promise<string> {
+    const { layout, layers } = await opened();
+    const id = `sha256:${createHash('sha256').update(configBytes).digest('hex')}`;
+    await layers.ensure(sources, async (stack) => {
+      await writeDurably(layout, imageFile(layout, id), JSON.stringify({ ...stack, config }));
+      for (const name of refNames) await writeDurably(layout, refFile(layout, name), JSON.stringify({ name, id }));
+    });
+    return id;
+  }
+
+  async function pull(image: string, auth: RegistryAuth | undefined): Promise<string> {
+    const { layout, layers } = await opened();
+    const reference = parseReference(image);
+    const client = createRegistryClient(reference, auth, registryOptions);
+    const work = join(layout.tmp, temporaryName(layout));
+    try {
+      let { digest, bytes } = await client.manifest(reference.digest ?? reference.tag ?? 'latest');
+      const refNames = [...new Set([reference.name, `${reference.domain}/${reference.path}@${digest}`])];
+      let manifest = parseManifest(bytes, `manifest of ${reference.name}`);
+      if (manifest.kind === 'index') {
+        const chosen = choosePlatform(manifest.manifests, architecture);
+        if (chosen === undefined)
+          throw new RuntimeError('image-not-found', `${reference.name} has no image for linux/${architecture}`);
+        ({ digest, bytes } = await client.manifest(chosen.digest));
+        manifest = parseManifest(bytes, `manifest ${digest}`);
+        if (manifest.kind === 'index') throw new RuntimeError('image-pull', `${reference.name} nests indexes`);
+      }
+      const configBytes = await client.document(manifest.config.digest);
+      const parsed = parseImageConfig(configBytes, `configuration of ${reference.name}`);
+      if (parsed.diffIds.length !== manifest.layers.length)
+        throw new RuntimeError('image-pull', `${reference.name}: configuration and manifest disagree on the layers`);
+      await mkdir(work, { mode: 0o700 });
+      const paths = manifest.layers.map((_, index) => join(work, String(index)));
+      if (!(await layers.has(parsed.diffIds))) await download(manifest.layers, paths, client.blob);
+      const sources = manifest.layers.map((layer, index) => ({
+        diffId: parsed.diffIds[index] ?? '',
+        path: paths[index] ?? '',
+        offset: 0,
+        length: layer.size,
+      }));
+      const id = await install(configBytes, parsed.config, sources, refNames);
+      log.info('image pulled', { image: reference.name, id });
+      return id;
+    } finally {
+      await removeQuietly(work);
+      await client.close();
+    }
+  }
+
+  /** Drops an image's record when no name and no container refers to it any more. */
+  async function dropUnnamed(id: string): Promise<void> {
+    const { layout } = await opened();
+    const refs = await listRefs(layout);
+    if (refs.some((ref) => ref.id === id)) return;
+    await removeQuietly(imageFile(layout, id));
+  }
+
+  return {
+    pull,
+
+    async status(image) {
+      const { layout } = await opened();
+      const stored = await find(image);
+      return stored === undefined ? undefined : describe(stored, await listRefs(layout));
+    },
+
+    async list() {
+      const { layout } = await opened();
+      const refs = await listRefs(layout);
+      return (await listImages(layout)).map((image) => describe(image, refs));
+    },
+
+    async remove(image) {
+      const { layout, layers } = await opened();
+      const stored = await find(image);
+      if (stored === undefined) return;
+      // By id: every name goes, as `crictl rmi` does; by name: that name and the digest names it leaves behind alone.
+      const byId = isDigest(image) || /^[0-9a-f]{64}$/.test(image);
+      const refs = (await listRefs(layout)).filter((ref) => ref.id === stored.id);
+      const wanted = byId ? undefined : parseReference(image).name;
+      const otherTags = refs.filter((ref) => ref.name !== wanted && !ref.name.includes('@'));
+      for (const ref of refs) {
+        if (byId || ref.name === wanted || otherTags.length === 0) await removeQuietly(refFile(layout, ref.name));
+      }
+      await dropUnnamed(stored.id);
+      await layers.collect();
+    },
+
+    async hold(imageId, holder): Promise<HeldImage> {
+      const { layout } = await opened();
+      const stored = await find(imageId);
+      if (stored === undefined) throw new RuntimeError('image-not-found', `image ${imageId} is not in the store`);
+      await writeDurably(layout, holdFile(layout, holder), JSON.stringify({ image: stored.id, layers: stored.layers }));
+      // A removal in between would have collected the layers before the hold was written.
+      if ((await find(imageId)) === undefined) {
+        await removeQuietly(holdFile(layout, holder));
+        throw new RuntimeError('image-not-found', `image ${imageId} has just been removed`);
+      }
+      return { id: stored.id, config: stored.config, layerRoot: layout.layers, layers: stored.layers };
+    },
+
+    async release(holder) {
+      const { layout, layers } = await opened();
+      const file = holdFile(layout, holder);
+      const held = (await readJson(file))?.['image'];
+      await removeQuietly(file);
+      // The last user of an image that was removed meanwhile takes its layers along.
+      if (typeof held === 'string' && (await readImage(layout, held)) === undefined) await layers.collect();
+    },
+
+    async importArchive(path, name) {
+      const { layout } = await opened();
+      const work = join(layout.tmp, temporaryName(layout));
+      await mkdir(work, { mode: 0o700 });
+      try {
+        const images = await readArchive(path, join(work, 'archive.tar'), architecture);
+        if (name !== undefined && images.length !== 1)
+          throw new RuntimeError('image-pull', `${path} holds ${images.length} images; a name fits only one`);
+        const imported: ImportedImage[] = [];
+        for (const image of images) {
+          const given = name === undefined ? image.names : [name];
+          if (given.length === 0)
+            throw new RuntimeError('image-invalid-name', `${path} names no image; give it a name`);
+          const refNames = given.map((each) => parseReference(each).name);
+          const id = await install(image.configBytes, image.parsed.config, image.layers, refNames);
+          log.info('image imported', { names: refNames.join(','), id });
+          imported.push({ id, names: refNames });
+        }
+        return imported;
+      } finally {
+        await removeQuietly(work);
+      }
+    },
+
+    async verify(image) {
+      const { layout, layers } = await opened();
+      const images = image === undefined ? await listImages(layout) : [await find(image)];
+      const faults: string[] = [];
+      const seen = new Set<string>();
+      for (const stored of images) {
+        if (stored === undefined) throw new RuntimeError('image-not-found', `image ${image} is not in the store`);
+        for (const layer of stored.layers) {
+          if (!seen.has(layer)) faults.push(...(await layers.verify(layer)));
+          seen.add(layer);
+        }
+      }
+      for (const ref of await listRefs(layout)) {
+        if ((await readImage(layout, ref.id)) === undefined)
+          faults.push(`${ref.name} points to ${ref.id}, which is missing`);
+      }
+      return faults;
+    },
+
+    async collectGarbage() {
+      const { layout, layers } = await opened();
+      for (const stored of await listImages(layout)) await dropUnnamed(stored.id);
+      return layers.collect();
+    },
+  };
+}
+
+interface Opened {
+  readonly layout: ReturnType<typeof storeLayout>;
+  readonly layers: ReturnType<typeof createLayerStore>;
+}
+
+/** Makes the directories and clears away what crashed processes left in `tmp`. */
+async function open(root: string, log: Log): Promise<Opened> {
+  const owner = await processIdentity(process.pid);
+  if (owner === undefined) throw new Error('proc(5) is not mounted');
+  const layout = storeLayout(root, owner);
+  await makeLayout(layout);
+  for (const name of await names(layout.tmp)) {
+    const path = join(layout.tmp, name);
+    if (path !== layout.whiteoutDevice && !(await isAlive(ownerOf(name)))) await removeQuietly(path);
+  }
+  for (const name of await names(layout.holds)) {
+    if ((await readJson(join(layout.holds, name))) === undefined) await removeQuietly(join(layout.holds, name));
+  }
+  return { layout, layers: createLayerStore(layout, isAlive, log) };
+}
+
+async function download(
+  layers: readonly Descriptor[],
+  paths: readonly string[],
+  blob: (digest: string, size: number, path: string) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (;;) {
+      const index = next++;
+      const layer = layers[index];
+      const path = paths[index];
+      if (layer === undefined || path === undefined) return;
+      try {
+        await blob(layer.digest, layer.size, path);
+      } catch (error) {
+        next = layers.length;
+        throw error instanceof RuntimeError
+          ? error
+          : new RuntimeError('image-pull', messageOf(error), { cause: error });
+      }
+    }
+  };
+  const outcomes = await Promise.allSettled(Array.from({ length: PARALLEL_DOWNLOADS }, worker));
+  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+}
+
+function describe(image: StoredImage, refs: readonly StoredRef[]): ImageStatus {
+  const own = refs.filter((ref) => ref.id === image.id).map((ref) => ref.name);
+  const user = image.config.user.split(':', 1)[0] ?? '';
+  return {
+    id: image.id,
+    repoTags: own.filter((name) => !name.includes('@')).toSorted(),
+    repoDigests: own.filter((name) => name.includes('@')).toSorted(),
+    sizeBytes: image.sizeBytes,
+    ...(/^\d{1,10}$/.test(user) ? { uid: Number(user) } : user === '' ? {} : { username: user }),
+  };
+}

@@ -1,0 +1,105 @@
+/**
+ * Turns a layer's deletions (OCI image layer specification, "Whiteouts") into overlayfs form. A removed name becomes a character device
+ * 0:0. Opaque directories would need an extended attribute, which Node cannot set: instead every name that the layers below
+ * show in such a directory is whited out one by one, which reads the same because the stack below a layer never changes.
+ */
+import { execFile } from 'node:child_process';
+import type { Stats } from 'node:fs';
+import { link, lstat, mkdir, readdir, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+export interface LayerDeletions {
+  /** Relative paths that the layer removes. */
+  readonly removed: ReadonlySet<string>;
+  /** Relative directories that hide everything below them; '' is the root. */
+  readonly opaque: ReadonlySet<string>;
+}
+
+export const isWhiteout = (stats: Stats): boolean => stats.isCharacterDevice() && stats.rdev === 0;
+
+/** `lower` are the unpacked layers below, topmost first. `device` is a path for the shared whiteout inode on the same file system. */
+export async function applyDeletions(
+  layer: string,
+  lower: readonly string[],
+  deletions: LayerDeletions,
+  device: string,
+): Promise<void> {
+  if (deletions.removed.size === 0 && deletions.opaque.size === 0) return;
+  const whiteOut = async (relative: string): Promise<void> => {
+    const path = join(layer, relative);
+    if ((await lstatOrUndefined(path)) !== undefined) return;
+    await mkdir(dirname(path), { recursive: true });
+    await linkWhiteout(device, path);
+  };
+  const hide = async (directory: string): Promise<void> => {
+    for (const name of await visibleEntries(lower, directory)) {
+      const relative = directory === '' ? name : `${directory}/${name}`;
+      const own = await lstatOrUndefined(join(layer, relative));
+      if (own === undefined) await whiteOut(relative);
+      else if (own.isDirectory()) await hide(relative);
+    }
+  };
+  for (const directory of deletions.opaque) await hide(directory);
+  for (const relative of deletions.removed) await whiteOut(relative);
+}
+
+/** One device inode serves all whiteouts; when the file system allows no more links to it, the next one begins. */
+async function linkWhiteout(device: string, path: string): Promise<void> {
+  try {
+    await link(device, path);
+    return;
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : '';
+    if (code !== 'ENOENT' && code !== 'EMLINK') throw error;
+    if (code === 'EMLINK') await rm(device, { force: true });
+  }
+  try {
+    await run('mknod', ['-m', '000', device, 'c', '0', '0']);
+  } catch (error) {
+    if ((await lstatOrUndefined(device)) === undefined) throw error;
+  }
+  await link(device, path);
+}
+
+/** Names in `directory` as the stack of layers shows them. */
+async function visibleEntries(lower: readonly string[], directory: string): Promise<ReadonlySet<string>> {
+  const visible = new Set<string>();
+  const hidden = new Set<string>();
+  for (const layer of lower) {
+    const state = await directoryIn(layer, directory);
+    if (state === 'blocked') break;
+    if (state === 'absent') continue;
+    for (const entry of await readdir(join(layer, directory), { withFileTypes: true })) {
+      if (hidden.has(entry.name) || visible.has(entry.name)) continue;
+      if (entry.isCharacterDevice() && isWhiteout(await lstat(join(layer, directory, entry.name))))
+        hidden.add(entry.name);
+      else visible.add(entry.name);
+    }
+  }
+  return visible;
+}
+
+/** 'blocked': a component is whited out or no directory, so layers further below do not show through. */
+async function directoryIn(layer: string, directory: string): Promise<'present' | 'absent' | 'blocked'> {
+  let path = layer;
+  for (const component of directory === '' ? [] : directory.split('/')) {
+    path = join(path, component);
+    const stats = await lstatOrUndefined(path);
+    if (stats === undefined) return 'absent';
+    if (!stats.isDirectory()) return 'blocked';
+  }
+  return 'present';
+}
+
+export async function lstatOrUndefined(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR'))
+      return undefined;
+    throw error;
+  }
+}
