@@ -1,0 +1,33 @@
+/** What the handlers of the generic pipeline share. */
+import type { Clock, RandomSource } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+import type { Store } from '../../../core/mvcc/port.ts';
+import type { Admission } from '../admission/index.ts';
+import type { Authenticator } from '../authentication/index.ts';
+import type { ServiceAccountTokens } from '../authentication/service-accounts.ts';
+import type { Authorization } from '../authorization/index.ts';
+import type { ApiServerConfig } from '../config.ts';
+import type { BackendConnector } from '../port.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import type { ServiceAllocator } from '../storage/service-allocator.ts';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+import type { Kinds } from './kinds.ts';
+
+export interface RestContext {
+  readonly cache: WatchCache;
+  readonly store: Store;
+  readonly objects: ObjectStore;
+  readonly kinds: Kinds;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Log;
+  readonly config: ApiServerConfig;
+  readonly authorization: Authorization;
+  readonly authenticator: Authenticator;
+  readonly tokens: ServiceAccountTokens;
+  readonly admission: Admission;
+  readonly services: ServiceAllocator;
+  readonly backends: BackendConnector;
+  /** Aborts when the server stops: watches and streams end. */
+  readonly stopping: AbortSignal;
+}

@@ -1,0 +1,30 @@
+/** Where a paged list goes on. Opaque to clients; upstream's form, so that it survives a change of API server. */
+import { ApiError } from '../../../api/meta/status.ts';
+
+export interface ContinueToken {
+  /** Revision of the first page; undefined: go on at "now" (offered after the first page's revision was compacted). */
+  readonly revision: number | undefined;
+  /** `namespace/name` to start from, inclusive, or name for cluster-scoped kinds. */
+  readonly start: string;
+}
+
+export function encodeContinue(token: ContinueToken): string {
+  return Buffer.from(JSON.stringify({ v: 'meta.k8s.io/v1', rv: token.revision ?? -1, start: token.start })).toString(
+    'base64url',
+  );
+}
+
+export function decodeContinue(text: string): ContinueToken {
+  try {
+    if (text.length > 4096) throw new Error('too long');
+    const value = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as Record<string, unknown>;
+    const { v, rv, start } = value;
+    if (v !== 'meta.k8s.io/v1' || typeof start !== 'string' || typeof rv !== 'number' || !Number.isSafeInteger(rv)) {
+      throw new Error('not a token of this API');
+    }
+    if (rv === 0 || start.includes('..')) throw new Error('invalid token');
+    return { revision: rv < 0 ? undefined : rv, start };
+  } catch {
+    throw new ApiError('BadRequest', 'continue key is not valid: encoding error');
+  }
+}

@@ -1,0 +1,131 @@
+/** POST: decoded → named → defaulted → admitted → validated → committed under the guard that the key does not exist. */
+import type { Service } from 'kubernetes-types/core/v1';
+import { invalid } from '../../../api/meta/field-error.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { errors } from '../../../api/meta/status.ts';
+import { validateObjectMeta } from '../../../api/meta/validation.ts';
+import type { AdmissionRequest } from '../admission/index.ts';
+import { encodeObject } from '../storage/encode.ts';
+import { NO_EFFECTS } from '../storage/object-store.ts';
+import { CachedObject } from '../watchcache/cached-object.ts';
+import type { RestContext } from './context.ts';
+import { toStored } from './kinds.ts';
+import { trackWrite } from './managed-fields.ts';
+import { metadataOf, placeOf, randomSuffix, strategyContext, timestamp, type WriteRequest } from './write-request.ts';
+
+/** Upstream's tries for a generated name, and ours for an address another server took meanwhile. */
+const MAX_TRIES = 8;
+const MAX_GENERATED_BASE = 58;
+const SUFFIX_LENGTH = 5;
+
+/** `object` is in the served version and has been decoded. `owned`: its managedFields are complete (it comes from an apply). */
+export async function createObject(
+  context: RestContext,
+  request: WriteRequest,
+  object: KubeObject,
+  owned = false,
+): Promise<CachedObject> {
+  const { definition } = request.kind;
+  const stored = toStored(request.kind, object);
+  const metadata = metadataOf(stored);
+  checkIdentity(request, stored);
+  const generated = metadata.name === undefined || metadata.name === '' ? metadata.generateName : undefined;
+  metadata.uid = context.random.uuid();
+  metadata.creationTimestamp = timestamp(context.clock.nowMs());
+  delete metadata.deletionTimestamp;
+  delete metadata.deletionGracePeriodSeconds;
+  delete metadata.selfLink;
+  delete metadata.resourceVersion;
+  delete metadata.generation;
+  if (generated !== undefined && generated !== '') metadata.name = generatedName(context, generated);
+  definition.setDefaults?.(stored);
+  const admission: AdmissionRequest = {
+    operation: 'CREATE',
+    kind: request.kind,
+    subresource: '',
+    namespace: request.namespace,
+    name: metadata.name ?? '',
+    object: stored,
+    user: request.user,
+    dryRun: request.options.dryRun,
+  };
+  await context.admission.mutate(admission);
+  definition.strategy.prepareForCreate?.(stored, strategyContext(context, request.user));
+  const failures = [
+    ...validateObjectMeta(stored.metadata, definition),
+    ...(definition.strategy.validate?.(stored) ?? []),
+  ];
+  if (failures.length > 0) throw invalid(definition, metadata.name ?? metadata.generateName ?? '', failures);
+  await context.admission.validate(admission);
+  request.warnings.push(...(definition.strategy.warnings?.(stored, undefined) ?? []));
+  if (!owned) trackWrite(context, request, stored, undefined);
+  return commit(context, request, stored, generated === '' ? undefined : generated);
+}
+
+function checkIdentity(request: WriteRequest, stored: KubeObject): void {
+  const metadata = metadataOf(stored);
+  if (metadata.resourceVersion !== undefined && metadata.resourceVersion !== '') {
+    throw errors.badRequest('resourceVersion should not be set on objects to be created');
+  }
+  if (!request.kind.definition.namespaced) {
+    if (metadata.namespace === '') delete metadata.namespace;
+    return;
+  }
+  if (metadata.namespace === undefined || metadata.namespace === '') metadata.namespace = request.namespace;
+  else if (metadata.namespace !== request.namespace) {
+    throw errors.badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  }
+}
+
+function generatedName(context: RestContext, base: string): string {
+  return `${base.slice(0, MAX_GENERATED_BASE)}${randomSuffix(context.random, SUFFIX_LENGTH)}`;
+}
+
+async function commit(
+  context: RestContext,
+  request: WriteRequest,
+  stored: KubeObject,
+  generated: string | undefined,
+): Promise<CachedObject> {
+  const { definition } = request.kind;
+  const metadata = metadataOf(stored);
+  // Kept as the client gave it, for another try with other addresses.
+  const unallocated = definition.plural === 'services' ? structuredClone(stored) : undefined;
+  for (let attempt = 1; ; attempt++) {
+    const place = placeOf(request, metadata.name ?? '');
+    const effects = unallocated === undefined ? NO_EFFECTS : context.services.allocate(stored as Service, undefined);
+    if (request.options.dryRun) {
+      if ((await existing(context, request, place.name)) !== undefined)
+        throw errors.alreadyExists(request.kind, place.name);
+      return new CachedObject(place.namespace, place.name, encodeObject(request.kind, stored), 0, 0);
+    }
+    const result = await context.objects.create(place, stored, effects);
+    if (result.written) return result.object;
+    if ('lostGuard' in result) {
+      if (attempt >= MAX_TRIES) throw context.services.taken(stored as Service, result.lostGuard);
+      if (unallocated !== undefined) {
+        // Addresses the client named cannot be exchanged for others.
+        const clone = structuredClone(unallocated);
+        if (namesGuard(clone as Service, result.lostGuard.key)) {
+          throw context.services.taken(stored as Service, result.lostGuard);
+        }
+        Object.assign(stored, clone);
+      }
+      continue;
+    }
+    if (generated === undefined || attempt >= MAX_TRIES) throw errors.alreadyExists(request.kind, place.name);
+    metadata.name = generatedName(context, generated);
+  }
+}
+
+function namesGuard(service: Service, key: string): boolean {
+  const value = key.slice(key.lastIndexOf('/') + 1);
+  return (
+    service.spec?.clusterIP === value || (service.spec?.ports ?? []).some((port) => String(port.nodePort) === value)
+  );
+}
+
+async function existing(context: RestContext, request: WriteRequest, name: string): Promise<CachedObject | undefined> {
+  await context.cache.freshen();
+  return request.kind.cache?.get(placeOf(request, name).namespace, name);
+}

@@ -1,0 +1,114 @@
+/** Objects in the forms clients ask for: as they are, as table rows, or as metadata alone. */
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { ApiError } from '../../../api/meta/status.ts';
+import type { KindDefinition } from '../../../api/registry/definition.ts';
+import type { AnswerForm } from '../http/negotiate.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import { bytesAs, type ServedKind } from './kinds.ts';
+
+/** How an answer renders one object of a list or watch. */
+export interface Rendering {
+  /** Undefined: the bytes as they are. */
+  readonly object: ((object: CachedObject) => string) | undefined;
+}
+
+const DEFAULT_COLUMNS: KindDefinition['columns'] = [
+  {
+    name: 'Name',
+    type: 'string',
+    format: 'name',
+    description: 'Name must be unique within a namespace.',
+    cell: (object) => object.metadata?.name ?? '',
+  },
+  {
+    name: 'Created At',
+    type: 'date',
+    description: 'CreationTimestamp is the time when this object was created.',
+    cell: (object) => object.metadata?.creationTimestamp ?? '',
+  },
+];
+
+function columnsOf(definition: KindDefinition): KindDefinition['columns'] {
+  return definition.columns.length === 0 ? DEFAULT_COLUMNS : definition.columns;
+}
+
+type IncludeObject = 'None' | 'Metadata' | 'Object';
+
+export function includeObjectOf(query: URLSearchParams): IncludeObject {
+  const value = query.get('includeObject') ?? '';
+  if (value === '' || value === 'Metadata') return 'Metadata';
+  if (value === 'None' || value === 'Object') return value;
+  throw new ApiError('BadRequest', `unrecognized includeObject value: ${JSON.stringify(value.slice(0, 64))}`);
+}
+
+const metaApiVersion = (form: AnswerForm): string => `meta.k8s.io/${form.version}`;
+
+/** The metadata of an object in the form clients of metadata informers expect. */
+export function partialObject(object: CachedObject, form: AnswerForm): string {
+  const metadata = JSON.stringify(object.parse().metadata);
+  return `{"kind":"PartialObjectMetadata","apiVersion":"${metaApiVersion(form)}","metadata":${metadata}}`;
+}
+
+export function columnDefinitions(definition: KindDefinition): string {
+  return JSON.stringify(
+    columnsOf(definition).map((column) => ({
+      name: column.name,
+      type: column.type === 'date' ? 'string' : column.type,
+      format: column.format ?? '',
+      description: column.description,
+      priority: column.priority ?? 0,
+    })),
+  );
+}
+
+/** One row of a table. */
+export function tableRow(
+  kind: ServedKind,
+  object: CachedObject,
+  include: IncludeObject,
+  form: AnswerForm,
+  nowMs: number,
+): string {
+  const parsed = object.parse<KubeObject>();
+  const cells = columnsOf(kind.definition).map((column) => column.cell(parsed, nowMs));
+  let row = `{"cells":${JSON.stringify(cells)}`;
+  if (include === 'Object') row += `,"object":${bytesAs(kind, object).toString('utf8')}`;
+  else if (include === 'Metadata') {
+    row += `,"object":{"kind":"PartialObjectMetadata","apiVersion":"${metaApiVersion(form)}","metadata":${JSON.stringify(parsed.metadata)}}`;
+  }
+  return `${row}}`;
+}
+
+/** A table of the rows given; `definitions` is left out in all but the first table of a watch. */
+export function table(
+  form: AnswerForm,
+  listMeta: string,
+  definitions: string | undefined,
+  rows: readonly string[],
+): string {
+  return `{"kind":"Table","apiVersion":"${metaApiVersion(form)}","metadata":${listMeta},"columnDefinitions":${definitions ?? 'null'},"rows":[${rows.join(',')}]}`;
+}
+
+/** An object on its own in the form asked for. */
+export function renderSingle(
+  kind: ServedKind,
+  object: CachedObject,
+  form: AnswerForm,
+  query: URLSearchParams,
+  nowMs: number,
+): Buffer {
+  switch (form.as) {
+    case 'object':
+      return bytesAs(kind, object);
+    case 'PartialObjectMetadata':
+      return Buffer.from(partialObject(object, form));
+    case 'Table': {
+      const row = tableRow(kind, object, includeObjectOf(query), form, nowMs);
+      return Buffer.from(
+        table(form, `{"resourceVersion":"${object.revision}"}`, columnDefinitions(kind.definition), [row]),
+      );
+    }
+    default:
+      throw new ApiError('NotAcceptable', `${form.as} is not a form of a single object`);
+  }
+}

@@ -1,0 +1,67 @@
+/** GET of one object: bytes out of the cache. */
+
+import { stringify } from 'yaml';
+import { errors } from '../../../api/meta/status.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { type AnswerForm, negotiate } from '../http/negotiate.ts';
+import type { ResourceRequestInfo } from '../http/request-info.ts';
+import { isTrue } from '../http/request-info.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { RestContext } from './context.ts';
+import { renderSingle } from './forms.ts';
+import type { ServedKind } from './kinds.ts';
+import { parseRevision } from './options.ts';
+
+/** Answers at once when the cache is fresh; else the promise settles with the answer. */
+export function get(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> | undefined {
+  const form = negotiate(exchange.request.headers.accept);
+  const asked = info.query === undefined ? undefined : parseRevision(info.query.get('resourceVersion'));
+  const waiting =
+    asked === undefined
+      ? context.cache.freshen()
+      : asked > context.cache.revision
+        ? context.cache.waitFor(asked)
+        : undefined;
+  if (waiting === undefined) {
+    answer(context, exchange, kind, info, form);
+    return undefined;
+  }
+  return waiting.then(() => answer(context, exchange, kind, info, form));
+}
+
+function answer(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+  form: AnswerForm,
+): void {
+  const object = kind.cache?.get(info.namespace, info.name);
+  if (object === undefined) throw errors.notFound(kind, info.name);
+  sendObject(context, exchange, kind, object, form, 200);
+}
+
+/** Sends one object in the form asked for. */
+export function sendObject(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  object: CachedObject,
+  form: AnswerForm,
+  code: number,
+): void {
+  const { query } = exchange.info;
+  const bytes = renderSingle(kind, object, form, query, context.clock.nowMs());
+  if (form.format === 'yaml') {
+    exchange.sendBytes(code, Buffer.from(stringify(JSON.parse(bytes.toString('utf8')))), 'application/yaml');
+  } else if (query.size > 0 && isTrue(query.get('pretty'))) {
+    exchange.sendBytes(code, Buffer.from(`${JSON.stringify(JSON.parse(bytes.toString('utf8')), null, 2)}\n`));
+  } else {
+    exchange.sendBytes(code, bytes);
+  }
+}

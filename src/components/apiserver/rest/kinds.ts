@@ -1,0 +1,109 @@
+/** The kinds as they are served: one entry per version, all with the same storage. */
+import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
+import type { KindDefinition } from '../../../api/registry/definition.ts';
+import { builtinKinds, type KindAlias } from '../../../api/registry/index.ts';
+import { type ObjectNode, schemaOf, schemaOfType } from '../../../api/schema/index.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { KindCache, KindCacheOptions } from '../watchcache/kind-cache.ts';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+
+export interface ServedKind {
+  readonly definition: KindDefinition;
+  readonly group: string;
+  readonly version: string;
+  /** `apps/v1`, as it is served. */
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly plural: string;
+  /** Schema of the served version. */
+  readonly schema: ObjectNode | undefined;
+  /** Set when this is not the stored version. */
+  readonly alias: KindAlias | undefined;
+  /** Undefined for virtual kinds. */
+  readonly cache: KindCache | undefined;
+}
+
+export interface Kinds {
+  readonly all: readonly ServedKind[];
+  /** By `group/version/plural`. */
+  at(group: string, version: string, plural: string): ServedKind | undefined;
+  /** The stored version of a kind. */
+  stored(plural: string, group: string): ServedKind;
+}
+
+export function cacheOptions(): KindCacheOptions[] {
+  return builtinKinds
+    .filter((definition) => definition.virtual !== true)
+    .map((definition) => ({
+      prefix: `/registry/${definition.storagePrefix}/`,
+      namespaced: definition.namespaced,
+      fieldReaders: definition.fieldSelectors ?? {},
+    }));
+}
+
+export function serveKinds(cache: WatchCache): Kinds {
+  const all: ServedKind[] = [];
+  const byPath = new Map<string, ServedKind>();
+  for (const definition of builtinKinds) {
+    const kindCache = definition.virtual === true ? undefined : cache.kind(definition.storagePrefix);
+    const versions = [undefined, ...(definition.aliases ?? [])];
+    for (const alias of versions) {
+      const { group, version } = alias ?? definition;
+      const served: ServedKind = {
+        definition,
+        group,
+        version,
+        apiVersion: apiVersionOf({ group, version }),
+        kind: definition.kind,
+        plural: definition.plural,
+        schema:
+          alias === undefined
+            ? schemaOfType(definition.schemaName)
+            : schemaOf({ group, version, kind: definition.kind }),
+        alias,
+        cache: kindCache,
+      };
+      all.push(served);
+      byPath.set(`${group}/${version}/${definition.plural}`, served);
+    }
+  }
+  return {
+    all,
+    at: (group, version, plural) => byPath.get(`${group}/${version}/${plural}`),
+    stored: (plural, group) => {
+      const found = all.find((kind) => kind.alias === undefined && kind.plural === plural && kind.group === group);
+      if (found === undefined) throw new Error(`kind not registered: ${plural}.${group}`);
+      return found;
+    },
+  };
+}
+
+const converted = new WeakMap<CachedObject, Map<KindAlias, Buffer>>();
+
+/** The bytes of an object in the version that is asked for; other versions are made once and kept beside the first. */
+export function bytesAs(kind: ServedKind, object: CachedObject): Buffer {
+  if (kind.alias === undefined) return object.bytes;
+  let versions = converted.get(object);
+  if (versions === undefined) {
+    versions = new Map();
+    converted.set(object, versions);
+  }
+  let bytes = versions.get(kind.alias);
+  if (bytes === undefined) {
+    bytes = Buffer.from(JSON.stringify(fromStored(kind, object.parse())));
+    versions.set(kind.alias, bytes);
+  }
+  return bytes;
+}
+
+/** A stored object as the served version. */
+export function fromStored(kind: ServedKind, object: KubeObject): KubeObject {
+  if (kind.alias === undefined) return object;
+  const { apiVersion: _a, kind: _k, ...rest } = kind.alias.convertFrom(object);
+  return { apiVersion: kind.apiVersion, kind: kind.kind, ...rest };
+}
+
+/** An object of the served version as it is stored. */
+export function toStored(kind: ServedKind, object: KubeObject): KubeObject {
+  return kind.alias === undefined ? object : kind.alias.convertTo(object);
+}

@@ -1,0 +1,118 @@
+/** LIST: bytes of the cache, joined. */
+import { stringify } from 'yaml';
+import { ApiError } from '../../../api/meta/status.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { type AnswerForm, negotiate } from '../http/negotiate.ts';
+import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
+import { streamBody } from '../http/stream-body.ts';
+import type { KindCache } from '../watchcache/kind-cache.ts';
+import type { RestContext } from './context.ts';
+import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from './forms.ts';
+import { bytesAs, type ServedKind } from './kinds.ts';
+import { parseListOptions } from './options.ts';
+import { type Snapshot, snapshotNow, takeSnapshot } from './snapshot.ts';
+import { joined, WholeLists } from './whole-lists.ts';
+
+/** Forms that need a second pass over the whole text are for people; beyond this they are refused rather than stall everybody. */
+const MAX_REWRITTEN = 2 * 1024 * 1024;
+const TAIL = Buffer.from(']}\n');
+
+const wholeLists = new WeakMap<RestContext, WholeLists>();
+
+function listsOf(context: RestContext): WholeLists {
+  let lists = wholeLists.get(context);
+  if (lists === undefined) {
+    lists = new WholeLists();
+    wholeLists.set(context, lists);
+  }
+  return lists;
+}
+
+export function list(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> | undefined {
+  const { cache } = kind;
+  if (cache === undefined)
+    throw new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
+  const form = negotiate(exchange.request.headers.accept);
+  const options = parseListOptions(kind, info.query, false);
+  const namespace = info.namespace === '' ? undefined : info.namespace;
+  if (options.continueToken === undefined && options.resourceVersion === undefined && context.cache.ready) {
+    // The commonest list by far: now, all of it.
+    const waiting = context.cache.freshen();
+    if (waiting === undefined) {
+      return send(
+        context,
+        exchange,
+        kind,
+        cache,
+        namespace,
+        form,
+        snapshotNow(context, kind, cache, namespace, options),
+      );
+    }
+  }
+  return takeSnapshot(context, kind, cache, namespace, options).then((snapshot) =>
+    send(context, exchange, kind, cache, namespace, form, snapshot),
+  );
+}
+
+export function listMeta(snapshot: Pick<Snapshot, 'revision' | 'continueToken' | 'remaining'>): string {
+  let text = `{"resourceVersion":"${snapshot.revision}"`;
+  if (snapshot.continueToken !== undefined) text += `,"continue":${JSON.stringify(snapshot.continueToken)}`;
+  if (snapshot.remaining !== undefined) text += `,"remainingItemCount":${snapshot.remaining}`;
+  return `${text}}`;
+}
+
+function send(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  cache: KindCache,
+  namespace: string | undefined,
+  form: AnswerForm,
+  snapshot: Snapshot,
+): Promise<void> | undefined {
+  const meta = listMeta(snapshot);
+  if (form.as === 'Table') {
+    const include = includeObjectOf(exchange.info.query);
+    const nowMs = context.clock.nowMs();
+    const rows = snapshot.objects.map((object) => tableRow(kind, object, include, form, nowMs));
+    exchange.sendBytes(200, Buffer.from(`${table(form, meta, columnDefinitions(kind.definition), rows)}\n`));
+    return undefined;
+  }
+  if (form.as === 'PartialObjectMetadata' || form.as === 'PartialObjectMetadataList') {
+    const items = snapshot.objects.map((object) => partialObject(object, form));
+    const head = `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/${form.version}","metadata":${meta},"items":[`;
+    exchange.sendBytes(200, Buffer.from(`${head}${items.join(',')}]}\n`));
+    return undefined;
+  }
+  if (form.as !== 'object') throw new ApiError('NotAcceptable', `${form.as} is not a form of a list`);
+  const head = Buffer.from(
+    `{"kind":"${kind.definition.listKind}","apiVersion":"${kind.apiVersion}","metadata":${meta},"items":[`,
+  );
+  if (snapshot.whole && kind.alias === undefined) {
+    const items = listsOf(context).items(cache, namespace, snapshot.objects);
+    if (items !== undefined) return sendParts(exchange, form, [head, items, TAIL]);
+  }
+  return sendParts(exchange, form, [head, ...joined(snapshot.objects.map((object) => bytesAs(kind, object))), TAIL]);
+}
+
+function sendParts(exchange: Exchange, form: AnswerForm, parts: readonly Buffer[]): Promise<void> | undefined {
+  let length = 0;
+  for (const part of parts) length += part.length;
+  const pretty = exchange.info.query.size > 0 && isTrue(exchange.info.query.get('pretty'));
+  if (form.format === 'yaml' || pretty) {
+    if (length > MAX_REWRITTEN) {
+      throw new ApiError('NotAcceptable', 'the list is too large for this form; ask for application/json or use limit');
+    }
+    const value: unknown = JSON.parse(Buffer.concat(parts).toString('utf8'));
+    if (form.format === 'yaml') exchange.sendBytes(200, Buffer.from(stringify(value)), 'application/yaml');
+    else exchange.sendBytes(200, Buffer.from(`${JSON.stringify(value, null, 2)}\n`));
+    return undefined;
+  }
+  return streamBody(exchange, length, parts);
+}

@@ -1,0 +1,149 @@
+/** Query parameters of reads and writes, checked. */
+import { ApiError } from '../../../api/meta/status.ts';
+import {
+  everything,
+  type FieldSelector,
+  isEverything,
+  type LabelSelector,
+  matchesFields,
+  matchesLabels,
+  parseFieldSelector,
+  parseLabelSelector,
+} from '../../../base/selector.ts';
+import { isTrue } from '../http/request-info.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { ServedKind } from './kinds.ts';
+
+export interface ListOptions {
+  readonly labels: LabelSelector;
+  readonly fields: FieldSelector;
+  readonly limit: number | undefined;
+  readonly continueToken: string | undefined;
+  /** Undefined: "now". 0: whatever is at hand. */
+  readonly resourceVersion: number | undefined;
+  readonly match: 'Exact' | 'NotOlderThan' | undefined;
+  readonly timeoutSeconds: number | undefined;
+  readonly bookmarks: boolean;
+  readonly sendInitialEvents: boolean | undefined;
+}
+
+const bad = (message: string): ApiError => new ApiError('BadRequest', message);
+
+export function parseRevision(text: string | null | undefined): number | undefined {
+  if (text === null || text === undefined || text === '') return undefined;
+  const value = Number(text);
+  if (!/^\d{1,16}$/.test(text) || !Number.isSafeInteger(value)) {
+    throw bad(`resourceVersion: Invalid value: ${JSON.stringify(text.slice(0, 64))}: must be a resource version`);
+  }
+  return value;
+}
+
+function nonNegative(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name);
+  if (text === null || text === '') return undefined;
+  if (!/^\d{1,15}$/.test(text)) throw bad(`${name}: Invalid value: ${JSON.stringify(text.slice(0, 64))}`);
+  return Number(text);
+}
+
+export function parseListOptions(kind: ServedKind, query: URLSearchParams, watch: boolean): ListOptions {
+  const labelText = query.get('labelSelector');
+  const fieldText = query.get('fieldSelector');
+  const fields = fieldText === null || fieldText === '' ? [] : parseFieldSelector(fieldText);
+  for (const term of fields) {
+    if (term.field === 'metadata.name' || (term.field === 'metadata.namespace' && kind.definition.namespaced)) continue;
+    if (!Object.hasOwn(kind.definition.fieldSelectors ?? {}, term.field)) {
+      throw bad(`field label not supported: ${term.field}`);
+    }
+  }
+  const match = query.get('resourceVersionMatch');
+  if (match !== null && match !== '' && match !== 'Exact' && match !== 'NotOlderThan') {
+    throw bad(`resourceVersionMatch: Unsupported value: ${JSON.stringify(match.slice(0, 64))}`);
+  }
+  const resourceVersion = parseRevision(query.get('resourceVersion'));
+  const continueToken = query.get('continue') ?? undefined;
+  const initial = query.get('sendInitialEvents');
+  const options: ListOptions = {
+    labels: labelText === null || labelText === '' ? everything : parseLabelSelector(labelText),
+    fields,
+    limit: nonNegative(query, 'limit') || undefined,
+    continueToken: continueToken === '' ? undefined : continueToken,
+    resourceVersion,
+    match: match === '' || match === null ? undefined : match,
+    timeoutSeconds: nonNegative(query, 'timeoutSeconds'),
+    bookmarks: isTrue(query.get('allowWatchBookmarks')),
+    sendInitialEvents: initial === null ? undefined : isTrue(initial),
+  };
+  if (!watch) {
+    if (options.sendInitialEvents !== undefined) {
+      throw bad('sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list');
+    }
+    if (options.match !== undefined && resourceVersion === undefined) {
+      throw bad(
+        'resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided',
+      );
+    }
+    if (options.match !== undefined && options.continueToken !== undefined) {
+      throw bad('resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided');
+    }
+    if (options.match === 'Exact' && resourceVersion === 0) {
+      throw bad('resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"');
+    }
+  } else if (options.sendInitialEvents === true && options.match !== 'NotOlderThan') {
+    throw bad(
+      'resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
+    );
+  }
+  return options;
+}
+
+/** The test that a list's or watch's selectors make; undefined when everything passes. */
+export function matcherOf(
+  kind: ServedKind,
+  options: Pick<ListOptions, 'labels' | 'fields'>,
+): ((object: CachedObject) => boolean) | undefined {
+  const { labels, fields } = options;
+  const anyLabels = isEverything(labels);
+  if (anyLabels && fields.length === 0) return undefined;
+  const readers = kind.definition.fieldSelectors ?? {};
+  return (object) =>
+    (fields.length === 0 || matchesFields(fields, (field) => object.field(field, readers))) &&
+    (anyLabels || matchesLabels(labels, object.labels()));
+}
+
+export interface WriteOptions {
+  readonly dryRun: boolean;
+  readonly validation: 'Ignore' | 'Warn' | 'Strict';
+  readonly fieldManager: string;
+  readonly force: boolean;
+}
+
+const MAX_FIELD_MANAGER = 128;
+
+export function parseWriteOptions(query: URLSearchParams, userAgent: string | undefined): WriteOptions {
+  for (const each of query.getAll('dryRun')) {
+    if (each !== 'All')
+      throw bad(`dryRun: Unsupported value: ${JSON.stringify(each.slice(0, 64))}: supported values: "All"`);
+  }
+  const validation = query.get('fieldValidation') ?? 'Warn';
+  if (validation !== 'Ignore' && validation !== 'Warn' && validation !== 'Strict') {
+    throw bad(
+      `fieldValidation: Unsupported value: ${JSON.stringify(validation.slice(0, 64))}: supported values: "Ignore", "Warn", "Strict"`,
+    );
+  }
+  const manager = query.get('fieldManager') ?? '';
+  if (manager.length > MAX_FIELD_MANAGER || /[^\x20-\x7e]/.test(manager)) {
+    throw bad(`fieldManager: Invalid value: should be at most ${MAX_FIELD_MANAGER} printable characters`);
+  }
+  return {
+    dryRun: query.has('dryRun'),
+    validation,
+    fieldManager: manager === '' ? managerOfUserAgent(userAgent) : manager,
+    force: isTrue(query.get('force')),
+  };
+}
+
+/** Who writes without naming a manager is named by the first part of the user agent, as upstream does. */
+function managerOfUserAgent(userAgent: string | undefined): string {
+  const name = (userAgent ?? '').split('/', 1)[0]?.replaceAll(/[^\x20-\x7e]/g, '') ?? '';
+  return name === '' ? 'unknown' : name.slice(0, MAX_FIELD_MANAGER);
+}

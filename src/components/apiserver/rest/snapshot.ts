@@ -1,0 +1,181 @@
+/** Which objects a list shows, and as of when. */
+import { ApiError } from '../../../api/meta/status.ts';
+import { requiredFieldValue } from '../../../base/selector.ts';
+import { prefixEnd, StoreError } from '../../../core/mvcc/port.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { KindCache } from '../watchcache/kind-cache.ts';
+import type { RestContext } from './context.ts';
+import { decodeContinue, encodeContinue } from './continue-token.ts';
+import type { ServedKind } from './kinds.ts';
+import { type ListOptions, matcherOf } from './options.ts';
+
+export interface Snapshot {
+  readonly revision: number;
+  readonly objects: readonly CachedObject[];
+  readonly continueToken: string | undefined;
+  readonly remaining: number | undefined;
+  /** True when these are all objects of the kind (in the namespace asked for), straight from the cache. */
+  readonly whole: boolean;
+}
+
+const STORE_PAGE = 500;
+
+export async function takeSnapshot(
+  context: RestContext,
+  kind: ServedKind,
+  cache: KindCache,
+  namespace: string | undefined,
+  options: ListOptions,
+): Promise<Snapshot> {
+  if (options.continueToken !== undefined) return continued(context, kind, cache, namespace, options);
+  const { resourceVersion, match } = options;
+  const exact =
+    match === 'Exact' ||
+    (match === undefined && options.limit !== undefined && resourceVersion !== undefined && resourceVersion > 0);
+  if (exact && resourceVersion !== undefined) {
+    return atRevision(context, kind, cache, namespace, options, resourceVersion, '');
+  }
+  if (resourceVersion === undefined) await context.cache.freshen();
+  else if (resourceVersion > context.cache.revision) await context.cache.waitFor(resourceVersion);
+  return fromCache(context, kind, cache, namespace, options, '', context.cache.revision);
+}
+
+/** The part of a listing that can be taken without waiting, when the cache is fresh; for the hot path. */
+export function snapshotNow(
+  context: RestContext,
+  kind: ServedKind,
+  cache: KindCache,
+  namespace: string | undefined,
+  options: ListOptions,
+): Snapshot {
+  return fromCache(context, kind, cache, namespace, options, '', context.cache.revision);
+}
+
+async function continued(
+  context: RestContext,
+  kind: ServedKind,
+  cache: KindCache,
+  namespace: string | undefined,
+  options: ListOptions,
+): Promise<Snapshot> {
+  const { revision, start } = decodeContinue(options.continueToken ?? '');
+  if (options.resourceVersion !== undefined && options.resourceVersion !== 0) {
+    throw new ApiError('BadRequest', 'specifying resource version is not allowed when using continue');
+  }
+  if (revision === undefined) {
+    await context.cache.freshen();
+    return fromCache(context, kind, cache, namespace, options, start, context.cache.revision);
+  }
+  return atRevision(context, kind, cache, namespace, options, revision, start);
+}
+
+async function atRevision(
+  context: RestContext,
+  kind: ServedKind,
+  cache: KindCache,
+  namespace: string | undefined,
+  options: ListOptions,
+  revision: number,
+  start: string,
+): Promise<Snapshot> {
+  if (revision > context.cache.revision) await context.cache.waitFor(revision);
+  // Nothing of the kind has changed since: the cache is that revision's state.
+  if (cache.lastChange <= revision) return fromCache(context, kind, cache, namespace, options, start, revision);
+  try {
+    return await fromStore(context, kind, cache, namespace, options, revision, start);
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.code !== 'compacted') throw error;
+    throw expired(start, options);
+  }
+}
+
+/** 410 with a token to go on at "now", as upstream offers it. */
+function expired(start: string, options: ListOptions): ApiError {
+  if (options.continueToken === undefined)
+    return new ApiError('Expired', 'The resourceVersion for the provided list is too old.');
+  const error = new ApiError(
+    'Expired',
+    'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.',
+  );
+  return Object.assign(error, { listMeta: { continue: encodeContinue({ revision: undefined, start }) } });
+}
+
+function fromCache(
+  context: RestContext,
+  kind: ServedKind,
+  cache: KindCache,
+  namespace: string | undefined,
+  options: ListOptions,
+  start: string,
+  revision: number,
+): Snapshot {
+  if (!context.cache.ready)
+    throw new ApiError('ServiceUnavailable', 'the watch cache is loading', { retryAfterSeconds: 1 });
+  const name = requiredFieldValue(options.fields, 'metadata.name');
+  let all: readonly CachedObject[];
+  if (name !== undefined && (namespace !== undefined || !kind.definition.namespaced)) {
+    const one = cache.get(namespace ?? '', name);
+    all = one === undefined ? [] : [one];
+  } else {
+    all = cache.list(namespace);
+  }
+  if (start !== '') all = all.filter((object) => object.key >= start);
+  const matches = matcherOf(kind, options);
+  const matching = matches === undefined ? all : all.filter(matches);
+  if (options.limit === undefined || matching.length <= options.limit) {
+    const whole = matches === undefined && start === '';
+    return { revision, objects: matching, continueToken: undefined, remaining: undefined, whole };
+  }
+  const objects = matching.slice(0, options.limit);
+  const next = matching[options.limit];
+  return {
+    revision,
+    objects,
+    continueToken: next === undefined ? undefined : encodeContinue({ revision, start: next.key }),
+    remaining: matches === undefined ? matching.length - objects.length : undefined,
+    whole: false,
+  };
+}
+
+/** An older state, read page by page from the store's history. */
+async function fromStore(
+  context: RestContext,
+  kind: ServedKind,
+  cache: KindCache,
+  namespace: string | undefined,
+  options: ListOptions,
+  revision: number,
+  start: string,
+): Promise<Snapshot> {
+  const { prefix } = cache.options;
+  const scope = namespace === undefined || !kind.definition.namespaced ? prefix : `${prefix}${namespace}/`;
+  const matches = matcherOf(kind, options);
+  const objects: CachedObject[] = [];
+  let from = start === '' ? scope : `${prefix}${start}`;
+  if (from < scope) from = scope;
+  for (;;) {
+    const wanted = options.limit === undefined ? STORE_PAGE : Math.min(STORE_PAGE, options.limit + 1);
+    const page = await context.store.range(from, prefixEnd(scope), { revision, limit: wanted });
+    let seen = 0;
+    for (const kv of page.kvs) {
+      seen += 1;
+      const object = cache.decode(kv.key, kv.value, kv.modRevision, kv.createRevision);
+      if (object === undefined || (matches !== undefined && !matches(object))) continue;
+      if (options.limit !== undefined && objects.length === options.limit) {
+        const remaining = matches === undefined ? page.count - seen + 1 : undefined;
+        return {
+          revision,
+          objects,
+          continueToken: encodeContinue({ revision, start: object.key }),
+          remaining,
+          whole: false,
+        };
+      }
+      objects.push(object);
+    }
+    const last = page.kvs.at(-1);
+    if (!page.more || last === undefined) break;
+    from = `${last.key}\0`;
+  }
+  return { revision, objects, continueToken: undefined, remaining: undefined, whole: false };
+}

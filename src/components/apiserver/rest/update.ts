@@ -1,0 +1,217 @@
+/**
+ * Every change of an object that exists: PUT, patches, sub-resources. What is written is worked out from the object as it is, and
+ * committed under the guard that it still is; else worked out again.
+ */
+import type { Service } from 'kubernetes-types/core/v1';
+import { semanticEqual } from '../../../api/meta/equality.ts';
+import { fieldError, invalid } from '../../../api/meta/field-error.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { errors } from '../../../api/meta/status.ts';
+import { validateObjectMetaUpdate } from '../../../api/meta/validation.ts';
+import type { WriteStrategy } from '../../../api/registry/definition.ts';
+import type { AdmissionRequest } from '../admission/index.ts';
+import { encodeObject } from '../storage/encode.ts';
+import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
+import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
+import type { RestContext } from './context.ts';
+import { fromStored, toStored } from './kinds.ts';
+import { trackWrite } from './managed-fields.ts';
+import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from './write-request.ts';
+
+/** Conflicts with other writers before giving up; each means that somebody else got through. */
+const MAX_TRIES = 20;
+
+export interface Change {
+  /**
+   * The object as it shall be, from the one there is: both in the served version. `current` may be changed. A `resourceVersion` left
+   * in the result is a precondition.
+   */
+  next(current: KubeObject): KubeObject | Promise<KubeObject>;
+  readonly strategy: WriteStrategy<KubeObject>;
+  /** The result's managedFields are complete: it comes from an apply. */
+  readonly owned?: boolean;
+  /** PUT refuses to go without a version where the kind demands one. */
+  readonly versionRequired?: boolean;
+}
+
+export interface Updated {
+  readonly object: CachedObject;
+  /** The write removed the last finalizer of an object that was waiting for it. */
+  readonly removed: boolean;
+}
+
+/** Throws 'NotFound' when there is no such object. */
+export async function updateObject(context: RestContext, request: WriteRequest, change: Change): Promise<Updated> {
+  const place = placeOf(request, request.name);
+  // The cache's word is good enough to begin with: the guard finds out when it is not.
+  let current = request.kind.cache?.get(place.namespace, place.name);
+  let certain = false;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      if (current === undefined) throw errors.notFound(request.kind, request.name);
+      const outcome = await attemptUpdate(context, request, change, place, current);
+      if (outcome.done) return outcome.updated;
+      if (attempt >= MAX_TRIES) throw errors.conflict(request.kind, request.name, conflictMessage);
+      current = outcome.current;
+      certain = true;
+    } catch (error) {
+      if (certain) throw error;
+      // A refusal on the strength of an old copy would be wrong: look again, at the store.
+      const stored = await context.objects.readStored(place);
+      certain = true;
+      if (stored?.revision === current?.revision) throw error;
+      current = stored;
+    }
+  }
+}
+
+type Outcome =
+  | { readonly done: true; readonly updated: Updated }
+  | { readonly done: false; readonly current: CachedObject | undefined };
+
+async function attemptUpdate(
+  context: RestContext,
+  request: WriteRequest,
+  change: Change,
+  place: Place,
+  current: CachedObject,
+): Promise<Outcome> {
+  const { kind } = request;
+  const { definition } = kind;
+  const old = current.parse();
+  const next = toStored(kind, await change.next(fromStored(kind, current.parse())));
+  checkPreconditions(request, change, current, old, next);
+  keepSystemFields(old, next);
+  definition.setDefaults?.(next);
+  const admission: AdmissionRequest = {
+    operation: 'UPDATE',
+    kind,
+    subresource: request.subresource,
+    namespace: request.namespace,
+    name: request.name,
+    object: next,
+    old,
+    user: request.user,
+    dryRun: request.options.dryRun,
+  };
+  await context.admission.mutate(admission);
+  change.strategy.prepareForUpdate?.(next, old, strategyContext(context, request.user));
+  const failures = [
+    ...validateObjectMetaUpdate(next, old),
+    ...(change.strategy.validate?.(next) ?? []),
+    ...(change.strategy.validateUpdate?.(next, old) ?? []),
+  ];
+  if (failures.length > 0) throw invalid(definition, request.name, failures);
+  await context.admission.validate(admission);
+  const warnings = change.strategy.warnings?.(next, old) ?? [];
+  if (change.owned !== true) trackWrite(context, request, next, old);
+  const outcome = await write(context, request, place, current, old, next);
+  if (outcome.done) request.warnings.push(...warnings);
+  return outcome;
+}
+
+function checkPreconditions(
+  request: WriteRequest,
+  change: Change,
+  current: CachedObject,
+  old: KubeObject,
+  next: KubeObject,
+): void {
+  const metadata = metadataOf(next);
+  const { definition } = request.kind;
+  const version = metadata.resourceVersion;
+  if (version !== undefined && version !== '' && version !== '0') {
+    if (version !== String(current.revision)) throw errors.conflict(request.kind, request.name, conflictMessage);
+  } else if (change.versionRequired === true && definition.allowUnconditionalUpdate === false) {
+    throw invalid(definition, request.name, [
+      fieldError.invalid('metadata.resourceVersion', 0, 'must be specified for an update'),
+    ]);
+  }
+  const uid = metadata.uid;
+  if (uid !== undefined && uid !== '' && uid !== old.metadata?.uid) {
+    throw errors.conflict(
+      request.kind,
+      request.name,
+      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${old.metadata?.uid ?? ''}`,
+    );
+  }
+}
+
+const SYSTEM_FIELDS = [
+  'uid',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'generation',
+  'generateName',
+] as const;
+
+/** What clients cannot change is as it was, whatever they sent. */
+function keepSystemFields(old: KubeObject, next: KubeObject): void {
+  const metadata = metadataOf(next) as Record<string, unknown>;
+  const before = (old.metadata ?? {}) as Record<string, unknown>;
+  for (const field of SYSTEM_FIELDS) {
+    if (before[field] === undefined) delete metadata[field];
+    else metadata[field] = before[field];
+  }
+  delete metadata['selfLink'];
+  if (metadata['namespace'] === undefined || metadata['namespace'] === '') {
+    if (before['namespace'] !== undefined) metadata['namespace'] = before['namespace'];
+    else delete metadata['namespace'];
+  }
+  metadata['name'] ??= before['name'];
+}
+
+async function write(
+  context: RestContext,
+  request: WriteRequest,
+  place: Place,
+  current: CachedObject,
+  old: KubeObject,
+  next: KubeObject,
+): Promise<Outcome> {
+  const isService = place.definition.plural === 'services';
+  if (removesItself(next, old)) {
+    if (request.options.dryRun) return { done: true, updated: { object: current, removed: true } };
+    const effects = isService ? context.services.release(old as Service) : NO_EFFECTS;
+    const result = await context.objects.remove(place, current, effects);
+    if (result.written) return { done: true, updated: { object: result.object, removed: true } };
+    return { done: false, current: 'current' in result ? result.current : current };
+  }
+  const effects = isService ? context.services.allocate(next as Service, old as Service) : NO_EFFECTS;
+  if (isUnchanged(old, next)) return { done: true, updated: { object: current, removed: false } };
+  if (request.options.dryRun) {
+    const stored = { apiVersion: next.apiVersion ?? '', kind: next.kind ?? '' };
+    const bytes = spliceRevision(encodeObject(stored, next), current.revision);
+    const object = new CachedObject(place.namespace, place.name, bytes, current.revision, current.createRevision);
+    return { done: true, updated: { object, removed: false } };
+  }
+  const result = await context.objects.update(place, current, next, effects);
+  if (result.written) return { done: true, updated: { object: result.object, removed: false } };
+  if ('lostGuard' in result) throw context.services.taken(next as Service, result.lostGuard);
+  return { done: false, current: result.current };
+}
+
+/** An object that waits for its deletion goes with its last finalizer; a pod only after its grace, a namespace when it is empty. */
+function removesItself(next: KubeObject, old: KubeObject): boolean {
+  const metadata = next.metadata;
+  if (metadata?.deletionTimestamp === undefined || (metadata.finalizers ?? []).length > 0) return false;
+  if ((metadata.deletionGracePeriodSeconds ?? 0) > 0) return false;
+  if (next.kind === 'Namespace') {
+    const { spec } = next as { spec?: { finalizers?: readonly string[] } };
+    if ((spec?.finalizers ?? []).length > 0) return false;
+    return true;
+  }
+  return (old.metadata?.finalizers ?? []).length > 0;
+}
+
+/** The times in managedFields alone do not make a change. */
+function isUnchanged(old: KubeObject, next: KubeObject): boolean {
+  return semanticEqual(withoutTimes(old), withoutTimes(next));
+}
+
+function withoutTimes(object: KubeObject): KubeObject {
+  const { resourceVersion: _version, managedFields, ...metadata } = object.metadata ?? {};
+  const fields = managedFields?.map(({ time: _time, ...entry }) => entry);
+  return { ...object, metadata: { ...metadata, ...(fields === undefined ? {} : { managedFields: fields }) } };
+}

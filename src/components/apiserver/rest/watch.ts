@@ -1,0 +1,280 @@
+/**
+ * WATCH: one line of JSON per event. Those who watch a whole kind as it is share the very same bytes; selectors and other forms are
+ * worked out per watcher.
+ */
+import { ApiError } from '../../../api/meta/status.ts';
+import type { Timer } from '../../../base/clock.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { failureOf } from '../http/failures.ts';
+import { type AnswerForm, negotiate } from '../http/negotiate.ts';
+import type { ResourceRequestInfo } from '../http/request-info.ts';
+import type { HttpResponse } from '../port.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import { type EventBatch, type EventType, frameEvent } from '../watchcache/event-window.ts';
+import type { KindCache } from '../watchcache/kind-cache.ts';
+import type { RestContext } from './context.ts';
+import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from './forms.ts';
+import { bytesAs, type ServedKind } from './kinds.ts';
+import { type ListOptions, matcherOf, parseListOptions } from './options.ts';
+import { takeSnapshot } from './snapshot.ts';
+
+/** What a client may leave unread before it is dropped; it can resume where it was. */
+const MAX_UNREAD = 8 * 1024 * 1024;
+const BOOKMARK_INTERVAL_MS = 60_000;
+/** Upstream's --min-request-timeout: watches without a time of their own end between this and twice this. */
+const MIN_TIMEOUT_SECONDS = 1800;
+/** A last bookmark this long before the end lets the client resume without a relist. */
+const LAST_BOOKMARK_MS = 2_000;
+const INITIAL_EVENTS_END = '"annotations":{"k8s.io/initial-events-end":"true"},';
+
+type Line = (type: EventType, object: CachedObject) => Buffer;
+
+export async function watch(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> {
+  const { cache } = kind;
+  if (cache === undefined)
+    throw new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
+  exchange.longRunning = true;
+  const form = negotiate(exchange.request.headers.accept);
+  if (form.format !== 'json') throw new ApiError('NotAcceptable', 'watches are served as application/json only');
+  const options = parseListOptions(kind, info.query, true);
+  const named = info.name === '' ? options : withName(options, info.name);
+  await new WatchStream(context, exchange, kind, cache, info, form, named).run();
+}
+
+function withName(options: ListOptions, name: string): ListOptions {
+  if (options.fields.some((term) => term.field === 'metadata.name')) return options;
+  return { ...options, fields: [...options.fields, { field: 'metadata.name', operator: '=', value: name }] };
+}
+
+class WatchStream {
+  readonly #context: RestContext;
+  readonly #exchange: Exchange;
+  readonly #response: HttpResponse;
+  readonly #kind: ServedKind;
+  readonly #cache: KindCache;
+  readonly #namespace: string | undefined;
+  readonly #form: AnswerForm;
+  readonly #options: ListOptions;
+  readonly #matches: ((object: CachedObject) => boolean) | undefined;
+  readonly #shared: boolean;
+  readonly #line: Line;
+  #definitionsSent = false;
+  #timers: Timer[] = [];
+  #bookmarkTimer: Timer | undefined;
+  #unsubscribe: (() => void) | undefined;
+  #ended = false;
+  #finish: () => void = () => {};
+
+  constructor(
+    context: RestContext,
+    exchange: Exchange,
+    kind: ServedKind,
+    cache: KindCache,
+    info: ResourceRequestInfo,
+    form: AnswerForm,
+    options: ListOptions,
+  ) {
+    this.#context = context;
+    this.#exchange = exchange;
+    this.#response = exchange.response;
+    this.#kind = kind;
+    this.#cache = cache;
+    this.#namespace = info.namespace === '' || !kind.definition.namespaced ? undefined : info.namespace;
+    this.#form = form;
+    this.#options = options;
+    this.#matches = matcherOf(kind, options);
+    this.#shared = this.#matches === undefined && this.#namespace === undefined && this.#plain;
+    this.#line = this.#lineMaker(info.query);
+  }
+
+  get #plain(): boolean {
+    return this.#form.as === 'object' && this.#kind.alias === undefined;
+  }
+
+  #lineMaker(query: URLSearchParams): Line {
+    const { as } = this.#form;
+    if (as === 'object') return (type, object) => frameEvent(type, bytesAs(this.#kind, object));
+    if (as === 'Table') {
+      const include = includeObjectOf(query);
+      return (type, object) => {
+        const row = tableRow(this.#kind, object, include, this.#form, this.#context.clock.nowMs());
+        const definitions = this.#definitionsSent ? undefined : columnDefinitions(this.#kind.definition);
+        this.#definitionsSent = true;
+        const meta = `{"resourceVersion":"${object.revision}"}`;
+        return frameEvent(type, Buffer.from(table(this.#form, meta, definitions, [row])));
+      };
+    }
+    if (as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') {
+      return (type, object) => frameEvent(type, Buffer.from(partialObject(object, this.#form)));
+    }
+    throw new ApiError('NotAcceptable', `${as} is not a form of a watch`);
+  }
+
+  async run(): Promise<void> {
+    const { resourceVersion, sendInitialEvents } = this.#options;
+    // Without a version (or with 0) a watch begins with what there is, unless the client says that it does not want it.
+    const initial = sendInitialEvents ?? (resourceVersion === undefined || resourceVersion === 0);
+    const done = new Promise<void>((resolve) => {
+      this.#finish = resolve;
+    });
+    if (initial) await this.#beginWithState();
+    else await this.#resume(resourceVersion);
+    if (!this.#ended) this.#arm();
+    return done;
+  }
+
+  async #beginWithState(): Promise<void> {
+    const wanted = this.#options.resourceVersion;
+    const snapshot = await takeSnapshot(this.#context, this.#kind, this.#cache, this.#namespace, {
+      ...this.#options,
+      limit: undefined,
+      continueToken: undefined,
+      match: wanted === undefined ? undefined : 'NotOlderThan',
+    });
+    this.#head();
+    this.#write(Buffer.concat(snapshot.objects.map((object) => this.#line('ADDED', object))));
+    if (this.#options.sendInitialEvents === true && this.#options.bookmarks) {
+      this.#write(this.#bookmark(snapshot.revision, INITIAL_EVENTS_END));
+    }
+    // Last, so that what has happened since the snapshot comes after it; the event window has it.
+    this.#subscribe(snapshot.revision);
+  }
+
+  async #resume(resourceVersion: number | undefined): Promise<void> {
+    if (resourceVersion === undefined || resourceVersion === 0) await this.#context.cache.freshen();
+    else if (resourceVersion > this.#context.cache.revision) await this.#context.cache.waitFor(resourceVersion);
+    const from =
+      resourceVersion === undefined || resourceVersion === 0 ? this.#context.cache.revision : resourceVersion;
+    try {
+      this.#subscribe(from);
+    } catch (error) {
+      // Upstream answers 200 and says it in the stream: clients expect it there.
+      const { failure } = failureOf(error);
+      this.#head();
+      this.#write(Buffer.from(`{"type":"ERROR","object":${JSON.stringify(failure.toStatus())}}\n`));
+      this.#end();
+      return;
+    }
+    this.#head();
+  }
+
+  #head(): void {
+    if (this.#response.headersSent) return;
+    this.#response.writeHead(200, this.#exchange.headers('application/json'));
+    this.#response.flushHeaders();
+  }
+
+  #subscribe(from: number): void {
+    this.#unsubscribe = this.#cache.subscribe(
+      {
+        deliver: (batch) => this.#deliver(batch),
+        reset: () => this.#end(),
+      },
+      from,
+      this.#context.cache.revision,
+    );
+  }
+
+  #deliver(batch: EventBatch): void {
+    if (this.#ended) return;
+    this.#head();
+    if (this.#shared) {
+      this.#write(batch.joined);
+      return;
+    }
+    const lines: Buffer[] = [];
+    for (const event of batch.events) {
+      const { object, previous } = event;
+      if (this.#namespace !== undefined && object.namespace !== this.#namespace) continue;
+      const type = this.#matches === undefined ? event.type : transition(event.type, object, previous, this.#matches);
+      if (type === undefined) continue;
+      if (type === event.type && this.#plain) lines.push(event.line);
+      // An object that no longer matches is shown as it was when it last did, at the revision of the change.
+      else if (type === 'DELETED' && event.type === 'MODIFIED' && previous !== undefined) {
+        lines.push(this.#line('DELETED', previous.atRevision(event.revision)));
+      } else lines.push(this.#line(type, object));
+    }
+    if (lines.length > 0) this.#write(lines.length === 1 && lines[0] !== undefined ? lines[0] : Buffer.concat(lines));
+  }
+
+  #bookmark(revision: number, annotations = ''): Buffer {
+    const { apiVersion, kind } = this.#plain
+      ? this.#kind
+      : this.#form.as === 'object'
+        ? this.#kind
+        : {
+            apiVersion: `meta.k8s.io/${this.#form.version}`,
+            kind: this.#form.as === 'Table' ? 'Table' : 'PartialObjectMetadata',
+          };
+    const rest = kind === 'Table' ? ',"columnDefinitions":null,"rows":[]' : '';
+    return Buffer.from(
+      `{"type":"BOOKMARK","object":{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":{"resourceVersion":"${revision}",${annotations}"creationTimestamp":null}${rest}}}\n`,
+    );
+  }
+
+  #write(line: Buffer): void {
+    if (this.#ended || line.length === 0) return;
+    if (this.#response.writableLength > MAX_UNREAD) {
+      this.#context.log.v(2, 'dropping a watcher that does not keep up', {
+        path: this.#exchange.info.path,
+        user: this.#exchange.user.name,
+      });
+      this.#end();
+      this.#response.destroy();
+      return;
+    }
+    this.#response.write(line);
+  }
+
+  /** Timers and endings of a stream that has begun. */
+  #arm(): void {
+    const { clock, random, stopping } = this.#context;
+    const seconds = this.#options.timeoutSeconds ?? MIN_TIMEOUT_SECONDS * (1 + random.random());
+    this.#timers.push(clock.setTimer(seconds * 1000, () => this.#end()));
+    if (this.#options.bookmarks) {
+      const send = (): void => this.#write(this.#bookmark(this.#context.cache.revision));
+      if (seconds * 1000 > LAST_BOOKMARK_MS) this.#timers.push(clock.setTimer(seconds * 1000 - LAST_BOOKMARK_MS, send));
+      const periodically = (): void => {
+        this.#bookmarkTimer = clock.setTimer(BOOKMARK_INTERVAL_MS, () => {
+          send();
+          periodically();
+        });
+      };
+      periodically();
+    }
+    this.#response.once('close', () => this.#end());
+    const stop = (): void => this.#end();
+    stopping.addEventListener('abort', stop, { once: true });
+    this.#response.once('close', () => stopping.removeEventListener('abort', stop));
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#unsubscribe?.();
+    this.#bookmarkTimer?.cancel();
+    for (const timer of this.#timers) timer.cancel();
+    this.#timers = [];
+    this.#response.end();
+    this.#finish();
+  }
+}
+
+/** What an event is to somebody who sees only matching objects; undefined: nothing. */
+function transition(
+  type: EventType,
+  object: CachedObject,
+  previous: CachedObject | undefined,
+  matches: (object: CachedObject) => boolean,
+): EventType | undefined {
+  const before = previous !== undefined && matches(previous);
+  if (type === 'DELETED') return before ? 'DELETED' : undefined;
+  const now = matches(object);
+  if (now) return before ? 'MODIFIED' : 'ADDED';
+  return before ? 'DELETED' : undefined;
+}

@@ -1,0 +1,58 @@
+/**
+ * The joined items of lists that are asked for as a whole, kept while nothing of the kind changes. Bounded: the least recently used
+ * go first, and lists too large to be worth a second copy are never kept.
+ */
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { KindCache } from '../watchcache/kind-cache.ts';
+
+const MAX_LIST_BYTES = 8 * 1024 * 1024;
+const MAX_TOTAL_BYTES = 32 * 1024 * 1024;
+const COMMA = Buffer.from(',');
+
+interface Kept {
+  readonly lastChange: number;
+  readonly items: Buffer;
+}
+
+export class WholeLists {
+  readonly #kept = new Map<string, Kept>();
+  #bytes = 0;
+
+  /** The items of the list, joined; undefined when they are too many to be kept. */
+  items(cache: KindCache, namespace: string | undefined, objects: readonly CachedObject[]): Buffer | undefined {
+    const key = `${cache.options.prefix}${namespace ?? ''}`;
+    const kept = this.#kept.get(key);
+    if (kept !== undefined && kept.lastChange === cache.lastChange) {
+      this.#kept.delete(key);
+      this.#kept.set(key, kept);
+      return kept.items;
+    }
+    if (kept !== undefined) this.#drop(key, kept);
+    let length = 0;
+    for (const object of objects) length += object.bytes.length + 1;
+    if (length > MAX_LIST_BYTES) return undefined;
+    const items = Buffer.concat([...joined(objects.map((object) => object.bytes))]);
+    this.#kept.set(key, { lastChange: cache.lastChange, items });
+    this.#bytes += items.length;
+    for (const [oldest, each] of this.#kept) {
+      if (this.#bytes <= MAX_TOTAL_BYTES || oldest === key) break;
+      this.#drop(oldest, each);
+    }
+    return items;
+  }
+
+  #drop(key: string, kept: Kept): void {
+    this.#kept.delete(key);
+    this.#bytes -= kept.items.length;
+  }
+}
+
+/** Buffers with commas between them. */
+export function* joined(parts: Iterable<Buffer>): Generator<Buffer> {
+  let first = true;
+  for (const part of parts) {
+    if (!first) yield COMMA;
+    first = false;
+    yield part;
+  }
+}

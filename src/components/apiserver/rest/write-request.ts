@@ -1,0 +1,105 @@
+/** A write on its way through the pipeline. */
+import type { JsonObject, KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
+import { ApiError, errors } from '../../../api/meta/status.ts';
+import type { StrategyContext, UserInfo } from '../../../api/registry/definition.ts';
+import { pruneAndCheck } from '../../../api/schema/decode.ts';
+import type { RandomSource } from '../../../base/clock.ts';
+import type { Place } from '../storage/object-store.ts';
+import type { RestContext } from './context.ts';
+import type { ServedKind } from './kinds.ts';
+import type { WriteOptions } from './options.ts';
+
+export interface WriteRequest {
+  readonly kind: ServedKind;
+  readonly namespace: string;
+  /** '' for a create. */
+  readonly name: string;
+  readonly subresource: string;
+  readonly user: UserInfo;
+  readonly options: WriteOptions;
+  /** Sent as `Warning` headers. */
+  readonly warnings: string[];
+}
+
+export function placeOf(request: Pick<WriteRequest, 'kind' | 'namespace'>, name: string): Place {
+  const { definition } = request.kind;
+  return { definition, namespace: definition.namespaced ? request.namespace : '', name };
+}
+
+/** Without vowels and look-alikes, as upstream's rand.String. */
+const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
+
+export function randomSuffix(random: RandomSource, length: number): string {
+  let text = '';
+  for (let index = 0; index < length; index++) {
+    text += SUFFIX_ALPHABET[Math.floor(random.random() * SUFFIX_ALPHABET.length)] ?? '';
+  }
+  return text;
+}
+
+export function strategyContext(context: RestContext, user: UserInfo): StrategyContext {
+  return {
+    nowMs: context.clock.nowMs(),
+    user,
+    newUid: () => context.random.uuid(),
+    randomSuffix: (length) => randomSuffix(context.random, length),
+  };
+}
+
+/** RFC 3339 with seconds, as `metav1.Time` is written. */
+export function timestamp(nowMs: number): string {
+  return `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Metadata with the fields the server sets writable. */
+export function metadataOf(object: KubeObject): Mutable<ObjectMeta> {
+  object.metadata ??= {};
+  return object.metadata;
+}
+
+/** Checks type information, prunes what the schema does not know and refuses wrong types. The object is in the served version. */
+export function decodeObject(
+  kind: Pick<ServedKind, 'apiVersion' | 'kind' | 'schema'>,
+  document: JsonObject,
+  duplicates: readonly string[],
+  validation: WriteOptions['validation'],
+  warnings: string[],
+): KubeObject {
+  const object = document as KubeObject;
+  const { apiVersion, kind: kindName } = object;
+  if (apiVersion !== undefined && apiVersion !== '' && apiVersion !== kind.apiVersion) {
+    throw errors.badRequest(
+      `the API version in the data (${String(apiVersion).slice(0, 253)}) does not match the expected API version (${kind.apiVersion})`,
+    );
+  }
+  if (kindName !== undefined && kindName !== '' && kindName !== kind.kind) {
+    throw errors.badRequest(
+      `the kind in the data (${String(kindName).slice(0, 253)}) does not match the expected kind (${kind.kind})`,
+    );
+  }
+  object.apiVersion = kind.apiVersion;
+  object.kind = kind.kind;
+  if (kind.schema === undefined) return object;
+  const found = pruneAndCheck(kind.schema, document);
+  const [typeError] = found.typeErrors;
+  if (typeError !== undefined) {
+    throw errors.badRequest(
+      `${kind.kind} in version ${JSON.stringify(kind.apiVersion.split('/').at(-1))} cannot be handled as a ${kind.kind}: ${typeError}`,
+    );
+  }
+  const findings = [...duplicates, ...found.unknownFields.map((field) => `unknown field ${JSON.stringify(field)}`)];
+  if (findings.length > 0) {
+    if (validation === 'Strict') throw errors.badRequest(`strict decoding error: ${findings.join(', ')}`);
+    if (validation === 'Warn') warnings.push(...findings);
+  }
+  return object;
+}
+
+export const conflictMessage =
+  'the object has been modified; please apply your changes to the latest version and try again';
+
+export function methodNotAllowed(): ApiError {
+  return new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
+}

@@ -1,0 +1,268 @@
+/**
+ * Cluster IPs and node ports of services. Exact with any number of API servers: each address and port in use is a key of its own,
+ * made in the commit that makes the service and removed in the one that removes it. What is free is guessed from the cache and
+ * proved by the guard. Addresses are kept in the form of upstream's IPAddress objects.
+ */
+import type { Service, ServicePort } from 'kubernetes-types/core/v1';
+import { fieldError, invalid } from '../../../api/meta/field-error.ts';
+import type { RandomSource } from '../../../base/clock.ts';
+import type { Guard, Put } from '../../../core/mvcc/port.ts';
+import type { KindCache } from '../watchcache/kind-cache.ts';
+import type { Effects } from './object-store.ts';
+import { NO_EFFECTS } from './object-store.ts';
+
+const ADDRESS_PREFIX = '/registry/ipaddresses/';
+const PORT_PREFIX = '/registry/ranges/nodeports/';
+const SUBJECT = { group: '', kind: 'Service' };
+
+interface Claims {
+  readonly addresses: ReadonlySet<string>;
+  readonly ports: ReadonlySet<number>;
+}
+
+export interface ServiceAllocatorOptions {
+  /** IPv4 CIDR. */
+  readonly cidr: string;
+  readonly ports: readonly [number, number];
+  readonly services: () => KindCache;
+  readonly random: RandomSource;
+}
+
+export class ServiceAllocator {
+  readonly #options: ServiceAllocatorOptions;
+  readonly #base: number;
+  readonly #size: number;
+
+  constructor(options: ServiceAllocatorOptions) {
+    this.#options = options;
+    const [address = '', bits = ''] = options.cidr.split('/');
+    const prefix = Number(bits);
+    if (!/^\d+\.\d+\.\d+\.\d+$/.test(address) || !(prefix >= 8 && prefix <= 30)) {
+      throw new Error(`service CIDR ${options.cidr}: expected an IPv4 network of /8 to /30`);
+    }
+    this.#size = 2 ** (32 - prefix);
+    this.#base = Math.floor(numberOf(address) / this.#size) * this.#size;
+  }
+
+  /** The first address of the range: the `kubernetes` service's. */
+  get firstAddress(): string {
+    return textOf(this.#base + 1);
+  }
+
+  /**
+   * Gives `service` what it needs and lacks, and says what must be committed with it. `old` is the stored service on updates.
+   * Throws 'Invalid' for an address or port that is out of range or known to be taken.
+   */
+  allocate(service: Service, old: Service | undefined): Effects {
+    const before = old === undefined ? NO_CLAIMS : claimsOf(old);
+    this.#fill(service, old);
+    const after = claimsOf(service);
+    return this.#difference(service, before, after);
+  }
+
+  /** What a removal frees. */
+  release(service: Service): Effects {
+    return this.#difference(service, claimsOf(service), NO_CLAIMS);
+  }
+
+  #fill(service: Service, old: Service | undefined): void {
+    const spec = service.spec;
+    if (spec === undefined) return;
+    if (spec.type === 'ExternalName') {
+      delete spec.clusterIP;
+      delete spec.clusterIPs;
+      return;
+    }
+    if (spec.clusterIP === undefined || spec.clusterIP === '') {
+      const kept = old?.spec?.clusterIP;
+      spec.clusterIP = kept !== undefined && kept !== '' && kept !== 'None' ? kept : this.#freeAddress(service);
+    } else if (spec.clusterIP !== 'None' && spec.clusterIP !== old?.spec?.clusterIP) {
+      this.#checkAddress(service, spec.clusterIP);
+    }
+    spec.clusterIPs = [spec.clusterIP];
+    const wantsPorts = spec.type === 'NodePort' || spec.type === 'LoadBalancer';
+    for (const [index, port] of (spec.ports ?? []).entries()) {
+      if (!wantsPorts) {
+        delete port.nodePort;
+        continue;
+      }
+      if (port.nodePort === undefined || port.nodePort === 0) {
+        port.nodePort = keptPort(port, old) ?? this.#freePort(service, spec.ports ?? []);
+      } else this.#checkPort(service, port.nodePort, index, old);
+    }
+  }
+
+  #inUse(): { readonly addresses: Set<string>; readonly ports: Set<number> } {
+    const addresses = new Set<string>();
+    const ports = new Set<number>();
+    for (const object of this.#options.services()) {
+      const claims = claimsOf(object.shared<Service>());
+      for (const address of claims.addresses) addresses.add(address);
+      for (const port of claims.ports) ports.add(port);
+    }
+    return { addresses, ports };
+  }
+
+  /** Automatic addresses come from the upper part first: people choose low ones (KEP-3070). */
+  #freeAddress(service: Service): string {
+    const { addresses } = this.#inUse();
+    const reserved = Math.min(Math.max(16, Math.floor(this.#size / 16)), 256);
+    const low = this.#size > reserved * 2 ? reserved : 1;
+    for (const [from, to] of [
+      [low, this.#size - 1],
+      [1, low],
+    ] as const) {
+      const found = pick(from, to, this.#options.random, (offset) => !addresses.has(textOf(this.#base + offset)));
+      if (found !== undefined) return textOf(this.#base + found);
+    }
+    throw refused(service, fieldError.invalid('spec.clusterIPs', [], 'failed to allocate IP: range is full'));
+  }
+
+  #checkAddress(service: Service, address: string): void {
+    const offset = numberOf(address) - this.#base;
+    if (!(offset > 0 && offset < this.#size - 1)) {
+      throw refused(
+        service,
+        fieldError.invalid(
+          'spec.clusterIPs',
+          [address],
+          `failed to allocate IP ${address}: the provided network does not match the current range ${this.#options.cidr}`,
+        ),
+      );
+    }
+    if (this.#inUse().addresses.has(address)) throw addressTaken(service, address);
+  }
+
+  #freePort(service: Service, siblings: readonly ServicePort[]): number {
+    const { ports } = this.#inUse();
+    for (const sibling of siblings) if (sibling.nodePort !== undefined) ports.add(sibling.nodePort);
+    const [from, to] = this.#options.ports;
+    const found = pick(from, to + 1, this.#options.random, (port) => !ports.has(port));
+    if (found === undefined) {
+      throw refused(service, fieldError.invalid('spec.ports', [], 'failed to allocate a nodePort: range is full'));
+    }
+    return found;
+  }
+
+  #checkPort(service: Service, port: number, index: number, old: Service | undefined): void {
+    if (old !== undefined && claimsOf(old).ports.has(port)) return;
+    const [from, to] = this.#options.ports;
+    if (port < from || port > to) {
+      throw refused(
+        service,
+        fieldError.invalid(
+          `spec.ports[${index}].nodePort`,
+          port,
+          `provided port is not in the valid range. The range of valid ports is ${from}-${to}`,
+        ),
+      );
+    }
+    if (this.#inUse().ports.has(port)) throw portTaken(service, port, index);
+  }
+
+  #difference(service: Service, before: Claims, after: Claims): Effects {
+    const guards: Guard[] = [];
+    const puts: Put[] = [];
+    const deletes: string[] = [];
+    for (const address of after.addresses) {
+      if (before.addresses.has(address)) continue;
+      guards.push({ key: ADDRESS_PREFIX + address, modRevision: 0 });
+      puts.push({ key: ADDRESS_PREFIX + address, value: addressObject(address, service) });
+    }
+    for (const port of after.ports) {
+      if (before.ports.has(port)) continue;
+      guards.push({ key: PORT_PREFIX + port, modRevision: 0 });
+      puts.push({
+        key: PORT_PREFIX + port,
+        value: Buffer.from(`${service.metadata?.namespace}/${service.metadata?.name}`),
+      });
+    }
+    for (const address of before.addresses) if (!after.addresses.has(address)) deletes.push(ADDRESS_PREFIX + address);
+    for (const port of before.ports) if (!after.ports.has(port)) deletes.push(PORT_PREFIX + port);
+    return guards.length + deletes.length === 0 ? NO_EFFECTS : { guards, puts, deletes };
+  }
+
+  /** What to say when another API server was faster with a key that the client had asked for by name. */
+  taken(service: Service, guard: Guard): Error {
+    if (guard.key.startsWith(ADDRESS_PREFIX)) return addressTaken(service, guard.key.slice(ADDRESS_PREFIX.length));
+    return portTaken(service, Number(guard.key.slice(PORT_PREFIX.length)), 0);
+  }
+}
+
+const NO_CLAIMS: Claims = { addresses: new Set(), ports: new Set() };
+
+function claimsOf(service: Service): Claims {
+  const spec = service.spec;
+  if (spec === undefined || spec.type === 'ExternalName') return NO_CLAIMS;
+  const addresses = new Set((spec.clusterIPs ?? []).filter((address) => address !== '' && address !== 'None'));
+  const ports = new Set<number>();
+  for (const port of spec.ports ?? []) if (port.nodePort !== undefined && port.nodePort > 0) ports.add(port.nodePort);
+  if (spec.healthCheckNodePort !== undefined && spec.healthCheckNodePort > 0) ports.add(spec.healthCheckNodePort);
+  return { addresses, ports };
+}
+
+/** A port that was there before keeps its node port although the client did not repeat it. */
+function keptPort(port: ServicePort, old: Service | undefined): number | undefined {
+  return old?.spec?.ports?.find(
+    (each) => each.port === port.port && (each.protocol ?? 'TCP') === (port.protocol ?? 'TCP') && each.nodePort,
+  )?.nodePort;
+}
+
+/** A free number in [from, to), beginning at a random one. */
+function pick(
+  from: number,
+  to: number,
+  random: RandomSource,
+  isFree: (candidate: number) => boolean,
+): number | undefined {
+  const span = to - from;
+  if (span <= 0) return undefined;
+  const start = Math.floor(random.random() * span);
+  for (let step = 0; step < span; step++) {
+    const candidate = from + ((start + step) % span);
+    if (isFree(candidate)) return candidate;
+  }
+  return undefined;
+}
+
+const refused = (service: Service, failure: ReturnType<typeof fieldError.invalid>): Error =>
+  invalid(SUBJECT, service.metadata?.name ?? '', [failure]);
+
+const addressTaken = (service: Service, address: string): Error =>
+  refused(
+    service,
+    fieldError.invalid(
+      'spec.clusterIPs',
+      [address],
+      `failed to allocate IP ${address}: provided IP is already allocated`,
+    ),
+  );
+
+const portTaken = (service: Service, port: number, index: number): Error =>
+  refused(service, fieldError.invalid(`spec.ports[${index}].nodePort`, port, 'provided port is already allocated'));
+
+function addressObject(address: string, service: Service): Uint8Array {
+  return Buffer.from(
+    JSON.stringify({
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'IPAddress',
+      metadata: { name: address, labels: { 'ipaddress.kubernetes.io/ip-family': 'IPv4' } },
+      spec: {
+        parentRef: {
+          group: '',
+          resource: 'services',
+          namespace: service.metadata?.namespace,
+          name: service.metadata?.name,
+        },
+      },
+    }),
+  );
+}
+
+function numberOf(address: string): number {
+  return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
+}
+
+function textOf(value: number): string {
+  return [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join('.');
+}
