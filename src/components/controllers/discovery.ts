@@ -1,0 +1,70 @@
+/** What kinds the server has, in each group's preferred version. */
+import type { ResourceType } from '../../api/meta/object.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { ApiClient } from '../../client/types.ts';
+
+export interface DiscoveredKind extends ResourceType {
+  readonly verbs: ReadonlySet<string>;
+}
+
+export interface Discovery {
+  readonly kinds: readonly DiscoveredKind[];
+  /** One line for each group version that did not answer; its kinds are missing. */
+  readonly errors: readonly string[];
+}
+
+interface ResourceList {
+  readonly resources?: readonly {
+    readonly name: string;
+    readonly kind: string;
+    readonly namespaced: boolean;
+    readonly verbs?: readonly string[];
+  }[];
+}
+
+interface GroupList {
+  readonly groups?: readonly {
+    readonly name: string;
+    readonly preferredVersion?: { readonly groupVersion: string };
+    readonly versions?: readonly { readonly groupVersion: string }[];
+  }[];
+}
+
+/** Fails only when the list of groups itself cannot be read. */
+export async function discover(client: ApiClient, signal?: AbortSignal): Promise<Discovery> {
+  const options = signal === undefined ? {} : { signal };
+  const groups = await client.request<GroupList>('GET', '/apis', undefined, options);
+  const versions = ['v1'];
+  for (const group of groups.groups ?? []) {
+    const preferred = group.preferredVersion?.groupVersion ?? group.versions?.[0]?.groupVersion;
+    if (preferred !== undefined) versions.push(preferred);
+  }
+  const kinds: DiscoveredKind[] = [];
+  const errors: string[] = [];
+  await Promise.all(
+    versions.map(async (groupVersion) => {
+      const slash = groupVersion.indexOf('/');
+      const group = slash < 0 ? '' : groupVersion.slice(0, slash);
+      const version = groupVersion.slice(slash + 1);
+      try {
+        const path = slash < 0 ? `/api/${groupVersion}` : `/apis/${groupVersion}`;
+        const list = await client.request<ResourceList>('GET', path, undefined, options);
+        for (const each of list.resources ?? []) {
+          if (each.name.includes('/')) continue;
+          const { name: plural, kind, namespaced } = each;
+          kinds.push({ group, version, kind, plural, namespaced, verbs: new Set(each.verbs) });
+        }
+      } catch (error) {
+        // A group that went away between the two requests is no error.
+        if (!isApiError(error, 'NotFound')) errors.push(`${groupVersion}: ${messageOf(error)}`);
+      }
+    }),
+  );
+  return { kinds, errors };
+}
+
+export function collectionPathOf(kind: ResourceType, namespace: string): string {
+  const root = kind.group === '' ? `/api/${kind.version}` : `/apis/${kind.group}/${kind.version}`;
+  return `${root}/namespaces/${encodeURIComponent(namespace)}/${kind.plural}`;
+}

@@ -1,0 +1,19 @@
+/** Every namespace has its default service account. Source: upstream's serviceaccounts_controller. */
+import type { Namespace, ServiceAccount } from 'kubernetes-types/core/v1';
+
+export const DEFAULT_SERVICE_ACCOUNT = 'default';
+
+/** The account to create; undefined: it is there, or the namespace is on its way out. */
+export function planServiceAccount(
+  namespace: Namespace | undefined,
+  existing: ServiceAccount | undefined,
+): ServiceAccount | undefined {
+  if (namespace === undefined || existing !== undefined) return undefined;
+  if (namespace.metadata?.deletionTimestamp !== undefined || namespace.status?.phase === 'Terminating')
+    return undefined;
+  return {
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: { name: DEFAULT_SERVICE_ACCOUNT, namespace: namespace.metadata?.name ?? '' },
+  };
+}
