@@ -1,0 +1,72 @@
+import type { PortMapping } from '../../core/podplan/port.ts';
+import type { Range } from './addresses.ts';
+import { toText } from './addresses.ts';
+
+/** Pods whose traffic to a host port came from this node's own pods are answered through this node. */
+const HOST_PORT_MARK = '0x2000';
+
+export interface FilterOptions {
+  readonly table: string;
+  readonly clusterCidr: string;
+}
+
+export interface PodPorts {
+  readonly ip: string;
+  readonly portMappings: readonly PortMapping[];
+}
+
+/**
+ * The whole table: pods' traffic that leaves the cluster's range takes this node's address, host ports lead to their pods. One
+ * transaction that replaces what was there; established connections stay.
+ */
+export function podTable(options: FilterOptions, range: Range, pods: readonly PodPorts[]): string {
+  const podCidr = `${toText(range.base)}/${range.bits}`;
+  const lines = [
+    `add table ip ${options.table}`,
+    `delete table ip ${options.table}`,
+    `table ip ${options.table} {`,
+    '  map host_ports { type inet_proto . inet_service : ipv4_addr . inet_service; }',
+    '  map bound_host_ports { type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service; }',
+    '  chain host_port_lookup {',
+    `    ip saddr ${podCidr} meta mark set meta mark or ${HOST_PORT_MARK}`,
+    '    meta l4proto { tcp, udp, sctp } dnat ip to ip daddr . meta l4proto . th dport map @bound_host_ports',
+    '    meta l4proto { tcp, udp, sctp } dnat ip to meta l4proto . th dport map @host_ports',
+    `    meta mark set meta mark and ${(~Number(HOST_PORT_MARK) >>> 0).toString()}`,
+    '  }',
+    // Before the services' chains (dstnat, -100): a host port is this pod's alone.
+    '  chain prerouting { type nat hook prerouting priority -105; fib daddr type local jump host_port_lookup; }',
+    '  chain output { type nat hook output priority -105; fib daddr type local ip daddr != 127.0.0.0/8 jump host_port_lookup; }',
+    '  chain postrouting {',
+    '    type nat hook postrouting priority 90;',
+    `    meta mark and ${HOST_PORT_MARK} != 0 ct status dnat masquerade`,
+    `    ip saddr ${podCidr} ip daddr != ${options.clusterCidr} masquerade`,
+    '  }',
+    '}',
+  ];
+  const open: string[] = [];
+  const bound: string[] = [];
+  for (const pod of pods) {
+    for (const mapping of pod.portMappings) {
+      const to = `${pod.ip} . ${mapping.containerPort}`;
+      const from = `${mapping.protocol.toLowerCase()} . ${mapping.hostPort}`;
+      if (isAnyAddress(mapping.hostIp)) open.push(`${from} : ${to}`);
+      else bound.push(`${mapping.hostIp} . ${from} : ${to}`);
+    }
+  }
+  if (open.length > 0) lines.push(`add element ip ${options.table} host_ports { ${open.join(', ')} }`);
+  if (bound.length > 0) lines.push(`add element ip ${options.table} bound_host_ports { ${bound.join(', ')} }`);
+  return `${lines.join('\n')}\n`;
+}
+
+export function isAnyAddress(hostIp: string): boolean {
+  return hostIp === '' || hostIp === '0.0.0.0';
+}
+
+/** True when two mappings want the same port of the host. */
+export function collides(left: PortMapping, right: PortMapping): boolean {
+  return (
+    left.hostPort === right.hostPort &&
+    left.protocol === right.protocol &&
+    (isAnyAddress(left.hostIp) || isAnyAddress(right.hostIp) || left.hostIp === right.hostIp)
+  );
+}

@@ -1,0 +1,99 @@
+/** Runs in a network namespace of its own (links.test.ts): two pods on a bridge, their traffic, host ports, restart. Prints JSON. */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { messageOf } from '../../../src/base/errors.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import { createBridgeNetwork } from '../../../src/io/links/index.ts';
+
+const state = mkdtempSync(join(tmpdir(), 'he-links-'));
+const options = {
+  stateDirectory: join(state, 'network'),
+  bridge: 'he-test0',
+  clusterCidr: '10.128.0.0/14',
+  nftTable: 'he-pods',
+  log: silentLog,
+};
+const run = (file: string, ...args: string[]): string => execFileSync(file, args, { encoding: 'utf8' });
+const attempt = (file: string, ...args: string[]): string => {
+  try {
+    return run(file, ...args).trim();
+  } catch (error) {
+    return `failed: ${messageOf(error).split('\n').at(-2) ?? ''}`;
+  }
+};
+
+const result: Record<string, unknown> = {};
+const holders: { kill(): void; path: string }[] = [];
+try {
+  run('ip', 'link', 'set', 'lo', 'up');
+  for (let index = 0; index < 3; index++) {
+    const child = spawn('unshare', ['--net', 'sleep', '60'], { stdio: 'ignore' });
+    await once(child, 'spawn');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    holders.push({ kill: () => child.kill('SIGKILL'), path: `/proc/${child.pid}/ns/net` });
+  }
+  const [a, b, c] = holders.map((each) => each.path) as [string, string, string];
+  const network = createBridgeNetwork(options);
+  const pod = (sandboxId: string, hostPort = 0) => ({
+    sandboxId,
+    uid: sandboxId,
+    name: sandboxId,
+    namespace: 'default',
+    portMappings: hostPort === 0 ? [] : [{ protocol: 'TCP' as const, containerPort: 80, hostPort, hostIp: '' }],
+  });
+  result['early'] = await network.attach(a, pod('a')).catch(messageOf);
+  await network.setPodCidr('10.128.2.0/29');
+  const [first, second] = await Promise.all([network.attach(a, pod('a')), network.attach(b, pod('b', 8080))]);
+  result['ips'] = [first.ips, second.ips].flat().sort();
+  result['again'] =
+    (await network.attach(a, pod('a'))).ips.length === 1 && (await network.attach(a, pod('a'))).ips[0] === first.ips[0];
+  result['taken'] = await network.attach(c, pod('c', 8080)).catch(messageOf);
+  const read = (host: string, port: number): string =>
+    `const s=require('net').connect(${port},'${host}');s.setTimeout(2000,()=>{console.log('timeout');process.exit()});s.on('data',d=>console.log(String(d).replace('::ffff:','')));s.on('error',e=>console.log(e.code))`;
+  // A refused connection is an answer, too: it shows the way there and back.
+  const ping = (path: string, to: string): boolean =>
+    attempt('nsenter', `--net=${path}`, process.execPath, '-e', read(to, 9)) === 'ECONNREFUSED';
+  result['pings'] = [ping(a, second.ips[0] ?? ''), ping(b, first.ips[0] ?? ''), ping(a, '10.128.2.1')];
+  // The address that a pod's peer sees is the pod's own: nothing between pods is masqueraded.
+  const serverScript = `require('net').createServer(s=>s.end(s.remoteAddress)).listen(80)`;
+  const server = spawn('nsenter', [`--net=${b}`, process.execPath, '-e', serverScript], { stdio: 'ignore' });
+  holders.push({ kill: () => server.kill('SIGKILL'), path: '' });
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  result['peer'] =
+    attempt('nsenter', `--net=${a}`, process.execPath, '-e', read(second.ips[0] ?? '', 80)) === first.ips[0];
+  result['hostPort'] = attempt(process.execPath, '-e', read('10.128.2.1', 8080)) === '10.128.2.1';
+  result['hostPortFromPod'] = attempt('nsenter', `--net=${a}`, process.execPath, '-e', read('10.128.2.1', 8080));
+  result['hostPortFromItself'] = attempt('nsenter', `--net=${b}`, process.execPath, '-e', read('10.128.2.1', 8080));
+  const restarted = createBridgeNetwork(options);
+  await restarted.setPodCidr('10.128.2.0/29');
+  result['remembered'] = (await restarted.attach(a, pod('a'))).ips[0] === first.ips[0];
+  await restarted.retain(new Set(['b']));
+  result['kept'] = ping(b, '10.128.2.1');
+  result['released'] = ping(a, '10.128.2.1');
+  result['next'] = (await restarted.attach(c, pod('c'))).ips[0] !== first.ips[0];
+  const more: string[] = [];
+  for (let index = 0; index < 6; index++) {
+    const child = spawn('unshare', ['--net', 'sleep', '60'], { stdio: 'ignore' });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    holders.push({ kill: () => child.kill('SIGKILL'), path: '' });
+    more.push(await restarted.attach(`/proc/${child.pid}/ns/net`, pod(`x${index}`)).then(() => 'ok', messageOf));
+  }
+  result['full'] = more.filter((each) => each.includes('no free address')).length;
+  writeFileSync(join(options.stateDirectory, 'torn.json'), '{"sandboxId":');
+  const third = createBridgeNetwork(options);
+  await third.setPodCidr('10.128.2.0/29');
+  await third.destroy();
+  result['left'] = [
+    attempt('ip', '-o', 'link').includes('he-test0'),
+    run('nft', 'list', 'tables').trim(),
+    attempt('ip', '-o', 'link').includes(': ve'),
+  ];
+} finally {
+  for (const holder of holders) holder.kill();
+  rmSync(state, { recursive: true, force: true });
+}
+process.stdout.write(`${JSON.stringify(result)}\n`);
+process.exit(0);
