@@ -1,0 +1,316 @@
+/**
+ * Server-side apply and the bookkeeping of field ownership. Sources: KEP-555, structured-merge-diff's merge.Updater, and
+ * k8s.io/apimachinery/pkg/util/managedfields.
+ */
+import type { SchemaNode } from '../../api/schema/node.ts';
+import { type Conflict, conflictError } from './conflicts.ts';
+import { clone, equal, field, isObject, type JsonObject, type JsonValue } from './document.ts';
+import { badPatch } from './errors.ts';
+import {
+  difference,
+  EMPTY_SET,
+  type FieldSet,
+  fieldElement,
+  intersection,
+  isEmpty,
+  recursiveDifference,
+  union,
+} from './field-set.ts';
+import {
+  decodeManagedFields,
+  encodeManagedFields,
+  identityOf,
+  isReset,
+  type ManagedEntry,
+  type ManagedFields,
+  managedFieldsOf,
+  NO_MANAGED_FIELDS,
+  stripped,
+} from './managed-fields.ts';
+import { type Comparison, checkApplied, compare, fieldsOf, mergeTyped, pruneUnowned } from './typed.ts';
+
+interface WriteFacts {
+  /** The field manager. */
+  readonly manager: string;
+  /** `group/version` of the written object. */
+  readonly apiVersion: string;
+  /** Undefined for kinds without a schema: objects then merge field by field and lists are atomic. */
+  readonly schema: SchemaNode | undefined;
+  /** Time of the write, RFC 3339 in whole seconds. */
+  readonly nowIso: string;
+  /** `status`, `scale` …; absent for the object itself. */
+  readonly subresource?: string;
+  /** Fields that this endpoint does not write, whatever it is sent: `[['status']]`. Nobody comes to own them through it. */
+  readonly resetFields?: readonly (readonly string[])[];
+}
+
+export interface ApplyOptions extends WriteFacts {
+  /** Undefined: the object is created. */
+  readonly live: JsonObject | undefined;
+  readonly applied: JsonObject;
+  /** Take conflicting fields from their owners instead of failing. */
+  readonly force: boolean;
+}
+
+export interface UpdateOptions extends WriteFacts {
+  /** Undefined: the object is created. */
+  readonly live: JsonObject | undefined;
+  /** The object as it will be stored, but for its managed fields. */
+  readonly updated: JsonObject;
+}
+
+/** Upstream's name for whoever owned the fields of an object when the first apply came. */
+const BEFORE_FIRST_APPLY = 'before-first-apply';
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+
+/**
+ * The live object with the applied configuration merged in, fields removed that the manager applied before and no longer names, and
+ * managed fields brought up to date. When nothing changes, the result equals `live`, time stamps included. Throws ApiError:
+ * Conflict naming every field and owner, BadRequest for a configuration that does not fit the schema.
+ */
+export function applyServerSide(options: ApplyOptions): JsonObject {
+  const { live, applied, schema } = options;
+  if (!isObject(applied)) throw badPatch('an applied configuration must be an object');
+  if (managedFieldsOf(applied) !== undefined && managedFieldsOf(applied) !== null) {
+    throw badPatch('metadata.managedFields must be nil');
+  }
+  checkApplied(applied, schema, subjectOf(options));
+  const known = managedForApply(options);
+  let outcome = attempt(options, known, options.force);
+  if (outcome.conflicts.length > 0 && options.manager === 'kubectl') {
+    const disputed = withoutInherited(outcome.conflicts, live, schema);
+    if (disputed.length > 0) throw conflictError(disputed);
+    outcome = attempt(options, known, true);
+  }
+  if (outcome.conflicts.length > 0) throw conflictError(outcome.conflicts);
+  return finish(options, known, outcome);
+}
+
+/**
+ * The updated object with its managed fields: whoever writes a field owns it. The managed fields that `updated` carries count if they
+ * can be read (clients may edit them), otherwise the live object's. Equal results keep the live entries, time stamps included.
+ * The result shares with `updated` all but its metadata.
+ */
+export function trackUpdate(options: UpdateOptions): JsonObject {
+  const { live, updated, schema, manager } = options;
+  const sent = managedFieldsOf(updated);
+  if (isReset(sent)) return withManagedFields(updated, []);
+  const known = managedForUpdate(options, sent);
+  const ignored = ignoredFields(options);
+  const changes = withoutIgnored(compare(bare(live), bare(updated), schema), ignored);
+  const others = yieldFields(known, changes, undefined);
+  const identity = identityOf({ ...entryFacts(options), operation: 'Update' });
+  const gained = stripped(union(changes.added, changes.modified));
+  const managed = new Map(others);
+  if (!isEmpty(gained)) {
+    const previous = others.get(identity);
+    const fields = previous === undefined ? gained : union(previous.fields, gained);
+    managed.set(identity, { ...entryFacts(options), operation: 'Update', time: options.nowIso, fields, manager });
+  }
+  return withManagedFields(updated, encodeManagedFields(managed));
+}
+
+interface Outcome {
+  readonly object: JsonObject;
+  readonly managed: ManagedFields;
+  readonly conflicts: readonly Conflict[];
+}
+
+function attempt(options: ApplyOptions, known: ManagedFields, force: boolean): Outcome {
+  const { live, applied, schema } = options;
+  const identity = identityOf({ ...entryFacts(options), operation: 'Apply' });
+  const ignored = ignoredFields(options);
+  const fields = recursiveDifference(fieldsOf(applied, schema), ignored);
+  const before = bare(live);
+  const merged = mergeTyped(before, bare(applied), schema);
+  const last = known.get(identity)?.fields;
+  const managed = new Map(known);
+  managed.set(identity, { ...entryFacts(options), operation: 'Apply', time: options.nowIso, fields });
+  const object = asObject(last === undefined ? merged : pruneUnowned(merged, last, ownedByAll(managed), schema));
+  const changes = withoutIgnored(compare(before, object, schema), ignored);
+  const conflicts = force ? [] : conflictsWith(managed, identity, changes);
+  return { object, managed: yieldFields(managed, changes, identity), conflicts };
+}
+
+function ownedByAll(managed: ManagedFields): FieldSet {
+  let all: FieldSet = EMPTY_SET;
+  for (const entry of managed.values()) all = union(all, entry.fields);
+  return all;
+}
+
+function conflictsWith(managed: ManagedFields, identity: string, changes: Comparison): Conflict[] {
+  const changed = union(changes.modified, changes.added);
+  const conflicts: Conflict[] = [];
+  for (const [id, owner] of managed) {
+    if (id === identity) continue;
+    const fields = intersection(owner.fields, changed);
+    if (!isEmpty(fields)) conflicts.push({ owner, fields });
+  }
+  return conflicts;
+}
+
+/** Takes what changed hands from its owners; what was removed from everybody. Owners left with nothing go. */
+function yieldFields(managed: ManagedFields, changes: Comparison, writer: string | undefined): ManagedFields {
+  const changed = union(changes.modified, changes.added);
+  const left = new Map<string, ManagedEntry>();
+  for (const [id, entry] of managed) {
+    let fields = id === writer ? entry.fields : difference(entry.fields, changed);
+    if (id !== writer) fields = difference(fields, changes.removed);
+    if (!isEmpty(fields)) left.set(id, fields === entry.fields ? entry : { ...entry, fields });
+  }
+  return left;
+}
+
+/** Keeps the live time stamp where the apply changed neither the object nor its owners. */
+function finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome): JsonObject {
+  const object = updateLastApplied(options, outcome.object);
+  const identity = identityOf({ ...entryFacts(options), operation: 'Apply' });
+  const before = known.get(identity);
+  const now = outcome.managed.get(identity);
+  const managed = new Map(outcome.managed);
+  const unchanged = options.live !== undefined && equal(object, bare(options.live));
+  if (unchanged && before?.time !== undefined && now !== undefined) {
+    const sameFields = equal(stripped(now.fields), stripped(before.fields));
+    if (sameFields && now.apiVersion === before.apiVersion) managed.set(identity, { ...now, time: before.time });
+  }
+  return withManagedFields(object, encodeManagedFields(managed));
+}
+
+/**
+ * Conflicts that are none: an object made with client-side apply is taken over by `kubectl apply --server-side` as far as the live
+ * values are still those of the last client-side apply.
+ */
+function withoutInherited(
+  conflicts: readonly Conflict[],
+  live: JsonObject | undefined,
+  schema: SchemaNode | undefined,
+): Conflict[] {
+  const inherited = inheritedFields(live, schema);
+  const disputed: Conflict[] = [];
+  for (const { owner, fields } of conflicts) {
+    const left = difference(fields, inherited);
+    if (!isEmpty(left)) disputed.push({ owner, fields: left });
+  }
+  return disputed;
+}
+
+function inheritedFields(live: JsonObject | undefined, schema: SchemaNode | undefined): FieldSet {
+  const lastApplied = live === undefined ? undefined : lastAppliedOf(live);
+  if (live === undefined || lastApplied === undefined) return EMPTY_SET;
+  const changes = compare(lastApplied, bare(live), schema);
+  const differing = union(union(changes.modified, changes.added), changes.removed);
+  return difference(fieldsOf(lastApplied, schema), differing);
+}
+
+function lastAppliedOf(live: JsonObject): JsonObject | undefined {
+  const text = annotationsOf(live)?.[LAST_APPLIED];
+  if (typeof text !== 'string') return undefined;
+  try {
+    const parsed: JsonValue = JSON.parse(text);
+    return isObject(parsed) ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Keeps client-side apply usable on an object that kubectl now applies on the server. */
+function updateLastApplied(options: ApplyOptions, object: JsonObject): JsonObject {
+  if (options.manager !== 'kubectl' || options.live === undefined) return object;
+  if (lastAppliedOf(options.live) === undefined) return object;
+  const annotations = annotationsOf(object);
+  if (annotations === undefined || !Object.hasOwn(annotations, LAST_APPLIED)) return object;
+  const applied = clone(options.applied);
+  const own = annotationsOf(applied);
+  if (own !== undefined) delete own[LAST_APPLIED];
+  const copy = clone(object);
+  const target = annotationsOf(copy);
+  if (target !== undefined) target[LAST_APPLIED] = `${JSON.stringify(applied)}\n`;
+  return copy;
+}
+
+function annotationsOf(object: JsonObject): JsonObject | undefined {
+  const metadata = field(object, 'metadata');
+  const annotations = isObject(metadata) ? field(metadata, 'annotations') : undefined;
+  return isObject(annotations) ? annotations : undefined;
+}
+
+function managedForApply(options: ApplyOptions): ManagedFields {
+  const { live, schema } = options;
+  if (live === undefined) return NO_MANAGED_FIELDS;
+  const known = decodeManagedFields(managedFieldsOf(live)) ?? NO_MANAGED_FIELDS;
+  if (known.size > 0) return known;
+  const fields = stripped(recursiveDifference(fieldsOf(bare(live), schema), ignoredFields(options)));
+  if (isEmpty(fields)) return known;
+  const entry: ManagedEntry = {
+    manager: BEFORE_FIRST_APPLY,
+    operation: 'Update',
+    apiVersion: options.apiVersion,
+    time: options.nowIso,
+    subresource: '',
+    fields,
+  };
+  return new Map([[identityOf(entry), entry]]);
+}
+
+/** Only writes of the object itself may edit the managed fields. */
+function managedForUpdate(options: UpdateOptions, sent: JsonValue | undefined): ManagedFields {
+  const own = (options.subresource ?? '') === '' ? decodeManagedFields(sent) : undefined;
+  if (own !== undefined && own.size > 0) return own;
+  return decodeManagedFields(managedFieldsOf(options.live)) ?? NO_MANAGED_FIELDS;
+}
+
+function entryFacts(options: WriteFacts): Pick<ManagedEntry, 'manager' | 'apiVersion' | 'subresource'> {
+  return { manager: options.manager, apiVersion: options.apiVersion, subresource: options.subresource ?? '' };
+}
+
+function ignoredFields(options: WriteFacts): FieldSet {
+  let ignored: FieldSet = EMPTY_SET;
+  for (const path of options.resetFields ?? []) {
+    ignored = union(
+      ignored,
+      path.reduceRight<FieldSet>((below, name) => ({ [fieldElement(name)]: below }), EMPTY_SET),
+    );
+  }
+  return ignored;
+}
+
+function withoutIgnored(changes: Comparison, ignored: FieldSet): Comparison {
+  if (isEmpty(ignored)) return changes;
+  return {
+    added: recursiveDifference(changes.added, ignored),
+    modified: recursiveDifference(changes.modified, ignored),
+    removed: recursiveDifference(changes.removed, ignored),
+  };
+}
+
+/** The object without its managed fields; a shallow copy where it has some. */
+function bare(object: JsonObject | undefined): JsonObject {
+  if (object === undefined) return {};
+  const metadata = field(object, 'metadata');
+  if (!isObject(metadata) || !Object.hasOwn(metadata, 'managedFields')) return object;
+  const { managedFields: _managedFields, ...rest } = metadata;
+  return { ...object, metadata: rest };
+}
+
+/** `object` with these entries in a metadata of its own; without any the field is absent. */
+function withManagedFields(object: JsonObject, entries: JsonValue[]): JsonObject {
+  const rest = bare(object);
+  if (entries.length === 0) return rest;
+  const metadata = field(rest, 'metadata');
+  return { ...rest, metadata: { ...(isObject(metadata) ? metadata : {}), managedFields: entries } };
+}
+
+function asObject(value: JsonValue): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+/** `default/web; apps/v1, Kind=Deployment`. */
+function subjectOf(options: ApplyOptions): string {
+  const metadata = field(options.applied, 'metadata');
+  const text = (name: string): string => {
+    const value = isObject(metadata) ? field(metadata, name) : undefined;
+    return typeof value === 'string' ? value : '';
+  };
+  const kind = field(options.applied, 'kind');
+  return `${text('namespace')}/${text('name')}; ${options.apiVersion}, Kind=${typeof kind === 'string' ? kind : ''}`;
+}

@@ -1,0 +1,97 @@
+/**
+ * JSON documents as data. Keys come from users: `__proto__` is a key like any other, and never reaches a prototype. Functions of
+ * this room do not change their arguments, and what they return shares nothing with them.
+ */
+import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
+
+export type { JsonObject, JsonValue };
+
+/** No document may nest deeper: whatever walks it later does so recursively. */
+export const MAX_DEPTH = 512;
+
+export function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function isScalar(value: JsonValue | undefined): value is string | number | boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+}
+
+/** The field's value; undefined when it is absent. */
+export function field(object: JsonObject, key: string): JsonValue | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+export function setField(object: JsonObject, key: string, value: JsonValue): void {
+  // Assigning to __proto__ would change the prototype; defining it makes a plain field.
+  if (key === '__proto__') {
+    Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+  } else {
+    object[key] = value;
+  }
+}
+
+export function clone<T extends JsonValue>(value: T): T;
+export function clone(value: JsonValue): JsonValue {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => clone(item));
+  const copy: JsonObject = {};
+  for (const key of Object.keys(value)) {
+    const own = value[key];
+    if (own !== undefined) setField(copy, key, clone(own));
+  }
+  return copy;
+}
+
+/** Equal as JSON: the order of fields does not count, that of items does. */
+export function equal(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((item, index) => equal(item, b[index]));
+  }
+  const keys = Object.keys(a);
+  if (keys.length !== Object.keys(b).length) return false;
+  return keys.every((key) => Object.hasOwn(b, key) && equal(a[key], b[key]));
+}
+
+/** Whether `value` nests deeper than `limit`. Does not recurse. */
+export function isDeeperThan(value: JsonValue, limit: number): boolean {
+  let level: JsonValue[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > limit) return true;
+    const next: JsonValue[] = [];
+    for (const each of level) {
+      if (typeof each !== 'object' || each === null) continue;
+      for (const child of Array.isArray(each) ? each : Object.values(each)) {
+        if (typeof child === 'object' && child !== null) next.push(child);
+      }
+    }
+    level = next;
+  }
+  return false;
+}
+
+/** About how many bytes `value` takes as JSON, not counted beyond `limit`. Text is taken at its length in UTF-16 units. */
+export function sizeOf(value: JsonValue, limit: number): number {
+  let size = 0;
+  const pending: JsonValue[] = [value];
+  for (let each = pending.pop(); each !== undefined && size <= limit; each = pending.pop()) {
+    if (typeof each === 'string') {
+      size += each.length + 2;
+    } else if (typeof each !== 'object' || each === null) {
+      size += 4;
+    } else if (Array.isArray(each)) {
+      size += each.length + 2;
+      for (const item of each) pending.push(item);
+    } else {
+      size += 2;
+      for (const key of Object.keys(each)) {
+        size += key.length + 4;
+        pending.push(each[key] ?? null);
+      }
+    }
+  }
+  return size;
+}

@@ -1,0 +1,195 @@
+/**
+ * Sets of field paths in the form they are stored in: `metadata.managedFields[].fieldsV1`. A key is a path element: `f:name` a field,
+ * `k:{"name":"x"}` an item of a keyed list, `v:"x"` an item of a set, `i:0` an index; `.` says that the path so far is itself a
+ * member, which an empty object says too. Source: structured-merge-diff's fieldpath serialisation.
+ *
+ * Sets are values: operations return new ones and share what did not change, so that "nothing changed" shows as identity.
+ */
+import { isObject, type JsonObject, type JsonValue } from './document.ts';
+
+export interface FieldSet {
+  readonly [element: string]: FieldSet;
+}
+
+const SELF = '.';
+
+export const EMPTY_SET: FieldSet = Object.freeze({});
+
+export function isEmpty(set: FieldSet): boolean {
+  for (const _element in set) return false;
+  return true;
+}
+
+/** Whether the path that leads to `node` is a member. Not for the root of a set. */
+export function isMember(node: FieldSet): boolean {
+  return Object.hasOwn(node, SELF) || isEmpty(node);
+}
+
+export function child(set: FieldSet, element: string): FieldSet | undefined {
+  return Object.hasOwn(set, element) ? set[element] : undefined;
+}
+
+/** The path elements below a node. */
+export function elements(set: FieldSet): string[] {
+  return Object.keys(set).filter((element) => element !== SELF);
+}
+
+export function fieldElement(name: string): string {
+  return `f:${name}`;
+}
+
+/** A node for a path that is a member and has `below` under it. */
+export function memberNode(below: FieldSet): FieldSet {
+  return isEmpty(below) ? EMPTY_SET : { [SELF]: EMPTY_SET, ...below };
+}
+
+export function union(a: FieldSet, b: FieldSet): FieldSet {
+  return isEmpty(a) ? b : isEmpty(b) ? a : joined(a, b);
+}
+
+/** Of two nodes, or of two roots that are not empty. */
+function joined(a: FieldSet, b: FieldSet): FieldSet {
+  if (a === b) return a;
+  // An empty node is a member: where the other has children, that must be said with a dot.
+  if (isEmpty(a)) return isMember(b) ? b : memberNode(b);
+  if (isEmpty(b)) return isMember(a) ? a : memberNode(a);
+  let result: Record<string, FieldSet> | undefined;
+  for (const element of Object.keys(b)) {
+    const theirs = b[element];
+    if (theirs === undefined) continue;
+    const ours = child(a, element);
+    const both = ours === undefined ? theirs : element === SELF ? ours : joined(ours, theirs);
+    if (both === ours) continue;
+    result ??= { ...a };
+    result[element] = both;
+  }
+  return result ?? a;
+}
+
+/** The members of `a` that are not members of `b`. */
+export function difference(a: FieldSet, b: FieldSet): FieldSet {
+  return combine(a, b, false);
+}
+
+/** The members of `a` that are members of `b`. */
+export function intersection(a: FieldSet, b: FieldSet): FieldSet {
+  return combine(a, b, true);
+}
+
+function combine(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet {
+  let result: Record<string, FieldSet> | undefined;
+  for (const element of elements(a)) {
+    const ours = a[element];
+    if (ours === undefined) continue;
+    const theirs = child(b, element);
+    const left = theirs === undefined ? (wanted ? undefined : ours) : combineNode(ours, theirs, wanted);
+    if (left === ours) continue;
+    result ??= { ...a };
+    if (left === undefined) delete result[element];
+    else result[element] = left;
+  }
+  return result ?? a;
+}
+
+/** Undefined: neither the path nor anything below is left. */
+function combineNode(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet | undefined {
+  const member = isMember(a) && isMember(b) === wanted;
+  const below = combine(a, b, wanted);
+  const { [SELF]: _self, ...children } = below;
+  if (isEmpty(children)) return member ? (isEmpty(a) ? a : EMPTY_SET) : undefined;
+  if (member === isMember(a) && below === a) return a;
+  return member ? memberNode(children) : children;
+}
+
+/** `a` without the members of `b` and everything below them. */
+export function recursiveDifference(a: FieldSet, b: FieldSet): FieldSet {
+  let result: Record<string, FieldSet> | undefined;
+  for (const element of elements(a)) {
+    const ours = a[element];
+    const theirs = child(b, element);
+    if (ours === undefined || theirs === undefined) continue;
+    let left: FieldSet | undefined;
+    if (!isMember(theirs)) {
+      const rest = recursiveDifference(ours, theirs);
+      left = isEmpty(rest) && !isEmpty(ours) ? undefined : rest;
+    }
+    if (left === ours) continue;
+    result ??= { ...a };
+    if (left === undefined) delete result[element];
+    else result[element] = left;
+  }
+  return result ?? a;
+}
+
+/** The member paths, each a list of path elements, in the order of the set. */
+export function* members(set: FieldSet, path: readonly string[] = []): Generator<readonly string[]> {
+  for (const element of elements(set)) {
+    const node = set[element];
+    if (node === undefined) continue;
+    const here = [...path, element];
+    if (isMember(node)) yield here;
+    yield* members(node, here);
+  }
+}
+
+/** Puts the elements in upstream's order: fields, keys, values, indexes, each sorted; a dot first. */
+export function sorted(set: FieldSet): FieldSet {
+  if (elements(set).length === 0) return EMPTY_SET;
+  const result: Record<string, FieldSet> = {};
+  for (const element of Object.keys(set).sort(compareElements)) result[element] = sorted(set[element] ?? EMPTY_SET);
+  return result;
+}
+
+const KIND_ORDER = '.fkvi';
+
+function compareElements(a: string, b: string): number {
+  if (a[0] !== b[0]) return KIND_ORDER.indexOf(a[0] ?? '') - KIND_ORDER.indexOf(b[0] ?? '');
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+const VALID_ELEMENT = /^(?:\.$|f:|k:\{|v:|i:\d)/;
+
+/** Reads a set that somebody sent; undefined when it is not one. */
+export function parseFieldSet(value: JsonValue | undefined, depth = 0): FieldSet | undefined {
+  if (!isObject(value) || depth > MAX_SET_DEPTH) return undefined;
+  const result: Record<string, FieldSet> = {};
+  for (const key of Object.keys(value)) {
+    if (!VALID_ELEMENT.test(key)) return undefined;
+    const node = parseFieldSet(value[key], depth + 1);
+    if (node === undefined) return undefined;
+    result[key] = node;
+  }
+  return result;
+}
+
+const MAX_SET_DEPTH = 512;
+
+/** `.spec.containers[name="a"].image`, as upstream prints paths. */
+export function formatPath(path: readonly string[]): string {
+  return path.map(formatElement).join('');
+}
+
+function formatElement(element: string): string {
+  const rest = element.slice(2);
+  switch (element[0]) {
+    case 'f':
+      return `.${rest}`;
+    case 'v':
+      return `[=${rest}]`;
+    case 'k':
+      return `[${Object.entries(parseKey(rest))
+        .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+        .join(',')}]`;
+    default:
+      return `[${rest}]`;
+  }
+}
+
+function parseKey(text: string): JsonObject {
+  try {
+    const key: JsonValue = JSON.parse(text);
+    return isObject(key) ? key : {};
+  } catch {
+    return {};
+  }
+}

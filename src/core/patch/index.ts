@@ -1,0 +1,5 @@
+/** How a document becomes another: the patch types, server-side apply, and who owns which field. Pure. */
+export { type ApplyOptions, applyServerSide, trackUpdate, type UpdateOptions } from './apply.ts';
+export { jsonPatch } from './json-patch.ts';
+export { mergePatch } from './merge-patch.ts';
+export { strategicMergePatch } from './strategic.ts';

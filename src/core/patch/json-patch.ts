@@ -1,0 +1,189 @@
+import {
+  clone,
+  equal,
+  field,
+  isDeeperThan,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  MAX_DEPTH,
+  setField,
+  sizeOf,
+} from './document.ts';
+import { badPatch, tooLarge, unprocessable } from './errors.ts';
+
+/** Upstream's limit on operations in one patch. */
+const MAX_OPERATIONS = 10_000;
+/** What all `copy` operations of a patch together may add: as much as a request body may hold. */
+const MAX_COPIED_BYTES = 3 << 20;
+const OPERATIONS: ReadonlySet<unknown> = new Set(['add', 'remove', 'replace', 'move', 'copy', 'test']);
+
+interface Operation {
+  readonly op: string;
+  readonly path: readonly string[];
+  readonly from: readonly string[];
+  readonly value: JsonValue | undefined;
+  /** `path` as it was written, for messages. */
+  readonly pointer: string;
+}
+
+/**
+ * Applies an RFC 6902 patch. Throws ApiError: BadRequest for a malformed patch, RequestEntityTooLarge beyond the limits, Invalid when
+ * an operation does not fit the document. As upstream, `test` against null also holds where there is nothing.
+ */
+export function jsonPatch(document: JsonObject, patch: JsonValue): JsonObject {
+  if (!Array.isArray(patch)) throw badPatch('error decoding patch: a JSON patch must be a list of operations');
+  if (patch.length > MAX_OPERATIONS) {
+    throw tooLarge(`The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${patch.length}`);
+  }
+  const operations = patch.map(parseOperation);
+  let root: JsonValue = clone(document);
+  let copiedBytes = 0;
+  for (const operation of operations) {
+    if (operation.op === 'copy') {
+      copiedBytes += sizeOf(resolve(root, operation.from), MAX_COPIED_BYTES);
+      if (copiedBytes > MAX_COPIED_BYTES) {
+        throw tooLarge(`the copy operations of a JSON patch may not add more than ${MAX_COPIED_BYTES} bytes`);
+      }
+    }
+    root = apply(root, operation);
+  }
+  if (!isObject(root)) throw unprocessable('the patched document is not an object');
+  if (isDeeperThan(root, MAX_DEPTH)) throw badPatch(`the patched document nests deeper than ${MAX_DEPTH} levels`);
+  return root;
+}
+
+function parseOperation(entry: JsonValue, index: number): Operation {
+  const broken = (problem: string) => badPatch(`error decoding patch: operation ${index}: ${problem}`);
+  if (!isObject(entry)) throw broken('must be an object');
+  const op = field(entry, 'op');
+  const path = field(entry, 'path');
+  if (typeof op !== 'string' || !OPERATIONS.has(op)) throw broken(`unexpected kind: ${JSON.stringify(op ?? null)}`);
+  if (typeof path !== 'string') throw broken('path must be a string');
+  const value = field(entry, 'value');
+  if ((op === 'add' || op === 'replace' || op === 'test') && value === undefined) throw broken('value is missing');
+  const from = field(entry, 'from');
+  const needsFrom = op === 'move' || op === 'copy';
+  if (needsFrom && typeof from !== 'string') throw broken('from must be a string');
+  return {
+    op,
+    path: parsePointer(path, broken),
+    from: needsFrom && typeof from === 'string' ? parsePointer(from, broken) : [],
+    value,
+    pointer: path,
+  };
+}
+
+/** RFC 6901. */
+function parsePointer(pointer: string, broken: (problem: string) => Error): string[] {
+  if (pointer === '') return [];
+  if (!pointer.startsWith('/')) throw broken(`the path ${JSON.stringify(pointer)} must begin with a slash`);
+  return pointer
+    .slice(1)
+    .split('/')
+    .map((token) => {
+      if (/~(?![01])/.test(token)) throw broken(`the path ${JSON.stringify(pointer)} has a stray ~`);
+      return token.replaceAll('~1', '/').replaceAll('~0', '~');
+    });
+}
+
+function apply(root: JsonValue, operation: Operation): JsonValue {
+  const { op, path, from, value } = operation;
+  switch (op) {
+    case 'add':
+      return add(root, path, clone(value ?? null));
+    case 'remove':
+      return remove(root, path);
+    case 'replace':
+      return replace(root, path, clone(value ?? null));
+    case 'copy':
+      return add(root, path, clone(resolve(root, from)));
+    case 'move':
+      return move(root, from, path);
+    default:
+      return test(root, operation);
+  }
+}
+
+function add(root: JsonValue, path: readonly string[], value: JsonValue): JsonValue {
+  const last = path.at(-1);
+  if (last === undefined) return value;
+  const parent = resolve(root, path.slice(0, -1));
+  if (Array.isArray(parent)) {
+    const index = last === '-' ? parent.length : itemIndex(last, parent.length, path);
+    parent.splice(index, 0, value);
+  } else if (isObject(parent)) {
+    setField(parent, last, value);
+  } else {
+    throw missing(path);
+  }
+  return root;
+}
+
+function replace(root: JsonValue, path: readonly string[], value: JsonValue): JsonValue {
+  const last = path.at(-1);
+  if (last === undefined) return value;
+  const parent = resolve(root, path.slice(0, -1));
+  if (Array.isArray(parent)) parent[itemIndex(last, parent.length - 1, path)] = value;
+  else if (isObject(parent) && Object.hasOwn(parent, last)) setField(parent, last, value);
+  else throw missing(path);
+  return root;
+}
+
+function remove(root: JsonValue, path: readonly string[]): JsonValue {
+  const last = path.at(-1);
+  if (last === undefined) return null;
+  const parent = resolve(root, path.slice(0, -1));
+  if (Array.isArray(parent)) parent.splice(itemIndex(last, parent.length - 1, path), 1);
+  else if (isObject(parent) && Object.hasOwn(parent, last)) delete parent[last];
+  else throw missing(path);
+  return root;
+}
+
+function move(root: JsonValue, from: readonly string[], path: readonly string[]): JsonValue {
+  const inside = path.length > from.length && from.every((token, index) => token === path[index]);
+  if (inside) throw unprocessable(`move operation cannot move ${pointerOf(from)} into itself`);
+  const value = resolve(root, from);
+  if (path.length === from.length && from.every((token, index) => token === path[index])) return root;
+  return add(remove(root, from), path, value);
+}
+
+function test(root: JsonValue, { path, value, pointer }: Operation): JsonValue {
+  const found = tryResolve(root, path);
+  if (!equal(found ?? null, value ?? null)) {
+    throw unprocessable(`testing value ${JSON.stringify(pointer)} failed: test failed`);
+  }
+  return root;
+}
+
+function resolve(root: JsonValue, path: readonly string[]): JsonValue {
+  const found = tryResolve(root, path);
+  if (found === undefined) throw missing(path);
+  return found;
+}
+
+function tryResolve(root: JsonValue, path: readonly string[]): JsonValue | undefined {
+  let value: JsonValue | undefined = root;
+  for (const token of path) {
+    if (Array.isArray(value)) value = INDEX.test(token) ? value[Number(token)] : undefined;
+    else if (isObject(value)) value = field(value, token);
+    else return undefined;
+  }
+  return value;
+}
+
+const INDEX = /^(0|[1-9]\d{0,9})$/;
+
+function itemIndex(token: string, max: number, path: readonly string[]): number {
+  const index = INDEX.test(token) ? Number(token) : Number.NaN;
+  if (!(index <= max)) throw unprocessable(`unable to access invalid index in path ${pointerOf(path)}`);
+  return index;
+}
+
+function missing(path: readonly string[]): Error {
+  return unprocessable(`the path ${JSON.stringify(pointerOf(path))} does not exist`);
+}
+
+function pointerOf(path: readonly string[]): string {
+  return path.map((token) => `/${token.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}

@@ -1,0 +1,172 @@
+import { field, isObject, type JsonObject, type JsonValue } from './document.ts';
+import {
+  difference,
+  EMPTY_SET,
+  type FieldSet,
+  isEmpty,
+  parseFieldSet,
+  recursiveDifference,
+  sorted,
+  union,
+} from './field-set.ts';
+
+/** One entry of `metadata.managedFields`, read. */
+export interface ManagedEntry {
+  readonly manager: string;
+  readonly operation: 'Apply' | 'Update';
+  readonly apiVersion: string;
+  readonly time: string | undefined;
+  /** '' for the object itself. */
+  readonly subresource: string;
+  readonly fields: FieldSet;
+}
+
+/** All owners of an object's fields, by identity. Treated as a value. */
+export type ManagedFields = ReadonlyMap<string, ManagedEntry>;
+
+export const NO_MANAGED_FIELDS: ManagedFields = new Map();
+
+/** Beyond this many update entries the oldest are folded into one. */
+const MAX_UPDATE_ENTRIES = 10;
+const ANCIENT_MANAGER = 'ancient-changes';
+
+/** What the server fills in or what identifies the object is nobody's field. */
+const UNOWNED: FieldSet = {
+  'f:apiVersion': EMPTY_SET,
+  'f:kind': EMPTY_SET,
+  'f:metadata': {
+    'f:creationTimestamp': EMPTY_SET,
+    'f:deletionGracePeriodSeconds': EMPTY_SET,
+    'f:deletionTimestamp': EMPTY_SET,
+    'f:generation': EMPTY_SET,
+    'f:managedFields': EMPTY_SET,
+    'f:name': EMPTY_SET,
+    'f:namespace': EMPTY_SET,
+    'f:resourceVersion': EMPTY_SET,
+    'f:selfLink': EMPTY_SET,
+    'f:uid': EMPTY_SET,
+  },
+};
+
+/** Who an entry belongs to. An applier is the same whatever version it writes in. */
+export function identityOf(entry: Omit<ManagedEntry, 'fields' | 'time'>): string {
+  const version = entry.operation === 'Apply' ? '' : entry.apiVersion;
+  return JSON.stringify([entry.manager, entry.operation, version, entry.subresource]);
+}
+
+export function managedFieldsOf(object: JsonObject | undefined): JsonValue | undefined {
+  const metadata = object === undefined ? undefined : field(object, 'metadata');
+  return isObject(metadata) ? field(metadata, 'managedFields') : undefined;
+}
+
+/** Reads `metadata.managedFields`; undefined when something in it is not what it should be. */
+export function decodeManagedFields(value: JsonValue | undefined): ManagedFields | undefined {
+  if (value === undefined || value === null) return NO_MANAGED_FIELDS;
+  if (!Array.isArray(value)) return undefined;
+  const managed = new Map<string, ManagedEntry>();
+  for (const item of value) {
+    const entry = decodeEntry(item);
+    if (entry === undefined) return undefined;
+    const identity = identityOf(entry);
+    const twin = managed.get(identity);
+    managed.set(identity, twin === undefined ? entry : { ...entry, fields: union(twin.fields, entry.fields) });
+  }
+  return managed;
+}
+
+/** `managedFields: [{}]` is how a client asks to forget all owners. */
+export function isReset(value: JsonValue | undefined): boolean {
+  return Array.isArray(value) && value.length === 1 && isObject(value[0]) && Object.keys(value[0]).length === 0;
+}
+
+function decodeEntry(item: JsonValue): ManagedEntry | undefined {
+  if (!isObject(item)) return undefined;
+  const text = (name: string): string => {
+    const value = field(item, name);
+    return typeof value === 'string' ? value : '';
+  };
+  const operation = text('operation');
+  const fields = parseFieldSet(field(item, 'fieldsV1') ?? {});
+  const fieldsType = text('fieldsType');
+  if (fields === undefined || (operation !== 'Apply' && operation !== 'Update')) return undefined;
+  if ((fieldsType !== '' && fieldsType !== 'FieldsV1') || text('apiVersion') === '') return undefined;
+  const time = text('time');
+  return {
+    manager: text('manager'),
+    operation,
+    apiVersion: text('apiVersion'),
+    time: time === '' ? undefined : time,
+    subresource: text('subresource'),
+    fields,
+  };
+}
+
+/** The entries as they are stored: stripped, bounded, sorted. Entries that own nothing are gone. */
+export function encodeManagedFields(managed: ManagedFields): JsonValue[] {
+  const entries: ManagedEntry[] = [];
+  for (const entry of managed.values()) {
+    const fields = stripped(entry.fields);
+    if (!isEmpty(fields)) entries.push({ ...entry, fields });
+  }
+  return capped(entries.sort(compareEntries)).map(encodeEntry);
+}
+
+export function stripped(fields: FieldSet): FieldSet {
+  const left = recursiveDifference(fields, UNOWNED);
+  // The metadata structure as such is nobody's either.
+  return difference(left, { 'f:metadata': EMPTY_SET });
+}
+
+function encodeEntry(entry: ManagedEntry): JsonObject {
+  return {
+    ...(entry.manager === '' ? {} : { manager: entry.manager }),
+    operation: entry.operation,
+    apiVersion: entry.apiVersion,
+    ...(entry.time === undefined ? {} : { time: entry.time }),
+    fieldsType: 'FieldsV1',
+    fieldsV1: sorted(entry.fields),
+    ...(entry.subresource === '' ? {} : { subresource: entry.subresource }),
+  };
+}
+
+/** Appliers first, then by age. */
+function compareEntries(a: ManagedEntry, b: ManagedEntry): number {
+  return (
+    compare(a.operation, b.operation) ||
+    compare(a.time ?? '', b.time ?? '') ||
+    compare(a.manager, b.manager) ||
+    compare(a.apiVersion, b.apiVersion) ||
+    compare(a.subresource, b.subresource)
+  );
+}
+
+/** Folds the oldest updates of the object itself together, per version; `entries` are sorted by age. */
+function capped(entries: readonly ManagedEntry[]): ManagedEntry[] {
+  const updates = entries.filter(({ operation }) => operation === 'Update');
+  let excess = updates.length - MAX_UPDATE_ENTRIES;
+  if (excess <= 0) return [...entries];
+  const kept: ManagedEntry[] = [];
+  const ancient = new Map<string, ManagedEntry>();
+  for (const entry of entries) {
+    const isAncient = entry.operation === 'Update' && entry.manager === ANCIENT_MANAGER;
+    const foldable = entry.operation === 'Update' && (isAncient || excess > 0);
+    if (!foldable) {
+      kept.push(entry);
+      continue;
+    }
+    const key = JSON.stringify([entry.apiVersion, entry.subresource]);
+    const bucket = ancient.get(key);
+    // The first entry of a bucket saves nothing, the ones after it save one each.
+    if (bucket !== undefined) excess--;
+    ancient.set(key, {
+      ...entry,
+      manager: ANCIENT_MANAGER,
+      fields: bucket === undefined ? entry.fields : union(bucket.fields, entry.fields),
+    });
+  }
+  return [...kept, ...ancient.values()].sort(compareEntries);
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

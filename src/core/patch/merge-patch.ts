@@ -1,0 +1,34 @@
+import {
+  clone,
+  field,
+  isDeeperThan,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  MAX_DEPTH,
+  setField,
+} from './document.ts';
+import { badPatch } from './errors.ts';
+
+/** Applies an RFC 7386 merge patch: fields replace fields, objects merge, null removes. Throws ApiError BadRequest. */
+export function mergePatch(document: JsonObject, patch: JsonValue): JsonObject {
+  if (!isObject(patch)) throw badPatch('error decoding patch: a merge patch must be an object');
+  if (isDeeperThan(patch, MAX_DEPTH)) throw badPatch(`the patch nests deeper than ${MAX_DEPTH} levels`);
+  return merge(clone(document), patch);
+}
+
+function merge(target: JsonObject, patch: JsonObject): JsonObject {
+  for (const key of Object.keys(patch)) {
+    const value = patch[key];
+    if (value === undefined) continue;
+    if (value === null) {
+      delete target[key];
+    } else if (isObject(value)) {
+      const before = field(target, key);
+      setField(target, key, merge(isObject(before) ? before : {}, value));
+    } else {
+      setField(target, key, clone(value));
+    }
+  }
+  return target;
+}

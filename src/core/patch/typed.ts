@@ -1,0 +1,383 @@
+/**
+ * Walks over documents guided by their schema, for server-side apply. Where there is no schema (custom resources without one,
+ * RawExtension) objects merge field by field and lists are atomic, as upstream deduces.
+ */
+import type { ListNode, SchemaNode } from '../../api/schema/node.ts';
+import { clone, equal, field, isObject, isScalar, type JsonObject, type JsonValue, setField } from './document.ts';
+import { badPatch } from './errors.ts';
+import { child, EMPTY_SET, type FieldSet, fieldElement, isEmpty, isMember, memberNode } from './field-set.ts';
+import { interleave } from './list-order.ts';
+
+/** How a place in a document merges. */
+type Shape =
+  | { readonly kind: 'fields'; readonly schema: SchemaNode | undefined; readonly declared: boolean }
+  | { readonly kind: 'list'; readonly schema: ListNode }
+  | { readonly kind: 'leaf' };
+
+const LEAF: Shape = { kind: 'leaf' };
+
+function shapeOf(value: JsonValue | undefined, schema: SchemaNode | undefined): Shape {
+  if (isObject(value)) {
+    if (schema?.kind === 'object' || schema?.kind === 'map') {
+      return schema.atomic ? LEAF : { kind: 'fields', schema, declared: schema.kind === 'object' };
+    }
+    return schema === undefined || (schema.kind === 'scalar' && schema.type === 'any')
+      ? { kind: 'fields', schema: undefined, declared: false }
+      : LEAF;
+  }
+  if (Array.isArray(value) && schema?.kind === 'list' && schema.listType !== 'atomic') return { kind: 'list', schema };
+  return LEAF;
+}
+
+function fieldSchema(shape: Extract<Shape, { kind: 'fields' }>, name: string): SchemaNode | undefined {
+  if (shape.schema?.kind === 'object') return shape.schema.fields.get(name);
+  return shape.schema?.kind === 'map' ? shape.schema.items : undefined;
+}
+
+/** True where the path element names a field that the type declares: such fields belong to whoever owns something below them. */
+function isDeclared(shape: Shape, element: string): boolean {
+  return shape.kind === 'fields' && shape.declared && element.startsWith('f:');
+}
+
+/** The path element of an item; undefined when nothing identifies it. */
+function itemElement(item: JsonValue, list: ListNode): string | undefined {
+  if (list.listType === 'set') return isScalar(item) ? `v:${JSON.stringify(item)}` : undefined;
+  if (!isObject(item)) return undefined;
+  const key: JsonObject = {};
+  let found = false;
+  for (const name of [...list.mapKeys].sort()) {
+    const value =
+      field(item, name) ?? (Object.hasOwn(list.mapKeyDefaults, name) ? list.mapKeyDefaults[name] : undefined);
+    if (!isScalar(value)) continue;
+    setField(key, name, value);
+    found = true;
+  }
+  return found ? `k:${JSON.stringify(key)}` : undefined;
+}
+
+/** Items by path element; undefined when an item has none or two have the same: such a list can only be treated as a whole. */
+function itemsOf(list: readonly JsonValue[], schema: ListNode): Map<string, JsonValue> | undefined {
+  const items = new Map<string, JsonValue>();
+  for (const item of list) {
+    const element = itemElement(item, schema);
+    if (element === undefined) return undefined;
+    if (items.has(element)) {
+      if (schema.listType === 'set') continue;
+      return undefined;
+    }
+    items.set(element, item);
+  }
+  return items;
+}
+
+/** The fields that an applied configuration names (structured-merge-diff's ToFieldSet). */
+export function fieldsOf(value: JsonValue, schema: SchemaNode | undefined): FieldSet {
+  return ownBelow(value, schema, false);
+}
+
+/** The fields that came into being with `value`: as `fieldsOf`, with maps and lists themselves. */
+function addedBelow(value: JsonValue, schema: SchemaNode | undefined): FieldSet {
+  return ownBelow(value, schema, true);
+}
+
+function ownBelow(value: JsonValue, schema: SchemaNode | undefined, containers: boolean): FieldSet {
+  const shape = shapeOf(value, schema);
+  const set: Record<string, FieldSet> = {};
+  if (shape.kind === 'fields' && isObject(value)) {
+    for (const name of Object.keys(value)) {
+      const own = value[name];
+      if (own === undefined) continue;
+      const below = ownBelow(own, fieldSchema(shape, name), containers);
+      const self = !shape.declared || (containers && isContainer(own, fieldSchema(shape, name)));
+      set[fieldElement(name)] = self ? memberNode(below) : below;
+    }
+  } else if (shape.kind === 'list' && Array.isArray(value)) {
+    const items = itemsOf(value, shape.schema);
+    for (const [element, item] of items ?? [])
+      set[element] = memberNode(ownBelow(item, shape.schema.items, containers));
+  }
+  return set;
+}
+
+/** Maps and lists come into being by somebody's hand; structures are there as soon as something is in them. */
+function isContainer(value: JsonValue, schema: SchemaNode | undefined): boolean {
+  return Array.isArray(value) || schema?.kind === 'map';
+}
+
+export interface Comparison {
+  readonly added: FieldSet;
+  readonly modified: FieldSet;
+  readonly removed: FieldSet;
+}
+
+/** What differs between two states of a document. */
+export function compare(before: JsonValue, after: JsonValue, schema: SchemaNode | undefined): Comparison {
+  const shape = shapeOf(after, schema);
+  if (before === after) return SAME;
+  if (shape.kind === 'fields' && isObject(before) && isObject(after)) {
+    const found = new ComparisonBuilder();
+    for (const name of Object.keys(after)) {
+      found.compareChild(
+        fieldElement(name),
+        field(before, name),
+        field(after, name),
+        fieldSchema(shape, name),
+        !shape.declared,
+      );
+    }
+    for (const name of Object.keys(before)) {
+      if (!Object.hasOwn(after, name)) {
+        found.compareChild(
+          fieldElement(name),
+          field(before, name),
+          undefined,
+          fieldSchema(shape, name),
+          !shape.declared,
+        );
+      }
+    }
+    return found.result();
+  }
+  if (shape.kind === 'list' && Array.isArray(before) && Array.isArray(after)) {
+    const old = itemsOf(before, shape.schema);
+    const now = itemsOf(after, shape.schema);
+    if (old !== undefined && now !== undefined) {
+      const found = new ComparisonBuilder();
+      for (const [element, item] of now) found.compareChild(element, old.get(element), item, shape.schema.items, true);
+      for (const [element, item] of old) {
+        if (!now.has(element)) found.compareChild(element, item, undefined, shape.schema.items, true);
+      }
+      return found.result();
+    }
+  }
+  return SAME;
+}
+
+const SAME: Comparison = { added: EMPTY_SET, modified: EMPTY_SET, removed: EMPTY_SET };
+
+class ComparisonBuilder {
+  readonly #added: Record<string, FieldSet> = {};
+  readonly #modified: Record<string, FieldSet> = {};
+  readonly #removed: Record<string, FieldSet> = {};
+
+  /** `self`: the element itself is owned, not only what is below it. */
+  compareChild(
+    element: string,
+    before: JsonValue | undefined,
+    after: JsonValue | undefined,
+    schema: SchemaNode | undefined,
+    self: boolean,
+  ): void {
+    if (before === after) return;
+    if (after === undefined) {
+      if (before !== undefined) this.#removed[element] = memberNode(addedBelow(before, schema));
+      return;
+    }
+    if (before === undefined) {
+      const below = addedBelow(after, schema);
+      this.#added[element] = self || isContainer(after, schema) ? memberNode(below) : below;
+      return;
+    }
+    const below = descends(before, after, schema) ? compare(before, after, schema) : undefined;
+    if (below === undefined) {
+      if (!equal(before, after)) this.#modified[element] = EMPTY_SET;
+      return;
+    }
+    if (!isEmpty(below.added)) this.#added[element] = below.added;
+    if (!isEmpty(below.modified)) this.#modified[element] = below.modified;
+    if (!isEmpty(below.removed)) this.#removed[element] = below.removed;
+  }
+
+  result(): Comparison {
+    return { added: this.#added, modified: this.#modified, removed: this.#removed };
+  }
+}
+
+/** Whether two values are compared part by part, or as wholes. */
+function descends(before: JsonValue, after: JsonValue, schema: SchemaNode | undefined): boolean {
+  const shape = shapeOf(after, schema);
+  if (shape.kind === 'fields') return isObject(before);
+  if (shape.kind !== 'list' || !Array.isArray(before) || !Array.isArray(after)) return false;
+  return itemsOf(before, shape.schema) !== undefined && itemsOf(after, shape.schema) !== undefined;
+}
+
+/** `live` with what `applied` says laid over it. Fields that are applied as null are left out. Shares nothing with its arguments. */
+export function mergeTyped(live: JsonValue | undefined, applied: JsonValue, schema: SchemaNode | undefined): JsonValue {
+  const shape = shapeOf(applied, schema);
+  if (shape.kind === 'fields' && isObject(applied)) {
+    const merged: JsonObject = isObject(live) ? shallowClone(live, applied) : {};
+    for (const name of Object.keys(applied)) {
+      const value = applied[name];
+      if (value === undefined) continue;
+      if (value === null) delete merged[name];
+      else {
+        const before = isObject(live) ? field(live, name) : undefined;
+        setField(merged, name, mergeTyped(before, value, fieldSchema(shape, name)));
+      }
+    }
+    return merged;
+  }
+  if (shape.kind === 'list' && Array.isArray(applied) && Array.isArray(live))
+    return mergeLists(live, applied, shape.schema);
+  return withoutNulls(applied);
+}
+
+/** A copy of what `applied` does not touch; places are kept, so that fields keep their order. */
+function shallowClone(live: JsonObject, applied: JsonObject): JsonObject {
+  const copy: JsonObject = {};
+  for (const name of Object.keys(live)) {
+    const value = live[name];
+    if (value !== undefined) setField(copy, name, Object.hasOwn(applied, name) ? null : clone(value));
+  }
+  return copy;
+}
+
+function mergeLists(live: readonly JsonValue[], applied: readonly JsonValue[], schema: ListNode): JsonValue[] {
+  interface Item {
+    readonly element: string | undefined;
+    readonly value: JsonValue;
+  }
+  const keyed = (value: JsonValue): Item => ({ element: itemElement(value, schema), value });
+  const places = new Map<string, number>();
+  const before = new Map<string, JsonValue>();
+  const liveItems = live.map(keyed);
+  for (const [index, { element, value }] of liveItems.entries()) {
+    if (element === undefined || places.has(element)) continue;
+    places.set(element, index);
+    before.set(element, value);
+  }
+  const known = applied.map(keyed);
+  const appliedElements = new Set(known.map(({ element }) => element));
+  const others = liveItems.filter(({ element }) => element === undefined || !appliedElements.has(element));
+  const ordered = interleave(others, known, ({ element }) => (element === undefined ? undefined : places.get(element)));
+  const fromApplied = new Set(known);
+  return ordered.map((item) => {
+    if (!fromApplied.has(item)) return clone(item.value);
+    const old = item.element === undefined ? undefined : before.get(item.element);
+    return mergeTyped(old, item.value, schema.items);
+  });
+}
+
+function withoutNulls(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (!isObject(value)) return value;
+  const copy: JsonObject = {};
+  for (const name of Object.keys(value)) {
+    const own = value[name];
+    if (own !== undefined && own !== null) setField(copy, name, withoutNulls(own));
+  }
+  return copy;
+}
+
+/**
+ * `value` without what `last` owned and nobody in `owned` owns any more. Declared fields count as owned by whoever owns something
+ * below them, so that a structure goes as a whole with the last of its owners.
+ */
+export function pruneUnowned(
+  value: JsonValue,
+  last: FieldSet,
+  owned: FieldSet | undefined,
+  schema: SchemaNode | undefined,
+): JsonValue {
+  const shape = shapeOf(value, schema);
+  if (shape.kind === 'fields' && isObject(value)) {
+    const pruned: JsonObject = {};
+    for (const name of Object.keys(value)) {
+      const own = value[name];
+      if (own === undefined) continue;
+      const left = pruneChild(own, fieldElement(name), last, owned, shape, fieldSchema(shape, name));
+      if (left !== undefined) setField(pruned, name, left);
+    }
+    return pruned;
+  }
+  if (shape.kind === 'list' && Array.isArray(value)) {
+    const pruned: JsonValue[] = [];
+    for (const item of value) {
+      const element = itemElement(item, shape.schema);
+      const left = element === undefined ? item : pruneChild(item, element, last, owned, shape, shape.schema.items);
+      if (left !== undefined) pruned.push(left);
+    }
+    return pruned;
+  }
+  return value;
+}
+
+function pruneChild(
+  value: JsonValue,
+  element: string,
+  last: FieldSet,
+  owned: FieldSet | undefined,
+  shape: Shape,
+  schema: SchemaNode | undefined,
+): JsonValue | undefined {
+  const lastBelow = child(last, element);
+  if (lastBelow === undefined) return value;
+  const ownedBelow = owned === undefined ? undefined : child(owned, element);
+  const declared = isDeclared(shape, element);
+  const wasOwned = declared || isMember(lastBelow);
+  const isOwned = ownedBelow !== undefined && (declared || isMember(ownedBelow));
+  if (wasOwned && !isOwned) return undefined;
+  return pruneUnowned(value, lastBelow, ownedBelow, schema);
+}
+
+/** Refuses an applied configuration that does not fit the schema. Throws ApiError BadRequest naming the place. */
+export function checkApplied(value: JsonValue, schema: SchemaNode | undefined, subject: string): void {
+  const problem = findProblem(value, schema, '');
+  if (problem !== undefined) throw badPatch(`failed to create typed patch object (${subject}): ${problem}`);
+}
+
+function findProblem(value: JsonValue, schema: SchemaNode | undefined, path: string): string | undefined {
+  if (schema === undefined || value === null) return undefined;
+  switch (schema.kind) {
+    case 'scalar':
+      return schema.type === 'any' || isScalar(value)
+        ? undefined
+        : `${path}: expected a scalar, got ${typeName(value)}`;
+    case 'list':
+      return findListProblem(value, schema, path);
+    default:
+      if (!isObject(value)) return `${path}: expected map, got ${typeName(value)}`;
+      for (const name of Object.keys(value)) {
+        const below = schema.kind === 'object' ? schema.fields.get(name) : schema.items;
+        if (below === undefined) return `${path}.${name}: field not declared in schema`;
+        const problem = findProblem(value[name] ?? null, below, `${path}.${name}`);
+        if (problem !== undefined) return problem;
+      }
+      return undefined;
+  }
+}
+
+function findListProblem(value: JsonValue, schema: ListNode, path: string): string | undefined {
+  if (!Array.isArray(value)) return `${path}: expected list, got ${typeName(value)}`;
+  const seen = new Set<string>();
+  for (const [index, item] of value.entries()) {
+    let at = `${path}[${index}]`;
+    if (schema.listType !== 'atomic') {
+      const element = itemElement(item, schema);
+      if (element === undefined) {
+        const keys = schema.mapKeys.map((key) => JSON.stringify(key)).join(', ');
+        return schema.listType === 'set'
+          ? `${path}: element ${index}: expected a scalar, got ${typeName(item)}`
+          : `${path}: element ${index}: associative list with keys has an element that omits key field ${keys} (and doesn't have default value)`;
+      }
+      if (seen.has(element)) return `${path}: duplicate entries for key ${describeItem(element)}`;
+      seen.add(element);
+      at = `${path}${describeItem(element)}`;
+    }
+    const problem = findProblem(item, schema.items, at);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+function describeItem(element: string): string {
+  if (element.startsWith('v:')) return `[=${element.slice(2)}]`;
+  const key: JsonObject = JSON.parse(element.slice(2));
+  return `[${Object.entries(key)
+    .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+    .join(',')}]`;
+}
+
+function typeName(value: JsonValue): string {
+  return value === null ? 'null' : Array.isArray(value) ? 'list' : isObject(value) ? 'map' : typeof value;
+}
