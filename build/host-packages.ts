@@ -1,0 +1,93 @@
+/** Programs of the host that the appliance and its tests use, and the Debian packages that bring them. */
+import { execFile, spawn } from 'node:child_process';
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+export interface HostProgram {
+  readonly program: string;
+  readonly debianPackage: string;
+}
+
+/** What a host needs to run pods. */
+export const APPLIANCE_PROGRAMS: readonly HostProgram[] = [
+  { program: 'runc', debianPackage: 'runc' },
+  { program: 'conmon', debianPackage: 'conmon' },
+  { program: 'nft', debianPackage: 'nftables' },
+  { program: 'ip', debianPackage: 'iproute2' },
+  { program: 'unshare', debianPackage: 'util-linux' },
+  { program: 'mount', debianPackage: 'mount' },
+];
+
+/** What the sample workload and its instructions need besides. */
+export const SAMPLE_PROGRAMS: readonly HostProgram[] = [
+  ...APPLIANCE_PROGRAMS,
+  { program: 'busybox', debianPackage: 'busybox-static' },
+  { program: 'kubectl', debianPackage: 'kubernetes-client' },
+];
+
+/** What the tests need besides: real peers and tools. */
+export const TEST_PROGRAMS: readonly HostProgram[] = [
+  ...SAMPLE_PROGRAMS,
+  { program: 'etcd', debianPackage: 'etcd-server' },
+  { program: 'etcdctl', debianPackage: 'etcd-client' },
+  { program: 'curl', debianPackage: 'curl' },
+  { program: 'script', debianPackage: 'bsdutils' },
+  { program: 'openssl', debianPackage: 'openssl' },
+];
+
+async function onPath(program: string): Promise<boolean> {
+  // Debian keeps some of these in sbin, which is not on every user's path.
+  const directories = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin', '/usr/bin', '/bin'];
+  for (const directory of directories) {
+    const found = await access(join(directory, program), constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (found) return true;
+  }
+  return false;
+}
+
+/** Those of `programs` that this host lacks. */
+export async function missingPrograms(programs: readonly HostProgram[]): Promise<HostProgram[]> {
+  const present = await Promise.all(programs.map((each) => onPath(each.program)));
+  return programs.filter((_, index) => !present[index]);
+}
+
+/** Runs apt with its output shown. Throws when it fails. */
+async function apt(args: readonly string[]): Promise<void> {
+  const code = await new Promise<number>((resolve, reject) => {
+    const child = spawn('apt-get', args, {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    });
+    child.on('error', reject);
+    child.on('close', (exit) => resolve(exit ?? 1));
+  });
+  if (code !== 0) throw new Error(`apt-get ${args.join(' ')} ended with exit code ${code}`);
+}
+
+/**
+ * Installs what is missing, after naming it. Without root or apt it throws one line that says what to install.
+ */
+export async function ensurePrograms(programs: readonly HostProgram[], say: (line: string) => void): Promise<void> {
+  const missing = await missingPrograms(programs);
+  if (missing.length === 0) return;
+  const packages = [...new Set(missing.map((each) => each.debianPackage))];
+  const line = `apt-get install -y --no-install-recommends ${packages.join(' ')}`;
+  const hasApt = await onPath('apt-get');
+  if (process.getuid?.() !== 0 || !hasApt)
+    throw new Error(`this host lacks ${missing.map((each) => each.program).join(', ')}; install them first: ${line}`);
+  say(`installing host packages: ${packages.join(' ')}`);
+  await run('apt-get', ['update', '-qq']).catch(() => {});
+  await apt(['install', '-y', '-qq', '--no-install-recommends', ...packages]);
+  const still = await missingPrograms(missing);
+  if (still.length > 0)
+    throw new Error(
+      `apt installed ${packages.join(' ')}, and still there is no ${still.map((each) => each.program).join(', ')}`,
+    );
+}

@@ -1,0 +1,44 @@
+/** Brings the test machine to what the tests need, or says what is missing. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { ensurePrograms, TEST_PROGRAMS } from '../build/host-packages.ts';
+
+const run = promisify(execFile);
+const tools = join(import.meta.dirname, '..', 'dist', 'test-tools');
+
+/** Never throws: a test that lacks its tool says so itself. */
+export async function prepareHost(withKubectl120: boolean): Promise<void> {
+  try {
+    await ensurePrograms(TEST_PROGRAMS, (line) => console.log(line));
+    await stopPackagedServices();
+    if (withKubectl120) await fetchKubectl120();
+  } catch (error) {
+    console.log(`test host: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** Debian starts an etcd of its own when it installs one; the tests start theirs on ports of their own. */
+async function stopPackagedServices(): Promise<void> {
+  if (existsSync('/run/systemd/system')) await run('systemctl', ['disable', '--now', 'etcd']).catch(() => {});
+}
+
+/** Debian 12's kubectl 1.20 without installing it, since another kubectl may be installed. */
+async function fetchKubectl120(): Promise<void> {
+  const target = join(tools, 'kubectl-1.20');
+  if (existsSync(target)) return;
+  await mkdir(tools, { recursive: true });
+  const scratch = await mkdtemp(join(tmpdir(), 'he-kubectl-'));
+  try {
+    await run('apt-get', ['download', 'kubernetes-client'], { cwd: scratch });
+    const [archive] = (await readdir(scratch)).filter((name) => name.endsWith('.deb'));
+    if (archive === undefined) throw new Error('apt-get download kubernetes-client brought no package');
+    await run('dpkg-deb', ['-x', join(scratch, archive), join(scratch, 'x')]);
+    await copyFile(join(scratch, 'x/usr/bin/kubectl'), target);
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
