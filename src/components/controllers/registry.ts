@@ -1,25 +1,33 @@
 /** Every controller of the process, in the order in which they start: first what others wait for. */
+import { csrApprovingController, csrCleanerController, csrSigningController } from './certificates.ts';
 import { clusterRoleAggregationController } from './cluster-role-aggregation.ts';
 import { deploymentController } from './deployment.ts';
 import { endpointSliceController, endpointsController } from './endpoints.ts';
 import type { ControllerSpec } from './framework.ts';
 import { namespaceController } from './namespace.ts';
 import { rootCaController, serviceAccountController } from './namespace-content.ts';
+import { nodeLifecycleController } from './node-lifecycle.ts';
 import { nodeIpamController, ttlController } from './node-upkeep.ts';
 import { podGcController } from './pod-gc.ts';
 import { replicaSetController, replicationControllerController } from './replicas.ts';
+import { taintEvictionController } from './taint-eviction.ts';
 
 export const controllers: readonly ControllerSpec[] = [
   serviceAccountController,
   rootCaController,
   nodeIpamController,
+  nodeLifecycleController,
   clusterRoleAggregationController,
   deploymentController,
   replicaSetController,
   replicationControllerController,
   endpointsController,
   endpointSliceController,
+  csrApprovingController,
+  csrSigningController,
   namespaceController,
+  taintEvictionController,
+  csrCleanerController,
   podGcController,
   ttlController,
 ];

@@ -1,0 +1,131 @@
+/**
+ * Which requests are approved without a human. Source: upstream's certificate approver for kubelet clients, OpenShift's machine
+ * approver for serving certificates and for bootstrap identities.
+ */
+import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import type { Node } from 'kubernetes-types/core/v1';
+import { timeMs } from '../context.ts';
+import { NODE_PREFIX, objection, SIGNER } from './policy.ts';
+import type { CertificateRequestFacts } from './port.ts';
+
+export interface ApprovalSnapshot {
+  readonly request: CertificateSigningRequest;
+  readonly facts: CertificateRequestFacts;
+  /** The node of the requested name, if there is one. */
+  readonly node: Node | undefined;
+  /** For `system:bootstrap:<id>`: when the token ends, from its secret; 'gone' when there is no such token. */
+  readonly tokenEndsAtMs: number | 'gone' | undefined;
+}
+
+export type ApprovalPlan =
+  /** Left for a human. */
+  | { readonly kind: 'ignore'; readonly why: string }
+  /** Approve if the requester may create this sub-resource of certificatesigningrequests (a SubjectAccessReview). */
+  | { readonly kind: 'approve-if-allowed'; readonly subresources: readonly string[]; readonly message: string }
+  | { readonly kind: 'approve'; readonly message: string };
+
+const BOOTSTRAP_USER = 'system:bootstrap:';
+
+export function planApproval(snapshot: ApprovalSnapshot, nowMs: number): ApprovalPlan {
+  const { request, facts } = snapshot;
+  const signerName = request.spec?.signerName ?? '';
+  if (signerName !== SIGNER.kubeletClient && signerName !== SIGNER.kubeletServing) {
+    return { kind: 'ignore', why: 'this signer has no automatic approval' };
+  }
+  const why = objection(signerName, request.spec?.usages ?? [], facts);
+  if (why !== undefined) return { kind: 'ignore', why };
+  return signerName === SIGNER.kubeletClient ? approveClient(snapshot, nowMs) : approveServing(snapshot);
+}
+
+function approveClient(snapshot: ApprovalSnapshot, nowMs: number): ApprovalPlan {
+  const { request, facts, node } = snapshot;
+  const username = request.spec?.username ?? '';
+  if (username === facts.commonName) {
+    return {
+      kind: 'approve-if-allowed',
+      subresources: ['selfnodeclient', 'nodeclient'],
+      message: 'Auto approving self kubelet client certificate after SubjectAccessReview.',
+    };
+  }
+  // Anyone else is a bootstrap identity. A token that leaked must not take over a node that is alive.
+  if (node !== undefined && isReady(node)) {
+    return { kind: 'ignore', why: `node ${facts.commonName.slice(NODE_PREFIX.length)} exists and is ready` };
+  }
+  const ends = snapshot.tokenEndsAtMs;
+  if (ends === 'gone') return { kind: 'ignore', why: 'the bootstrap token does not exist any more' };
+  if (ends !== undefined && ends <= nowMs) return { kind: 'ignore', why: 'the bootstrap token has expired' };
+  return {
+    kind: 'approve-if-allowed',
+    subresources: ['nodeclient'],
+    message: 'Auto approving kubelet client certificate after SubjectAccessReview.',
+  };
+}
+
+function approveServing(snapshot: ApprovalSnapshot): ApprovalPlan {
+  const { request, facts, node } = snapshot;
+  if (request.spec?.username !== facts.commonName)
+    return { kind: 'ignore', why: 'the requester is not the node it names' };
+  if (request.spec.groups?.includes('system:nodes') !== true) {
+    return { kind: 'ignore', why: 'the requester is not in system:nodes' };
+  }
+  if (node === undefined) return { kind: 'ignore', why: 'the node is not registered' };
+  const known = new Set((node.status?.addresses ?? []).map((each) => each.address.toLowerCase()));
+  const foreign = [...facts.dnsNames, ...facts.ipAddresses].find((name) => !known.has(name.toLowerCase()));
+  if (foreign !== undefined) return { kind: 'ignore', why: `${foreign} is not an address of the node` };
+  return {
+    kind: 'approve',
+    message: 'Auto approving kubelet serving certificate: every name is an address of the node.',
+  };
+}
+
+/** The id of the bootstrap token the requester used, if that is how it came. */
+export function bootstrapTokenId(username: string | undefined): string | undefined {
+  return username?.startsWith(BOOTSTRAP_USER) === true ? username.slice(BOOTSTRAP_USER.length) : undefined;
+}
+
+function isReady(node: Node): boolean {
+  return node.status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') === true;
+}
+
+export function hasCondition(request: CertificateSigningRequest, type: 'Approved' | 'Denied' | 'Failed'): boolean {
+  return request.status?.conditions?.some((condition) => condition.type === type) === true;
+}
+
+export function isPending(request: CertificateSigningRequest): boolean {
+  return !hasCondition(request, 'Approved') && !hasCondition(request, 'Denied') && !hasCondition(request, 'Failed');
+}
+
+export function awaitsSignature(request: CertificateSigningRequest): boolean {
+  return (
+    hasCondition(request, 'Approved') &&
+    !hasCondition(request, 'Denied') &&
+    !hasCondition(request, 'Failed') &&
+    (request.status?.certificate ?? '') === ''
+  );
+}
+
+const MIN_SECONDS = 600;
+/** Issued a little in the past: the other side's clock may be behind. Upstream's value. */
+export const BACKDATE_MS = 5 * 60_000;
+
+/** The life of the certificate: what was asked for, within bounds. */
+export function validityMs(request: CertificateSigningRequest, longestMs: number): number {
+  const asked = request.spec?.expirationSeconds;
+  if (asked === undefined) return longestMs;
+  return Math.min(longestMs, Math.max(MIN_SECONDS, asked) * 1000);
+}
+
+const FINISHED_MS = 3_600_000;
+const PENDING_MS = 24 * 3_600_000;
+
+/** When the request has served its purpose: finished ones after an hour, pending ones after a day. */
+export function cleanInMs(request: CertificateSigningRequest, nowMs: number): number {
+  const created = timeMs(request.metadata?.creationTimestamp, nowMs);
+  if (isPending(request)) return Math.max(0, created + PENDING_MS - nowMs);
+  if (awaitsSignature(request)) return Math.max(0, created + PENDING_MS - nowMs);
+  const decided = (request.status?.conditions ?? []).reduce(
+    (latest, condition) => Math.max(latest, timeMs(condition.lastUpdateTime, created)),
+    created,
+  );
+  return Math.max(0, decided + FINISHED_MS - nowMs);
+}

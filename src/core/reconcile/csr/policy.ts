@@ -1,0 +1,93 @@
+/**
+ * What each built-in signer accepts. Source: the Kubernetes page "Certificates and Certificate Signing Requests", built-in signers.
+ */
+import type { CertificateRequestFacts } from './port.ts';
+
+export const SIGNER = {
+  client: 'kubernetes.io/kube-apiserver-client',
+  kubeletClient: 'kubernetes.io/kube-apiserver-client-kubelet',
+  kubeletServing: 'kubernetes.io/kubelet-serving',
+} as const;
+
+export const NODE_PREFIX = 'system:node:';
+const NODES = 'system:nodes';
+const MASTERS = 'system:masters';
+
+const CLIENT_USAGES = ['digital signature', 'client auth'];
+const SERVER_USAGES = ['digital signature', 'server auth'];
+const OPTIONAL_USAGE = 'key encipherment';
+
+/** Keys smaller than this are not worth a signature, larger ones only cost time. */
+const MIN_RSA_BITS = 2048;
+const MAX_RSA_BITS = 8192;
+
+/** Why the signer refuses the request; undefined: it accepts. */
+export function objection(
+  signerName: string,
+  usages: readonly string[],
+  facts: CertificateRequestFacts,
+): string | undefined {
+  const general = generalObjection(facts);
+  if (general !== undefined) return general;
+  switch (signerName) {
+    case SIGNER.kubeletClient:
+      return kubeletClientObjection(usages, facts);
+    case SIGNER.kubeletServing:
+      return kubeletServingObjection(usages, facts);
+    case SIGNER.client:
+      return clientObjection(usages, facts);
+    default:
+      return 'unknown signer';
+  }
+}
+
+export function isOurSigner(signerName: string | undefined): boolean {
+  return signerName !== undefined && Object.values(SIGNER).some((each) => each === signerName);
+}
+
+function generalObjection(facts: CertificateRequestFacts): string | undefined {
+  if (!facts.signatureValid) return 'the request is not signed with its own key';
+  if (facts.requestsCa) return 'the request asks for a CA certificate';
+  if (facts.keyType === 'other') return 'the key is of a kind that is not supported';
+  if (facts.keyType === 'rsa' && (facts.keyBits < MIN_RSA_BITS || facts.keyBits > MAX_RSA_BITS)) {
+    return `an RSA key must have ${MIN_RSA_BITS} to ${MAX_RSA_BITS} bits, not ${facts.keyBits}`;
+  }
+  return undefined;
+}
+
+function kubeletClientObjection(usages: readonly string[], facts: CertificateRequestFacts): string | undefined {
+  if (facts.organizations.length !== 1 || facts.organizations[0] !== NODES) return `organization must be ${NODES}`;
+  if (facts.dnsNames.length + facts.ipAddresses.length > 0) return 'DNS names and IP addresses are not allowed';
+  if (facts.emailAddresses.length + facts.uris.length > 0) return 'email addresses and URIs are not allowed';
+  if (!facts.commonName.startsWith(NODE_PREFIX) || facts.commonName === NODE_PREFIX) {
+    return `common name must start with ${NODE_PREFIX}`;
+  }
+  return usagesAre(usages, CLIENT_USAGES) ? undefined : `usages must be ${CLIENT_USAGES.join(', ')}`;
+}
+
+function kubeletServingObjection(usages: readonly string[], facts: CertificateRequestFacts): string | undefined {
+  if (facts.organizations.length !== 1 || facts.organizations[0] !== NODES) return `organization must be ${NODES}`;
+  if (facts.dnsNames.length + facts.ipAddresses.length === 0) return 'at least one DNS name or IP address is required';
+  if (facts.emailAddresses.length + facts.uris.length > 0) return 'email addresses and URIs are not allowed';
+  if (!facts.commonName.startsWith(NODE_PREFIX) || facts.commonName === NODE_PREFIX) {
+    return `common name must start with ${NODE_PREFIX}`;
+  }
+  return usagesAre(usages, SERVER_USAGES) ? undefined : `usages must be ${SERVER_USAGES.join(', ')}`;
+}
+
+const CLIENT_SIGNER_USAGES = new Set(['digital signature', 'key encipherment', 'client auth']);
+
+function clientObjection(usages: readonly string[], facts: CertificateRequestFacts): string | undefined {
+  // Admission refuses this with 403 already; a request from before a restore, say, must not slip through.
+  if (facts.organizations.includes(MASTERS)) return `organization ${MASTERS} is not allowed`;
+  if (!usages.includes('client auth')) return 'usages must include client auth';
+  const foreign = usages.find((usage) => !CLIENT_SIGNER_USAGES.has(usage));
+  return foreign === undefined ? undefined : `usage ${foreign} is not allowed`;
+}
+
+/** Exactly the required ones, key encipherment optional. */
+function usagesAre(usages: readonly string[], required: readonly string[]): boolean {
+  const given = new Set(usages);
+  given.delete(OPTIONAL_USAGE);
+  return given.size === required.length && required.every((usage) => given.has(usage));
+}

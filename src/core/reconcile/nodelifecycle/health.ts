@@ -1,0 +1,94 @@
+/**
+ * Is a node alive? Its kubelet renews a Lease every few seconds and writes its status now and then; when neither has changed for the
+ * grace period its conditions become Unknown. Source: upstream's nodelifecycle controller, KEP-589 (node leases).
+ */
+import type { Lease } from 'kubernetes-types/coordination/v1';
+import type { Node, NodeCondition } from 'kubernetes-types/core/v1';
+import { timestamp } from '../context.ts';
+
+export interface HealthTimes {
+  readonly gracePeriodMs: number;
+  /** For nodes that have never reported anything. */
+  readonly startupGracePeriodMs: number;
+}
+
+/**
+ * What was seen of a node, in this process's own monotonic time. Times written by the kubelet are only compared with each other: its
+ * clock may be wrong, as may ours.
+ */
+export interface NodeHealth {
+  readonly renewTime: string | undefined;
+  readonly statusText: string;
+  /** When anything last changed. */
+  readonly heardAtMs: number;
+  readonly hasReported: boolean;
+}
+
+export function observeHealth(
+  known: NodeHealth | undefined,
+  node: Node,
+  lease: Lease | undefined,
+  monotonicMs: number,
+): NodeHealth {
+  const ready = readyCondition(node);
+  const renewTime = lease?.spec?.renewTime;
+  // Conditions we wrote ourselves say nothing about the kubelet.
+  const statusText = ready === undefined || isOurs(ready) ? (known?.statusText ?? '') : heartbeatText(node);
+  if (known !== undefined && known.renewTime === renewTime && known.statusText === statusText) return known;
+  return { renewTime, statusText, heardAtMs: monotonicMs, hasReported: ready !== undefined || renewTime !== undefined };
+}
+
+const heartbeatText = (node: Node): string =>
+  (node.status?.conditions ?? [])
+    .map((each) => `${each.type}=${each.status}@${each.lastHeartbeatTime ?? ''}`)
+    .join(',');
+
+export function isUnheard(health: NodeHealth, times: HealthTimes, monotonicMs: number): boolean {
+  const graceMs = health.hasReported ? times.gracePeriodMs : times.startupGracePeriodMs;
+  return monotonicMs - health.heardAtMs > graceMs;
+}
+
+/** When `isUnheard` may turn true. */
+export function unheardInMs(health: NodeHealth, times: HealthTimes, monotonicMs: number): number {
+  const graceMs = health.hasReported ? times.gracePeriodMs : times.startupGracePeriodMs;
+  return Math.max(0, health.heardAtMs + graceMs - monotonicMs + 1);
+}
+
+const WATCHED = ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure'];
+const NEVER = { reason: 'NodeStatusNeverUpdated', message: 'Kubelet never posted node status.' };
+const STOPPED = { reason: 'NodeStatusUnknown', message: 'Kubelet stopped posting node status.' };
+
+/** The conditions of a node that is not heard any more; undefined: they say so already. */
+export function planUnknownConditions(node: Node, nowMs: number): NodeCondition[] | undefined {
+  const conditions = [...(node.status?.conditions ?? [])];
+  const now = timestamp(nowMs);
+  let isChanged = false;
+  for (const type of WATCHED) {
+    const index = conditions.findIndex((condition) => condition.type === type);
+    const current = conditions[index];
+    if (current === undefined) {
+      conditions.push({
+        type,
+        status: 'Unknown',
+        ...NEVER,
+        ...(node.metadata?.creationTimestamp === undefined
+          ? {}
+          : { lastHeartbeatTime: node.metadata.creationTimestamp }),
+        lastTransitionTime: now,
+      });
+      isChanged = true;
+    } else if (current.status !== 'Unknown') {
+      conditions[index] = { ...current, status: 'Unknown', ...STOPPED, lastTransitionTime: now };
+      isChanged = true;
+    }
+  }
+  return isChanged ? conditions : undefined;
+}
+
+export function readyCondition(node: Node): NodeCondition | undefined {
+  return node.status?.conditions?.find((condition) => condition.type === 'Ready');
+}
+
+function isOurs(condition: NodeCondition): boolean {
+  return condition.status === 'Unknown' && (condition.reason === STOPPED.reason || condition.reason === NEVER.reason);
+}

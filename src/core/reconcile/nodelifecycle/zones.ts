@@ -1,0 +1,51 @@
+/**
+ * When many nodes fall silent at once the fault is more likely between us and them. Source: upstream's nodelifecycle zone states.
+ */
+import type { Node } from 'kubernetes-types/core/v1';
+
+export interface NodeVerdict {
+  readonly node: Node;
+  /** Heard and Ready. */
+  readonly isHealthy: boolean;
+}
+
+/** 'full': nobody in the zone is well. 'partial': most are not. */
+export type ZoneState = 'normal' | 'partial' | 'full';
+
+/** Upstream's threshold and the size from which a zone counts as large. */
+const UNHEALTHY_SHARE = 0.55;
+const MIN_UNHEALTHY = 3;
+
+export function zoneOf(node: Node): string {
+  const labels = node.metadata?.labels ?? {};
+  return `${labels['topology.kubernetes.io/region'] ?? ''}/${labels['topology.kubernetes.io/zone'] ?? ''}`;
+}
+
+export function zoneStates(verdicts: readonly NodeVerdict[]): Map<string, ZoneState> {
+  const counts = new Map<string, { healthy: number; unhealthy: number }>();
+  for (const { node, isHealthy } of verdicts) {
+    const zone = zoneOf(node);
+    const count = counts.get(zone) ?? { healthy: 0, unhealthy: 0 };
+    counts.set(zone, {
+      ...count,
+      [isHealthy ? 'healthy' : 'unhealthy']: count[isHealthy ? 'healthy' : 'unhealthy'] + 1,
+    });
+  }
+  const states = new Map<string, ZoneState>();
+  for (const [zone, { healthy, unhealthy }] of counts) {
+    const isPartial = unhealthy >= MIN_UNHEALTHY && unhealthy / (healthy + unhealthy) >= UNHEALTHY_SHARE;
+    states.set(zone, healthy === 0 && unhealthy > 0 ? 'full' : isPartial ? 'partial' : 'normal');
+  }
+  return states;
+}
+
+/**
+ * Whether a node of the zone may have its pods evicted. If no node anywhere is heard, we are the one who is cut off: nobody is evicted.
+ * A zone that is silent while another one is well has really failed. In small zones that mostly fail evictions stop, too (upstream
+ * only slows them down from 50 nodes on).
+ */
+export function mayEvict(zone: string, states: ReadonlyMap<string, ZoneState>): boolean {
+  const all = [...states.values()];
+  if (all.every((state) => state === 'full')) return false;
+  return states.get(zone) !== 'partial';
+}
