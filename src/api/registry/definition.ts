@@ -85,6 +85,8 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly strategy: WriteStrategy<T>;
   /** Present when the kind has a `/status` sub-resource. */
   readonly statusStrategy?: WriteStrategy<T>;
+  /** Strategies of further writable sub-resources that carry the kind itself: `approval`, `finalize`, `ephemeralcontainers`, `resize`. */
+  readonly subresourceStrategies?: Readonly<Record<string, WriteStrategy<T>>>;
   /** PUT on a missing name creates (upstream's AllowCreateOnUpdate). */
   readonly allowCreateOnUpdate?: boolean;
   /** Update without resourceVersion allowed (upstream's AllowUnconditionalUpdate; default true). */

@@ -1,0 +1,104 @@
+/** Certificate signing requests. Source: k8s.io/kubernetes/pkg/registry/certificates/certificates. */
+import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
+import { humanDuration } from '../../printing/duration.ts';
+import type { KindDefinition, StrategyContext } from '../../registry/definition.ts';
+import { ALL_VERBS, restorePart } from '../../registry/strategies.ts';
+import { validateRequest, validateStatusChange } from './validation.ts';
+
+type Request = CertificateSigningRequest;
+
+/** Conditions get their times here; deciders need not. */
+function stampConditions(request: Request, old: Request, context: StrategyContext): void {
+  const now = `${new Date(context.nowMs).toISOString().slice(0, 19)}Z`;
+  for (const condition of request.status?.conditions ?? []) {
+    condition.lastUpdateTime ??= now;
+    if (condition.lastTransitionTime !== undefined) continue;
+    const before = old.status?.conditions?.find((each) => each.type === condition.type);
+    condition.lastTransitionTime = before?.status === condition.status ? (before.lastTransitionTime ?? now) : now;
+  }
+}
+
+/** `Approved,Issued`, `Denied`, `Pending` …, as kubectl shows it. */
+export function requestCondition(request: Request): string {
+  const types = new Set((request.status?.conditions ?? []).map((each) => each.type));
+  const state = types.has('Denied') ? 'Denied' : types.has('Approved') ? 'Approved' : types.size > 0 ? '' : 'Pending';
+  const parts = [state].filter((each) => each !== '');
+  if (types.has('Failed')) parts.push('Failed');
+  if ((request.status?.certificate ?? '') !== '') parts.push('Issued');
+  return parts.join(',');
+}
+
+function durationText(request: Request): string {
+  const seconds = request.spec?.expirationSeconds;
+  return seconds === undefined ? NONE : humanDuration(seconds * 1000);
+}
+
+export const certificateSigningRequests: KindDefinition<Request> = {
+  group: 'certificates.k8s.io',
+  version: 'v1',
+  kind: 'CertificateSigningRequest',
+  plural: 'certificatesigningrequests',
+  singular: 'certificatesigningrequest',
+  listKind: 'CertificateSigningRequestList',
+  namespaced: false,
+  shortNames: ['csr'],
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.certificates.v1.CertificateSigningRequest',
+  storagePrefix: 'certificatesigningrequests',
+  strategy: {
+    prepareForCreate(request, { user }) {
+      request.status = {};
+      const spec = request.spec;
+      if (spec === undefined) return;
+      // Who asks is what the server saw, never what the request says.
+      spec.username = user.name;
+      if (user.uid === undefined) delete spec.uid;
+      else spec.uid = user.uid;
+      spec.groups = [...user.groups];
+      if (user.extra === undefined) delete spec.extra;
+      else spec.extra = Object.fromEntries(Object.entries(user.extra).map(([key, values]) => [key, [...values]]));
+    },
+    prepareForUpdate(request, old) {
+      restorePart(request, old, 'spec');
+      restorePart(request, old, 'status');
+    },
+    validate: validateRequest,
+  },
+  statusStrategy: {
+    prepareForUpdate(request, old, context) {
+      restorePart(request, old, 'spec');
+      // Decisions are made through /approval; whatever stands here about them is the old state.
+      const isDecision = (each: { type: string }): boolean => each.type === 'Approved' || each.type === 'Denied';
+      const status = (request.status ??= {});
+      const kept = (old.status?.conditions ?? []).filter(isDecision);
+      const own = (status.conditions ?? []).filter((each) => !isDecision(each));
+      if (kept.length + own.length > 0) status.conditions = [...kept, ...own];
+      else delete status.conditions;
+      stampConditions(request, old, context);
+    },
+    validateUpdate: (request, old) => validateStatusChange(request, old, 'status'),
+  },
+  subresourceStrategies: {
+    approval: {
+      prepareForUpdate(request, old, context) {
+        restorePart(request, old, 'spec');
+        const conditions = request.status?.conditions;
+        request.status = { ...old.status, ...(conditions === undefined ? {} : { conditions }) };
+        if (conditions === undefined) delete request.status.conditions;
+        stampConditions(request, old, context);
+      },
+      validateUpdate: (request, old) => validateStatusChange(request, old, 'approval'),
+    },
+  },
+  columns: [
+    nameColumn,
+    ageColumn,
+    column<Request>('SignerName', 'Who is asked to sign.', (request) => request.spec?.signerName ?? NONE),
+    column<Request>('Requestor', 'Who asked.', (request) => request.spec?.username ?? ''),
+    column<Request>('RequestedDuration', 'How long the certificate should live.', durationText),
+    column<Request>('Condition', 'What has become of the request.', requestCondition),
+  ],
+  fieldSelectors: { 'spec.signerName': (request) => request.spec?.signerName ?? '' },
+  extraSubresources: [{ name: 'approval', kind: 'CertificateSigningRequest', verbs: ['get', 'patch', 'update'] }],
+};

@@ -1,0 +1,27 @@
+/** Cluster role bindings. Source: k8s.io/kubernetes/pkg/registry/rbac/clusterrolebinding. */
+import type { ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS } from '../../registry/strategies.ts';
+import { bindingColumns } from '../rbac/binding-columns.ts';
+import { RBAC_GROUP, setBindingDefaults, validateBinding, validateBindingUpdate } from '../rbac/rules.ts';
+
+export const clusterRoleBindings: KindDefinition<ClusterRoleBinding> = {
+  group: RBAC_GROUP,
+  version: 'v1',
+  kind: 'ClusterRoleBinding',
+  plural: 'clusterrolebindings',
+  singular: 'clusterrolebinding',
+  listKind: 'ClusterRoleBindingList',
+  namespaced: false,
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.rbac.v1.ClusterRoleBinding',
+  storagePrefix: 'clusterrolebindings',
+  nameRule: 'pathSegment',
+  allowCreateOnUpdate: true,
+  setDefaults: setBindingDefaults,
+  strategy: {
+    validate: (binding) => validateBinding(binding, false),
+    validateUpdate: (binding, old) => validateBindingUpdate(binding, old, false),
+  },
+  columns: bindingColumns,
+};

@@ -1,0 +1,72 @@
+/** Config maps. Source: k8s.io/kubernetes/pkg/registry/core/configmap, pkg/apis/core/validation ValidateConfigMap. */
+import type { ConfigMap } from 'kubernetes-types/core/v1';
+import { configMapKeyErrors } from '../../../base/names.ts';
+import { semanticEqual } from '../../meta/equality.ts';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { utf8Length } from '../../meta/validation.ts';
+import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS } from '../../registry/strategies.ts';
+import { base64Bytes } from '../../validation/base64.ts';
+
+/** One mebibyte, for config maps and secrets alike. */
+export const MAX_DATA_BYTES = 1024 * 1024;
+
+function validate(map: ConfigMap): FieldError[] {
+  const errors: FieldError[] = [];
+  let bytes = 0;
+  for (const [key, value] of Object.entries(map.data ?? {})) {
+    errors.push(...validateKey(key, 'data'));
+    if (map.binaryData !== undefined && Object.hasOwn(map.binaryData, key)) {
+      errors.push(fieldError.invalid(`data[${key}]`, key, 'duplicate of key present in binaryData'));
+    }
+    bytes += utf8Length(value);
+  }
+  for (const [key, value] of Object.entries(map.binaryData ?? {})) {
+    errors.push(...validateKey(key, 'binaryData'));
+    bytes += base64Bytes(value);
+  }
+  if (bytes > MAX_DATA_BYTES) errors.push(fieldError.tooLong('', MAX_DATA_BYTES));
+  return errors;
+}
+
+function validateKey(key: string, path: string): FieldError[] {
+  return configMapKeyErrors(key).map((message) => fieldError.invalid(`${path}[${key}]`, key, message));
+}
+
+const FROZEN = 'field is immutable when `immutable` is set';
+
+function validateUpdate(map: ConfigMap, old: ConfigMap): FieldError[] {
+  const errors: FieldError[] = [];
+  if (old.immutable === true) {
+    if (map.immutable !== true) errors.push(fieldError.forbidden('immutable', FROZEN));
+    for (const field of ['data', 'binaryData'] as const) {
+      if (!semanticEqual(map[field], old[field])) errors.push(fieldError.forbidden(field, FROZEN));
+    }
+  }
+  return [...errors, ...validate(map)];
+}
+
+export const configMaps: KindDefinition<ConfigMap> = {
+  group: '',
+  version: 'v1',
+  kind: 'ConfigMap',
+  plural: 'configmaps',
+  singular: 'configmap',
+  listKind: 'ConfigMapList',
+  namespaced: true,
+  shortNames: ['cm'],
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.core.v1.ConfigMap',
+  storagePrefix: 'configmaps',
+  strategy: { validate, validateUpdate },
+  columns: [
+    nameColumn,
+    column<ConfigMap>(
+      'Data',
+      'How many keys the config map has.',
+      (map) => Object.keys(map.data ?? {}).length + Object.keys(map.binaryData ?? {}).length,
+    ),
+    ageColumn,
+  ],
+};

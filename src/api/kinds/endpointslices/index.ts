@@ -1,0 +1,138 @@
+/** Endpoint slices. Source: k8s.io/kubernetes/pkg/registry/discovery/endpointslice, pkg/apis/discovery/validation. */
+import type { Endpoint, EndpointPort, EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { dns1123LabelErrors, dns1123SubdomainErrors, qualifiedNameErrors } from '../../../base/names.ts';
+import { semanticEqual } from '../../meta/equality.ts';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { isSet, validateImmutable } from '../../meta/validation.ts';
+import { ageColumn, column, limitedList, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies.ts';
+import { ipFamilyOf, validateNameRule, validateOneOf, validatePortNumber } from '../../validation/scalars.ts';
+import { validateEndpointIp } from './addresses.ts';
+
+const ADDRESS_TYPES = ['FQDN', 'IPv4', 'IPv6'];
+const MAX_ADDRESSES = 100;
+const MAX_PORTS = 20_000;
+const MAX_ENDPOINTS = 1000;
+
+function validate(slice: EndpointSlice): FieldError[] {
+  const errors = isSet(slice.addressType)
+    ? validateOneOf(slice.addressType, ADDRESS_TYPES, 'addressType')
+    : [fieldError.required('addressType')];
+  const endpoints = slice.endpoints ?? [];
+  if (endpoints.length > MAX_ENDPOINTS) errors.push(tooMany('endpoints', endpoints.length, MAX_ENDPOINTS));
+  endpoints.slice(0, MAX_ENDPOINTS).forEach((endpoint, index) => {
+    errors.push(...validateEndpoint(endpoint, slice.addressType, `endpoints[${index}]`));
+  });
+  errors.push(...validatePorts(slice.ports ?? []));
+  return errors;
+}
+
+function tooMany(field: string, count: number, max: number): FieldError {
+  return { type: 'FieldValueTooMany', field, message: `Too many: ${count}: must have at most ${max} items` };
+}
+
+function validateEndpoint(endpoint: Endpoint, type: string, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const addresses = endpoint.addresses ?? [];
+  if (addresses.length === 0) errors.push(fieldError.required(`${path}.addresses`, 'must contain at least 1 address'));
+  if (addresses.length > MAX_ADDRESSES) errors.push(tooMany(`${path}.addresses`, addresses.length, MAX_ADDRESSES));
+  addresses.slice(0, MAX_ADDRESSES).forEach((address, index) => {
+    const at = `${path}.addresses[${index}]`;
+    if (type === 'FQDN') {
+      errors.push(...validateNameRule(address, dns1123SubdomainErrors, at));
+      return;
+    }
+    const wanted = type === 'IPv6' ? 6 : 4;
+    const family = ipFamilyOf(address);
+    if (family !== 0 && family !== wanted) {
+      errors.push(fieldError.invalid(at, address, `must be an IPv${wanted} address`));
+    } else errors.push(...validateEndpointIp(address, at));
+  });
+  for (const [key, value] of Object.entries(endpoint.deprecatedTopology ?? {})) {
+    for (const message of qualifiedNameErrors(key)) {
+      errors.push(fieldError.invalid(`${path}.deprecatedTopology`, value, message));
+    }
+  }
+  if (endpoint.nodeName !== undefined) {
+    errors.push(...validateNameRule(endpoint.nodeName, dns1123SubdomainErrors, `${path}.nodeName`));
+  }
+  if (endpoint.hostname !== undefined) {
+    errors.push(...validateNameRule(endpoint.hostname, dns1123LabelErrors, `${path}.hostname`));
+  }
+  return errors;
+}
+
+function validatePorts(ports: readonly EndpointPort[]): FieldError[] {
+  const errors: FieldError[] = [];
+  if (ports.length > MAX_PORTS) return [tooMany('ports', ports.length, MAX_PORTS)];
+  const names = new Set<string>();
+  ports.forEach((port, index) => {
+    const at = `ports[${index}]`;
+    const name = port.name ?? '';
+    if (name !== '') errors.push(...validateNameRule(name, dns1123LabelErrors, `${at}.name`));
+    if (names.has(name)) errors.push(fieldError.duplicate(`${at}.name`, name));
+    names.add(name);
+    if (port.port !== undefined) errors.push(...validatePortNumber(port.port, `${at}.port`));
+    errors.push(...validateOneOf(port.protocol, ['SCTP', 'TCP', 'UDP'], `${at}.protocol`));
+  });
+  return errors;
+}
+
+const SHOWN = 3;
+const UNSET = '<unset>';
+
+export const endpointSlices: KindDefinition<EndpointSlice> = {
+  group: 'discovery.k8s.io',
+  version: 'v1',
+  kind: 'EndpointSlice',
+  plural: 'endpointslices',
+  singular: 'endpointslice',
+  listKind: 'EndpointSliceList',
+  namespaced: true,
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.discovery.v1.EndpointSlice',
+  storagePrefix: 'endpointslices',
+  setDefaults(slice) {
+    for (const port of slice.ports ?? []) {
+      port.name ??= '';
+      if (!isSet(port.protocol)) port.protocol = 'TCP';
+    }
+  },
+  strategy: {
+    prepareForCreate(slice) {
+      metadataOf(slice).generation = 1;
+    },
+    prepareForUpdate(slice, old) {
+      keepGeneration(slice, old);
+      const content = ({ endpoints, ports, addressType, metadata }: EndpointSlice) => ({
+        endpoints,
+        ports,
+        addressType,
+        labels: metadata?.labels,
+        annotations: metadata?.annotations,
+      });
+      if (!semanticEqual(content(slice), content(old))) {
+        metadataOf(slice).generation = (old.metadata?.generation ?? 0) + 1;
+      }
+    },
+    validate,
+    validateUpdate: (slice, old) => [
+      ...validate(slice),
+      ...validateImmutable(slice.addressType, old.addressType, 'addressType'),
+    ],
+  },
+  columns: [
+    nameColumn,
+    column<EndpointSlice>('AddressType', 'What kind of addresses the slice holds.', (slice) => slice.addressType),
+    column<EndpointSlice>('Ports', 'The ports of every endpoint.', (slice) => {
+      const ports = (slice.ports ?? []).map((port) => (port.port === undefined ? '*' : String(port.port)));
+      return ports.length === 0 ? UNSET : limitedList(ports, SHOWN);
+    }),
+    column<EndpointSlice>('Endpoints', 'The addresses of the endpoints.', (slice) => {
+      const addresses = (slice.endpoints ?? []).flatMap((endpoint) => endpoint.addresses ?? []);
+      return addresses.length === 0 ? UNSET : limitedList(addresses, SHOWN);
+    }),
+    ageColumn,
+  ],
+};

@@ -1,0 +1,28 @@
+/** core/v1 and events.k8s.io/v1 are two views of one stored event. Source: k8s.io/kubernetes/pkg/apis/events/v1 conversion. */
+import type { Event as CoreEvent } from 'kubernetes-types/core/v1';
+import type { KubeObject } from '../../meta/object.ts';
+
+/** Field names in events.k8s.io/v1, with their names in core/v1. Fields not named here are called the same in both. */
+const RENAMED: readonly (readonly [string, string])[] = [
+  ['regarding', 'involvedObject'],
+  ['note', 'message'],
+  ['reportingController', 'reportingComponent'],
+  ['deprecatedSource', 'source'],
+  ['deprecatedFirstTimestamp', 'firstTimestamp'],
+  ['deprecatedLastTimestamp', 'lastTimestamp'],
+  ['deprecatedCount', 'count'],
+];
+const TO_CORE: ReadonlyMap<string, string> = new Map(RENAMED);
+const FROM_CORE: ReadonlyMap<string, string> = new Map(RENAMED.map(([events, core]) => [core, events]));
+
+export function eventToCore(object: KubeObject): CoreEvent {
+  return { ...rename(object, TO_CORE), apiVersion: 'v1', kind: 'Event' } as CoreEvent;
+}
+
+export function eventFromCore(object: CoreEvent): KubeObject {
+  return { ...rename(object, FROM_CORE), apiVersion: 'events.k8s.io/v1', kind: 'Event' };
+}
+
+function rename(object: object, names: ReadonlyMap<string, string>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(object).map(([field, value]) => [names.get(field) ?? field, value]));
+}

@@ -1,0 +1,37 @@
+/** Leases. Source: k8s.io/kubernetes/pkg/registry/coordination/lease, pkg/apis/coordination/validation. */
+import type { Lease } from 'kubernetes-types/coordination/v1';
+import type { FieldError } from '../../meta/field-error.ts';
+import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS } from '../../registry/strategies.ts';
+import { validateNonNegative, validatePositive } from '../../validation/scalars.ts';
+
+function validate(lease: Lease): FieldError[] {
+  return [
+    ...validatePositive(lease.spec?.leaseDurationSeconds, 'spec.leaseDurationSeconds'),
+    ...validateNonNegative(lease.spec?.leaseTransitions, 'spec.leaseTransitions'),
+  ];
+}
+
+export const leases: KindDefinition<Lease> = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  kind: 'Lease',
+  plural: 'leases',
+  singular: 'lease',
+  listKind: 'LeaseList',
+  namespaced: true,
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.coordination.v1.Lease',
+  storagePrefix: 'leases',
+  // A heartbeat that is lost with the power is a heartbeat of a node that is off.
+  durability: 'relaxed',
+  allowCreateOnUpdate: true,
+  allowUnconditionalUpdate: false,
+  strategy: { validate, validateUpdate: validate },
+  columns: [
+    nameColumn,
+    column<Lease>('Holder', 'Who holds the lease.', (lease) => lease.spec?.holderIdentity ?? ''),
+    ageColumn,
+  ],
+};

@@ -1,0 +1,86 @@
+/** Namespaces. Source: k8s.io/kubernetes/pkg/registry/core/namespace. */
+import type { Namespace } from 'kubernetes-types/core/v1';
+import { qualifiedNameErrors } from '../../../base/names.ts';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS, metadataOf, restorePart, specStatusStrategies } from '../../registry/strategies.ts';
+
+const NAME_LABEL = 'kubernetes.io/metadata.name';
+const FINALIZER = 'kubernetes';
+
+const { strategy, statusStrategy } = specStatusStrategies<Namespace>({
+  generations: false,
+  initialStatus: () => ({ phase: 'Active' }),
+  prepareForCreate(namespace) {
+    const finalizers = (namespace.spec ??= {}).finalizers ?? [];
+    if (!finalizers.includes(FINALIZER)) namespace.spec.finalizers = [...finalizers, FINALIZER];
+  },
+  prepareForUpdate(namespace, old) {
+    // Finalizers are only changed through the finalize sub-resource.
+    restorePart(namespace, old, 'spec');
+  },
+  validate: (namespace) => validateFinalizers(namespace),
+  validateStatusUpdate(namespace) {
+    const phase = namespace.status?.phase;
+    if (namespace.metadata?.deletionTimestamp === undefined) {
+      return phase === 'Active'
+        ? []
+        : [fieldError.invalid('status.Phase', phase ?? '', "may only be 'Active' if `deletionTimestamp` is empty")];
+    }
+    return phase === 'Terminating'
+      ? []
+      : [
+          fieldError.invalid(
+            'status.Phase',
+            phase ?? '',
+            "may only be 'Terminating' if `deletionTimestamp` is not empty",
+          ),
+        ];
+  },
+});
+
+function validateFinalizers(namespace: Namespace): FieldError[] {
+  return (namespace.spec?.finalizers ?? []).flatMap((finalizer) =>
+    qualifiedNameErrors(finalizer).map((message) => fieldError.invalid('spec.finalizers', finalizer, message)),
+  );
+}
+
+export const namespaces: KindDefinition<Namespace> = {
+  group: '',
+  version: 'v1',
+  kind: 'Namespace',
+  plural: 'namespaces',
+  singular: 'namespace',
+  listKind: 'NamespaceList',
+  namespaced: false,
+  shortNames: ['ns'],
+  verbs: ALL_VERBS.filter((verb) => verb !== 'deletecollection'),
+  schemaName: 'io.k8s.api.core.v1.Namespace',
+  storagePrefix: 'namespaces',
+  nameRule: 'dns1123Label',
+  setDefaults(namespace) {
+    const name = namespace.metadata?.name;
+    if (name === undefined || name === '') return;
+    const metadata = metadataOf(namespace);
+    metadata.labels ??= {};
+    metadata.labels[NAME_LABEL] = name;
+  },
+  strategy,
+  statusStrategy,
+  subresourceStrategies: {
+    finalize: {
+      prepareForUpdate(namespace, old) {
+        restorePart(namespace, old, 'status');
+      },
+      validateUpdate: (namespace) => validateFinalizers(namespace),
+    },
+  },
+  columns: [
+    nameColumn,
+    column<Namespace>('Status', 'The status of the namespace.', (namespace) => namespace.status?.phase ?? ''),
+    ageColumn,
+  ],
+  fieldSelectors: { 'status.phase': (namespace) => namespace.status?.phase ?? '' },
+  extraSubresources: [{ name: 'finalize', kind: 'Namespace', verbs: ['update'] }],
+};

@@ -1,0 +1,88 @@
+/** Nodes. Source: k8s.io/kubernetes/pkg/registry/core/node. */
+import type { Node } from 'kubernetes-types/core/v1';
+import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { validateNode, validateNodeUpdate } from './validation.ts';
+
+const ROLE_PREFIX = 'node-role.kubernetes.io/';
+const ROLE_LABEL = 'kubernetes.io/role';
+
+const { strategy, statusStrategy } = specStatusStrategies<Node>({
+  generations: false,
+  // A kubelet registers its node with the status it has measured.
+  initialStatus: (node) => node.status ?? {},
+  validate: validateNode,
+  validateUpdate: validateNodeUpdate,
+  validateStatusUpdate: (node) => validateNode(node),
+});
+
+export function nodeRoles(node: Node): string[] {
+  const roles = new Set<string>();
+  for (const [key, value] of Object.entries(node.metadata?.labels ?? {})) {
+    if (key.startsWith(ROLE_PREFIX)) {
+      const role = key.slice(ROLE_PREFIX.length);
+      if (role !== '') roles.add(role);
+    } else if (key === ROLE_LABEL && value !== '') roles.add(value);
+  }
+  return [...roles].sort();
+}
+
+function statusText(node: Node): string {
+  const ready = node.status?.conditions?.find((each) => each.type === 'Ready');
+  const states = [ready === undefined ? 'Unknown' : ready.status === 'True' ? 'Ready' : 'NotReady'];
+  if (node.spec?.unschedulable === true) states.push('SchedulingDisabled');
+  return states.join(',');
+}
+
+function address(type: string): (node: Node) => string {
+  return (node) => node.status?.addresses?.find((each) => each.type === type)?.address ?? NONE;
+}
+
+/** Values of the node's self-description. */
+function info(field: 'osImage' | 'kernelVersion' | 'containerRuntimeVersion', missing: string): (node: Node) => string {
+  return (node) => node.status?.nodeInfo?.[field] || missing;
+}
+
+const wide = { wide: true };
+
+export const nodes: KindDefinition<Node> = {
+  group: '',
+  version: 'v1',
+  kind: 'Node',
+  plural: 'nodes',
+  singular: 'node',
+  listKind: 'NodeList',
+  namespaced: false,
+  shortNames: ['no'],
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.core.v1.Node',
+  storagePrefix: 'minions',
+  setDefaults(node) {
+    const status = node.status;
+    if (status?.capacity !== undefined && status.allocatable === undefined) status.allocatable = { ...status.capacity };
+  },
+  strategy,
+  statusStrategy,
+  columns: [
+    nameColumn,
+    column<Node>('Status', 'The status of the node.', statusText),
+    column<Node>('Roles', 'The roles of the node.', (node) => nodeRoles(node).join(',') || NONE),
+    ageColumn,
+    column<Node>('Version', 'Kubelet version of the node.', (node) => node.status?.nodeInfo?.kubeletVersion ?? ''),
+    column<Node>('Internal-IP', 'Address of the node inside the cluster.', address('InternalIP'), wide),
+    column<Node>('External-IP', 'Address of the node outside the cluster.', address('ExternalIP'), wide),
+    column<Node>('OS-Image', 'Operating system of the node.', info('osImage', '<unknown>'), wide),
+    column<Node>('Kernel-Version', 'Kernel of the node.', info('kernelVersion', '<unknown>'), wide),
+    column<Node>(
+      'Container-Runtime',
+      'Container runtime of the node.',
+      info('containerRuntimeVersion', '<unknown>'),
+      wide,
+    ),
+  ],
+  fieldSelectors: { 'spec.unschedulable': (node) => String(node.spec?.unschedulable ?? false) },
+  extraSubresources: [
+    { name: 'proxy', kind: 'NodeProxyOptions', verbs: ['create', 'delete', 'get', 'patch', 'update'] },
+  ],
+};

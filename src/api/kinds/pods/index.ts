@@ -1,0 +1,168 @@
+/** Pods. Source: k8s.io/kubernetes/pkg/registry/core/pod. */
+import type { Pod } from 'kubernetes-types/core/v1';
+import { allContainers, setPodDefaults } from '../../podspec/defaults.ts';
+import { qosClassOf } from '../../podspec/qos.ts';
+import {
+  validateEphemeralContainersUpdate,
+  validatePodResize,
+  validatePodStatusUpdate,
+  validatePodUpdate,
+} from '../../podspec/update.ts';
+import { validatePodCreate } from '../../podspec/validate.ts';
+import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
+import { restartsText, summarizePod } from '../../printing/pod-status.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS, bumpGeneration, restorePart, specStatusStrategies } from '../../registry/strategies.ts';
+
+const PROXY_VERBS = ['create', 'delete', 'get', 'patch', 'update'];
+const STREAM_VERBS = ['create', 'get'];
+
+const { strategy, statusStrategy } = specStatusStrategies<Pod>({
+  initialStatus: (pod) => ({
+    phase: 'Pending',
+    qosClass: qosClassOf(pod),
+    ...((pod.spec?.schedulingGates ?? []).length === 0
+      ? {}
+      : {
+          conditions: [
+            {
+              type: 'PodScheduled',
+              status: 'False',
+              reason: 'SchedulingGated',
+              message: 'Scheduling is blocked due to non-empty scheduling gates',
+            },
+          ],
+        }),
+  }),
+  prepareForStatusUpdate(pod, old) {
+    // Deleting is done through DELETE only.
+    if (pod.status !== undefined && old.status?.qosClass !== undefined) pod.status.qosClass ??= old.status.qosClass;
+  },
+  validate: validatePodCreate,
+  validateUpdate: validatePodUpdate,
+  validateStatusUpdate: validatePodStatusUpdate,
+  warnings: (pod, old) => (old === undefined ? podWarnings(pod) : []),
+});
+
+/** What will not do what the author may think. */
+function podWarnings(pod: Pod): string[] {
+  const warnings: string[] = [];
+  for (const container of allContainers(pod.spec)) {
+    const seen = new Set<string>();
+    for (const [index, variable] of (container.env ?? []).entries()) {
+      if (seen.has(variable.name)) {
+        warnings.push(
+          `spec.containers[${container.name}].env[${index}]: hides previous definition of ${JSON.stringify(variable.name)}, which may be dropped when using apply`,
+        );
+      }
+      seen.add(variable.name);
+    }
+  }
+  return warnings;
+}
+
+export const pods: KindDefinition<Pod> = {
+  group: '',
+  version: 'v1',
+  kind: 'Pod',
+  plural: 'pods',
+  singular: 'pod',
+  listKind: 'PodList',
+  namespaced: true,
+  shortNames: ['po'],
+  categories: ['all'],
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.core.v1.Pod',
+  storagePrefix: 'pods',
+  setDefaults: setPodDefaults,
+  strategy,
+  statusStrategy,
+  subresourceStrategies: {
+    ephemeralcontainers: {
+      prepareForUpdate(pod, old) {
+        const ephemeral = pod.spec?.ephemeralContainers;
+        restorePart(pod, old, 'status');
+        // Only this one list is taken from what was sent.
+        const spec = structuredClone(old.spec);
+        if (spec !== undefined) {
+          if (ephemeral === undefined) delete spec.ephemeralContainers;
+          else spec.ephemeralContainers = ephemeral;
+          pod.spec = spec;
+        }
+        bumpGeneration(pod, old);
+      },
+      validateUpdate: validateEphemeralContainersUpdate,
+    },
+    resize: {
+      prepareForUpdate(pod, old) {
+        restorePart(pod, old, 'status');
+        bumpGeneration(pod, old);
+      },
+      validateUpdate: validatePodResize,
+    },
+  },
+  defaultGraceSeconds(pod) {
+    // A pod no kubelet has taken, or that is over, has nothing to wait for.
+    if ((pod.spec?.nodeName ?? '') === '') return 0;
+    const phase = pod.status?.phase;
+    if (phase === 'Succeeded' || phase === 'Failed') return 0;
+    return pod.spec?.terminationGracePeriodSeconds ?? 30;
+  },
+  columns: [
+    nameColumn,
+    column<Pod>('Ready', 'The aggregate readiness state of this pod for accepting traffic.', (pod) => {
+      const summary = summarizePod(pod);
+      return `${summary.ready}/${summary.total}`;
+    }),
+    column<Pod>('Status', 'The aggregate status of the containers in this pod.', (pod) => summarizePod(pod).status),
+    column<Pod>(
+      'Restarts',
+      'The number of times the containers in this pod have been restarted and when the last container was restarted.',
+      (pod, nowMs) => restartsText(summarizePod(pod), nowMs),
+    ),
+    ageColumn,
+    column<Pod>('IP', 'The address of the pod.', (pod) => pod.status?.podIPs?.[0]?.ip || pod.status?.podIP || NONE, {
+      wide: true,
+    }),
+    column<Pod>('Node', 'The node the pod runs on.', (pod) => pod.spec?.nodeName || NONE, { wide: true }),
+    column<Pod>(
+      'Nominated Node',
+      'The node that pods are being evicted from for this pod.',
+      (pod) => pod.status?.nominatedNodeName || NONE,
+      { wide: true },
+    ),
+    column<Pod>('Readiness Gates', 'Additional conditions evaluated for readiness.', readinessGatesText, {
+      wide: true,
+    }),
+  ],
+  fieldSelectors: {
+    'spec.nodeName': (pod) => pod.spec?.nodeName ?? '',
+    'spec.restartPolicy': (pod) => pod.spec?.restartPolicy ?? '',
+    'spec.schedulerName': (pod) => pod.spec?.schedulerName ?? '',
+    'spec.serviceAccountName': (pod) => pod.spec?.serviceAccountName ?? '',
+    'spec.hostNetwork': (pod) => String(pod.spec?.hostNetwork ?? false),
+    'status.phase': (pod) => pod.status?.phase ?? '',
+    'status.podIP': (pod) => pod.status?.podIPs?.[0]?.ip ?? pod.status?.podIP ?? '',
+    'status.nominatedNodeName': (pod) => pod.status?.nominatedNodeName ?? '',
+  },
+  extraSubresources: [
+    { name: 'attach', kind: 'PodAttachOptions', verbs: STREAM_VERBS },
+    { name: 'binding', kind: 'Binding', verbs: ['create'] },
+    { name: 'ephemeralcontainers', kind: 'Pod', verbs: ['get', 'patch', 'update'] },
+    { name: 'eviction', kind: 'Eviction', group: 'policy', version: 'v1', verbs: ['create'] },
+    { name: 'exec', kind: 'PodExecOptions', verbs: STREAM_VERBS },
+    { name: 'log', kind: 'Pod', verbs: ['get'] },
+    { name: 'portforward', kind: 'PodPortForwardOptions', verbs: STREAM_VERBS },
+    { name: 'proxy', kind: 'PodProxyOptions', verbs: PROXY_VERBS },
+    { name: 'resize', kind: 'Pod', verbs: ['get', 'patch', 'update'] },
+  ],
+};
+
+function readinessGatesText(pod: Pod): string {
+  const gates = pod.spec?.readinessGates ?? [];
+  if (gates.length === 0) return NONE;
+  const passed = gates.filter((gate) =>
+    pod.status?.conditions?.some((each) => each.type === gate.conditionType && each.status === 'True'),
+  );
+  return `${passed.length}/${gates.length}`;
+}

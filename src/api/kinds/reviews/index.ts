@@ -1,0 +1,107 @@
+/** Questions that are answered and never stored. Source: k8s.io/kubernetes/pkg/registry/{authentication,authorization}, pkg/apis/authorization/validation. */
+import type { SelfSubjectReview, TokenReview } from 'kubernetes-types/authentication/v1';
+import type {
+  LocalSubjectAccessReview,
+  SelfSubjectAccessReview,
+  SelfSubjectRulesReview,
+  SubjectAccessReview,
+} from 'kubernetes-types/authorization/v1';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import type { KubeObject } from '../../meta/object.ts';
+import { isSet } from '../../meta/validation.ts';
+import type { KindDefinition, WriteStrategy } from '../../registry/definition.ts';
+
+const AUTHENTICATION = 'authentication.k8s.io';
+const AUTHORIZATION = 'authorization.k8s.io';
+
+function review<T extends KubeObject>(
+  group: string,
+  kind: string,
+  validate?: WriteStrategy<T>['validate'],
+  namespaced = false,
+): KindDefinition<T> {
+  const singular = kind.toLowerCase();
+  return {
+    group,
+    version: 'v1',
+    kind,
+    plural: `${singular}s`,
+    singular,
+    listKind: `${kind}List`,
+    namespaced,
+    verbs: ['create'],
+    schemaName: `io.k8s.api.${group.slice(0, group.indexOf('.'))}.v1.${kind}`,
+    storagePrefix: '',
+    virtual: true,
+    strategy: validate === undefined ? {} : { validate },
+    columns: [],
+  };
+}
+
+type AccessSpec = Pick<SubjectAccessReview['spec'], 'resourceAttributes' | 'nonResourceAttributes'>;
+
+function validateAttributes(spec: AccessSpec | undefined): FieldError[] {
+  if (spec?.resourceAttributes !== undefined && spec.nonResourceAttributes !== undefined) {
+    return [
+      fieldError.invalid(
+        'spec.nonResourceAttributes',
+        spec.nonResourceAttributes,
+        'cannot be specified in combination with resourceAttributes',
+      ),
+    ];
+  }
+  return spec?.resourceAttributes === undefined && spec?.nonResourceAttributes === undefined
+    ? [
+        fieldError.invalid(
+          'spec.resourceAttributes',
+          null,
+          'exactly one of nonResourceAttributes or resourceAttributes must be specified',
+        ),
+      ]
+    : [];
+}
+
+function validateSubject(spec: SubjectAccessReview['spec'] | undefined): FieldError[] {
+  return isSet(spec?.user) || (spec?.groups ?? []).length > 0
+    ? []
+    : [fieldError.invalid('spec.user', '', 'at least one of user or group must be specified')];
+}
+
+function validateLocal(object: LocalSubjectAccessReview): FieldError[] {
+  const errors = [...validateAttributes(object.spec), ...validateSubject(object.spec)];
+  const asked = object.spec?.resourceAttributes;
+  if (asked !== undefined && (asked.namespace ?? '') !== (object.metadata?.namespace ?? '')) {
+    errors.push(
+      fieldError.invalid('spec.resourceAttributes.namespace', asked.namespace ?? '', 'must match metadata.namespace'),
+    );
+  }
+  if (object.spec?.nonResourceAttributes !== undefined) {
+    errors.push(
+      fieldError.invalid(
+        'spec.nonResourceAttributes',
+        object.spec.nonResourceAttributes,
+        'disallowed on this kind of request',
+      ),
+    );
+  }
+  return errors;
+}
+
+export const tokenReviews = review<TokenReview>(AUTHENTICATION, 'TokenReview');
+export const selfSubjectReviews = review<SelfSubjectReview>(AUTHENTICATION, 'SelfSubjectReview');
+export const subjectAccessReviews = review<SubjectAccessReview>(AUTHORIZATION, 'SubjectAccessReview', (object) => [
+  ...validateAttributes(object.spec),
+  ...validateSubject(object.spec),
+]);
+export const localSubjectAccessReviews = review<LocalSubjectAccessReview>(
+  AUTHORIZATION,
+  'LocalSubjectAccessReview',
+  validateLocal,
+  true,
+);
+export const selfSubjectAccessReviews = review<SelfSubjectAccessReview>(
+  AUTHORIZATION,
+  'SelfSubjectAccessReview',
+  (object) => validateAttributes(object.spec),
+);
+export const selfSubjectRulesReviews = review<SelfSubjectRulesReview>(AUTHORIZATION, 'SelfSubjectRulesReview');

@@ -1,0 +1,26 @@
+/** Roles. Source: k8s.io/kubernetes/pkg/registry/rbac/role. */
+import type { Role } from 'kubernetes-types/rbac/v1';
+import { createdAtColumn, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS } from '../../registry/strategies.ts';
+import { RBAC_GROUP, validateRules } from '../rbac/rules.ts';
+
+export const roles: KindDefinition<Role> = {
+  group: RBAC_GROUP,
+  version: 'v1',
+  kind: 'Role',
+  plural: 'roles',
+  singular: 'role',
+  listKind: 'RoleList',
+  namespaced: true,
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.rbac.v1.Role',
+  storagePrefix: 'roles',
+  nameRule: 'pathSegment',
+  allowCreateOnUpdate: true,
+  strategy: {
+    validate: (role) => validateRules(role.rules, true),
+    validateUpdate: (role) => validateRules(role.rules, true),
+  },
+  columns: [nameColumn, createdAtColumn],
+};

@@ -1,0 +1,28 @@
+/** Service accounts. Source: k8s.io/kubernetes/pkg/registry/core/serviceaccount. */
+import type { ServiceAccount } from 'kubernetes-types/core/v1';
+import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS } from '../../registry/strategies.ts';
+
+export const serviceAccounts: KindDefinition<ServiceAccount> = {
+  group: '',
+  version: 'v1',
+  kind: 'ServiceAccount',
+  plural: 'serviceaccounts',
+  singular: 'serviceaccount',
+  listKind: 'ServiceAccountList',
+  namespaced: true,
+  shortNames: ['sa'],
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.core.v1.ServiceAccount',
+  storagePrefix: 'serviceaccounts',
+  strategy: {},
+  columns: [
+    nameColumn,
+    column<ServiceAccount>('Secrets', 'How many secrets the account has.', (account) => account.secrets?.length ?? 0),
+    ageColumn,
+  ],
+  extraSubresources: [
+    { name: 'token', kind: 'TokenRequest', group: 'authentication.k8s.io', version: 'v1', verbs: ['create'] },
+  ],
+};

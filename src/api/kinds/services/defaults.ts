@@ -1,0 +1,98 @@
+/** Source: k8s.io/kubernetes/pkg/apis/core/v1 SetDefaults_Service; pkg/registry/core/service (what follows a change of type). */
+import type { Service, ServicePort, ServiceSpec } from 'kubernetes-types/core/v1';
+import { semanticEqual } from '../../meta/equality.ts';
+import { isSet } from '../../meta/validation.ts';
+
+/** Three hours. */
+const AFFINITY_SECONDS = 10800;
+
+export function setServiceDefaults(service: Service): void {
+  const spec = service.spec;
+  if (spec === undefined) return;
+  if (!isSet(spec.sessionAffinity)) spec.sessionAffinity = 'None';
+  if (spec.sessionAffinity === 'None') delete spec.sessionAffinityConfig;
+  else if (spec.sessionAffinity === 'ClientIP') {
+    spec.sessionAffinityConfig ??= {};
+    spec.sessionAffinityConfig.clientIP ??= {};
+    spec.sessionAffinityConfig.clientIP.timeoutSeconds ??= AFFINITY_SECONDS;
+  }
+  if (!isSet(spec.type)) spec.type = 'ClusterIP';
+  for (const port of spec.ports ?? []) {
+    if (!isSet(port.protocol)) port.protocol = 'TCP';
+    if (port.targetPort === undefined || port.targetPort === 0 || port.targetPort === '') port.targetPort = port.port;
+  }
+  if (needsNodePort(spec) && !isSet(spec.externalTrafficPolicy)) spec.externalTrafficPolicy = 'Cluster';
+  if (spec.type === 'ClusterIP' || needsNodePort(spec)) spec.internalTrafficPolicy ??= 'Cluster';
+  if (spec.type === 'LoadBalancer') spec.allocateLoadBalancerNodePorts ??= true;
+}
+
+export function needsClusterIp(spec: ServiceSpec | undefined): boolean {
+  return spec?.type === undefined || spec.type === 'ClusterIP' || needsNodePort(spec);
+}
+
+export function needsNodePort(spec: ServiceSpec | undefined): boolean {
+  return spec?.type === 'NodePort' || spec?.type === 'LoadBalancer';
+}
+
+/** What the server has allocated stays although the client did not send it back. */
+export function keepAllocated(service: Service, old: Service): void {
+  const spec = service.spec;
+  const before = old.spec;
+  if (spec === undefined || before === undefined) return;
+  if (needsClusterIp(before) && needsClusterIp(spec)) {
+    if (!isSet(spec.clusterIP)) {
+      if (isSet(before.clusterIP)) spec.clusterIP = before.clusterIP;
+      if ((spec.clusterIPs ?? []).length === 0 && before.clusterIPs !== undefined) spec.clusterIPs = before.clusterIPs;
+    }
+    spec.ipFamilies ??= before.ipFamilies ?? [];
+    if (before.ipFamilyPolicy !== undefined) spec.ipFamilyPolicy ??= before.ipFamilyPolicy;
+  }
+  if (needsNodePort(before) && needsNodePort(spec)) keepNodePorts(spec.ports ?? [], before.ports ?? []);
+  if (needsHealthCheckPort(before) && needsHealthCheckPort(spec) && (spec.healthCheckNodePort ?? 0) === 0) {
+    if (before.healthCheckNodePort !== undefined) spec.healthCheckNodePort = before.healthCheckNodePort;
+  }
+}
+
+/** Node ports the new service leaves open go to the ports that had them, unless it asks for that number elsewhere. */
+function keepNodePorts(ports: ServicePort[], before: readonly ServicePort[]): void {
+  const taken = new Set(ports.map((port) => `${port.protocol}/${port.nodePort ?? 0}`));
+  for (const port of ports) {
+    if ((port.nodePort ?? 0) !== 0) continue;
+    const same = before.find((each) => each.port === port.port && each.protocol === port.protocol);
+    if (same?.nodePort !== undefined && !taken.has(`${same.protocol}/${same.nodePort}`)) port.nodePort = same.nodePort;
+  }
+}
+
+function needsHealthCheckPort(spec: ServiceSpec): boolean {
+  return spec.type === 'LoadBalancer' && spec.externalTrafficPolicy === 'Local';
+}
+
+/** Fields that have no meaning for the new type go, if the client has just sent them back unchanged. */
+export function dropForOtherType(service: Service, old: Service): void {
+  const spec = service.spec;
+  const before = old.spec;
+  if (spec === undefined || before === undefined || spec.type === before.type) return;
+  if (needsClusterIp(before) && !needsClusterIp(spec) && semanticEqual(spec.clusterIPs, before.clusterIPs)) {
+    delete spec.clusterIP;
+    delete spec.clusterIPs;
+    delete spec.ipFamilies;
+    delete spec.ipFamilyPolicy;
+  }
+  if (needsNodePort(before) && !needsNodePort(spec)) {
+    const had = new Set((before.ports ?? []).map((port) => port.nodePort));
+    for (const port of spec.ports ?? []) if (had.has(port.nodePort)) delete port.nodePort;
+    if (spec.externalTrafficPolicy === before.externalTrafficPolicy) delete spec.externalTrafficPolicy;
+  }
+  if (needsHealthCheckPort(before) && !needsHealthCheckPort(spec)) {
+    if (spec.healthCheckNodePort === before.healthCheckNodePort) delete spec.healthCheckNodePort;
+  }
+  if (before.type === 'LoadBalancer' && spec.type !== 'LoadBalancer') {
+    if (spec.allocateLoadBalancerNodePorts === before.allocateLoadBalancerNodePorts) {
+      delete spec.allocateLoadBalancerNodePorts;
+    }
+    if (spec.loadBalancerClass === before.loadBalancerClass) delete spec.loadBalancerClass;
+  }
+  if (spec.type === 'ExternalName' && spec.internalTrafficPolicy === before.internalTrafficPolicy) {
+    delete spec.internalTrafficPolicy;
+  }
+}

@@ -1,0 +1,108 @@
+/** Kinds that only travel through sub-resources (and the old top-level `bindings`). */
+import type { TokenRequest } from 'kubernetes-types/authentication/v1';
+import type { Scale } from 'kubernetes-types/autoscaling/v1';
+import type { Binding } from 'kubernetes-types/core/v1';
+import type { Eviction } from 'kubernetes-types/policy/v1';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { isSet } from '../../meta/validation.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { validateNonNegative } from '../../validation/scalars.ts';
+
+const MIN_TOKEN_SECONDS = 600;
+const MAX_TOKEN_SECONDS = 2 ** 32;
+const DEFAULT_TOKEN_SECONDS = 3600;
+
+/** POST pods/NAME/binding: what the scheduler decided. */
+export const bindings: KindDefinition<Binding> = {
+  group: '',
+  version: 'v1',
+  kind: 'Binding',
+  plural: 'bindings',
+  singular: 'binding',
+  listKind: 'BindingList',
+  namespaced: true,
+  verbs: ['create'],
+  schemaName: 'io.k8s.api.core.v1.Binding',
+  storagePrefix: '',
+  virtual: true,
+  strategy: {
+    validate(binding) {
+      const errors: FieldError[] = [];
+      const kind = binding.target?.kind ?? '';
+      if (kind !== '' && kind !== 'Node') {
+        errors.push(fieldError.notSupported('target.kind', kind, ['Node', '<empty>']));
+      }
+      if (!isSet(binding.target?.name)) errors.push(fieldError.required('target.name'));
+      return errors;
+    },
+  },
+  columns: [],
+};
+
+/** POST pods/NAME/eviction. */
+export const evictions: KindDefinition<Eviction> = {
+  group: 'policy',
+  version: 'v1',
+  kind: 'Eviction',
+  plural: 'evictions',
+  singular: 'eviction',
+  listKind: 'EvictionList',
+  namespaced: true,
+  verbs: ['create'],
+  schemaName: 'io.k8s.api.policy.v1.Eviction',
+  storagePrefix: '',
+  virtual: true,
+  strategy: {},
+  columns: [],
+};
+
+/** POST serviceaccounts/NAME/token. */
+export const tokenRequests: KindDefinition<TokenRequest> = {
+  group: 'authentication.k8s.io',
+  version: 'v1',
+  kind: 'TokenRequest',
+  plural: 'tokenrequests',
+  singular: 'tokenrequest',
+  listKind: 'TokenRequestList',
+  namespaced: true,
+  verbs: ['create'],
+  schemaName: 'io.k8s.api.authentication.v1.TokenRequest',
+  storagePrefix: '',
+  virtual: true,
+  setDefaults(request) {
+    if (request.spec !== undefined) request.spec.expirationSeconds ??= DEFAULT_TOKEN_SECONDS;
+  },
+  strategy: {
+    validate(request) {
+      const seconds = request.spec?.expirationSeconds ?? DEFAULT_TOKEN_SECONDS;
+      const path = 'spec.expirationSeconds';
+      if (seconds < MIN_TOKEN_SECONDS) {
+        return [fieldError.invalid(path, seconds, 'may not specify a duration less than 10 minutes')];
+      }
+      return seconds > MAX_TOKEN_SECONDS
+        ? [fieldError.invalid(path, seconds, 'may not specify a duration larger than 2^32 seconds')]
+        : [];
+    },
+  },
+  columns: [],
+};
+
+/** GET, PUT and PATCH WORKLOAD/NAME/scale. */
+export const scales: KindDefinition<Scale> = {
+  group: 'autoscaling',
+  version: 'v1',
+  kind: 'Scale',
+  plural: 'scales',
+  singular: 'scale',
+  listKind: 'ScaleList',
+  namespaced: true,
+  verbs: ['get', 'patch', 'update'],
+  schemaName: 'io.k8s.api.autoscaling.v1.Scale',
+  storagePrefix: '',
+  virtual: true,
+  strategy: {
+    validate: (scale) => validateNonNegative(scale.spec?.replicas, 'spec.replicas'),
+    validateUpdate: (scale) => validateNonNegative(scale.spec?.replicas, 'spec.replicas'),
+  },
+  columns: [],
+};

@@ -1,0 +1,65 @@
+/** What the validations of workloads share. Source: k8s.io/kubernetes/pkg/apis/apps/validation. */
+import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
+import type { LabelSelector } from 'kubernetes-types/meta/v1';
+import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { validatePodTemplate } from '../../podspec/validate.ts';
+import { isEmptySelector, validateLabelSelector } from '../../validation/selectors.ts';
+
+/** `noun` appears in the message: "empty selector is invalid for deployment". */
+export function validateWorkloadSelector(selector: LabelSelector | undefined, noun: string): FieldError[] {
+  if (selector === undefined) return [fieldError.required('spec.selector')];
+  const errors = validateLabelSelector(selector, 'spec.selector');
+  if (isEmptySelector(selector)) {
+    errors.push(fieldError.invalid('spec.selector', selector, `empty selector is invalid for ${noun}`));
+  }
+  return errors;
+}
+
+/** The template must be selected by its owner and must be fit for running for ever. `noun`: "ReplicaSet", "Deployment". */
+export function validateWorkloadTemplate(
+  template: PodTemplateSpec | undefined,
+  selector: LabelSelector | undefined,
+  noun: string,
+): FieldError[] {
+  const path = 'spec.template';
+  const errors: FieldError[] = [];
+  if (selector !== undefined && !isEmptySelector(selector) && !selects(selector, template)) {
+    errors.push(
+      fieldError.invalid(
+        `${path}.metadata.labels`,
+        template?.metadata?.labels ?? null,
+        '`selector` does not match template `labels`',
+      ),
+    );
+  }
+  errors.push(...validatePodTemplate(template, path));
+  errors.push(...validateLongRunning(template, noun));
+  return errors;
+}
+
+export function validateLongRunning(template: PodTemplateSpec | undefined, noun: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const policy = template?.spec?.restartPolicy;
+  if (policy !== undefined && policy !== 'Always') {
+    errors.push(fieldError.notSupported('spec.template.spec.restartPolicy', policy, ['Always']));
+  }
+  if (template?.spec?.activeDeadlineSeconds !== undefined) {
+    errors.push(
+      fieldError.forbidden(
+        'spec.template.spec.activeDeadlineSeconds',
+        `activeDeadlineSeconds in ${noun} is not Supported`,
+      ),
+    );
+  }
+  return errors;
+}
+
+function selects(selector: LabelSelector, template: PodTemplateSpec | undefined): boolean {
+  try {
+    return matchesLabels(labelSelectorOf(selector), template?.metadata?.labels);
+  } catch {
+    // An ill-formed selector has its own errors.
+    return true;
+  }
+}

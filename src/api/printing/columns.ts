@@ -1,0 +1,100 @@
+/** Columns that many kinds share, and how values are shown in them. Source: k8s.io/kubernetes/pkg/printers/internalversion. */
+import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
+import type { LabelSelector } from 'kubernetes-types/meta/v1';
+import { displayLabelSelector, labelSelectorOf, nothing } from '../../base/selector.ts';
+import type { KubeObject } from '../meta/object.ts';
+import type { Column } from '../registry/definition.ts';
+import { since } from './duration.ts';
+
+export const NONE = '<none>';
+
+export const nameColumn: Column<KubeObject> = {
+  name: 'Name',
+  type: 'string',
+  format: 'name',
+  description: 'The name of the object, unique among its kind within a namespace.',
+  cell: (object) => object.metadata?.name ?? '',
+};
+
+export const ageColumn: Column<KubeObject> = {
+  name: 'Age',
+  type: 'string',
+  description: 'Time since the object was created.',
+  cell: (object, nowMs) => since(object.metadata?.creationTimestamp, nowMs),
+};
+
+/** Shows the moment instead of the age. */
+export const createdAtColumn: Column<KubeObject> = {
+  name: 'Created At',
+  type: 'date',
+  description: 'When the object was created.',
+  cell: (object) => object.metadata?.creationTimestamp ?? '',
+};
+
+/** `wide` columns only show with `-o wide`. */
+export function column<T extends KubeObject>(
+  name: string,
+  description: string,
+  cell: (object: T, nowMs: number) => string | number | boolean | null,
+  options: { readonly type?: Column<T>['type']; readonly wide?: boolean } = {},
+): Column<T> {
+  return { name, type: options.type ?? 'string', description, cell, ...(options.wide === true ? { priority: 1 } : {}) };
+}
+
+/** Containers, Images and Selector: the wide columns of workloads. */
+export function workloadColumns<T extends KubeObject>(
+  template: (object: T) => PodTemplateSpec | undefined,
+  selector: (object: T) => string,
+): Column<T>[] {
+  const containers = (object: T) => template(object)?.spec?.containers ?? [];
+  const wide = { wide: true };
+  return [
+    column<T>(
+      'Containers',
+      'Names of each container in the template.',
+      (object) =>
+        containers(object)
+          .map((each) => each.name)
+          .join(','),
+      wide,
+    ),
+    column<T>(
+      'Images',
+      'Images referenced by each container in the template.',
+      (object) =>
+        containers(object)
+          .map((each) => each.image ?? '')
+          .join(','),
+      wide,
+    ),
+    column<T>('Selector', 'The label selector of the pods this object is responsible for.', selector, wide),
+  ];
+}
+
+/** A selector object as tables and scale sub-resources show it. */
+export function selectorText(selector: LabelSelector | undefined): string {
+  return displayLabelSelector(safeSelector(selector));
+}
+
+function safeSelector(selector: LabelSelector | undefined) {
+  try {
+    return labelSelectorOf(selector);
+  } catch {
+    return nothing;
+  }
+}
+
+/** `a=b,c=d` in key order, or `<none>`. */
+export function labelsText(labels: Readonly<Record<string, string>> | undefined): string {
+  const text = Object.entries(labels ?? {})
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => `${key}=${value}`)
+    .join(',');
+  return text === '' ? NONE : text;
+}
+
+/** At most `limit` entries, then how many more there are. */
+export function limitedList(entries: readonly string[], limit: number): string {
+  const shown = entries.slice(0, limit).join(',');
+  return entries.length > limit ? `${shown} + ${entries.length - limit} more...` : shown;
+}

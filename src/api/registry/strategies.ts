@@ -1,0 +1,97 @@
+/** The shapes most strategies have. */
+import { semanticEqual } from '../meta/equality.ts';
+import type { FieldError } from '../meta/field-error.ts';
+import type { KubeObject, ObjectMeta } from '../meta/object.ts';
+import type { StrategyContext, Verb, WriteStrategy } from './definition.ts';
+
+export const ALL_VERBS: readonly Verb[] = [
+  'create',
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'update',
+  'watch',
+];
+
+interface Parts {
+  spec?: unknown;
+  status?: unknown;
+}
+
+interface SpecStatusRules<T extends KubeObject> {
+  /** The status of a new object; default: an empty one. */
+  readonly initialStatus?: (object: T) => unknown;
+  /** Generations count changes of the spec. Default true. */
+  readonly generations?: boolean;
+  readonly prepareForCreate?: (object: T, context: StrategyContext) => void;
+  readonly prepareForUpdate?: (object: T, old: T, context: StrategyContext) => void;
+  readonly validate?: (object: T) => FieldError[];
+  readonly validateUpdate?: (object: T, old: T) => FieldError[];
+  readonly validateStatusUpdate?: (object: T, old: T) => FieldError[];
+  readonly prepareForStatusUpdate?: (object: T, old: T) => void;
+  readonly warnings?: (object: T, old: T | undefined) => string[];
+}
+
+/** Strategies of a kind with spec and status: each endpoint writes its half and restores the other. */
+export function specStatusStrategies<T extends KubeObject>(
+  rules: SpecStatusRules<T>,
+): { readonly strategy: WriteStrategy<T>; readonly statusStrategy: WriteStrategy<T> } {
+  const generations = rules.generations ?? true;
+  return {
+    strategy: {
+      prepareForCreate(object, context) {
+        (object as Parts).status = rules.initialStatus?.(object) ?? {};
+        if (generations) metadataOf(object).generation = 1;
+        rules.prepareForCreate?.(object, context);
+      },
+      prepareForUpdate(object, old, context) {
+        restorePart(object, old, 'status');
+        rules.prepareForUpdate?.(object, old, context);
+        if (generations) bumpGeneration(object, old);
+      },
+      ...(rules.validate === undefined ? {} : { validate: rules.validate }),
+      ...(rules.validateUpdate === undefined ? {} : { validateUpdate: rules.validateUpdate }),
+      ...(rules.warnings === undefined ? {} : { warnings: rules.warnings }),
+    },
+    statusStrategy: {
+      prepareForUpdate(object, old) {
+        restorePart(object, old, 'spec');
+        keepGeneration(object, old);
+        rules.prepareForStatusUpdate?.(object, old);
+      },
+      ...(rules.validateStatusUpdate === undefined ? {} : { validateUpdate: rules.validateStatusUpdate }),
+    },
+  };
+}
+
+/** Puts a part of the old object back. */
+export function restorePart<T extends KubeObject>(object: T, old: T, part: 'spec' | 'status'): void {
+  const before = (old as Parts)[part];
+  if (before === undefined) delete (object as Parts)[part];
+  else (object as Parts)[part] = before;
+}
+
+/** The old generation, one higher when the spec (or the deletion mark) changed. */
+export function bumpGeneration(object: KubeObject, old: KubeObject): void {
+  const changed =
+    !semanticEqual((object as Parts).spec, (old as Parts).spec) ||
+    (object.metadata?.deletionTimestamp !== undefined && old.metadata?.deletionTimestamp === undefined);
+  keepGeneration(object, old);
+  if (changed) metadataOf(object).generation = (old.metadata?.generation ?? 0) + 1;
+}
+
+export function keepGeneration(object: KubeObject, old: KubeObject): void {
+  const generation = old.metadata?.generation;
+  if (generation === undefined) delete metadataOf(object).generation;
+  else metadataOf(object).generation = generation;
+}
+
+/** The server writes what clients may only read. */
+type WritableMeta = { -readonly [Field in keyof ObjectMeta]: ObjectMeta[Field] };
+
+export function metadataOf(object: KubeObject): WritableMeta {
+  object.metadata ??= {};
+  return object.metadata;
+}
