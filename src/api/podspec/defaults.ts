@@ -25,8 +25,7 @@ export function allContainers(spec: PodSpec | undefined): (Container | Ephemeral
 
 /** What holds for pods and not for templates: requests follow limits, host ports follow container ports on the host network. */
 export function setPodDefaults(pod: Pod): void {
-  const spec = pod.spec;
-  if (spec === undefined) return;
+  const spec = (pod.spec ??= emptySpec());
   for (const container of [...(spec.containers ?? []), ...(spec.initContainers ?? [])]) {
     const limits = container.resources?.limits;
     if (container.resources === undefined || limits === undefined) continue;
@@ -44,8 +43,13 @@ export function setPodDefaults(pod: Pod): void {
   }
 }
 
-export function setPodTemplateDefaults(template: PodTemplateSpec | undefined): void {
-  if (template?.spec !== undefined) setPodSpecDefaults(template.spec);
+export function setPodTemplateDefaults(template: PodTemplateSpec): void {
+  setPodSpecDefaults((template.spec ??= emptySpec()));
+}
+
+/** A spec that was left out has defaults all the same; validation then says what it must have. */
+function emptySpec(): PodSpec {
+  return {} as PodSpec;
 }
 
 export function setPodSpecDefaults(spec: PodSpec): void {

@@ -100,8 +100,8 @@ export const daemonSets: KindDefinition<DaemonSet> = {
   schemaName: 'io.k8s.api.apps.v1.DaemonSet',
   storagePrefix: 'daemonsets',
   setDefaults(set) {
-    const spec = set.spec;
-    if (spec === undefined) return;
+    const spec = (set.spec ??= {} as DaemonSetSpec);
+    spec.template ??= {};
     const update = (spec.updateStrategy ??= {});
     if (!isSet(update.type)) update.type = 'RollingUpdate';
     if (update.type === 'RollingUpdate') {

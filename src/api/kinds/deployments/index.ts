@@ -109,8 +109,8 @@ export const deployments: KindDefinition<Deployment> = {
   schemaName: 'io.k8s.api.apps.v1.Deployment',
   storagePrefix: 'deployments',
   setDefaults(deployment) {
-    const spec = deployment.spec;
-    if (spec === undefined) return;
+    const spec = (deployment.spec ??= {} as DeploymentSpec);
+    spec.template ??= {};
     spec.replicas ??= 1;
     const rollout = (spec.strategy ??= {});
     if (!isSet(rollout.type)) rollout.type = 'RollingUpdate';

@@ -1,5 +1,5 @@
 /** Replica sets. Source: k8s.io/kubernetes/pkg/registry/apps/replicaset. */
-import type { ReplicaSet } from 'kubernetes-types/apps/v1';
+import type { ReplicaSet, ReplicaSetSpec } from 'kubernetes-types/apps/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { validateImmutable } from '../../meta/validation.ts';
 import { setPodTemplateDefaults } from '../../podspec/defaults.ts';
@@ -70,8 +70,8 @@ export const replicaSets: KindDefinition<ReplicaSet> = {
   schemaName: 'io.k8s.api.apps.v1.ReplicaSet',
   storagePrefix: 'replicasets',
   setDefaults(set) {
-    const spec = set.spec;
-    if (spec === undefined) return;
+    const spec = (set.spec ??= {} as ReplicaSetSpec);
+    spec.template ??= {};
     spec.replicas ??= 1;
     const labels = spec.template?.metadata?.labels;
     if (set.metadata?.labels === undefined && labels !== undefined && Object.keys(labels).length > 0) {

@@ -56,15 +56,14 @@ export const replicationControllers: KindDefinition<ReplicationController> = {
   schemaName: 'io.k8s.api.core.v1.ReplicationController',
   storagePrefix: 'controllers',
   setDefaults(controller) {
-    const spec = controller.spec;
-    if (spec === undefined) return;
+    const spec = (controller.spec ??= {});
     const labels = spec.template?.metadata?.labels;
     if (labels !== undefined && Object.keys(labels).length > 0) {
       if (Object.keys(spec.selector ?? {}).length === 0) spec.selector = { ...labels };
       if (Object.keys(controller.metadata?.labels ?? {}).length === 0) metadataOf(controller).labels = { ...labels };
     }
     spec.replicas ??= 1;
-    setPodTemplateDefaults(spec.template);
+    if (spec.template !== undefined) setPodTemplateDefaults(spec.template);
   },
   strategy,
   statusStrategy,

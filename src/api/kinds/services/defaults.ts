@@ -7,8 +7,7 @@ import { isSet } from '../../meta/validation.ts';
 const AFFINITY_SECONDS = 10800;
 
 export function setServiceDefaults(service: Service): void {
-  const spec = service.spec;
-  if (spec === undefined) return;
+  const spec = (service.spec ??= {});
   if (!isSet(spec.sessionAffinity)) spec.sessionAffinity = 'None';
   if (spec.sessionAffinity === 'None') delete spec.sessionAffinityConfig;
   else if (spec.sessionAffinity === 'ClientIP') {
