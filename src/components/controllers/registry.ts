@@ -4,6 +4,7 @@ import { clusterRoleAggregationController } from './cluster-role-aggregation.ts'
 import { deploymentController } from './deployment.ts';
 import { endpointSliceController, endpointsController } from './endpoints.ts';
 import type { ControllerSpec } from './framework.ts';
+import { garbageCollectorController } from './garbage-collector.ts';
 import { namespaceController } from './namespace.ts';
 import { rootCaController, serviceAccountController } from './namespace-content.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
@@ -26,6 +27,7 @@ export const controllers: readonly ControllerSpec[] = [
   csrApprovingController,
   csrSigningController,
   namespaceController,
+  garbageCollectorController,
   taintEvictionController,
   csrCleanerController,
   podGcController,

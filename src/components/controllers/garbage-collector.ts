@@ -1,0 +1,320 @@
+/**
+ * Deletes what has lost its owners, holds back owners that wait for their dependents, and orphans where that was asked for. The graph
+ * and the decisions are in core/reconcile/garbagecollector; every step is verified with the API before anything is written.
+ */
+import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Informer } from '../../client/types.ts';
+import {
+  decide,
+  type OwnerState,
+  unblocked,
+  withoutFinalizer,
+  withoutOwners,
+} from '../../core/reconcile/garbagecollector/decide.ts';
+import {
+  type Coordinates,
+  FOREGROUND_FINALIZER,
+  type GraphNode,
+  ORPHAN_FINALIZER,
+  OwnershipGraph,
+  type Suspects,
+} from '../../core/reconcile/garbagecollector/graph.ts';
+import { type DiscoveredKind, discover } from './discovery.ts';
+import type { ControllerHandle, ControllerSpec, RunScope } from './framework.ts';
+
+/** Reads and deletes every kind the server lists; which those are is known only at run time. */
+export const garbageCollectorController: ControllerSpec = {
+  name: 'garbage-collector',
+  reads: [],
+  writes: [],
+  prepare: (handle) => (scope) => new Collector(handle, scope).start(),
+};
+
+/** Changes of these kinds mean that the server's list of kinds may have changed. */
+const KINDS_OF_KINDS = new Set([
+  'customresourcedefinitions.apiextensions.k8s.io',
+  'apiservices.apiregistration.k8s.io',
+]);
+const REDISCOVER_MS = 1_000;
+const SYNC_WAIT_MS = 30_000;
+/** UIDs that were found not to exist, remembered to save requests. A UID never comes back. */
+const MAX_ABSENT = 1_000;
+
+const titleOf = (kind: ResourceType): string => (kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`);
+
+class Collector {
+  readonly #handle: ControllerHandle;
+  readonly #scope: RunScope;
+  readonly #graph = new OwnershipGraph();
+  readonly #absent = new Set<string>();
+  readonly #monitored = new Set<string>();
+  #kinds = new Map<string, DiscoveredKind>();
+  #rediscovery = false;
+  #isOpen = false;
+  readonly #early = { delete: new Set<string>(), orphan: new Set<string>() };
+  readonly #deleteQueue;
+  readonly #orphanQueue;
+
+  constructor(handle: ControllerHandle, scope: RunScope) {
+    this.#handle = handle;
+    this.#scope = scope;
+    this.#deleteQueue = scope.queue((uid) => this.#examine(uid), 8);
+    this.#orphanQueue = scope.queue((uid) => this.#orphan(uid), 2);
+  }
+
+  async start(): Promise<void> {
+    const { client } = this.#handle.deps;
+    const discovery = await discover(client, this.#scope.signal);
+    for (const error of discovery.errors) this.#handle.log.warn('a group cannot be discovered', { error });
+    this.#kinds = new Map(discovery.kinds.map((kind) => [`${kind.group}/${kind.kind}`, kind]));
+    const informers: { readonly kind: DiscoveredKind; readonly informer: Informer<KubeObject> }[] = [];
+    for (const kind of discovery.kinds) {
+      if (this.#monitored.has(titleOf(kind)) || !isCollectable(kind)) continue;
+      this.#monitored.add(titleOf(kind));
+      informers.push({ kind, informer: this.#handle.deps.informers.informer<KubeObject>(kind) });
+    }
+    for (const { informer } of informers) informer.start();
+    const synced = informers.map(({ kind, informer }) =>
+      informer.synced.then(() => {
+        if (!this.#scope.signal.aborted) this.#monitor(kind, informer);
+      }),
+    );
+    void Promise.all(synced).then(() => this.#open());
+    // One kind that cannot be listed must not keep the others from being collected: absent owners are verified live anyway.
+    this.#scope.after(SYNC_WAIT_MS, () => this.#open());
+    if (discovery.errors.length > 0) this.#rediscover(10 * REDISCOVER_MS);
+  }
+
+  #monitor(kind: DiscoveredKind, informer: Informer<KubeObject>): void {
+    const mayChangeKinds = KINDS_OF_KINDS.has(titleOf(kind));
+    this.#scope.onChange(informer, {
+      added: (object) => {
+        this.#follow(this.#graph.observe(object));
+        if (mayChangeKinds) this.#rediscover(REDISCOVER_MS);
+      },
+      updated: (object, old) => {
+        if (isRelevant(object, old)) this.#follow(this.#graph.observe(object));
+        if (mayChangeKinds) this.#rediscover(REDISCOVER_MS);
+      },
+      deleted: (object) => {
+        const { uid = '', namespace = '', name = '' } = object.metadata ?? {};
+        this.#rememberAbsent(absenceKey(uid, kind.kind, namespace, name));
+        this.#follow(this.#graph.remove(uid));
+      },
+    });
+  }
+
+  #rediscover(delayMs: number): void {
+    if (this.#rediscovery) return;
+    this.#rediscovery = true;
+    this.#scope.after(delayMs, async () => {
+      this.#rediscovery = false;
+      try {
+        await this.start();
+      } catch (error) {
+        this.#handle.log.warn('discovery failed, trying again', { error: messageOf(error) });
+        this.#rediscover(10 * REDISCOVER_MS);
+      }
+    });
+  }
+
+  /** Until every kind is in the graph an owner may seem to have no dependents: nothing is examined before. */
+  #open(): void {
+    if (this.#isOpen) return;
+    this.#isOpen = true;
+    this.#follow({ delete: this.#early.delete, orphan: this.#early.orphan });
+    this.#early.delete.clear();
+    this.#early.orphan.clear();
+  }
+
+  #follow(suspects: Suspects): void {
+    if (!this.#isOpen) {
+      for (const uid of suspects.delete) this.#early.delete.add(uid);
+      for (const uid of suspects.orphan) this.#early.orphan.add(uid);
+      return;
+    }
+    for (const uid of suspects.delete) this.#deleteQueue.add(uid);
+    for (const uid of suspects.orphan) this.#orphanQueue.add(uid);
+  }
+
+  #rememberAbsent(key: string): void {
+    this.#absent.add(key);
+    if (this.#absent.size <= MAX_ABSENT) return;
+    const oldest = this.#absent.values().next();
+    if (oldest.done !== true) this.#absent.delete(oldest.value);
+  }
+
+  async #examine(uid: string): Promise<void> {
+    const node = this.#graph.node(uid);
+    if (node === undefined) return;
+    if (node.isDeleting && !node.isDeletingDependents) return;
+    const object = await this.#read(node.at, undefined);
+    if (object === undefined || object.metadata?.uid !== uid) {
+      if (node.isVirtual) {
+        // Whether the owner exists depends on the namespace its reference is read in; each dependent is judged by itself.
+        for (const dependent of node.dependents) this.#deleteQueue.add(dependent);
+      } else this.#follow(this.#graph.remove(uid));
+      return;
+    }
+    if (node.isVirtual) {
+      this.#follow(this.#graph.observe({ ...object, apiVersion: node.at.apiVersion, kind: node.at.kind }));
+      return;
+    }
+    if (node.isDeletingDependents) {
+      await this.#deleteDependents(node, object);
+      return;
+    }
+    await this.#judge(node, object);
+  }
+
+  async #judge(node: GraphNode, object: KubeObject): Promise<void> {
+    const references = object.metadata?.ownerReferences ?? [];
+    const owners: { reference: OwnerReference; state: OwnerState }[] = [];
+    for (const reference of references) {
+      owners.push({ reference, state: await this.#ownerState(reference, node.at.namespace) });
+    }
+    const dependents = this.#graph.dependentsOf(node.uid);
+    const decision = decide({
+      object,
+      owners,
+      hasDependents: dependents.length > 0,
+      hasWaitingDependents: dependents.some((dependent) => dependent.isDeletingDependents),
+    });
+    if (decision.kind === 'keep') return;
+    if (decision.kind === 'forget-owners') {
+      await this.#patch(node.at, object, { ownerReferences: withoutOwners(object, decision.uids) });
+      return;
+    }
+    if (decision.unblockOwners) await this.#patch(node.at, object, { ownerReferences: unblocked(object) });
+    this.#handle.log.v(2, 'deleting an object whose owners are gone', {
+      kind: node.at.kind,
+      name: node.at.name,
+      namespace: node.at.namespace,
+      propagation: decision.propagation,
+    });
+    const { client, kind } = this.#clientFor(node.at);
+    const resourceVersion = decision.unblockOwners ? undefined : object.metadata?.resourceVersion;
+    await ignoreGone(() =>
+      client.delete(node.at.name, kind.namespaced ? node.at.namespace : undefined, {
+        propagationPolicy: decision.propagation,
+        preconditions: { uid: node.uid, ...(resourceVersion === undefined ? {} : { resourceVersion }) },
+      }),
+    );
+  }
+
+  async #ownerState(reference: OwnerReference, namespace: string): Promise<OwnerState> {
+    const at: Coordinates = { apiVersion: reference.apiVersion, kind: reference.kind, namespace, name: reference.name };
+    const { namespaced } = this.#kindOf(at);
+    // A cluster-scoped object cannot be owned from within a namespace. That is a mistake of whoever wrote it, not a reason to delete.
+    if (namespace === '' && namespaced) return 'solid';
+    const key = absenceKey(reference.uid, reference.kind, namespaced ? namespace : '', reference.name);
+    if (this.#absent.has(key)) return 'dangling';
+    const owner = await this.#read(at, reference.uid);
+    if (owner === undefined || owner.metadata?.uid !== reference.uid) {
+      this.#rememberAbsent(key);
+      return 'dangling';
+    }
+    const waits =
+      owner.metadata.deletionTimestamp !== undefined &&
+      owner.metadata.finalizers?.includes(FOREGROUND_FINALIZER) === true;
+    return waits ? 'waiting' : 'solid';
+  }
+
+  /** Dependents go first; once none blocks any more the finalizer that keeps the owner goes. */
+  async #deleteDependents(node: GraphNode, object: KubeObject): Promise<void> {
+    const blocking = this.#graph.blockingDependents(node.uid);
+    if (blocking.length === 0) {
+      if (object.metadata?.finalizers?.includes(FOREGROUND_FINALIZER) !== true) return;
+      await this.#patch(node.at, object, { finalizers: withoutFinalizer(object, FOREGROUND_FINALIZER) });
+      return;
+    }
+    for (const dependent of blocking) if (!dependent.isDeletingDependents) this.#deleteQueue.add(dependent.uid);
+  }
+
+  async #orphan(uid: string): Promise<void> {
+    const node = this.#graph.node(uid);
+    if (node === undefined) return;
+    for (const dependent of this.#graph.dependentsOf(uid)) {
+      const object = await this.#read(dependent.at, dependent.uid);
+      if (object === undefined || object.metadata?.uid !== dependent.uid) continue;
+      if (object.metadata.ownerReferences?.some((reference) => reference.uid === uid) !== true) continue;
+      await this.#patch(dependent.at, object, { ownerReferences: withoutOwners(object, [uid]) });
+    }
+    const owner = await this.#read(node.at, uid);
+    if (owner === undefined || owner.metadata?.uid !== uid) return;
+    if (owner.metadata.finalizers?.includes(ORPHAN_FINALIZER) !== true) return;
+    await this.#patch(node.at, owner, { finalizers: withoutFinalizer(owner, ORPHAN_FINALIZER) });
+  }
+
+  /** Guarded by the version that was read: a change in between means to look again. */
+  async #patch(at: Coordinates, object: KubeObject, metadata: object): Promise<void> {
+    const { client, kind } = this.#clientFor(at);
+    await ignoreGone(async () => {
+      await client.patch(at.name, kind.namespaced ? at.namespace : undefined, 'merge', {
+        metadata: {
+          uid: object.metadata?.uid,
+          resourceVersion: object.metadata?.resourceVersion,
+          ...metadata,
+        },
+      });
+    });
+  }
+
+  async #read(at: Coordinates, uid: string | undefined): Promise<KubeObject | undefined> {
+    const { client, kind } = this.#clientFor(at);
+    try {
+      return await client.get(at.name, kind.namespaced ? at.namespace : undefined);
+    } catch (error) {
+      if (isApiError(error, 'NotFound')) return undefined;
+      this.#handle.log.v(4, 'cannot read an object', { kind: at.kind, name: at.name, uid, error: messageOf(error) });
+      throw error;
+    }
+  }
+
+  #clientFor(at: Coordinates) {
+    const kind = this.#kindOf(at);
+    return { client: this.#handle.deps.client.resource<KubeObject>(kind), kind };
+  }
+
+  /** Fails for a kind the server does not have (yet): what cannot be verified is not touched. */
+  #kindOf(at: Coordinates): DiscoveredKind {
+    const slash = at.apiVersion.indexOf('/');
+    const group = slash < 0 ? '' : at.apiVersion.slice(0, slash);
+    const kind = this.#kinds.get(`${group}/${at.kind}`);
+    if (kind === undefined) throw new Error(`the server has no kind ${at.kind} in ${at.apiVersion}`);
+    return kind;
+  }
+}
+
+/** The place belongs to it: a reference from the wrong namespace must not make an owner absent for those in the right one. */
+function absenceKey(uid: string, kind: string, namespace: string, name: string): string {
+  return `${uid}/${kind}/${namespace}/${name}`;
+}
+
+/** Events come and go by themselves, in numbers, and own nothing. */
+function isCollectable(kind: DiscoveredKind): boolean {
+  if (kind.plural === 'events') return false;
+  return ['list', 'watch', 'delete', 'get'].every((verb) => kind.verbs.has(verb));
+}
+
+/** Only what the graph shows: heartbeats and status changes are most of the traffic. */
+function isRelevant(object: KubeObject, old: KubeObject): boolean {
+  const facts = (each: KubeObject): string =>
+    JSON.stringify([
+      each.metadata?.ownerReferences,
+      each.metadata?.finalizers,
+      each.metadata?.deletionTimestamp !== undefined,
+    ]);
+  return facts(object) !== facts(old);
+}
+
+async function ignoreGone(write: () => Promise<void>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    if (!isApiError(error, 'NotFound')) throw error;
+  }
+}

@@ -1,0 +1,59 @@
+/** What happens to one object, given what the API says of it and its owners. Source: upstream's attemptToDeleteItem. */
+import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from './graph.ts';
+
+/**
+ * How an owner was found: 'solid' exists; 'waiting' is being deleted and waits for its dependents; 'dangling' does not exist, or
+ * another object has its name.
+ */
+export type OwnerState = 'solid' | 'waiting' | 'dangling';
+
+export interface DecisionInput {
+  readonly object: KubeObject;
+  readonly owners: readonly { readonly reference: OwnerReference; readonly state: OwnerState }[];
+  readonly hasDependents: boolean;
+  /** Some dependent waits for its own dependents: a circle of foreground deletions must be cut. */
+  readonly hasWaitingDependents: boolean;
+}
+
+export type GcDecision =
+  | { readonly kind: 'keep' }
+  /** Some owners are left: only the references to the others go. */
+  | { readonly kind: 'forget-owners'; readonly uids: readonly string[] }
+  | {
+      readonly kind: 'delete';
+      readonly propagation: 'Background' | 'Foreground' | 'Orphan';
+      /** First let owners no longer wait for this one. */
+      readonly unblockOwners: boolean;
+    };
+
+export function decide(input: DecisionInput): GcDecision {
+  const { object, owners } = input;
+  if (owners.length === 0) return { kind: 'keep' };
+  const gone = owners.filter((owner) => owner.state !== 'solid').map((owner) => owner.reference.uid);
+  if (gone.length === 0) return { kind: 'keep' };
+  if (gone.length < owners.length) return { kind: 'forget-owners', uids: gone };
+  if (owners.some((owner) => owner.state === 'waiting') && input.hasDependents) {
+    return { kind: 'delete', propagation: 'Foreground', unblockOwners: input.hasWaitingDependents };
+  }
+  const finalizers = object.metadata?.finalizers ?? [];
+  const propagation = finalizers.includes(ORPHAN_FINALIZER)
+    ? 'Orphan'
+    : finalizers.includes(FOREGROUND_FINALIZER)
+      ? 'Foreground'
+      : 'Background';
+  return { kind: 'delete', propagation, unblockOwners: false };
+}
+
+export function withoutOwners(object: KubeObject, uids: readonly string[]): OwnerReference[] {
+  return (object.metadata?.ownerReferences ?? []).filter((reference) => !uids.includes(reference.uid));
+}
+
+export function unblocked(object: KubeObject): OwnerReference[] {
+  return (object.metadata?.ownerReferences ?? []).map((reference) => ({ ...reference, blockOwnerDeletion: false }));
+}
+
+export function withoutFinalizer(object: KubeObject, finalizer: string): string[] {
+  return (object.metadata?.finalizers ?? []).filter((each) => each !== finalizer);
+}

@@ -1,0 +1,205 @@
+/**
+ * Who owns whom. Fed with every change of every kind; says which objects must be looked at again. Nothing is deleted on its word: it is
+ * a picture that lags, and whoever acts on it asks the API first. Source: upstream's garbagecollector/graph_builder.go.
+ */
+import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import type { KubeObject } from '../../../api/meta/object.ts';
+
+export const ORPHAN_FINALIZER = 'orphan';
+export const FOREGROUND_FINALIZER = 'foregroundDeletion';
+
+/** Where an object is to be found. */
+export interface Coordinates {
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** '' for cluster-scoped objects. Of a virtual node it is a guess: the namespace of the dependent that named it. */
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface GraphNode {
+  readonly uid: string;
+  readonly at: Coordinates;
+  readonly owners: readonly OwnerReference[];
+  readonly dependents: ReadonlySet<string>;
+  /** Known only from the reference of a dependent. */
+  readonly isVirtual: boolean;
+  readonly isDeleting: boolean;
+  /** Deleting, and waits for its dependents (foreground). */
+  readonly isDeletingDependents: boolean;
+}
+
+interface MutableNode {
+  readonly uid: string;
+  at: Coordinates;
+  owners: readonly OwnerReference[];
+  readonly dependents: Set<string>;
+  isVirtual: boolean;
+  isDeleting: boolean;
+  isDeletingDependents: boolean;
+  isOrphaning: boolean;
+}
+
+/** UIDs to look at: whether they must be deleted (or let go), and whether their dependents must be orphaned. */
+export interface Suspects {
+  readonly delete: ReadonlySet<string>;
+  readonly orphan: ReadonlySet<string>;
+}
+
+export class OwnershipGraph {
+  readonly #nodes = new Map<string, MutableNode>();
+
+  get size(): number {
+    return this.#nodes.size;
+  }
+
+  node(uid: string): GraphNode | undefined {
+    return this.#nodes.get(uid);
+  }
+
+  /** Dependents whose reference asks that the owner wait for them. */
+  blockingDependents(uid: string): GraphNode[] {
+    const blocking: GraphNode[] = [];
+    for (const each of this.dependentsOf(uid)) {
+      if (each.owners.some((owner) => owner.uid === uid && owner.blockOwnerDeletion === true)) blocking.push(each);
+    }
+    return blocking;
+  }
+
+  dependentsOf(uid: string): GraphNode[] {
+    const dependents: GraphNode[] = [];
+    for (const each of this.#nodes.get(uid)?.dependents ?? []) {
+      const node = this.#nodes.get(each);
+      if (node !== undefined) dependents.push(node);
+    }
+    return dependents;
+  }
+
+  /** An object was added or changed. */
+  observe(object: KubeObject): Suspects {
+    const { metadata } = object;
+    const uid = metadata?.uid ?? '';
+    const suspects = { delete: new Set<string>(), orphan: new Set<string>() };
+    const at: Coordinates = {
+      apiVersion: object.apiVersion ?? '',
+      kind: object.kind ?? '',
+      namespace: metadata?.namespace ?? '',
+      name: metadata?.name ?? '',
+    };
+    let node = this.#nodes.get(uid);
+    if (node === undefined) {
+      node = newNode(uid, at, false);
+      this.#nodes.set(uid, node);
+    } else if (node.isVirtual) {
+      // What dependents said about it may have been wrong; those that said so get a second look.
+      if (!sameCoordinates(node.at, at)) for (const dependent of node.dependents) suspects.delete.add(dependent);
+      node.at = at;
+      node.isVirtual = false;
+    }
+    this.#setOwners(node, metadata?.ownerReferences ?? [], suspects);
+    this.#setDeletion(node, object, suspects);
+    return suspects;
+  }
+
+  /** An object has gone, or a virtual one was found not to exist. */
+  remove(uid: string): Suspects {
+    const suspects = { delete: new Set<string>(), orphan: new Set<string>() };
+    const node = this.#nodes.get(uid);
+    if (node === undefined) return suspects;
+    this.#nodes.delete(uid);
+    for (const owner of node.owners) this.#dropDependent(owner.uid, uid, suspects);
+    for (const dependent of node.dependents) suspects.delete.add(dependent);
+    if (node.dependents.size > 0) {
+      // Dependents still name it; it stays as a virtual node until they are dealt with, so that nothing is forgotten.
+      const ghost = newNode(uid, node.at, true);
+      for (const dependent of node.dependents) ghost.dependents.add(dependent);
+      this.#nodes.set(uid, ghost);
+    }
+    return suspects;
+  }
+
+  #setOwners(node: MutableNode, owners: readonly OwnerReference[], suspects: MutableSuspects): void {
+    const before = node.owners;
+    node.owners = owners;
+    const now = new Map(owners.map((owner) => [owner.uid, owner]));
+    for (const old of before) {
+      const current = now.get(old.uid);
+      if (current === undefined) this.#dropDependent(old.uid, node.uid, suspects);
+      else if (old.blockOwnerDeletion === true && current.blockOwnerDeletion !== true) {
+        this.#wakeIfWaiting(old.uid, suspects);
+      }
+    }
+    for (const owner of owners) {
+      const known = this.#nodes.get(owner.uid);
+      if (known !== undefined) {
+        known.dependents.add(node.uid);
+        // The owner is known under another name or kind than the reference says: the reference may be forged or stale.
+        if (!known.isVirtual && !matchesReference(known.at, owner, node.at.namespace)) suspects.delete.add(node.uid);
+        if (known.isDeletingDependents && !before.some((old) => old.uid === owner.uid)) suspects.delete.add(node.uid);
+        continue;
+      }
+      const virtual = newNode(
+        owner.uid,
+        { apiVersion: owner.apiVersion, kind: owner.kind, namespace: node.at.namespace, name: owner.name },
+        true,
+      );
+      virtual.dependents.add(node.uid);
+      this.#nodes.set(owner.uid, virtual);
+      suspects.delete.add(owner.uid);
+    }
+  }
+
+  #setDeletion(node: MutableNode, object: KubeObject, suspects: MutableSuspects): void {
+    const finalizers = object.metadata?.finalizers ?? [];
+    const isDeleting = object.metadata?.deletionTimestamp !== undefined;
+    const isOrphaning = isDeleting && finalizers.includes(ORPHAN_FINALIZER);
+    const isDeletingDependents = isDeleting && finalizers.includes(FOREGROUND_FINALIZER);
+    if (isOrphaning && !node.isOrphaning) suspects.orphan.add(node.uid);
+    if (isDeletingDependents && !node.isDeletingDependents) {
+      suspects.delete.add(node.uid);
+      for (const dependent of node.dependents) suspects.delete.add(dependent);
+    }
+    node.isDeleting = isDeleting;
+    node.isOrphaning = isOrphaning;
+    node.isDeletingDependents = isDeletingDependents;
+  }
+
+  #dropDependent(owner: string, dependent: string, suspects: MutableSuspects): void {
+    const node = this.#nodes.get(owner);
+    if (node === undefined) return;
+    node.dependents.delete(dependent);
+    if (node.isVirtual && node.dependents.size === 0) this.#nodes.delete(owner);
+    else this.#wakeIfWaiting(owner, suspects);
+  }
+
+  #wakeIfWaiting(owner: string, suspects: MutableSuspects): void {
+    if (this.#nodes.get(owner)?.isDeletingDependents === true) suspects.delete.add(owner);
+  }
+}
+
+interface MutableSuspects {
+  readonly delete: Set<string>;
+  readonly orphan: Set<string>;
+}
+
+function newNode(uid: string, at: Coordinates, isVirtual: boolean): MutableNode {
+  return {
+    uid,
+    at,
+    owners: [],
+    dependents: new Set(),
+    isVirtual,
+    isDeleting: false,
+    isDeletingDependents: false,
+    isOrphaning: false,
+  };
+}
+
+function sameCoordinates(a: Coordinates, b: Coordinates): boolean {
+  return a.apiVersion === b.apiVersion && a.kind === b.kind && a.namespace === b.namespace && a.name === b.name;
+}
+
+/** An owner is in its dependent's namespace or cluster-scoped. */
+function matchesReference(at: Coordinates, owner: OwnerReference, namespace: string): boolean {
+  return at.kind === owner.kind && at.name === owner.name && (at.namespace === '' || at.namespace === namespace);
+}
