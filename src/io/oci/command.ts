@@ -1,0 +1,56 @@
+/** Running host programs: argument arrays only, a scrubbed environment, bounded output and time. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { CodedError } from '../../base/errors.ts';
+
+const MAX_OUTPUT_BYTES = 1024 * 1024;
+const DEFAULT_TIMEOUT_MS = 60_000;
+
+export interface CommandOptions {
+  readonly cwd?: string;
+  readonly input?: string;
+  readonly timeoutMs?: number;
+  /** Standard output and error go nowhere: for programs that leave a process behind, which would hold pipes open. */
+  readonly discardOutput?: boolean;
+}
+
+/** What children inherit: enough to find programs, nothing that changes how a Node or a container behaves. */
+export const childEnvironment: Readonly<Record<string, string>> = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  LANG: 'C.UTF-8',
+};
+
+/** Resolves with stdout. Throws CodedError 'command' with the program's own words; code 'timeout' when it was killed for taking too long. */
+export function runCommand(file: string, args: readonly string[], options: CommandOptions = {}): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const output = options.discardOutput === true ? 'ignore' : 'pipe';
+    const child = spawn(file, args, {
+      stdio: [options.input === undefined ? 'ignore' : 'pipe', output, output],
+      env: { ...childEnvironment },
+      timeout: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+      ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+    });
+    const stdout = collect(child.stdout);
+    const stderr = collect(child.stderr);
+    child.stdin?.on('error', () => {});
+    child.stdin?.end(options.input);
+    child.on('error', (error) => reject(new CodedError('command', `${file}: ${error.message}`, { cause: error })));
+    child.on('close', (code, signal) => {
+      if (code === 0) return resolve(stdout());
+      const said = stderr().trim() || stdout().trim();
+      const how = signal === null ? `exit status ${code}` : `killed by ${signal}`;
+      const timedOut = signal === 'SIGKILL' && child.killed;
+      reject(new CodedError(timedOut ? 'timeout' : 'command', `${file} ${args[0] ?? ''}: ${said === '' ? how : said}`));
+    });
+  });
+}
+
+function collect(stream: ChildProcess['stdout']): () => string {
+  const parts: Buffer[] = [];
+  let size = 0;
+  stream?.on('data', (part: Buffer) => {
+    if (size < MAX_OUTPUT_BYTES) parts.push(part);
+    size += part.length;
+  });
+  return () => Buffer.concat(parts).toString('utf8').slice(0, MAX_OUTPUT_BYTES);
+}

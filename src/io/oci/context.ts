@@ -1,0 +1,47 @@
+/** What the parts of the runtime share. */
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { CgroupMounts } from './cgroups.ts';
+import type { ImageStorePort, PodNetwork } from './port.ts';
+import type { OwnLimits } from './processes.ts';
+import type { RuntimePaths } from './records.ts';
+import type { Runc } from './runc.ts';
+import type { CgroupDriver } from './spec.ts';
+
+export interface OciRuntimeDeps {
+  /** Records, bundles and writable layers; must be a file system that can hold overlay upper directories. */
+  readonly stateRoot: string;
+  /** Pinned namespaces and runc's state; may vanish at reboot. */
+  readonly runRoot: string;
+  readonly images: ImageStorePort;
+  readonly network: PodNetwork;
+  readonly cgroupDriver: CgroupDriver;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Programs to use instead of those found on the usual path. */
+  readonly programs?: Partial<RuntimePrograms>;
+  /** Host files and directories that host-root containers see at their own paths, read-only: the running executable. */
+  readonly hostRootVisible?: readonly string[];
+}
+
+export interface RuntimePrograms {
+  readonly runc: string;
+  readonly conmon: string;
+  readonly socat: string;
+}
+
+export interface RuntimeContext {
+  readonly deps: OciRuntimeDeps;
+  readonly log: Log;
+  readonly paths: RuntimePaths;
+  readonly programs: RuntimePrograms;
+  readonly runc: Runc;
+  readonly bootId: string;
+  readonly bootTimeMs: number;
+  readonly cgroupMounts: CgroupMounts;
+  readonly own: OwnLimits;
+  /** Logs each text once in the life of the process. */
+  warnOnce(text: string): void;
+  /** Tells the listeners of `onChange`. */
+  changed(sandboxId: string): void;
+}

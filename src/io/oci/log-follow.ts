@@ -1,0 +1,112 @@
+/**
+ * Follows a container's log (CRI format: `<RFC 3339 time> <stdout|stderr> <P|F> <content>`) from its present end and gives back the bytes
+ * that the container wrote. The monitor writes each piece at once (P: without a newline), so nothing is delayed or lost,
+ * and a slow reader costs the container nothing.
+ */
+import { watch } from 'node:fs';
+import { type FileHandle, open, stat } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+
+const READ_BYTES = 64 * 1024;
+
+export interface LogFollower {
+  /** Reads on until `finish` or `close`; `emit` holds the reading up. */
+  run(emit: (stream: 'stdout' | 'stderr', content: Uint8Array) => Promise<void>): Promise<void>;
+  /** No more will be written: end after what is there. */
+  finish(): void;
+  close(): void;
+}
+
+/** Opens the log at its end; what the container writes from now on is seen. */
+export async function followLog(path: string): Promise<LogFollower> {
+  let file: FileHandle = await open(path, 'r');
+  let position = (await file.stat()).size;
+  let changed = true;
+  let finishing = false;
+  let closed = false;
+  let wake: (() => void) | undefined;
+  const notify = (): void => {
+    changed = true;
+    wake?.();
+    wake = undefined;
+  };
+  const name = basename(path);
+  const watcher = watch(dirname(path), (_event, changedName) => {
+    if (changedName === name) notify();
+  });
+  watcher.on('error', notify);
+
+  let pending: Buffer = Buffer.alloc(0);
+  const parse = async (emit: (stream: 'stdout' | 'stderr', content: Uint8Array) => Promise<void>): Promise<void> => {
+    let start = 0;
+    for (;;) {
+      const end = pending.indexOf(0x0a, start);
+      if (end < 0) break;
+      const line = parseLine(pending.subarray(start, end + 1));
+      start = end + 1;
+      if (line !== undefined) await emit(line.stream, line.content);
+    }
+    pending = pending.subarray(start);
+  };
+
+  /** After a rotation the path names another file; the old one has been read to its end then. */
+  const reopened = async (): Promise<boolean> => {
+    const [now, then] = await Promise.all([stat(path).catch(() => undefined), file.stat()]);
+    if (now === undefined || now.ino === then.ino) return false;
+    await file.close();
+    file = await open(path, 'r');
+    position = 0;
+    return true;
+  };
+
+  return {
+    async run(emit) {
+      const buffer = Buffer.alloc(READ_BYTES);
+      try {
+        while (!closed) {
+          changed = false;
+          const last = finishing;
+          const { bytesRead } = await file.read(buffer, 0, READ_BYTES, position);
+          if (bytesRead > 0) {
+            position += bytesRead;
+            pending = Buffer.concat([pending, buffer.subarray(0, bytesRead)]);
+            await parse(emit);
+            continue;
+          }
+          if (await reopened()) continue;
+          if (last) return;
+          if (!changed && !closed && !finishing) {
+            await new Promise<void>((resolve) => {
+              wake = resolve;
+            });
+          }
+        }
+      } finally {
+        watcher.close();
+        await file.close();
+      }
+    },
+    finish: () => {
+      finishing = true;
+      notify();
+    },
+    close: () => {
+      closed = true;
+      notify();
+    },
+  };
+}
+
+/** `line` ends with its newline, which belongs to the content of full lines only. */
+export function parseLine(
+  line: Buffer,
+): { readonly stream: 'stdout' | 'stderr'; readonly content: Buffer } | undefined {
+  const afterTime = line.indexOf(0x20);
+  const afterStream = line.indexOf(0x20, afterTime + 1);
+  const afterTag = line.indexOf(0x20, afterStream + 1);
+  if (afterTime < 0 || afterStream < 0 || afterTag < 0) return undefined;
+  const stream = line.toString('latin1', afterTime + 1, afterStream);
+  if (stream !== 'stdout' && stream !== 'stderr') return undefined;
+  const full = line.toString('latin1', afterStream + 1, afterTag) === 'F';
+  return { stream, content: Buffer.from(line.subarray(afterTag + 1, full ? line.length : line.length - 1)) };
+}

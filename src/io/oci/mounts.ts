@@ -1,0 +1,107 @@
+/** The mount list of a container (OCI runtime specification, `mounts`). */
+import type { Mount } from '../../core/podplan/port.ts';
+
+export interface OciMount {
+  readonly destination: string;
+  readonly type: string;
+  readonly source: string;
+  readonly options: readonly string[];
+}
+
+export const MASKED_PATHS = [
+  '/proc/asound',
+  '/proc/acpi',
+  '/proc/interrupts',
+  '/proc/kcore',
+  '/proc/keys',
+  '/proc/latency_stats',
+  '/proc/timer_list',
+  '/proc/timer_stats',
+  '/proc/sched_debug',
+  '/proc/scsi',
+  '/sys/firmware',
+  '/sys/devices/virtual/powercap',
+];
+
+export const READONLY_PATHS = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
+
+export interface SystemMountOptions {
+  /** A directory of the host to show as `/dev/shm`. */
+  readonly shm: string;
+  readonly writableSys: boolean;
+  /** The pod is in the host's network namespace and its container may not mount sysfs anew with another view. */
+  readonly bindSys: boolean;
+}
+
+export function systemMounts(options: SystemMountOptions): readonly OciMount[] {
+  const access = options.writableSys ? 'rw' : 'ro';
+  return [
+    { destination: '/proc', type: 'proc', source: 'proc', options: ['nosuid', 'noexec', 'nodev'] },
+    {
+      destination: '/dev',
+      type: 'tmpfs',
+      source: 'tmpfs',
+      options: ['nosuid', 'strictatime', 'mode=755', 'size=65536k'],
+    },
+    {
+      destination: '/dev/pts',
+      type: 'devpts',
+      source: 'devpts',
+      options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620', 'gid=5'],
+    },
+    { destination: '/dev/mqueue', type: 'mqueue', source: 'mqueue', options: ['nosuid', 'noexec', 'nodev'] },
+    options.bindSys
+      ? { destination: '/sys', type: 'bind', source: '/sys', options: ['rbind', 'nosuid', 'noexec', 'nodev', access] }
+      : { destination: '/sys', type: 'sysfs', source: 'sysfs', options: ['nosuid', 'noexec', 'nodev', access] },
+    ...(options.bindSys
+      ? []
+      : [
+          {
+            destination: '/sys/fs/cgroup',
+            type: 'cgroup',
+            source: 'cgroup',
+            options: ['nosuid', 'noexec', 'nodev', 'relatime', access],
+          },
+        ]),
+    {
+      destination: '/dev/shm',
+      type: 'bind',
+      source: options.shm,
+      options: ['rbind', 'nosuid', 'noexec', 'nodev', 'rw'],
+    },
+  ];
+}
+
+export function podMount(mount: Mount): OciMount {
+  const propagation = { private: 'rprivate', hostToContainer: 'rslave', bidirectional: 'rshared' }[mount.propagation];
+  return {
+    destination: normalisePath(mount.containerPath),
+    type: 'bind',
+    source: mount.hostPath,
+    options: ['rbind', propagation, mount.readOnly ? 'ro' : 'rw'],
+  };
+}
+
+/** How mounts propagate into the container's root, as its most sharing mount needs it. */
+export function rootPropagation(mounts: readonly Mount[]): string | undefined {
+  if (mounts.some(({ propagation }) => propagation === 'bidirectional')) return 'rshared';
+  return mounts.some(({ propagation }) => propagation === 'hostToContainer') ? 'rslave' : undefined;
+}
+
+/** Later lists replace earlier mounts at the same place; parents come before what lies in them. */
+export function arrange(...lists: readonly (readonly OciMount[])[]): readonly OciMount[] {
+  const byDestination = new Map<string, OciMount>();
+  for (const mount of lists.flat()) {
+    byDestination.delete(mount.destination);
+    byDestination.set(mount.destination, mount);
+  }
+  const depth = (path: string): number => path.split('/').length;
+  return [...byDestination.values()].toSorted((a, b) => depth(a.destination) - depth(b.destination));
+}
+
+/** Without empty and `.` components; `..` is kept for the runtime to resolve inside the root. */
+export const normalisePath = (path: string): string =>
+  `/${path
+    .split('/')
+    .filter((component) => component !== '' && component !== '.')
+    .join('/')}`;

@@ -1,0 +1,58 @@
+/** Facts about processes and the machine from proc(5). */
+import { readFile } from 'node:fs/promises';
+
+/** Start time in clock ticks since boot: with it a pid names one process for ever (within a boot). Undefined when it is gone. */
+export async function processStart(pid: number): Promise<string | undefined> {
+  const stat = await readStat(pid);
+  return stat?.start;
+}
+
+/** True while that very process runs; a zombie counts as gone. */
+export async function isRunning(pid: number, start: string): Promise<boolean> {
+  const stat = await readStat(pid);
+  return stat !== undefined && stat.start === start && stat.state !== 'Z' && stat.state !== 'X';
+}
+
+async function readStat(pid: number): Promise<{ readonly start: string; readonly state: string } | undefined> {
+  if (!Number.isInteger(pid) || pid <= 0) return undefined;
+  let stat: string;
+  try {
+    stat = await readFile(`/proc/${pid}/stat`, 'latin1');
+  } catch {
+    return undefined;
+  }
+  // The command name may hold anything; fields are counted after its closing parenthesis.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return { state: fields[0] ?? '', start: fields[19] ?? '' };
+}
+
+/** Changes with every boot. */
+export async function readBootId(): Promise<string> {
+  return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
+}
+
+/** Wall-clock time of the last boot, in milliseconds. */
+export async function readBootTimeMs(): Promise<number> {
+  const match = /^btime (\d+)$/m.exec(await readFile('/proc/stat', 'utf8'));
+  return Number(match?.[1] ?? 0) * 1000;
+}
+
+/** What this process may do, which bounds what its containers may be given. */
+export interface OwnLimits {
+  /** Bit set of capabilities(7) in the bounding set. */
+  readonly capabilities: bigint;
+  readonly oomScoreAdj: number;
+  readonly openFilesHard: number;
+}
+
+export async function readOwnLimits(): Promise<OwnLimits> {
+  const status = await readFile('/proc/self/status', 'utf8');
+  const limits = await readFile('/proc/self/limits', 'utf8');
+  const bounding = /^CapBnd:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? '0';
+  const files = /^Max open files\s+\S+\s+(\S+)/m.exec(limits)?.[1] ?? '1024';
+  return {
+    capabilities: BigInt(`0x${bounding}`),
+    oomScoreAdj: Number((await readFile('/proc/self/oom_score_adj', 'utf8')).trim()),
+    openFilesHard: files === 'unlimited' ? Number.MAX_SAFE_INTEGER : Number(files),
+  };
+}

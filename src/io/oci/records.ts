@@ -1,0 +1,125 @@
+/**
+ * What the runtime remembers on disk, so that a restarted host process finds every sandbox and container again: one small JSON file each,
+ * replaced by rename. Records of another boot describe what is gone.
+ *
+ *     <state>/sandboxes/<id>/record.json   resolv.conf  hostname
+ *     <state>/containers/<id>/record.json  config.json  rootfs/ upper/ work/  attach ctl pid oom
+ *     <state>/exits/<container id>         exit code, written by conmon
+ *     <run>/sandboxes/<id>/{net,ipc,uts,shm}   pinned namespaces and shared memory (mounts)
+ *     <run>/runc/                          runc's own state
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { PortMapping } from '../../core/podplan/port.ts';
+
+export interface SandboxRecord {
+  readonly id: string;
+  readonly bootId: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly uid: string;
+  readonly attempt: number;
+  readonly hostname: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly logDirectory: string;
+  readonly cgroupParent: string;
+  readonly hostNetwork: boolean;
+  readonly hostPid: boolean;
+  readonly hostIpc: boolean;
+  readonly portMappings: readonly PortMapping[];
+  readonly sysctls: Readonly<Record<string, string>>;
+  readonly createdAtMs: number;
+  readonly ips: readonly string[];
+  /** The process whose pid namespace the containers share, when they share one. */
+  readonly pidHolder: { readonly pid: number; readonly start: string } | undefined;
+  readonly stopped: boolean;
+}
+
+export interface ContainerRecord {
+  readonly id: string;
+  readonly sandboxId: string;
+  readonly bootId: string;
+  readonly name: string;
+  readonly attempt: number;
+  readonly image: string;
+  readonly imageId: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly logPath: string;
+  readonly stdin: boolean;
+  readonly tty: boolean;
+  readonly stopSignal: string;
+  readonly createdAtMs: number;
+  /** 0: not started. */
+  readonly startedAtMs: number;
+  /** 0: not exited. */
+  readonly finishedAtMs: number;
+  readonly exitCode: number;
+  readonly reason: string;
+  readonly message: string;
+  readonly pid: number;
+  readonly pidStart: string;
+  readonly monitorPid: number;
+  readonly monitorStart: string;
+  readonly cgroups: Readonly<Record<string, string>>;
+  /** Whether `rootfs` is an overlay mount. */
+  readonly overlay: boolean;
+}
+
+export interface RuntimePaths {
+  readonly sandboxes: string;
+  readonly containers: string;
+  readonly exits: string;
+  readonly runSandboxes: string;
+  readonly runcRoot: string;
+  readonly execs: string;
+}
+
+export function runtimePaths(stateRoot: string, runRoot: string): RuntimePaths {
+  return {
+    sandboxes: join(stateRoot, 'sandboxes'),
+    containers: join(stateRoot, 'containers'),
+    exits: join(stateRoot, 'exits'),
+    runSandboxes: join(runRoot, 'sandboxes'),
+    runcRoot: join(runRoot, 'runc'),
+    execs: join(runRoot, 'execs'),
+  };
+}
+
+export async function makePaths(paths: RuntimePaths): Promise<void> {
+  for (const path of Object.values(paths)) await mkdir(path, { recursive: true, mode: 0o700 });
+}
+
+/** 64 hex digits, as other runtimes name their sandboxes and containers. */
+export const newId = (): string => randomBytes(32).toString('hex');
+
+export async function saveRecord(directory: string, record: SandboxRecord | ContainerRecord): Promise<void> {
+  const temporary = join(directory, `.record.${randomBytes(4).toString('hex')}`);
+  await writeFile(temporary, JSON.stringify(record), { mode: 0o600 });
+  await rename(temporary, join(directory, 'record.json'));
+}
+
+/** Every readable record below `root`, and the names of directories that have none (a creation cut short). */
+export async function loadRecords<R extends { readonly id: string }>(
+  root: string,
+): Promise<{ readonly records: readonly R[]; readonly broken: readonly string[] }> {
+  const records: R[] = [];
+  const broken: string[] = [];
+  for (const name of await readdir(root)) {
+    const record = await readRecord<R>(join(root, name, 'record.json'));
+    if (record?.id === name) records.push(record);
+    else broken.push(name);
+  }
+  return { records, broken };
+}
+
+/** Only this runtime writes these files, so their shape is trusted when they parse; a torn one after a power cut does not parse. */
+async function readRecord<R>(path: string): Promise<R | undefined> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as R;
+  } catch {
+    return undefined;
+  }
+}

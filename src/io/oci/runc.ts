@@ -1,0 +1,60 @@
+/** The OCI runtime's command line (runc; crun takes the same). */
+import { randomBytes } from 'node:crypto';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { LinuxResources } from '../../core/podplan/port.ts';
+import { runCommand } from './command.ts';
+import { type CgroupDriver, linuxResources } from './spec.ts';
+
+export interface Runc {
+  readonly path: string;
+  /** Arguments that come before every sub-command. */
+  readonly globalArgs: readonly string[];
+  version(): Promise<string>;
+  start(id: string): Promise<void>;
+  /** Kills what is left, removes its cgroup and its state. Succeeds when there is nothing. */
+  deleteForce(id: string): Promise<void>;
+  /** Runs a bundle's container detached; for the pid namespace holder, which needs no monitor. */
+  runDetached(id: string, bundle: string, pidFile: string): Promise<void>;
+  updateResources(id: string, resources: LinuxResources, pureV2: boolean): Promise<void>;
+}
+
+export function createRunc(path: string, root: string, driver: CgroupDriver): Runc {
+  const globalArgs = ['--root', root, ...(driver === 'systemd' ? ['--systemd-cgroup'] : [])];
+  const run = (...args: string[]): Promise<string> => runCommand(path, [...globalArgs, ...args]);
+  return {
+    path,
+    globalArgs,
+    async version() {
+      const text = await runCommand(path, ['--version']);
+      return /version\s+(\S+)/.exec(text)?.[1] ?? 'unknown';
+    },
+    async start(id) {
+      await run('start', id);
+    },
+    async deleteForce(id) {
+      await run('delete', '--force', id);
+    },
+    async runDetached(id, bundle, pidFile) {
+      const log = `${pidFile}.log`;
+      try {
+        const args = [...globalArgs, '--log', log, 'run', '--detach', '--bundle', bundle, '--pid-file', pidFile, id];
+        await runCommand(path, args, { discardOutput: true });
+      } catch (error) {
+        const said = await readFile(log, 'utf8').catch(() => '');
+        throw new Error(said.trim() || String(error), { cause: error });
+      } finally {
+        await rm(log, { force: true });
+      }
+    },
+    async updateResources(id, resources, pureV2) {
+      const file = join(root, `.update-${randomBytes(8).toString('hex')}`);
+      await writeFile(file, JSON.stringify(linuxResources(resources, pureV2)), { mode: 0o600 });
+      try {
+        await run('update', '--resources', file, id);
+      } finally {
+        await rm(file, { force: true });
+      }
+    },
+  };
+}

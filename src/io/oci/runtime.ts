@@ -1,0 +1,348 @@
+import { watch } from 'node:fs';
+import { access, constants, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf } from '../../base/errors.ts';
+import {
+  type ImageService,
+  type Runtime,
+  RuntimeError,
+  type SandboxConfig,
+  type SandboxStatus,
+} from '../../core/podplan/port.ts';
+import { attachToContainer } from './attach.ts';
+import { readCgroupMounts, readStats } from './cgroups.ts';
+import { childEnvironment } from './command.ts';
+import { reopenLog } from './conmon.ts';
+import { type Containers, createContainers } from './containers.ts';
+import type { OciRuntimeDeps, RuntimeContext, RuntimePrograms } from './context.ts';
+import { type ExecDeps, execInContainer, execToEnd } from './exec.ts';
+import { HOST_ROOT_ID, HOST_ROOT_STATUS, isHostRoot } from './host-root.ts';
+import { createKeyedLock } from './keyed-lock.ts';
+import { connectInNamespace, connectOnHost } from './port-connect.ts';
+import { isRunning, readBootId, readBootTimeMs, readOwnLimits } from './processes.ts';
+import { loadRecords, makePaths, newId, runtimePaths, type SandboxRecord, saveRecord } from './records.ts';
+import { createRunc } from './runc.ts';
+import { namespaceFiles, setUp, startPidHolder, tearDown, unmountBelow } from './sandbox.ts';
+
+export interface OciRuntime extends Runtime {
+  /**
+   * Finds the programs, reads the records and adopts what still runs. Throws RuntimeError 'internal' naming what is missing. Everything
+   * else may be called only after it.
+   */
+  start(): Promise<void>;
+  /** Stops watching. Containers go on running under their monitors. */
+  stop(): Promise<void>;
+}
+
+/** The embedded runtime: runc under conmon, sandboxes without a pause process. */
+export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
+  const log = deps.log.named('oci');
+  const paths = runtimePaths(deps.stateRoot, deps.runRoot);
+  const listeners = new Set<(hint: { readonly sandboxId: string }) => void>();
+  const sandboxes = new Map<string, SandboxRecord>();
+  const locks = createKeyedLock();
+  const warned = new Set<string>();
+  let running:
+    | { readonly context: RuntimeContext; readonly containers: Containers; readonly close: () => void }
+    | undefined;
+
+  const changed = (sandboxId: string): void => {
+    for (const listener of listeners) listener({ sandboxId });
+  };
+
+  const up = () => {
+    if (running === undefined) throw new RuntimeError('internal', 'the runtime has not been started');
+    return running;
+  };
+
+  function sandboxOf(id: string): SandboxRecord {
+    const record = sandboxes.get(id);
+    if (record === undefined) throw new RuntimeError('not-found', `pod sandbox ${id} does not exist`);
+    return record;
+  }
+
+  async function saveSandbox(record: SandboxRecord): Promise<void> {
+    await saveRecord(join(paths.sandboxes, record.id), record);
+    sandboxes.set(record.id, record);
+  }
+
+  async function start(): Promise<void> {
+    if (running !== undefined) return;
+    const [programs, bootId, bootTimeMs, cgroupMounts, own] = await Promise.all([
+      findPrograms(deps.programs),
+      readBootId(),
+      readBootTimeMs(),
+      readCgroupMounts(),
+      readOwnLimits(),
+      makePaths(paths),
+    ]);
+    const context: RuntimeContext = {
+      deps,
+      log,
+      paths,
+      programs,
+      runc: createRunc(programs.runc, paths.runcRoot, deps.cgroupDriver),
+      bootId,
+      bootTimeMs,
+      cgroupMounts,
+      own,
+      changed,
+      warnOnce: (text) => {
+        if (warned.has(text)) return;
+        warned.add(text);
+        log.warn(text);
+      },
+    };
+    const containers = createContainers(context);
+    // Watching begins before the records are read, so that no end falls between.
+    const watcher = watch(paths.exits, (_event, file) => {
+      if (file !== null && /^[0-9a-f]{64}$/.test(file)) {
+        containers
+          .settle(file)
+          .catch((error: unknown) => log.warn('exit not recorded', { container: file, error: messageOf(error) }));
+      }
+    });
+    watcher.on('error', (error) => log.error('watching for container exits failed', { error: messageOf(error) }));
+    running = { context, containers, close: () => watcher.close() };
+    try {
+      await adopt(context, containers);
+    } catch (error) {
+      running = undefined;
+      watcher.close();
+      throw error;
+    }
+  }
+
+  async function adopt(context: RuntimeContext, containers: Containers): Promise<void> {
+    const { records, broken } = await loadRecords<SandboxRecord>(paths.sandboxes);
+    const stale = records.filter((record) => record.bootId !== context.bootId);
+    if (stale.length > 0) {
+      // Another boot's runc state describes processes that do not exist; pids in it may belong to others by now.
+      await unmountBelow(paths.runSandboxes);
+      for (const directory of [paths.runSandboxes, paths.runcRoot]) {
+        for (const name of await readdir(directory)) await rm(join(directory, name), { recursive: true, force: true });
+      }
+    }
+    for (const record of records) {
+      const alive = record.bootId === context.bootId;
+      sandboxes.set(record.id, record);
+      if (!alive && !record.stopped) await saveSandbox({ ...record, stopped: true });
+    }
+    for (const id of broken) {
+      await tearDown(paths, context.runc, { id, pidHolder: { pid: 0, start: '' } });
+      await rm(join(paths.sandboxes, id), { recursive: true, force: true });
+    }
+    for (const name of await readdir(paths.execs)) await rm(join(paths.execs, name), { recursive: true, force: true });
+    await containers.load();
+    const alive = new Set([...sandboxes.values()].filter((record) => !record.stopped).map((record) => record.id));
+    await deps.network.retain(alive);
+    log.v(2, 'runtime adopted', { sandboxes: sandboxes.size, alive: alive.size });
+  }
+
+  async function runPodSandbox(config: SandboxConfig): Promise<string> {
+    const { context } = up();
+    const id = newId();
+    try {
+      await setUp(paths, id, config);
+      const files = namespaceFiles(paths, { id, hostNetwork: config.hostNetwork, hostIpc: config.hostIpc });
+      const { uid, name, namespace, portMappings } = config;
+      const [network, pidHolder] = await Promise.all([
+        files.net === undefined
+          ? { ips: [] }
+          : deps.network.attach(files.net, { sandboxId: id, uid, name, namespace, portMappings }),
+        config.shareProcessNamespace && !config.hostPid
+          ? startPidHolder(paths, context.runc, id, config, deps.cgroupDriver)
+          : undefined,
+      ]);
+      await saveSandbox({
+        id,
+        bootId: context.bootId,
+        name,
+        namespace,
+        uid,
+        attempt: config.attempt,
+        hostname: config.hostname,
+        labels: config.labels,
+        annotations: config.annotations,
+        logDirectory: config.logDirectory,
+        cgroupParent: config.cgroupParent,
+        hostNetwork: config.hostNetwork,
+        hostPid: config.hostPid,
+        hostIpc: config.hostIpc,
+        portMappings,
+        sysctls: config.sysctls,
+        createdAtMs: deps.clock.nowMs(),
+        ips: network.ips,
+        pidHolder,
+        stopped: false,
+      });
+      return id;
+    } catch (error) {
+      await deps.network.detach(id).catch(() => {});
+      await tearDown(paths, context.runc, { id, pidHolder: { pid: 0, start: '' } });
+      await rm(join(paths.sandboxes, id), { recursive: true, force: true });
+      throw error instanceof RuntimeError
+        ? error
+        : new RuntimeError('create-failed', messageOf(error), { cause: error });
+    }
+  }
+
+  async function stopSandboxLocked(id: string): Promise<void> {
+    const { context, containers } = up();
+    const record = sandboxes.get(id);
+    if (record === undefined) return;
+    await Promise.all(containers.inSandbox(id).map((container) => containers.stop(container.id, 0)));
+    if (record.stopped) return;
+    await deps.network.detach(id);
+    await tearDown(paths, context.runc, record);
+    await saveSandbox({ ...record, stopped: true, ips: [] });
+    changed(id);
+  }
+
+  async function describe(record: SandboxRecord): Promise<SandboxStatus> {
+    const holderLost =
+      record.pidHolder !== undefined && !(await isRunning(record.pidHolder.pid, record.pidHolder.start));
+    return {
+      id: record.id,
+      name: record.name,
+      namespace: record.namespace,
+      uid: record.uid,
+      attempt: record.attempt,
+      state: record.stopped || holderLost ? 'notready' : 'ready',
+      createdAtMs: record.createdAtMs,
+      ips: record.ips,
+      hostNetwork: record.hostNetwork,
+      labels: record.labels,
+      annotations: record.annotations,
+    };
+  }
+
+  const execDeps = (): ExecDeps => ({ runc: up().context.runc, execs: paths.execs, clock: deps.clock });
+
+  function runningContainer(id: string) {
+    const { containers } = up();
+    const record = containers.get(id);
+    if (record.startedAtMs === 0 || record.finishedAtMs > 0)
+      throw new RuntimeError('not-found', `container ${record.name} is not running`);
+    return record;
+  }
+
+  return {
+    start,
+
+    async stop() {
+      running?.close();
+      running = undefined;
+      await Promise.resolve();
+    },
+
+    async version() {
+      return { runtimeName: 'runc', runtimeVersion: await up().context.runc.version() };
+    },
+
+    runPodSandbox,
+    stopPodSandbox: (id) => locks.run(id, () => stopSandboxLocked(id)),
+
+    removePodSandbox: (id) =>
+      locks.run(id, async () => {
+        const { containers } = up();
+        if (!sandboxes.has(id)) return;
+        await stopSandboxLocked(id);
+        await Promise.all(containers.inSandbox(id).map((container) => containers.remove(container.id)));
+        await rm(join(paths.sandboxes, id), { recursive: true, force: true });
+        sandboxes.delete(id);
+        changed(id);
+      }),
+
+    listPodSandboxes: () => Promise.all([...sandboxes.values()].map(describe)),
+
+    async createContainer(sandboxId, config) {
+      const { containers } = up();
+      const sandbox = sandboxOf(sandboxId);
+      if (sandbox.stopped) throw new RuntimeError('create-failed', `pod sandbox ${sandboxId} has been stopped`);
+      return containers.create(sandbox, config);
+    },
+
+    startContainer: (id) => up().containers.start(id),
+    stopContainer: (id, graceSeconds) => up().containers.stop(id, graceSeconds),
+    removeContainer: (id) => up().containers.remove(id),
+    listContainers: () => up().containers.list(),
+
+    async execSync(id, command, timeoutMs) {
+      runningContainer(id);
+      return execToEnd(execDeps(), id, up().containers.bundle(id), command, timeoutMs);
+    },
+
+    async exec(id, options) {
+      runningContainer(id);
+      return execInContainer(execDeps(), id, up().containers.bundle(id), options);
+    },
+
+    async attach(id, options) {
+      const { context, containers } = up();
+      const record = runningContainer(id);
+      return attachToContainer(context.programs.socat, containers.bundle(id), record, options, containers.ended(id));
+    },
+
+    async portForward(sandboxId, port) {
+      const record = sandboxOf(sandboxId);
+      const { net } = namespaceFiles(paths, record);
+      return net === undefined ? connectOnHost(port) : connectInNamespace(up().context.programs.socat, net, port);
+    },
+
+    async updateContainerResources(id, resources) {
+      const { context } = up();
+      runningContainer(id);
+      await context.runc.updateResources(id, resources, context.cgroupMounts.pureV2);
+    },
+
+    async containerStats(id) {
+      const record = up().containers.get(id);
+      return record.finishedAtMs > 0 ? undefined : readStats(record.cgroups, deps.clock.nowMs());
+    },
+
+    reopenContainerLog: (id) => {
+      const { containers } = up();
+      return reopenLog(containers.bundle(containers.get(id).id));
+    },
+
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+
+    images: withHostRoot(deps.images),
+  };
+}
+
+/** The host-root image is always there and never pulled. */
+function withHostRoot(images: ImageService): ImageService {
+  return {
+    pull: (image, auth) => (isHostRoot(image) ? Promise.resolve(HOST_ROOT_ID) : images.pull(image, auth)),
+    status: (image) => (isHostRoot(image) ? Promise.resolve(HOST_ROOT_STATUS) : images.status(image)),
+    list: async () => [HOST_ROOT_STATUS, ...(await images.list())],
+    remove: (image) => (isHostRoot(image) ? Promise.resolve() : images.remove(image)),
+  };
+}
+
+async function findPrograms(given: Partial<RuntimePrograms> = {}): Promise<RuntimePrograms> {
+  const required = async (name: 'runc' | 'conmon'): Promise<string> => {
+    const path = given[name] ?? (await findOnPath(name));
+    if (path === undefined) throw new RuntimeError('internal', `${name} is not installed; install the package ${name}`);
+    return path;
+  };
+  const [runc, conmon] = await Promise.all([required('runc'), required('conmon')]);
+  return { runc, conmon, socat: given.socat ?? (await findOnPath('socat')) ?? 'socat' };
+}
+
+async function findOnPath(name: string): Promise<string | undefined> {
+  for (const directory of (childEnvironment['PATH'] ?? '').split(':')) {
+    const path = join(directory, name);
+    const usable = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (usable) return path;
+  }
+  return undefined;
+}

@@ -1,0 +1,169 @@
+/**
+ * Pod sandboxes without a pause process: the pod's namespaces are pinned by bind mounts of their files (namespaces(7)), the shared memory is
+ * a small tmpfs. A shared pid namespace lives as long as its first process, so that one is held by a tiny container.
+ */
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { SandboxConfig } from '../../core/podplan/port.ts';
+import { runCommand } from './command.ts';
+import { prepareHostRoot } from './host-root.ts';
+import { arrange, systemMounts } from './mounts.ts';
+import { isRunning, processStart } from './processes.ts';
+import type { RuntimePaths, SandboxRecord } from './records.ts';
+import type { Runc } from './runc.ts';
+import { type CgroupDriver, cgroupsPath, type JoinedNamespaces } from './spec.ts';
+
+const SHM_SIZE = '64m';
+
+/** Where a sandbox's namespaces are pinned; undefined for those of the host. */
+export function namespaceFiles(
+  paths: RuntimePaths,
+  sandbox: Pick<SandboxRecord, 'id' | 'hostNetwork' | 'hostIpc'>,
+): { readonly net: string | undefined; readonly ipc: string | undefined; readonly uts: string | undefined } {
+  const directory = join(paths.runSandboxes, sandbox.id);
+  return {
+    net: sandbox.hostNetwork ? undefined : join(directory, 'net'),
+    ipc: sandbox.hostIpc ? undefined : join(directory, 'ipc'),
+    uts: sandbox.hostNetwork ? undefined : join(directory, 'uts'),
+  };
+}
+
+export const shmDirectory = (paths: RuntimePaths, sandbox: Pick<SandboxRecord, 'id' | 'hostIpc'>): string =>
+  sandbox.hostIpc ? '/dev/shm' : join(paths.runSandboxes, sandbox.id, 'shm');
+
+/** Makes namespaces, shared memory, name-service files and the log directory. On failure the caller runs `tearDown`. */
+export async function setUp(paths: RuntimePaths, id: string, config: SandboxConfig): Promise<void> {
+  const stateDirectory = join(paths.sandboxes, id);
+  const runDirectory = join(paths.runSandboxes, id);
+  await Promise.all([mkdir(stateDirectory, { mode: 0o700 }), mkdir(runDirectory, { mode: 0o700 })]);
+  const files = namespaceFiles(paths, { id, hostNetwork: config.hostNetwork, hostIpc: config.hostIpc });
+  const shm = shmDirectory(paths, { id, hostIpc: config.hostIpc });
+  await Promise.all([
+    unshare(files),
+    config.hostIpc ? undefined : mkdir(shm).then(() => mountShm(shm)),
+    writeNameService(stateDirectory, config),
+    mkdir(config.logDirectory, { recursive: true, mode: 0o755 }),
+  ]);
+}
+
+async function unshare(files: Readonly<Record<string, string | undefined>>): Promise<void> {
+  const args: string[] = [];
+  for (const [kind, file] of Object.entries(files)) {
+    if (file === undefined) continue;
+    await writeFile(file, '', { flag: 'wx', mode: 0o600 });
+    args.push(`--${kind}=${file}`);
+  }
+  if (args.length > 0) await runCommand('unshare', [...args, 'true']);
+}
+
+async function mountShm(path: string): Promise<void> {
+  await runCommand('mount', ['-t', 'tmpfs', '-o', `nosuid,nodev,noexec,mode=1777,size=${SHM_SIZE}`, 'shm', path]);
+}
+
+async function writeNameService(directory: string, config: SandboxConfig): Promise<void> {
+  const resolv = join(directory, 'resolv.conf');
+  const { dns } = config;
+  if (dns === undefined) {
+    await copyFile('/etc/resolv.conf', resolv).catch(() => writeFile(resolv, ''));
+  } else {
+    const lines = dns.servers.map((server) => `nameserver ${server}`);
+    if (dns.searches.length > 0) lines.push(`search ${dns.searches.join(' ')}`);
+    if (dns.options.length > 0) lines.push(`options ${dns.options.join(' ')}`);
+    // Line breaks inside a value would be further directives.
+    await writeFile(resolv, `${lines.map((line) => line.replaceAll(/[\r\n]/g, ' ')).join('\n')}\n`, { mode: 0o644 });
+  }
+  await writeFile(join(directory, 'hostname'), `${config.hostname}\n`, { mode: 0o644 });
+}
+
+/** Unmounts and removes what lives only during a boot. Succeeds when there is nothing. */
+export async function tearDown(
+  paths: RuntimePaths,
+  runc: Runc,
+  sandbox: Pick<SandboxRecord, 'id' | 'pidHolder'>,
+): Promise<void> {
+  const runDirectory = join(paths.runSandboxes, sandbox.id);
+  if (sandbox.pidHolder !== undefined) await runc.deleteForce(holderId(sandbox.id)).catch(() => {});
+  await unmountBelow(runDirectory);
+  await rm(runDirectory, { recursive: true, force: true });
+}
+
+/** Lazily unmounts every mount at or below `directory`. */
+export async function unmountBelow(directory: string): Promise<void> {
+  const mounted: string[] = [];
+  for (const line of (await readFile('/proc/self/mountinfo', 'utf8')).split('\n')) {
+    const point = line
+      .split(' ')[4]
+      ?.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+    if (point !== undefined && (point === directory || point.startsWith(`${directory}/`))) mounted.push(point);
+  }
+  if (mounted.length > 0) await runCommand('umount', ['--lazy', ...mounted.toReversed()]);
+}
+
+const holderId = (sandboxId: string): string => `${sandboxId}-pid`;
+
+/**
+ * Starts the first process of a shared pid namespace: a sleeper that ignores SIGCHLD (so the kernel reaps orphans for it), on a read-only
+ * view of the host's programs, without rights and without network.
+ */
+export async function startPidHolder(
+  paths: RuntimePaths,
+  runc: Runc,
+  id: string,
+  config: SandboxConfig,
+  driver: CgroupDriver,
+): Promise<{ readonly pid: number; readonly start: string }> {
+  const bundle = join(paths.runSandboxes, id, 'pid-holder');
+  const rootfs = join(bundle, 'rootfs');
+  await mkdir(rootfs, { recursive: true, mode: 0o700 });
+  const files = namespaceFiles(paths, { id, hostNetwork: config.hostNetwork, hostIpc: config.hostIpc });
+  const root = await prepareHostRoot(rootfs, join(bundle, 'skeleton'), [], []);
+  const programs = root.filter(({ destination }) => /^\/(?:bin|sbin|usr|lib\w*)$/.test(destination));
+  const system = systemMounts({
+    shm: shmDirectory(paths, { id, hostIpc: config.hostIpc }),
+    writableSys: false,
+    bindSys: true,
+  });
+  const spec = {
+    ociVersion: '1.0.2',
+    process: {
+      terminal: false,
+      user: { uid: 0, gid: 0 },
+      args: ['/usr/bin/env', '--ignore-signal=CHLD', '/usr/bin/sleep', 'infinity'],
+      env: ['PATH=/usr/bin:/bin'],
+      cwd: '/',
+      capabilities: {},
+      noNewPrivileges: true,
+    },
+    root: { path: 'rootfs', readonly: true },
+    mounts: arrange(
+      system.filter(({ destination }) => destination === '/proc' || destination === '/dev'),
+      programs,
+    ),
+    linux: {
+      namespaces: [
+        { type: 'mount' },
+        { type: 'pid' },
+        ...(files.net === undefined ? [] : [{ type: 'network', path: files.net }]),
+        ...(files.ipc === undefined ? [] : [{ type: 'ipc', path: files.ipc }]),
+      ],
+      cgroupsPath: cgroupsPath(driver, config.cgroupParent, holderId(id)),
+    },
+  };
+  await writeFile(join(bundle, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
+  const pidFile = join(bundle, 'pid');
+  await runc.runDetached(holderId(id), bundle, pidFile);
+  const pid = Number(await readFile(pidFile, 'utf8'));
+  return { pid, start: (await processStart(pid)) ?? '' };
+}
+
+/** The namespaces for a new container. Throws when the sandbox's shared pid namespace has died. */
+export async function namespacesFor(paths: RuntimePaths, sandbox: SandboxRecord): Promise<JoinedNamespaces> {
+  const { pidHolder } = sandbox;
+  if (pidHolder !== undefined && !(await isRunning(pidHolder.pid, pidHolder.start))) {
+    throw new Error("the process that holds the pod's pid namespace is gone");
+  }
+  return {
+    ...namespaceFiles(paths, sandbox),
+    pid: sandbox.hostPid ? 'host' : pidHolder === undefined ? 'new' : `/proc/${pidHolder.pid}/ns/pid`,
+  };
+}

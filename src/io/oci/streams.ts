@@ -1,0 +1,56 @@
+/** Small bridges between Node's streams and the port's byte streams. */
+import type { Writable } from 'node:stream';
+import { PassThrough } from 'node:stream';
+import { CodedError } from '../../base/errors.ts';
+
+export interface InputSink {
+  write(chunk: Uint8Array): Promise<void>;
+  end(): void;
+}
+
+/** Writes resolve when the stream can take more and reject with CodedError 'closed' once it is gone. */
+export function inputSink(stream: Writable): InputSink {
+  stream.on('error', () => {});
+  return {
+    write: (chunk) =>
+      new Promise((resolve, reject) => {
+        const closed = (): void => reject(new CodedError('closed', 'the process closed its input'));
+        if (!stream.writable) return closed();
+        stream.write(chunk, (error) => {
+          if (error === null || error === undefined) resolve();
+          else closed();
+        });
+      }),
+    end: () => {
+      stream.end();
+    },
+  };
+}
+
+/** A hand-over with a bound of 64 KiB: `push` resolves when the reader has made room; pushes after the reader left are dropped. */
+export interface OutputPipe {
+  readonly readable: AsyncIterable<Uint8Array>;
+  push(chunk: Uint8Array): Promise<void>;
+  end(): void;
+}
+
+export function outputPipe(): OutputPipe {
+  const stream = new PassThrough({ highWaterMark: 64 * 1024 });
+  stream.on('error', () => {});
+  return {
+    readable: stream,
+    push: (chunk) => {
+      if (stream.destroyed || stream.write(chunk)) return Promise.resolve();
+      return new Promise((resolve) => {
+        const done = (): void => {
+          stream.off('drain', done).off('close', done);
+          resolve();
+        };
+        stream.on('drain', done).on('close', done);
+      });
+    },
+    end: () => {
+      stream.end();
+    },
+  };
+}
