@@ -117,6 +117,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
   async #list(position: Position): Promise<Position> {
     const { namespace, labelSelector, fieldSelector } = this.#options;
     const selection = {
+      signal: this.#stopping.signal,
       ...(namespace === undefined ? {} : { namespace }),
       ...(labelSelector === undefined ? {} : { labelSelector }),
       ...(fieldSelector === undefined ? {} : { fieldSelector }),

@@ -36,7 +36,7 @@ export function createResourceClient<T extends KubeObject>(
 
     list: async (options = {}) => {
       const path = collectionPath(type, options.namespace) + listQuery(options);
-      const list = (await transport.json({ method: 'GET', path })) as KubeList<T>;
+      const list = (await transport.json({ method: 'GET', path, ...signalOf(options) })) as KubeList<T>;
       // The items of a typed list carry no type of their own; whoever receives one alone (events, owner references) needs it.
       for (const item of list.items) {
         item.apiVersion ??= apiVersion;

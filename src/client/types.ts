@@ -12,6 +12,7 @@ export interface ListOptions {
   readonly limit?: number;
   readonly continue?: string;
   readonly resourceVersion?: string;
+  readonly signal?: AbortSignal;
 }
 
 export interface WriteOptions {

@@ -38,6 +38,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const again = new Set<string>();
   const delayed = new Map<string, { readonly dueMs: number; readonly timer: Timer }>();
   const failures = new Map<string, number>();
+  let dispatching = false;
   let stopped = false;
   let onIdle: (() => void) | undefined;
 
@@ -45,7 +46,13 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     if (stopped) return;
     if (working.has(key)) again.add(key);
     else ready.add(key);
-    dispatch();
+    if (dispatching) return;
+    // Later, so that a burst of changes to one key is one run, and no reconciler runs inside a watch handler.
+    dispatching = true;
+    queueMicrotask(() => {
+      dispatching = false;
+      dispatch();
+    });
   };
 
   const addAfter = (key: string, delayMs: number): void => {
@@ -79,8 +86,6 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
 
   const work = async (key: string): Promise<void> => {
     try {
-      // The caller of `add` is a watch handler: never run the reconciler inside it.
-      await undefined;
       await options.reconcile(key);
       failures.delete(key);
     } catch (error) {

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { parse } from 'yaml';
+import { parseKubeconfig } from '../../src/client/index.ts';
+
+const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
+const base64 = Buffer.from(pem).toString('base64');
+
+const config = `
+apiVersion: v1
+kind: Config
+current-context: admin
+clusters:
+- name: local
+  cluster:
+    server: https://127.0.0.1:8443
+    certificate-authority-data: ${base64}
+    certificate-authority: ignored.crt
+    tls-server-name: kubernetes
+- name: remote
+  cluster: { server: 'https://example.test/prefix', insecure-skip-tls-verify: true }
+contexts:
+- name: admin
+  context: { cluster: local, user: admin, namespace: shop }
+- name: token
+  context: { cluster: remote, user: token }
+- name: nobody
+  context: { cluster: remote, user: '' }
+- name: broken
+  context: { cluster: missing, user: admin }
+users:
+- name: admin
+  user: { client-certificate: admin.crt, client-key: /etc/admin.key }
+- name: token
+  user: { token: abc, tokenFile: /run/token }
+- name: half
+  user: { client-certificate: a.crt }
+- name: exec
+  user: { exec: { command: aws } }
+`;
+
+describe('kubeconfig', () => {
+  it('takes the current context, inline data before files', () => {
+    assert.deepEqual(parseKubeconfig(parse(config)), {
+      contextName: 'admin',
+      server: 'https://127.0.0.1:8443',
+      tlsServerName: 'kubernetes',
+      ca: { data: pem },
+      cert: { file: 'admin.crt' },
+      key: { file: '/etc/admin.key' },
+      namespace: 'shop',
+    });
+  });
+
+  it('takes the context it is asked for', () => {
+    assert.deepEqual(parseKubeconfig(parse(config), { context: 'token' }), {
+      contextName: 'token',
+      server: 'https://example.test/prefix',
+      insecureSkipTlsVerify: true,
+      token: 'abc',
+      tokenFile: '/run/token',
+    });
+    assert.equal(parseKubeconfig(parse(config), { context: 'nobody' }).token, undefined);
+  });
+
+  const refused: readonly (readonly [string, unknown, RegExp])[] = [
+    ['a document that is no mapping', [], /kubeconfig must be a mapping/],
+    ['another kind', { kind: 'Pod' }, /kind must be Config/],
+    ['no context', { kind: 'Config' }, /current-context is empty/],
+    ['an unknown context', { 'current-context': 'x' }, /contexts has no entry named "x"/],
+    ['a prototype name', { 'current-context': '__proto__' }, /contexts has no entry named "__proto__"/],
+    [
+      'an unknown cluster',
+      parse(config.replace('current-context: admin', 'current-context: broken')),
+      /clusters has no entry named "missing"/,
+    ],
+    [
+      'half a key pair',
+      parse(config.replace('user: admin, namespace', 'user: half, namespace')),
+      /users\[half\]\.client-key is missing/,
+    ],
+    [
+      'a plug-in',
+      parse(config.replace('user: admin, namespace', 'user: exec, namespace')),
+      /users\[exec\]\.exec is not supported/,
+    ],
+    ['data that is no PEM', parse(config.replace(base64, 'AAAA')), /certificate-authority-data is not base64 of PEM/],
+    [
+      'a broken URL',
+      parse(config.replace('https://127.0.0.1:8443', 'nowhere')),
+      /clusters\[local\]\.server is not a URL/,
+    ],
+    ['a list that is none', { 'current-context': 'x', contexts: {} }, /contexts must be a list/],
+  ];
+  for (const [what, document, message] of refused) {
+    it(`refuses ${what}, naming the field`, () => {
+      assert.throws(() => parseKubeconfig(document), message);
+    });
+  }
+});

@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Lease } from 'kubernetes-types/coordination/v1';
+import { errors } from '../../src/api/meta/status.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { type ApiClient, ConnectionError, createLeaderElector } from '../../src/client/index.ts';
+import { ManualClock, seededRandom, settle } from './clocks.ts';
+
+const SUBJECT = { group: 'coordination.k8s.io', plural: 'leases' };
+
+/** One lease with optimistic locking, as the API gives it. */
+class LeaseServer {
+  lease: Lease | undefined;
+  writes = 0;
+  #version = 0;
+  /** Candidates whose requests fail or hang. */
+  readonly cut = new Map<string, 'fail' | 'hang'>();
+
+  clientOf(identity: string): ApiClient {
+    const gate = async (): Promise<void> => {
+      const fate = this.cut.get(identity);
+      if (fate === 'fail') throw new ConnectionError('https://x', new Error('refused'));
+      if (fate === 'hang') await new Promise(() => {});
+    };
+    const store = (lease: Lease): Lease => {
+      this.writes++;
+      this.lease = {
+        ...structuredClone(lease),
+        metadata: { ...lease.metadata, resourceVersion: `${++this.#version}` },
+      };
+      return structuredClone(this.lease);
+    };
+    const client = {
+      resource: () => ({
+        get: async (name: string) => {
+          await gate();
+          if (this.lease === undefined) throw errors.notFound(SUBJECT, name);
+          return structuredClone(this.lease);
+        },
+        create: async (lease: Lease) => {
+          await gate();
+          if (this.lease !== undefined) throw errors.alreadyExists(SUBJECT, 'x');
+          return store(lease);
+        },
+        update: async (lease: Lease) => {
+          await gate();
+          if (this.lease?.metadata?.resourceVersion !== lease.metadata?.resourceVersion) {
+            throw errors.conflict(SUBJECT, 'x', 'the object has been modified');
+          }
+          return store(lease);
+        },
+      }),
+    };
+    return client as unknown as ApiClient;
+  }
+}
+
+describe('leader election', () => {
+  const setUp = () => {
+    const server = new LeaseServer();
+    const clock = new ManualClock();
+    const told: string[] = [];
+    let leading = 0;
+    const candidate = (identity: string, seed = 1) => {
+      const elector = createLeaderElector({
+        client: server.clientOf(identity),
+        namespace: 'kube-system',
+        name: 'test',
+        identity,
+        clock,
+        random: seededRandom(seed),
+        log: silentLog,
+      });
+      const done = elector.run(async (signal) => {
+        told.push(`${identity} leads`);
+        leading++;
+        assert.equal(leading, 1, 'two leaders');
+        await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+        leading--;
+        told.push(`${identity} ends`);
+      });
+      return { elector, done };
+    };
+    return { server, clock, told, candidate };
+  };
+
+  it('writes the record as client-go does and keeps renewing it', async () => {
+    const { server, clock, candidate } = setUp();
+    const one = candidate('one');
+    await settle();
+    assert.deepEqual(server.lease?.metadata, { name: 'test', namespace: 'kube-system', resourceVersion: '1' });
+    assert.deepEqual(server.lease?.spec, {
+      holderIdentity: 'one',
+      leaseDurationSeconds: 15,
+      acquireTime: '2026-01-02T03:04:05.000000Z',
+      renewTime: '2026-01-02T03:04:05.000000Z',
+      leaseTransitions: 0,
+    });
+    await clock.advance(20_000);
+    assert.equal(server.lease?.spec?.renewTime, '2026-01-02T03:04:25.000000Z');
+    assert.equal(server.lease?.spec?.acquireTime, '2026-01-02T03:04:05.000000Z');
+    assert.equal(server.writes, 11);
+    await one.elector.stop();
+  });
+
+  it('hands over within a retry period when the leader stops', async () => {
+    const { server, clock, told, candidate } = setUp();
+    const one = candidate('one');
+    await settle();
+    const two = candidate('two', 2);
+    await clock.advance(30_000);
+    assert.deepEqual(told, ['one leads']);
+    await one.elector.stop();
+    await one.done;
+    assert.deepEqual([server.lease?.spec?.holderIdentity, server.lease?.spec?.leaseDurationSeconds], ['', 1]);
+    await clock.advance(2_400);
+    assert.deepEqual(told, ['one leads', 'one ends', 'two leads']);
+    assert.equal(server.lease?.spec?.holderIdentity, 'two');
+    assert.equal(server.lease?.spec?.leaseTransitions, 1);
+    await two.elector.stop();
+  });
+
+  for (const fate of ['fail', 'hang'] as const) {
+    it(`a leader whose requests ${fate} ends before another begins`, async () => {
+      const { server, clock, told, candidate } = setUp();
+      const one = candidate('one');
+      await settle();
+      const two = candidate('two', 2);
+      await clock.advance(5_000);
+      server.cut.set('one', fate);
+      await clock.advance(12_500);
+      assert.deepEqual(told, ['one leads', 'one ends']);
+      await clock.advance(7_500);
+      assert.deepEqual(told, ['one leads', 'one ends', 'two leads']);
+      await two.elector.stop();
+      if (fate === 'fail') {
+        server.cut.clear();
+        await clock.advance(5_000);
+        assert.equal(told.at(-1), 'one leads');
+        await one.elector.stop();
+      }
+    });
+  }
+
+  it('goes by when it saw the record change, not by the times on it', async () => {
+    const { server, clock, told, candidate } = setUp();
+    const skewed = {
+      holderIdentity: 'other',
+      leaseDurationSeconds: 15,
+      acquireTime: '2001-01-01T00:00:00.000000Z',
+      renewTime: '2001-01-01T00:00:00.000000Z',
+      leaseTransitions: 4,
+    };
+    server.lease = { metadata: { name: 'test', namespace: 'kube-system', resourceVersion: '0' }, spec: skewed };
+    const one = candidate('one');
+    await clock.advance(14_000);
+    assert.deepEqual(told, []);
+    server.lease = { ...server.lease, spec: { ...skewed, renewTime: '2001-01-01T00:00:14.000000Z' } };
+    await clock.advance(14_000);
+    assert.deepEqual(told, []);
+    await clock.advance(5_000);
+    assert.deepEqual(told, ['one leads']);
+    assert.equal(server.lease?.spec?.leaseTransitions, 5);
+    await one.elector.stop();
+  });
+
+  it('gives way at once when the lease was taken or deleted under it', async () => {
+    const { server, clock, told, candidate } = setUp();
+    const one = candidate('one');
+    await settle();
+    server.lease = {
+      metadata: { ...server.lease?.metadata, resourceVersion: 'other' },
+      spec: { ...server.lease?.spec, holderIdentity: 'thief', renewTime: '2026-01-02T03:04:06.000000Z' },
+    };
+    await clock.advance(4_100);
+    assert.deepEqual(told, ['one leads', 'one ends']);
+    await one.elector.stop();
+    assert.equal(server.lease?.spec?.holderIdentity, 'thief');
+
+    const other = setUp();
+    const two = other.candidate('two');
+    await settle();
+    other.server.lease = undefined;
+    await other.clock.advance(10_000);
+    assert.deepEqual(other.told, ['two leads']);
+    const held: Lease | undefined = other.server.lease;
+    assert.equal((held as Lease | undefined)?.spec?.holderIdentity, 'two');
+    await two.elector.stop();
+  });
+
+  it('ends and releases when the led work fails or finishes', async () => {
+    for (const fails of [true, false]) {
+      const server = new LeaseServer();
+      const elector = createLeaderElector({
+        client: server.clientOf('one'),
+        namespace: 'n',
+        name: 'x',
+        identity: 'one',
+        clock: new ManualClock(),
+        random: seededRandom(1),
+        log: silentLog,
+      });
+      const run = elector.run(async () => {
+        if (fails) throw new Error('bug');
+      });
+      if (fails) await assert.rejects(run, /bug/);
+      else await run;
+      assert.equal(server.lease?.spec?.holderIdentity, '');
+    }
+  });
+
+  it('stops while it waits for the lease', async () => {
+    const { server, clock, candidate } = setUp();
+    server.cut.set('one', 'fail');
+    const one = candidate('one');
+    await clock.advance(5_000);
+    await one.elector.stop();
+    await one.done;
+    assert.equal(clock.pendingTimers, 0);
+  });
+});
