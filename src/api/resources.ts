@@ -1,5 +1,5 @@
 /** The built-in kinds as clients address them. */
-import type { DaemonSet, Deployment, ReplicaSet } from 'kubernetes-types/apps/v1';
+import type { ControllerRevision, DaemonSet, Deployment, ReplicaSet } from 'kubernetes-types/apps/v1';
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import type { Lease } from 'kubernetes-types/coordination/v1';
 import type {
@@ -47,6 +47,7 @@ export const resources = {
   deployments: type<Deployment>('apps', 'v1', 'Deployment', 'deployments', true),
   replicaSets: type<ReplicaSet>('apps', 'v1', 'ReplicaSet', 'replicasets', true),
   daemonSets: type<DaemonSet>('apps', 'v1', 'DaemonSet', 'daemonsets', true),
+  controllerRevisions: type<ControllerRevision>('apps', 'v1', 'ControllerRevision', 'controllerrevisions', true),
   endpointSlices: type<EndpointSlice>('discovery.k8s.io', 'v1', 'EndpointSlice', 'endpointslices', true),
   leases: type<Lease>('coordination.k8s.io', 'v1', 'Lease', 'leases', true),
   roles: type<Role>('rbac.authorization.k8s.io', 'v1', 'Role', 'roles', true),
