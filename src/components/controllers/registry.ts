@@ -1,6 +1,7 @@
 /** Every controller of the process, in the order in which they start: first what others wait for. */
 import { csrApprovingController, csrCleanerController, csrSigningController } from './certificates.ts';
 import { clusterRoleAggregationController } from './cluster-role-aggregation.ts';
+import { daemonSetController } from './daemonset.ts';
 import { deploymentController } from './deployment.ts';
 import { endpointSliceController, endpointsController } from './endpoints.ts';
 import type { ControllerSpec } from './framework.ts';
@@ -22,6 +23,7 @@ export const controllers: readonly ControllerSpec[] = [
   deploymentController,
   replicaSetController,
   replicationControllerController,
+  daemonSetController,
   endpointsController,
   endpointSliceController,
   csrApprovingController,
