@@ -1,0 +1,198 @@
+/**
+ * Schema objects of the built-in types, for both OpenAPI versions: structure, documentation and the vendor extensions that clients
+ * merge and explain by. Source: k8s.io/kube-openapi; the Kubernetes API's published OpenAPI documents.
+ */
+
+import { servedKinds } from '../discovery/index.ts';
+import type { GroupVersionKind } from '../meta/object.ts';
+import type { KindDefinition } from '../registry/definition.ts';
+import { schemaNameOf, schemaOfType, typeOf } from '../schema/index.ts';
+import { fieldFacts, isAtomicType, keyDefaults } from '../schema/merge-keys.ts';
+import type { Descriptions } from '../schema/types-format.ts';
+import { DELETE_OPTIONS_TYPE, PATCH_TYPE, STATUS_TYPE } from './operations.ts';
+
+export type OpenApiVersion = 2 | 3;
+
+/** A JSON-schema object as OpenAPI has it. */
+export type SchemaObject = { [key: string]: unknown };
+
+const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
+const QUANTITY = 'io.k8s.apimachinery.pkg.api.resource.Quantity';
+const INT_OR_STRING = 'io.k8s.apimachinery.pkg.util.intstr.IntOrString';
+const RAW_EXTENSION = 'io.k8s.apimachinery.pkg.runtime.RawExtension';
+const FIELDS_V1 = `${META}.FieldsV1`;
+const TIME = `${META}.Time`;
+const MICRO_TIME = `${META}.MicroTime`;
+
+/** Types that are no structures: named so that clients recognise them. */
+const NAMED_SCALARS: Readonly<Record<string, (version: OpenApiVersion) => SchemaObject>> = {
+  [QUANTITY]: (version) => ({
+    description: 'A fixed-point number with a decimal or binary suffix, such as 500m or 2Gi.',
+    ...(version === 2 ? { type: 'string' } : { oneOf: [{ type: 'string' }, { type: 'number' }] }),
+  }),
+  [INT_OR_STRING]: (version) => ({
+    description: 'An integer, or a string such as a percentage or the name of a port.',
+    format: 'int-or-string',
+    ...(version === 2 ? { type: 'string' } : { oneOf: [{ type: 'integer' }, { type: 'string' }] }),
+  }),
+  [RAW_EXTENSION]: () => ({ description: 'Any object.', type: 'object' }),
+  [FIELDS_V1]: () => ({ description: 'A set of fields as a trie in JSON.', type: 'object' }),
+  [TIME]: () => ({ description: 'A moment as RFC 3339 text, to the second.', type: 'string', format: 'date-time' }),
+  [MICRO_TIME]: () => ({
+    description: 'A moment as RFC 3339 text, to the microsecond.',
+    type: 'string',
+    format: 'date-time',
+  }),
+  [PATCH_TYPE]: () => ({ description: 'A change in one of the patch formats.', type: 'object' }),
+};
+
+const SCALAR_REFS: Readonly<Record<string, string>> = {
+  quantity: QUANTITY,
+  'int-or-string': INT_OR_STRING,
+  'date-time': TIME,
+  'date-time-micro': MICRO_TIME,
+};
+
+const SCALARS: Readonly<Record<string, SchemaObject>> = {
+  string: { type: 'string' },
+  boolean: { type: 'boolean' },
+  int32: { type: 'integer', format: 'int32' },
+  int64: { type: 'integer', format: 'int64' },
+  number: { type: 'number', format: 'double' },
+  byte: { type: 'string', format: 'byte' },
+};
+
+/** Renders `roots` and everything they refer to. */
+export function renderDefinitions(
+  roots: Iterable<string>,
+  version: OpenApiVersion,
+  descriptions: Descriptions,
+  gvks: ReadonlyMap<string, readonly GroupVersionKind[]>,
+): { [name: string]: SchemaObject } {
+  const rendered = new Map<string, SchemaObject>();
+  const queue = [...roots];
+  const use = (name: string): void => {
+    if (!rendered.has(name)) queue.push(name);
+  };
+  for (let name = queue.pop(); name !== undefined; name = queue.pop()) {
+    if (rendered.has(name)) continue;
+    const scalar = Object.hasOwn(NAMED_SCALARS, name) ? NAMED_SCALARS[name] : undefined;
+    rendered.set(name, scalar?.(version) ?? renderType(name, version, descriptions, gvks.get(name), use));
+  }
+  return Object.fromEntries([...rendered].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function renderType(
+  name: string,
+  version: OpenApiVersion,
+  descriptions: Descriptions,
+  gvks: readonly GroupVersionKind[] | undefined,
+  use: (name: string) => void,
+): SchemaObject {
+  const type = typeOf(name);
+  if (type === undefined) throw new Error(`the generated schemas lack ${name}`);
+  const texts = Object.hasOwn(descriptions, name) ? descriptions[name] : undefined;
+  const properties: { [field: string]: SchemaObject } = {};
+  for (const [field, compact] of Object.entries(type.f)) {
+    const description = texts !== undefined && Object.hasOwn(texts.f, field) ? texts.f[field] : undefined;
+    properties[field] = {
+      ...(description === undefined ? {} : { description }),
+      ...renderField(name, field, compact, version, description !== undefined, use),
+    };
+  }
+  return {
+    ...(texts === undefined || texts.d === '' ? {} : { description: texts.d }),
+    type: 'object',
+    ...(type.r === undefined ? {} : { required: [...type.r].sort() }),
+    properties,
+    ...(isAtomicType(name) ? { 'x-kubernetes-map-type': 'atomic' } : {}),
+    ...(gvks === undefined
+      ? {}
+      : {
+          'x-kubernetes-group-version-kind': gvks.map(({ group, kind, version: served }) => ({
+            group,
+            kind,
+            version: served,
+          })),
+        }),
+  };
+}
+
+function renderField(
+  typeName: string,
+  field: string,
+  compact: string,
+  version: OpenApiVersion,
+  described: boolean,
+  use: (name: string) => void,
+): SchemaObject {
+  const facts = fieldFacts(typeName, field);
+  const schema = renderUse(anyType(typeName, field, compact), version, described, use);
+  const extensions: SchemaObject = {};
+  if (compact.startsWith('[]')) {
+    extensions['x-kubernetes-list-type'] = facts.listType ?? 'atomic';
+    if (facts.mapKeys !== undefined) extensions['x-kubernetes-list-map-keys'] = [...facts.mapKeys];
+  } else if (facts.atomic === true) extensions['x-kubernetes-map-type'] = 'atomic';
+  if (facts.patchMergeKey !== undefined) extensions['x-kubernetes-patch-merge-key'] = facts.patchMergeKey;
+  if (facts.patchStrategy !== undefined) extensions['x-kubernetes-patch-strategy'] = facts.patchStrategy.join(',');
+  const defaults = version === 3 ? keyDefaults(typeName) : {};
+  if (Object.hasOwn(defaults, field)) schema['default'] = defaults[field];
+  return { ...schema, ...extensions };
+}
+
+/** Fields of any type refer to the named type upstream gives them. */
+function anyType(typeName: string, field: string, compact: string): string {
+  if (compact !== 'any') return compact;
+  return typeName === `${META}.ManagedFieldsEntry` && field === 'fieldsV1' ? `#${FIELDS_V1}` : `#${RAW_EXTENSION}`;
+}
+
+/** `described`: the reference has siblings, which version 3 only allows around an allOf. */
+function renderUse(
+  compact: string,
+  version: OpenApiVersion,
+  described: boolean,
+  use: (name: string) => void,
+): SchemaObject {
+  if (compact.startsWith('[]')) {
+    return { type: 'array', items: renderUse(anyItem(compact.slice(2)), version, false, use) };
+  }
+  if (compact.startsWith('{}')) {
+    return { type: 'object', additionalProperties: renderUse(anyItem(compact.slice(2)), version, false, use) };
+  }
+  const target = compact.startsWith('#') ? compact.slice(1) : SCALAR_REFS[compact];
+  if (target !== undefined) {
+    use(target);
+    if (version === 2) return { $ref: `#/definitions/${target}` };
+    const reference = { $ref: `#/components/schemas/${target}` };
+    return described ? { allOf: [reference] } : reference;
+  }
+  return { ...SCALARS[compact] };
+}
+
+function anyItem(compact: string): string {
+  return compact === 'any' ? `#${RAW_EXTENSION}` : compact;
+}
+
+/** Which kinds each schema is, lists and the meta kinds included. */
+export function schemaGvks(kinds: readonly KindDefinition[]): Map<string, GroupVersionKind[]> {
+  const found = new Map<string, GroupVersionKind[]>();
+  const add = (gvk: GroupVersionKind): void => {
+    const name = schemaNameOf(gvk);
+    if (schemaOfType(name) !== undefined) found.set(name, [gvk]);
+  };
+  const metaVersions: GroupVersionKind[] = [];
+  for (const { kind, group, version } of servedKinds(kinds)) {
+    add({ group, version, kind: kind.kind });
+    if (kind.virtual !== true) add({ group, version, kind: kind.listKind });
+    for (const sub of kind.extraSubresources ?? []) {
+      add({ group: sub.group ?? group, version: sub.version ?? version, kind: sub.kind });
+    }
+    if (!metaVersions.some((each) => each.group === group && each.version === version)) {
+      metaVersions.push({ group, version, kind: 'DeleteOptions' });
+    }
+  }
+  add({ group: 'autoscaling', version: 'v1', kind: 'Scale' });
+  found.set(DELETE_OPTIONS_TYPE, metaVersions);
+  found.set(STATUS_TYPE, [{ group: '', version: 'v1', kind: 'Status' }]);
+  return found;
+}

@@ -1,0 +1,108 @@
+/** OpenAPI v2: one document for everything, which clients before 1.27 validate, explain and apply by. */
+import { KUBERNETES_VERSION } from '../../base/version.ts';
+import { servedGroupVersions } from '../discovery/index.ts';
+import type { KindDefinition } from '../registry/definition.ts';
+import type { Descriptions } from '../schema/types-format.ts';
+import { renderDefinitions, type SchemaObject, schemaGvks } from './definitions.ts';
+import { type Method, type Operation, operationsOf, PATCH_MEDIA_TYPES } from './operations.ts';
+
+export interface OpenApiV2 {
+  readonly swagger: '2.0';
+  readonly info: { readonly title: string; readonly version: string };
+  readonly paths: { readonly [path: string]: PathItemV2 };
+  readonly definitions: { readonly [name: string]: SchemaObject };
+}
+
+export type PathItemV2 = { readonly [M in Method]?: OperationV2 } & { readonly parameters?: readonly ParameterV2[] };
+
+export interface OperationV2 {
+  readonly tags: readonly string[];
+  readonly description: string;
+  readonly operationId: string;
+  readonly consumes: readonly string[];
+  readonly produces: readonly string[];
+  readonly parameters?: readonly ParameterV2[];
+  readonly responses: { readonly [code: string]: { readonly description: string; readonly schema?: SchemaObject } };
+  readonly 'x-kubernetes-action': string;
+  readonly 'x-kubernetes-group-version-kind': {
+    readonly group: string;
+    readonly kind: string;
+    readonly version: string;
+  };
+}
+
+export interface ParameterV2 {
+  readonly name: string;
+  readonly in: 'body' | 'path' | 'query';
+  readonly description?: string;
+  readonly required?: boolean;
+  readonly type?: string;
+  readonly schema?: SchemaObject;
+}
+
+/** GET /openapi/v2 as JSON; `encodeOpenapiV2` makes the protobuf form of it. */
+export function openapiV2(kinds: readonly KindDefinition[], descriptions: Descriptions): OpenApiV2 {
+  const paths: { [path: string]: PathItemV2 } = {};
+  const gvks = schemaGvks(kinds);
+  const types = new Set<string>(gvks.keys());
+  for (const groupVersion of servedGroupVersions(kinds)) {
+    for (const { path, pathParameters, operations } of operationsOf(kinds, groupVersion)) {
+      for (const { body, response } of operations) {
+        if (body !== undefined) types.add(body);
+        if (response !== undefined) types.add(response);
+      }
+      paths[path] = {
+        ...Object.fromEntries(operations.map((operation) => [operation.method, renderOperation(operation)])),
+        ...(pathParameters.length === 0
+          ? {}
+          : {
+              parameters: pathParameters.map(
+                (name): ParameterV2 => ({
+                  name,
+                  in: 'path',
+                  description: name === 'name' ? 'name of the object' : 'namespace of the object',
+                  required: true,
+                  type: 'string',
+                }),
+              ),
+            }),
+      };
+    }
+  }
+  return {
+    swagger: '2.0',
+    info: { title: 'Kubernetes', version: KUBERNETES_VERSION.gitVersion },
+    paths,
+    definitions: renderDefinitions(types, 2, descriptions, gvks),
+  };
+}
+
+function renderOperation(operation: Operation): OperationV2 {
+  const { group, kind, version } = operation.gvk;
+  const schema = (name: string): SchemaObject => ({ $ref: `#/definitions/${name}` });
+  const parameters: ParameterV2[] = [
+    ...(operation.body === undefined
+      ? []
+      : [{ name: 'body', in: 'body' as const, required: true, schema: schema(operation.body) }]),
+    ...operation.queryParameters.map(
+      ({ name, type, description }): ParameterV2 => ({ name, in: 'query', type, description }),
+    ),
+  ];
+  return {
+    tags: [operation.tag],
+    description: operation.description,
+    operationId: operation.operationId,
+    consumes: operation.method === 'patch' ? PATCH_MEDIA_TYPES : ['*/*'],
+    produces: ['application/json', 'application/yaml'],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    responses: {
+      '200': {
+        description: 'OK',
+        ...(operation.response === undefined ? {} : { schema: schema(operation.response) }),
+      },
+      '401': { description: 'Unauthorized' },
+    },
+    'x-kubernetes-action': operation.action,
+    'x-kubernetes-group-version-kind': { group, kind, version },
+  };
+}
