@@ -1,7 +1,7 @@
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, EventRecorder, InformerFactory } from '../../client/types.ts';
-import type { CgroupManager } from '../../core/cgroup/port.ts';
+import type { CgroupFileSystem, SliceManager } from '../../core/cgroup/port.ts';
 import type { Runtime } from '../../core/podplan/port.ts';
 import type { StreamingServer } from '../../io/streaming/port.ts';
 import type { KubeletConfig } from './config.ts';
@@ -24,7 +24,9 @@ export interface ServingCertificate {
 export interface KubeletDeps {
   readonly config: KubeletConfig;
   readonly runtime: Runtime;
-  readonly cgroups: CgroupManager;
+  readonly cgroups: CgroupFileSystem;
+  /** Present: the systemd cgroup driver is used; undefined: the cgroupfs driver. */
+  readonly slices: SliceManager | undefined;
   readonly host: HostFacts;
   readonly files: FileWatch;
   readonly mounts: Mounter;

@@ -1,14 +1,41 @@
+import type { Service } from 'kubernetes-types/core/v1';
+import { resources } from '../../api/resources.ts';
+import type { Timer } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import { type Quantity, quantityMilliValue, quantityValue } from '../../base/quantity.ts';
+import type { Informer } from '../../client/types.ts';
 import { rootComponents } from '../../core/cgroup/names.ts';
-import { qosTree } from '../../core/cgroup/tree.ts';
-import type { KubeletDeps } from './deps.ts';
+import { PodCgroups } from './cgroups.ts';
+import type { ApiAccess, KubeletDeps } from './deps.ts';
+import { NodeAgent } from './node/node-agent.ts';
+import { allocatableOf, capacityOf, nodeStatus } from './node/node-status.ts';
+import { PodDirectories } from './pods/directories.ts';
+import { KubeletEvents } from './pods/events.ts';
+import { ImagePuller } from './pods/image-puller.ts';
+import { PodManager } from './pods/pod-manager.ts';
+import { RuntimeView } from './pods/runtime-view.ts';
+import type { PodServices } from './pods/services.ts';
+import { StatusManager } from './pods/status-manager.ts';
+import type { HostInfo } from './port.ts';
+import { Prober } from './probes/prober.ts';
+import { Access } from './server/access.ts';
+import { KubeletServer } from './server/server.ts';
+import { StatsProvider } from './server/stats.ts';
+import { directorySource, type ManifestSource, urlSource } from './sources/manifest-sources.ts';
+import { MirrorPods } from './sources/mirror-pods.ts';
+import { collectContainers, collectOrphans, ImageCollector } from './upkeep/collection.ts';
+import { rotateLogs } from './upkeep/log-rotation.ts';
+import { ConfigObjects } from './volumes/config-objects.ts';
+import { VolumeManager } from './volumes/manager.ts';
+import { TokenSource } from './volumes/tokens.ts';
 
 export interface Kubelet {
   /**
    * Makes the cgroup levels, adopts what the runtime already runs, begins to read the pod sources and serves. Resolves once static pods are being
-   * started; does not wait for an API server.
+   * started; does not wait for an API server. Rejects when the host cannot run pods at all (no cgroups, port taken).
    */
   start(): Promise<void>;
-  /** Ends its own work and leaves the pods running, unless `stopPods`: then they are terminated gracefully first. */
+  /** Ends its own work and leaves the pods running, unless `stopPods`: then they are stopped gracefully, to be started again next time. */
   stop(options?: { readonly stopPods?: boolean }): Promise<void>;
   /** Port of the HTTPS server once it listens. */
   readonly port: number;
@@ -16,23 +43,300 @@ export interface Kubelet {
   readonly nodeReady: Promise<void>;
 }
 
+const LOG_ROTATION_MS = 10_000;
+const COLLECTION_MS = 60_000;
+const IMAGE_COLLECTION_MS = 300_000;
+
 export function createKubelet(deps: KubeletDeps): Kubelet {
-  const root = rootComponents(deps.config.cgroupRoot);
-  return {
-    port: deps.config.listen.port,
-    nodeReady: new Promise(() => {}),
-    async start() {
-      await deps.cgroups.start();
-      const info = await deps.host.info();
-      await deps.cgroups.apply(
-        qosTree([], {
-          root,
-          allocatable: { cpuMilli: info.cpus * 1000, memoryBytes: info.memoryBytes },
-          podPidsLimit: deps.config.podPidsLimit,
-          cpuCfsQuota: deps.config.cpuCfsQuota,
+  return new NodeKubelet(deps);
+}
+
+class NodeKubelet implements Kubelet {
+  port: number;
+  readonly nodeReady: Promise<void>;
+  private readonly deps: KubeletDeps;
+  private readonly stopping = new AbortController();
+  private readonly timers = new Map<string, Timer>();
+  private readonly closers: (() => void | Promise<void>)[] = [];
+  private becomeReady: () => void = () => {};
+  private parts: Parts | undefined;
+
+  constructor(deps: KubeletDeps) {
+    this.deps = deps;
+    this.port = deps.config.listen.port;
+    this.nodeReady = new Promise((resolve) => {
+      this.becomeReady = resolve;
+    });
+  }
+
+  async start(): Promise<void> {
+    const { deps } = this;
+    const parts = await assemble(deps);
+    this.parts = parts;
+    const { services, manager, mirrors, server } = parts;
+    await services.view.start();
+    this.closers.push(() => services.view.stop());
+    this.port = await server.start();
+    this.closers.push(() => server.stop());
+    const sources = this.sources(manager);
+    await Promise.all(sources.map((source) => source.start()));
+    this.closers.push(...sources.map((source) => () => source.stop()), () => mirrors.stop());
+    deps.log.info('kubelet started', {
+      node: deps.config.nodeName,
+      port: this.port,
+      staticPods: manager.allStaticPods().length,
+      cgroups: `${services.cgroups.driver}/${services.cgroups.version}`,
+    });
+    this.every('sync', deps.config.syncFrequencyMs, async () => {
+      manager.wakeAll();
+      mirrors.kick();
+    });
+    this.every('logs', LOG_ROTATION_MS, () => rotateLogs(services));
+    this.every('containers', COLLECTION_MS, async () => {
+      await collectContainers(services);
+      await collectOrphans(services, manager);
+    });
+    const images = new ImageCollector(services);
+    this.every('images', IMAGE_COLLECTION_MS, () => images.collect());
+    if (deps.api !== undefined) {
+      Promise.resolve(deps.api).then(
+        (api) => this.connect(api, parts),
+        (error: unknown) => deps.log.error('no way to the API server', { error: messageOf(error) }),
+      );
+    }
+  }
+
+  async stop(options: { readonly stopPods?: boolean } = {}): Promise<void> {
+    if (this.stopping.signal.aborted) return;
+    this.stopping.abort();
+    for (const timer of this.timers.values()) timer.cancel();
+    const { parts } = this;
+    if (parts === undefined) return;
+    const { services, manager } = parts;
+    // Stopping is this host's affair: the pods are not over, and the API must not hear that they were.
+    services.statuses.stop();
+    if (options.stopPods === true) {
+      const workers = manager.workers();
+      const isStatic = new Set(manager.allStaticPods().map((pod) => pod.metadata?.uid));
+      for (const controlPlane of [false, true]) {
+        const group = workers.filter((worker) => isStatic.has(worker.uid) === controlPlane);
+        for (const worker of group) worker.terminate(worker.pod.spec?.terminationGracePeriodSeconds ?? 30);
+        await Promise.all(group.map((worker) => worker.ended()));
+      }
+    }
+    manager.stop();
+    services.prober.stop();
+    services.config.stop();
+    for (const close of this.closers.reverse()) await close();
+  }
+
+  private sources(manager: PodManager): ManifestSource[] {
+    const { config, clock, log, files } = this.deps;
+    const shared = { nodeName: config.nodeName, frequencyMs: config.fileCheckFrequencyMs, clock, log };
+    const sources = [
+      directorySource({
+        ...shared,
+        path: config.paths.staticPods,
+        files,
+        onPods: (pods) => manager.setStaticPods('file', pods),
+      }),
+    ];
+    if (config.manifestUrl !== undefined) {
+      sources.push(
+        urlSource({ ...shared, url: config.manifestUrl, onPods: (pods) => manager.setStaticPods('http', pods) }),
+      );
+    }
+    return sources;
+  }
+
+  private connect(api: ApiAccess, parts: Parts): void {
+    if (this.stopping.signal.aborted) return;
+    const { deps } = this;
+    const { services, manager, mirrors, access, hostInfo } = parts;
+    const { client, informers, recorder } = api;
+    services.events.connect(recorder);
+    services.config.connect(client);
+    services.tokens.connect(client);
+    services.statuses.connect(client);
+    access.connect(client);
+    const pods = informers.informer(resources.pods, { fieldSelector: `spec.nodeName=${deps.config.nodeName}` });
+    parts.services.serviceInformer.current = informers.informer(resources.services);
+    const serviceInformer = parts.services.serviceInformer.current;
+    pods.start();
+    serviceInformer.start();
+    this.closers.push(
+      () => pods.stop(),
+      () => serviceInformer.stop(),
+    );
+    // Services are part of a container's environment: no pod of the API starts before they are known.
+    void Promise.all([pods.synced, serviceInformer.synced]).then(() => {
+      if (this.stopping.signal.aborted) return;
+      this.closers.push(
+        pods.onChange({
+          added: (pod) => manager.setApiPod(pod),
+          updated: (pod) => manager.setApiPod(pod),
+          deleted: (pod) => manager.removeApiPod(pod),
         }),
       );
+      manager.sourceSynced('api');
+      mirrors.kick();
+    });
+    if (!deps.config.registerNode) return;
+    const agent = new NodeAgent({
+      config: deps.config,
+      info: hostInfo,
+      client,
+      events: services.events,
+      clock: deps.clock,
+      log: deps.log,
+      status: async (previous) => {
+        const [usage, disk, images, version] = await Promise.all([
+          deps.host.usage(),
+          deps.host.fileSystem(deps.config.paths.volumes),
+          deps.runtime.images.list(),
+          deps.runtime.version(),
+        ]);
+        return nodeStatus({
+          config: deps.config,
+          info: hostInfo,
+          usage,
+          disk,
+          runtimeVersion: `${version.runtimeName}://${version.runtimeVersion}`,
+          images,
+          port: this.port,
+          notReady: services.view.failure ?? deps.networkNotReady?.(),
+          previous,
+          nowMs: deps.clock.nowMs(),
+        });
+      },
+      onRegistered: (node) => mirrors.connect(client, node),
+      onReady: () => this.becomeReady(),
+    });
+    this.closers.push(() => agent.stop());
+    void agent.start();
+  }
+
+  private every(name: string, periodMs: number, work: () => Promise<void>): void {
+    const arm = (): void => {
+      if (this.stopping.signal.aborted) return;
+      this.timers.set(
+        name,
+        this.deps.clock.setTimer(periodMs, () => {
+          work()
+            .catch((error: unknown) => this.deps.log.warn('upkeep failed', { task: name, error: messageOf(error) }))
+            .finally(arm);
+        }),
+      );
+    };
+    arm();
+  }
+}
+
+interface Parts {
+  readonly services: PodServices & { readonly serviceInformer: { current: Informer<Service> | undefined } };
+  readonly manager: PodManager;
+  readonly mirrors: MirrorPods;
+  readonly server: KubeletServer;
+  readonly access: Access;
+  readonly hostInfo: HostInfo;
+}
+
+/** Makes the parts and introduces them to each other; the cgroup levels exist afterwards. */
+async function assemble(deps: KubeletDeps): Promise<Parts> {
+  const { config, clock, log, random, runtime, host } = deps;
+  const hostInfo = await host.info();
+  if (hostInfo.oomScoreFloor > -1000) {
+    log.warn('no CAP_SYS_RESOURCE: out-of-memory scores of protected pods cannot be lowered', {
+      floor: hostInfo.oomScoreFloor,
+    });
+  }
+  const directories = new PodDirectories(config.paths);
+  await mkdir(config.paths.volumes, { recursive: true, mode: 0o750 });
+  const disk = await host.fileSystem(config.paths.volumes);
+  const allocatable: Readonly<Record<string, Quantity>> = allocatableOf(config, capacityOf(config, hostInfo, disk));
+  const cgroups = new PodCgroups({ files: deps.cgroups, slices: deps.slices, log });
+  const { cpu, memory } = allocatable;
+  await cgroups.start({
+    root: rootComponents(config.cgroupRoot),
+    allocatable: {
+      cpuMilli: cpu === undefined ? hostInfo.cpus * 1000 : quantityMilliValue(cpu),
+      memoryBytes: memory === undefined ? hostInfo.memoryBytes : quantityValue(memory),
     },
-    async stop() {},
+    podPidsLimit: config.podPidsLimit,
+    cpuCfsQuota: config.cpuCfsQuota,
+  });
+  const { runtimeName } = await runtime.version();
+  const serviceInformer: { current: Informer<Service> | undefined } = { current: undefined };
+  const events = new KubeletEvents();
+  const tokens = new TokenSource(clock);
+  const configObjects = new ConfigObjects({
+    clock,
+    log: log.named('config'),
+    onChanged: (uid) => manager.worker(uid)?.configChanged(),
+  });
+  const services: Parts['services'] = {
+    config: configObjects,
+    settings: config,
+    runtime,
+    view: new RuntimeView({ runtime, clock, log, onChanged: (uids) => manager.wake(uids) }),
+    cgroups,
+    volumes: new VolumeManager({
+      directories,
+      mounts: deps.mounts,
+      config: configObjects,
+      tokens,
+      clock,
+      allocatable: () => allocatable,
+    }),
+    tokens,
+    puller: new ImagePuller({ images: runtime.images, clock, maxParallel: config.maxParallelImagePulls }),
+    prober: new Prober({
+      runtime,
+      clock,
+      random,
+      onVerdict: (uid) => manager.wake([uid]),
+      event: (pod, container, message) => events.pod(pod, 'Warning', 'Unhealthy', message, container),
+    }),
+    statuses: new StatusManager({ clock, log: log.named('status') }),
+    events,
+    directories,
+    host,
+    hostInfo,
+    hostIps: config.nodeIps,
+    clock,
+    log,
+    serviceInformer,
+    runtimeName: () => runtimeName,
+    allocatable: () => allocatable,
+    services: () => serviceInformer.current?.list() ?? [],
+    addresses: (pod, sandbox) => ({
+      podIps: pod.spec?.hostNetwork === true ? config.nodeIps : sandbox.ips,
+      hostIps: config.nodeIps,
+    }),
+    onFinished: (uid) => manager.ended(uid),
   };
+  const manager = new PodManager(services, () => mirrors.kick());
+  const mirrors = new MirrorPods({
+    clock,
+    log: log.named('mirror'),
+    staticPods: () => manager.allStaticPods(),
+    mirrors: () => manager.allMirrors(),
+  });
+  const access = new Access({ nodeName: config.nodeName, clock, log: log.named('server') });
+  const server = new KubeletServer({
+    address: config.listen.address,
+    port: config.listen.port,
+    certificate: deps.servingCertificate,
+    clientCa: deps.clientCa,
+    access,
+    pods: manager,
+    view: services.view,
+    runtime,
+    streaming: deps.streaming,
+    stats: new StatsProvider(services, manager),
+    files: deps.files,
+    clock,
+    log: log.named('server'),
+  });
+  return { services, manager, mirrors, server, access, hostInfo };
 }

@@ -1,32 +1,43 @@
-import type { CgroupNode } from './tree.ts';
-
-/**
- * Puts a desired cgroup tree into effect. Implementations: `io/cgroupfs` (writes below the mounted hierarchies) and `io/systemd`
- * (slices through the service manager). Which of the two a host uses is its cgroup driver; never both.
- */
-export interface CgroupManager {
-  readonly driver: 'cgroupfs' | 'systemd';
-  /** What the host has mounted; found by `start`. */
-  readonly version: 'v1' | 'v2' | 'hybrid';
-  /** Finds the hierarchies and makes sure the root of the tree can hold limits. */
-  start(): Promise<void>;
-  /** Creates what is missing and brings the limits up to date, parents before children. Idempotent. */
-  apply(nodes: readonly CgroupNode[]): Promise<void>;
-  /** Kills what is left inside, then removes the cgroup with everything below it. What is gone already is fine. */
-  remove(node: Pick<CgroupNode, 'path'>): Promise<void>;
-  /** UIDs of the pods that have a cgroup, in the form they have in the directory's name, decoded. */
-  listPods(): Promise<readonly string[]>;
-  /** The name that the container runtime understands for this node: a path for cgroupfs, a slice name for systemd. */
-  runtimeParent(node: Pick<CgroupNode, 'path'>): string;
-  /** Usage of a node of the tree; undefined when it does not exist. */
-  stats(node: Pick<CgroupNode, 'path'>): Promise<CgroupStats | undefined>;
+/** A mounted cgroup hierarchy. */
+export interface Hierarchy {
+  /** Absolute mount point. */
+  readonly mount: string;
+  readonly version: 'v1' | 'v2';
+  /** v1: those mounted here (`cpu`, `cpuacct`, `name=systemd`). v2: those in cgroup.controllers. */
+  readonly controllers: readonly string[];
 }
 
-export interface CgroupStats {
-  readonly cpuUsageNanoSeconds: number;
-  readonly memoryUsageBytes: number;
-  /** Usage less inactive file pages. */
-  readonly memoryWorkingSetBytes: number;
-  readonly memoryRssBytes: number;
-  readonly pids: number;
+export type CgroupOperation =
+  | { readonly op: 'mkdir'; readonly directory: string }
+  /** Takes the parent's value where the file is still empty: a v1 cpuset accepts no process before it has cpus and mems. */
+  | { readonly op: 'inherit'; readonly directory: string; readonly file: string }
+  /** `optional`: a kernel without this knob, or a cgroup we may not delegate from, is no reason to stop. */
+  | {
+      readonly op: 'write';
+      readonly directory: string;
+      readonly file: string;
+      readonly value: string;
+      readonly optional: boolean;
+    };
+
+/** Reading and writing the mounted hierarchies; `io/cgroupfs`. */
+export interface CgroupFileSystem {
+  /** What is mounted, from /proc/self/mountinfo. */
+  hierarchies(): Promise<readonly Hierarchy[]>;
+  /** In order. Throws `CodedError('cgroup-write')` naming the file when a write that is not optional fails. */
+  perform(operations: readonly CgroupOperation[]): Promise<void>;
+  /** Names of the directories below; empty when there is none such. */
+  list(directory: string): Promise<readonly string[]>;
+  /** undefined when there is no such file. */
+  read(directory: string, file: string): Promise<string | undefined>;
+  /** Kills every process inside, then removes the directory with all below it. What is gone is fine. */
+  removeTree(directory: string): Promise<void>;
+}
+
+/** Slices of the service manager; `io/systemd`. Only with the systemd driver. */
+export interface SliceManager {
+  /** Starts the slice (its parents come with it) and sets its run-time properties. Idempotent. */
+  ensure(slice: string, properties: readonly string[]): Promise<void>;
+  /** Stops it with all units inside. A slice that is not there is fine. */
+  stop(slice: string): Promise<void>;
 }

@@ -3,15 +3,10 @@
  * KEP-753), k8s.io/kubernetes pkg/apis/core/v1/helper/qos and pkg/kubelet/cm (helpers_linux.go) for the arithmetic.
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { type QosClass, qosClassOf } from '../../api/podspec/qos.ts';
 import { quantityMilliValue, quantityValue, tryParseQuantity } from '../../base/quantity.ts';
 
-export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
-
-/** cpu in millicores, memory in bytes. */
-export interface Amounts {
-  readonly cpuMilli: number;
-  readonly memoryBytes: number;
-}
+export { type QosClass, qosClassOf };
 
 type Side = 'requests' | 'limits';
 
@@ -22,25 +17,6 @@ export function amountOf(container: Container, side: Side, resource: string): nu
   const quantity = text === undefined ? undefined : tryParseQuantity(text);
   if (quantity === undefined) return 0;
   return resource === 'cpu' ? quantityMilliValue(quantity) : quantityValue(quantity);
-}
-
-const RESOURCES = ['cpu', 'memory'] as const;
-
-/** Guaranteed: every container limits both and requests no less; BestEffort: nobody asks for anything; else Burstable. */
-export function qosClassOf(pod: Pod): QosClass {
-  const containers = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])];
-  let any = false;
-  let guaranteed = true;
-  for (const container of containers) {
-    for (const resource of RESOURCES) {
-      const request = amountOf(container, 'requests', resource);
-      const limit = amountOf(container, 'limits', resource);
-      if (request > 0 || limit > 0) any = true;
-      if (limit === 0 || request !== limit) guaranteed = false;
-    }
-  }
-  if (!any) return 'BestEffort';
-  return guaranteed ? 'Guaranteed' : 'Burstable';
 }
 
 /** The pod's effective amount: running containers and sidecars together, or the largest moment of its initialisation. */

@@ -2,29 +2,9 @@
  * A tree → ordered operations on the mounted hierarchies. Sources: Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
  */
 import { type CgroupDriver, directoryName } from './names.ts';
+import type { CgroupOperation, Hierarchy } from './port.ts';
 import { weightOfShares } from './resources.ts';
 import type { CgroupLimits, CgroupNode } from './tree.ts';
-
-export interface Hierarchy {
-  /** Absolute mount point. */
-  readonly mount: string;
-  readonly version: 'v1' | 'v2';
-  /** v1: those mounted here (`cpu`, `cpuacct`, `name=systemd`). v2: those in cgroup.controllers. */
-  readonly controllers: readonly string[];
-}
-
-export type CgroupOperation =
-  | { readonly op: 'mkdir'; readonly directory: string }
-  /** Takes the parent's value where the file is still empty: a v1 cpuset accepts no process before it has cpus and mems. */
-  | { readonly op: 'inherit'; readonly directory: string; readonly file: string }
-  /** `optional`: a kernel without this knob, or a cgroup we may not delegate from, is no reason to stop. */
-  | {
-      readonly op: 'write';
-      readonly directory: string;
-      readonly file: string;
-      readonly value: string;
-      readonly optional: boolean;
-    };
 
 /** Controllers that a v2 parent passes on, as upstream enables them. */
 const DELEGATED = ['cpu', 'cpuset', 'io', 'memory', 'pids', 'hugetlb'];

@@ -1,0 +1,258 @@
+import type { Lease } from 'kubernetes-types/coordination/v1';
+import type { Node, NodeCondition, NodeStatus } from 'kubernetes-types/core/v1';
+import { isApiError } from '../../../api/meta/status.ts';
+import { resources } from '../../../api/resources.ts';
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { ApiClient } from '../../../client/types.ts';
+import { canonicalJson } from '../../../core/podplan/hash.ts';
+import type { KubeletConfig } from '../config.ts';
+import type { KubeletEvents } from '../pods/events.ts';
+import type { HostInfo } from '../port.ts';
+import { nodeLabels, nodeObject } from './node-status.ts';
+
+/** While the API server comes up, its first answer should find us asking. */
+const EAGER_RETRY_MS = 75;
+const EAGER_FOR_MS = 60_000;
+const RETRY_MS = 1_000;
+/** A node that is not ready looks often: whatever it waits for should not wait for it. */
+const NOT_READY_MS = 200;
+const LEASE_NAMESPACE = 'kube-node-lease';
+
+export interface NodeAgentOptions {
+  readonly config: KubeletConfig;
+  readonly info: HostInfo;
+  readonly client: ApiClient;
+  readonly events: KubeletEvents;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The status now; `previous` keeps transition times. */
+  readonly status: (previous: readonly NodeCondition[]) => Promise<NodeStatus>;
+  readonly onRegistered: (node: Node) => void;
+  readonly onReady: () => void;
+}
+
+/** Registers the host, reports its status when it changes or every five minutes, and renews its lease. Source: pkg/kubelet/kubelet_node_status.go. */
+export class NodeAgent {
+  private readonly options: NodeAgentOptions;
+  private node: Node | undefined;
+  private reportedAtMs = Number.NEGATIVE_INFINITY;
+  private timer: Timer | undefined;
+  private leaseTimer: Timer | undefined;
+  private lease: Lease | undefined;
+  private ready = false;
+  private stopped = false;
+  private reporting = false;
+  private again = false;
+
+  constructor(options: NodeAgentOptions) {
+    this.options = options;
+  }
+
+  /** Registers, however long that takes; then keeps reporting. */
+  async start(): Promise<void> {
+    const { clock, log, config } = this.options;
+    const beganMs = clock.monotonicMs();
+    let complained: string | undefined;
+    while (!this.stopped) {
+      try {
+        this.node = await this.register();
+        break;
+      } catch (error) {
+        const message = messageOf(error);
+        if (message !== complained && !isApiError(error, 'ServiceUnavailable')) {
+          complained = message;
+          log.warn('node not registered yet', { error: message });
+        }
+        await this.sleep(clock.monotonicMs() - beganMs < EAGER_FOR_MS ? EAGER_RETRY_MS : RETRY_MS);
+      }
+    }
+    if (this.node === undefined) return;
+    log.info('node registered', { node: config.nodeName });
+    this.options.onRegistered(this.node);
+    // A Node that was there already says what was true when it was written: the first report counts.
+    if (this.reportedAtMs > Number.NEGATIVE_INFINITY) this.noteReady(this.node);
+    void this.renewLease();
+    this.loop();
+  }
+
+  /** Something that the status is about has changed. */
+  kick(): void {
+    if (this.node === undefined || this.stopped) return;
+    if (this.reporting) {
+      this.again = true;
+      return;
+    }
+    this.loop();
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.timer?.cancel();
+    this.leaseTimer?.cancel();
+  }
+
+  private loop(): void {
+    this.timer?.cancel();
+    this.reporting = true;
+    void this.report()
+      .catch((error: unknown) => {
+        this.options.log.v(2, 'node status not written', { error: messageOf(error) });
+        return RETRY_MS;
+      })
+      .then((delay) => {
+        this.reporting = false;
+        if (this.stopped) return;
+        if (this.again) {
+          this.again = false;
+          this.loop();
+        } else this.timer = this.options.clock.setTimer(delay, () => this.loop());
+      });
+  }
+
+  private async register(): Promise<Node> {
+    const { client, config, info } = this.options;
+    const nodes = client.resource(resources.nodes);
+    const status = await this.options.status([]);
+    try {
+      const created = await nodes.create(nodeObject(config, info, status));
+      this.reportedAtMs = this.options.clock.monotonicMs();
+      return created;
+    } catch (error) {
+      if (!isApiError(error, 'AlreadyExists')) throw error;
+    }
+    const existing = await nodes.get(config.nodeName);
+    const labels = nodeLabels(config, info);
+    const wrong = Object.entries(labels).some(([name, value]) => existing.metadata?.labels?.[name] !== value);
+    return wrong ? nodes.patch(config.nodeName, undefined, 'strategic', { metadata: { labels } }) : existing;
+  }
+
+  /** Returns after how many milliseconds to look again. */
+  private async report(): Promise<number> {
+    const { clock, client, config } = this.options;
+    const known = this.node;
+    if (known === undefined) return RETRY_MS;
+    const status = await this.options.status(known.status?.conditions ?? []);
+    const changed = significant(status) !== significant(known.status ?? {});
+    const due = clock.monotonicMs() - this.reportedAtMs >= config.nodeStatusReportFrequencyMs;
+    if (changed || due) {
+      try {
+        this.node = await client
+          .resource(resources.nodes)
+          .patch(
+            config.nodeName,
+            undefined,
+            'strategic',
+            { status: patchOf(known.status ?? {}, status) },
+            { subresource: 'status' },
+          );
+      } catch (error) {
+        if (!isApiError(error, 'NotFound')) throw error;
+        // Somebody deleted the Node while the kubelet runs: it comes back, as upstream's does at its next start.
+        this.node = await this.register();
+        this.options.onRegistered(this.node);
+      }
+      this.reportedAtMs = clock.monotonicMs();
+      this.noteReady(this.node);
+    }
+    return this.ready ? config.nodeStatusUpdateFrequencyMs : NOT_READY_MS;
+  }
+
+  private noteReady(node: Node): void {
+    const ready = node.status?.conditions?.find((each) => each.type === 'Ready')?.status === 'True';
+    if (ready && !this.ready) {
+      this.options.events.about(
+        node,
+        'Normal',
+        'NodeReady',
+        `Node ${this.options.config.nodeName} status is now: NodeReady`,
+      );
+      this.options.onReady();
+    } else if (!ready && this.ready) {
+      this.options.events.about(
+        node,
+        'Normal',
+        'NodeNotReady',
+        `Node ${this.options.config.nodeName} status is now: NodeNotReady`,
+      );
+    }
+    this.ready = ready;
+  }
+
+  private async renewLease(): Promise<void> {
+    const { clock, client, config, log } = this.options;
+    const leases = client.resource(resources.leases);
+    const spec = {
+      holderIdentity: config.nodeName,
+      leaseDurationSeconds: config.nodeLeaseDurationSeconds,
+      renewTime: new Date(clock.nowMs()).toISOString().replace('Z', '000Z'),
+    };
+    let delay = (config.nodeLeaseDurationSeconds * 1000) / 4;
+    try {
+      if (this.lease === undefined) {
+        try {
+          this.lease = await leases.get(config.nodeName, LEASE_NAMESPACE);
+        } catch (error) {
+          if (!isApiError(error, 'NotFound')) throw error;
+        }
+      }
+      if (this.lease === undefined) {
+        const { uid = '' } = this.node?.metadata ?? {};
+        this.lease = await leases.create({
+          apiVersion: 'coordination.k8s.io/v1',
+          kind: 'Lease',
+          metadata: {
+            name: config.nodeName,
+            namespace: LEASE_NAMESPACE,
+            ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: config.nodeName, uid }],
+          },
+          spec,
+        });
+      } else {
+        this.lease = await leases.update({ ...this.lease, spec: { ...this.lease.spec, ...spec } });
+      }
+    } catch (error) {
+      this.lease = undefined;
+      delay = RETRY_MS;
+      log.v(2, 'node lease not renewed', { error: messageOf(error) });
+    }
+    if (!this.stopped) this.leaseTimer = clock.setTimer(delay, () => void this.renewLease());
+  }
+
+  private sleep(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.options.clock.setTimer(delayMs, resolve);
+    });
+  }
+}
+
+/** Everything but the heartbeat times, which alone are no news. */
+function significant(status: NodeStatus): string {
+  return canonicalJson({
+    ...status,
+    conditions: (status.conditions ?? [])
+      .map(({ type, status: value, reason, message }) => ({ type, value, reason, message }))
+      .filter((each) => OWN_CONDITIONS.has(each.type)),
+    // What others add to the status is theirs.
+    config: undefined,
+    features: undefined,
+    phase: undefined,
+    runtimeHandlers: undefined,
+    volumesAttached: undefined,
+    volumesInUse: undefined,
+  });
+}
+
+const OWN_CONDITIONS = new Set(['MemoryPressure', 'DiskPressure', 'PIDPressure', 'Ready']);
+
+/** Conditions and addresses merge by type; an address of a type that changed or went must be removed by name. */
+function patchOf(from: NodeStatus, to: NodeStatus): Record<string, unknown> {
+  const gone = (from.addresses ?? []).filter((each) => !to.addresses?.some((kept) => kept.type === each.type));
+  return {
+    ...to,
+    ...(gone.length === 0
+      ? {}
+      : { addresses: [...(to.addresses ?? []), ...gone.map((each) => ({ type: each.type, $patch: 'delete' }))] }),
+  };
+}

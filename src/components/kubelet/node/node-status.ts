@@ -1,0 +1,187 @@
+/** The Node object as this host is. Source: pkg/kubelet/nodestatus/setters.go; OKD 3.11's node object. */
+import type { ContainerImage, Node, NodeCondition, NodeStatus } from 'kubernetes-types/core/v1';
+import { formatQuantity, parseQuantity, type Quantity, quantityOf, subtractQuantity } from '../../../base/quantity.ts';
+import { KUBERNETES_VERSION } from '../../../base/version.ts';
+import type { ImageStatus } from '../../../core/podplan/port.ts';
+import type { KubeletConfig } from '../config.ts';
+import type { FileSystemUsage, HostInfo, HostUsage } from '../port.ts';
+
+export interface NodeStatusInput {
+  readonly config: KubeletConfig;
+  readonly info: HostInfo;
+  readonly usage: HostUsage;
+  readonly disk: FileSystemUsage;
+  readonly runtimeVersion: string;
+  readonly images: readonly ImageStatus[];
+  readonly port: number;
+  /** Undefined: ready. */
+  readonly notReady: string | undefined;
+  readonly previous: readonly NodeCondition[];
+  readonly nowMs: number;
+}
+
+/** Eviction thresholds of upstream: 100Mi of memory, 10 % of the disk, 5 % of the inodes. */
+const MEMORY_PRESSURE_BYTES = 100 * 1024 * 1024;
+const DISK_PRESSURE_FRACTION = 0.1;
+const INODE_PRESSURE_FRACTION = 0.05;
+const PID_PRESSURE_FRACTION = 0.1;
+const MAX_IMAGES = 50;
+const MAX_NAMES_PER_IMAGE = 5;
+
+export function capacityOf(
+  config: KubeletConfig,
+  info: HostInfo,
+  disk: FileSystemUsage,
+): Readonly<Record<string, Quantity>> {
+  return {
+    cpu: quantityOf(info.cpus),
+    'ephemeral-storage': quantityOf(Math.floor(disk.capacityBytes / 1024) * 1024, 'BinarySI'),
+    'hugepages-1Gi': quantityOf(0),
+    'hugepages-2Mi': quantityOf(0),
+    memory: quantityOf(info.memoryBytes, 'BinarySI'),
+    pods: quantityOf(config.maxPods),
+  };
+}
+
+export function allocatableOf(
+  config: KubeletConfig,
+  capacity: Readonly<Record<string, Quantity>>,
+): Readonly<Record<string, Quantity>> {
+  const allocatable: Record<string, Quantity> = {};
+  for (const [name, quantity] of Object.entries(capacity)) {
+    const text = Object.hasOwn(config.systemReserved, name) ? config.systemReserved[name] : undefined;
+    const left = text === undefined ? quantity : subtractQuantity(quantity, parseQuantity(text));
+    allocatable[name] = left.nanos < 0n ? quantityOf(0, quantity.format) : left;
+  }
+  return allocatable;
+}
+
+const asText = (quantities: Readonly<Record<string, Quantity>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(quantities).map(([name, quantity]) => [name, formatQuantity(quantity)]));
+
+export function nodeStatus(input: NodeStatusInput): NodeStatus {
+  const { config, info } = input;
+  const capacity = capacityOf(config, info, input.disk);
+  return {
+    addresses: [
+      ...config.nodeIps.map((address) => ({ type: 'InternalIP', address })),
+      { type: 'Hostname', address: info.hostname },
+    ],
+    allocatable: asText(allocatableOf(config, capacity)),
+    capacity: asText(capacity),
+    conditions: conditions(input),
+    daemonEndpoints: { kubeletEndpoint: { Port: input.port } },
+    images: imageList(input.images),
+    nodeInfo: {
+      architecture: info.architecture,
+      bootID: info.bootId,
+      containerRuntimeVersion: input.runtimeVersion,
+      kernelVersion: info.kernelVersion,
+      kubeProxyVersion: KUBERNETES_VERSION.gitVersion,
+      kubeletVersion: KUBERNETES_VERSION.gitVersion,
+      machineID: info.machineId,
+      operatingSystem: info.operatingSystem,
+      osImage: info.osImage,
+      systemUUID: info.systemUuid,
+    },
+  };
+}
+
+/** The largest first, as upstream: the scheduler scores by what a node would not have to pull. */
+function imageList(images: readonly ImageStatus[]): ContainerImage[] {
+  return [...images]
+    .sort((a, b) => b.sizeBytes - a.sizeBytes)
+    .slice(0, MAX_IMAGES)
+    .map((image) => ({
+      names: [...image.repoDigests, ...image.repoTags].slice(0, MAX_NAMES_PER_IMAGE),
+      sizeBytes: image.sizeBytes,
+    }));
+}
+
+function conditions(input: NodeStatusInput): NodeCondition[] {
+  const { usage, disk, notReady } = input;
+  const memory = usage.memoryAvailableBytes < MEMORY_PRESSURE_BYTES;
+  const diskPressure =
+    disk.availableBytes < disk.capacityBytes * DISK_PRESSURE_FRACTION ||
+    (disk.inodes > 0 && disk.inodesFree < disk.inodes * INODE_PRESSURE_FRACTION);
+  const pids = usage.maxProcesses > 0 && usage.processes > usage.maxProcesses * (1 - PID_PRESSURE_FRACTION);
+  const pressure = (
+    type: string,
+    active: boolean,
+    [yes, no]: readonly [string, string],
+    [bad, good]: readonly [string, string],
+  ): NodeCondition => condition(input, type, active ? 'True' : 'False', active ? yes : no, active ? bad : good);
+  return [
+    pressure(
+      'MemoryPressure',
+      memory,
+      ['KubeletHasInsufficientMemory', 'KubeletHasSufficientMemory'],
+      ['kubelet has insufficient memory available', 'kubelet has sufficient memory available'],
+    ),
+    pressure(
+      'DiskPressure',
+      diskPressure,
+      ['KubeletHasDiskPressure', 'KubeletHasNoDiskPressure'],
+      ['kubelet has disk pressure', 'kubelet has no disk pressure'],
+    ),
+    pressure(
+      'PIDPressure',
+      pids,
+      ['KubeletHasInsufficientPID', 'KubeletHasSufficientPID'],
+      ['kubelet has insufficient PID available', 'kubelet has sufficient PID available'],
+    ),
+    notReady === undefined
+      ? condition(input, 'Ready', 'True', 'KubeletReady', 'kubelet is posting ready status')
+      : condition(input, 'Ready', 'False', 'KubeletNotReady', notReady),
+  ];
+}
+
+function condition(
+  input: NodeStatusInput,
+  type: string,
+  status: 'True' | 'False',
+  reason: string,
+  message: string,
+): NodeCondition {
+  const before = input.previous.find((each) => each.type === type);
+  const now = new Date(input.nowMs).toISOString().replace(/\.\d+Z$/, 'Z');
+  return {
+    type,
+    status,
+    lastHeartbeatTime: now,
+    lastTransitionTime:
+      before?.status === status && before.lastTransitionTime !== undefined ? before.lastTransitionTime : now,
+    reason,
+    message,
+  };
+}
+
+/** The object that registers this host. */
+export function nodeObject(config: KubeletConfig, info: HostInfo, status: NodeStatus): Node {
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: {
+      name: config.nodeName,
+      labels: nodeLabels(config, info),
+      annotations: { 'volumes.kubernetes.io/controller-managed-attach-detach': 'true' },
+    },
+    spec: {
+      externalID: config.nodeName,
+      ...(config.registerWithTaints.length === 0 ? {} : { taints: [...config.registerWithTaints] }),
+    },
+    status,
+  };
+}
+
+/** Labels the kubelet keeps true on every start. */
+export function nodeLabels(config: KubeletConfig, info: HostInfo): Record<string, string> {
+  return {
+    ...config.nodeLabels,
+    'beta.kubernetes.io/arch': info.architecture,
+    'beta.kubernetes.io/os': info.operatingSystem,
+    'kubernetes.io/arch': info.architecture,
+    'kubernetes.io/hostname': info.hostname,
+    'kubernetes.io/os': info.operatingSystem,
+  };
+}

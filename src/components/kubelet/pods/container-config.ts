@@ -1,0 +1,129 @@
+/** Pod spec → what the runtime is asked to create. Source: kuberuntime_container.go, kuberuntime_container_linux.go, security_context.go. */
+import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import { amountOf, CPU_PERIOD_US, oomScoreAdjOf, quotaOfMilli, sharesOfMilli } from '../../../core/cgroup/resources.ts';
+import { containerHash } from '../../../core/podplan/hash.ts';
+import type {
+  ContainerConfig,
+  ContainerSecurity,
+  ImageStatus,
+  LinuxResources,
+  Mount,
+} from '../../../core/podplan/port.ts';
+import { ANNOTATIONS, LABELS } from '../../../core/podplan/snapshot.ts';
+import { expand } from './environment.ts';
+
+export interface ContainerConfigInput {
+  readonly pod: Pod;
+  readonly container: Container | EphemeralContainer;
+  readonly attempt: number;
+  readonly image: ImageStatus;
+  readonly env: readonly { readonly name: string; readonly value: string }[];
+  readonly mounts: readonly Mount[];
+  readonly memoryCapacityBytes: number;
+  readonly oomScoreFloor: number;
+  readonly cpuCfsQuota: boolean;
+}
+
+/** Throws an Error whose message becomes that of CreateContainerConfigError. */
+export function containerConfig(input: ContainerConfigInput): ContainerConfig {
+  const { pod, image, attempt } = input;
+  const container = input.container as Container;
+  const variables = new Map(input.env.map((variable) => [variable.name, variable.value]));
+  const lookup = (name: string): string | undefined => variables.get(name);
+  const { name = '', namespace = 'default', uid = '' } = pod.metadata ?? {};
+  return {
+    name: container.name,
+    attempt,
+    image: container.image ?? '',
+    imageId: image.id,
+    ...(container.command === undefined || container.command.length === 0
+      ? {}
+      : { command: container.command.map((part) => expand(part, lookup)) }),
+    ...(container.args === undefined || container.args.length === 0
+      ? {}
+      : { args: container.args.map((part) => expand(part, lookup)) }),
+    ...(container.workingDir === undefined || container.workingDir === '' ? {} : { workingDir: container.workingDir }),
+    env: input.env,
+    mounts: input.mounts,
+    devices: [],
+    labels: {
+      [LABELS.podName]: name,
+      [LABELS.podNamespace]: namespace,
+      [LABELS.podUid]: uid,
+      [LABELS.containerName]: container.name,
+    },
+    annotations: {
+      [ANNOTATIONS.containerHash]: containerHash(container),
+      [ANNOTATIONS.terminationMessagePath]: container.terminationMessagePath ?? '/dev/termination-log',
+      [ANNOTATIONS.terminationMessagePolicy]: container.terminationMessagePolicy ?? 'File',
+    },
+    logPath: `${container.name}/${attempt}.log`,
+    stdin: container.stdin === true,
+    stdinOnce: container.stdinOnce === true,
+    tty: container.tty === true,
+    resources: linuxResources(input, container),
+    security: security(pod, container, image),
+  };
+}
+
+function linuxResources(input: ContainerConfigInput, container: Container): LinuxResources {
+  const cpuLimit = amountOf(container, 'limits', 'cpu');
+  return {
+    cpuShares: sharesOfMilli(amountOf(container, 'requests', 'cpu')),
+    cpuQuota: input.cpuCfsQuota ? quotaOfMilli(cpuLimit) : 0,
+    cpuPeriod: CPU_PERIOD_US,
+    memoryLimitBytes: amountOf(container, 'limits', 'memory'),
+    oomScoreAdj: Math.max(input.oomScoreFloor, oomScoreAdjOf(input.pod, container, input.memoryCapacityBytes)),
+    pidsLimit: 0,
+  };
+}
+
+function security(pod: Pod, container: Container, image: ImageStatus): ContainerSecurity {
+  const own = container.securityContext ?? {};
+  const shared = pod.spec?.securityContext ?? {};
+  const runAsUser = own.runAsUser ?? shared.runAsUser;
+  const runAsGroup = own.runAsGroup ?? shared.runAsGroup;
+  verifyNonRoot(pod, container, own.runAsNonRoot ?? shared.runAsNonRoot ?? false, runAsUser, image);
+  const privileged = own.privileged === true;
+  const profile = own.seccompProfile ?? shared.seccompProfile;
+  return {
+    privileged,
+    ...(runAsUser === undefined ? {} : { runAsUser }),
+    ...(runAsGroup === undefined ? {} : { runAsGroup }),
+    supplementalGroups: [
+      ...(shared.fsGroup === undefined ? [] : [shared.fsGroup]),
+      ...(shared.supplementalGroups ?? []),
+    ],
+    readOnlyRootFilesystem: own.readOnlyRootFilesystem === true,
+    allowPrivilegeEscalation: own.allowPrivilegeEscalation !== false,
+    addCapabilities: own.capabilities?.add ?? [],
+    dropCapabilities: own.capabilities?.drop ?? [],
+    seccomp: !privileged && profile?.type === 'RuntimeDefault' ? 'runtime/default' : 'unconfined',
+    procMount: own.procMount === 'Unmasked' ? 'unmasked' : 'default',
+  };
+}
+
+function verifyNonRoot(
+  pod: Pod,
+  container: Container,
+  required: boolean,
+  runAsUser: number | undefined,
+  image: ImageStatus,
+): void {
+  if (!required) return;
+  const who = `(pod: "${pod.metadata?.name}_${pod.metadata?.namespace}(${pod.metadata?.uid})", container: ${container.name})`;
+  if (runAsUser !== undefined) {
+    if (runAsUser === 0) throw new Error(`container's runAsUser breaks non-root policy ${who}`);
+    return;
+  }
+  if (image.uid !== undefined) {
+    if (image.uid === 0) throw new Error(`container has runAsNonRoot and image will run as root ${who}`);
+    return;
+  }
+  if (image.username !== undefined && image.username !== '') {
+    throw new Error(
+      `container has runAsNonRoot and image has non-numeric user (${image.username}), cannot verify user is non-root ${who}`,
+    );
+  }
+  throw new Error(`container has runAsNonRoot and image will run as root ${who}`);
+}

@@ -1,0 +1,51 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Pod } from 'kubernetes-types/core/v1';
+import type { KubeletPaths } from '../config.ts';
+
+/** Where a pod's files are, as upstream lays them out below the kubelet's directory. */
+export class PodDirectories {
+  private readonly paths: KubeletPaths;
+  constructor(paths: KubeletPaths) {
+    this.paths = paths;
+  }
+
+  get pods(): string {
+    return join(this.paths.volumes, 'pods');
+  }
+  pod(uid: string): string {
+    return join(this.pods, fileName(uid));
+  }
+  /** `plugin` in upstream's escaped form: `kubernetes.io~empty-dir`. */
+  volume(uid: string, plugin: string, name: string): string {
+    return join(this.pod(uid), 'volumes', `kubernetes.io~${plugin}`, fileName(name));
+  }
+  subPath(uid: string, volume: string, container: string, index: number): string {
+    return join(this.pod(uid), 'volume-subpaths', fileName(volume), fileName(container), String(index));
+  }
+  etcHosts(uid: string): string {
+    return join(this.pod(uid), 'etc-hosts');
+  }
+  terminationMessage(uid: string, container: string, attempt: number): string {
+    return join(this.pod(uid), 'containers', fileName(container), String(attempt));
+  }
+  logs(pod: Pod): string {
+    const { namespace = 'default', name = '', uid = '' } = pod.metadata ?? {};
+    return join(this.paths.podLogs, fileName(`${namespace}_${name}_${uid}`));
+  }
+  /** Removes what a pod that is gone left on disk. Its volumes must have been torn down. */
+  async removePod(uid: string): Promise<void> {
+    await rm(this.pod(uid), { recursive: true, force: true });
+  }
+  async removeLogs(pod: Pod): Promise<void> {
+    await rm(this.logs(pod), { recursive: true, force: true });
+  }
+}
+
+/** Names come from validated objects and from manifests; a part that could leave its directory is a bug or an attack. */
+function fileName(part: string): string {
+  if (part === '' || part === '.' || part === '..' || part.includes('/') || part.includes('\0')) {
+    throw new Error(`not a file name: ${JSON.stringify(part)}`);
+  }
+  return part;
+}

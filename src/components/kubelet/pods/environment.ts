@@ -1,0 +1,141 @@
+/** A container's environment. Source: pkg/kubelet/kubelet_pods.go makeEnvironmentVariables, third_party/forked/golang/expansion. */
+import type { Container, EnvVar, Pod, Service } from 'kubernetes-types/core/v1';
+import type { Quantity } from '../../../base/quantity.ts';
+import type { ConfigReader } from '../volumes/config-objects.ts';
+import { fieldValue, resourceValue } from './field-path.ts';
+
+export interface EnvironmentInput {
+  readonly pod: Pod;
+  readonly container: Container;
+  /** All services of the pod's namespace and of `default`. */
+  readonly services: readonly Service[];
+  readonly podIps: readonly string[];
+  readonly hostIps: readonly string[];
+  readonly allocatable: Readonly<Record<string, Quantity>>;
+  readonly config: ConfigReader;
+}
+
+/** A map that no variable name can turn into something else. */
+type Variables = Map<string, string>;
+
+/** Throws an Error whose message becomes that of CreateContainerConfigError. */
+export async function environmentOf(input: EnvironmentInput): Promise<{ name: string; value: string }[]> {
+  const service = serviceEnvironment(input.pod, input.services);
+  const result: Variables = new Map();
+  for (const source of input.container.envFrom ?? []) {
+    const data =
+      source.configMapRef !== undefined
+        ? await input.config.configMap(input.pod, source.configMapRef.name ?? '', source.configMapRef.optional === true)
+        : source.secretRef !== undefined
+          ? await input.config.secret(input.pod, source.secretRef.name ?? '', source.secretRef.optional === true)
+          : undefined;
+    for (const [key, bytes] of data ?? []) {
+      const name = (source.prefix ?? '') + key;
+      if (!name.includes('=') && name !== '') result.set(name, Buffer.from(bytes).toString('utf8'));
+    }
+  }
+  const lookup = (name: string): string | undefined => result.get(name) ?? service.get(name);
+  for (const variable of input.container.env ?? []) {
+    const value = await variableValue(input, variable, lookup);
+    if (value !== undefined) result.set(variable.name, value);
+  }
+  for (const [name, value] of service) {
+    if (!result.has(name)) result.set(name, value);
+  }
+  return [...result].map(([name, value]) => ({ name, value }));
+}
+
+async function variableValue(
+  input: EnvironmentInput,
+  variable: EnvVar,
+  lookup: (name: string) => string | undefined,
+): Promise<string | undefined> {
+  const from = variable.valueFrom;
+  if (from === undefined) return expand(variable.value ?? '', lookup);
+  if (from.fieldRef !== undefined) return fieldValue(input.pod, from.fieldRef.fieldPath, input);
+  if (from.resourceFieldRef !== undefined) {
+    const named = from.resourceFieldRef.containerName;
+    const container =
+      named === undefined || named === ''
+        ? input.container
+        : [...(input.pod.spec?.containers ?? []), ...(input.pod.spec?.initContainers ?? [])].find(
+            (each) => each.name === named,
+          );
+    if (container === undefined) throw new Error(`container ${named} not found`);
+    return resourceValue(from.resourceFieldRef, container, input.allocatable);
+  }
+  const { namespace } = input.pod.metadata ?? {};
+  if (from.configMapKeyRef !== undefined) {
+    const { name = '', key, optional = false } = from.configMapKeyRef;
+    const bytes = (await input.config.configMap(input.pod, name, optional))?.get(key);
+    if (bytes === undefined) {
+      if (optional) return undefined;
+      throw new Error(`couldn't find key ${key} in ConfigMap ${namespace}/${name}`);
+    }
+    return Buffer.from(bytes).toString('utf8');
+  }
+  if (from.secretKeyRef !== undefined) {
+    const { name = '', key, optional = false } = from.secretKeyRef;
+    const bytes = (await input.config.secret(input.pod, name, optional))?.get(key);
+    if (bytes === undefined) {
+      if (optional) return undefined;
+      throw new Error(`couldn't find key ${key} in Secret ${namespace}/${name}`);
+    }
+    return Buffer.from(bytes).toString('utf8');
+  }
+  return undefined;
+}
+
+/** `$(NAME)` becomes its value where there is one and stays otherwise; `$$` is a dollar. */
+export function expand(text: string, lookup: (name: string) => string | undefined): string {
+  return text.replaceAll(/\$\$|\$\(([^)]*)\)/g, (match: string, name: string | undefined) =>
+    name === undefined ? '$' : (lookup(name) ?? match),
+  );
+}
+
+/** Source: pkg/kubelet/envvars FromServices. */
+export function serviceEnvironment(pod: Pod, services: readonly Service[]): Variables {
+  const variables: Variables = new Map();
+  const namespace = pod.metadata?.namespace;
+  const links = pod.spec?.enableServiceLinks !== false;
+  const visible = services.filter((service) => {
+    const ip = service.spec?.clusterIP;
+    if (ip === undefined || ip === '' || ip === 'None') return false;
+    if (service.metadata?.namespace === 'default' && service.metadata.name === 'kubernetes') return true;
+    return links && service.metadata?.namespace === namespace;
+  });
+  // The pod's own namespace comes last and so wins over a namesake.
+  visible.sort((a, b) => rank(a, namespace) - rank(b, namespace));
+  for (const service of visible) addService(variables, service);
+  return variables;
+}
+
+const rank = (service: Service, namespace: string | undefined): number =>
+  service.metadata?.namespace === namespace ? 1 : 0;
+
+function addService(variables: Variables, service: Service): void {
+  const prefix = variableName(service.metadata?.name ?? '');
+  const ip = service.spec?.clusterIP ?? '';
+  const host = ip.includes(':') ? `[${ip}]` : ip;
+  const [first] = service.spec?.ports ?? [];
+  if (first === undefined) return;
+  variables.set(`${prefix}_SERVICE_HOST`, ip);
+  variables.set(`${prefix}_SERVICE_PORT`, String(first.port));
+  for (const port of service.spec?.ports ?? []) {
+    if (port.name !== undefined && port.name !== '') {
+      variables.set(`${prefix}_SERVICE_PORT_${variableName(port.name)}`, String(port.port));
+    }
+  }
+  for (const [index, port] of (service.spec?.ports ?? []).entries()) {
+    const protocol = port.protocol ?? 'TCP';
+    const url = `${protocol.toLowerCase()}://${host}:${port.port}`;
+    if (index === 0) variables.set(`${prefix}_PORT`, url);
+    const each = `${prefix}_PORT_${port.port}_${protocol}`;
+    variables.set(each, url);
+    variables.set(`${each}_PROTO`, protocol.toLowerCase());
+    variables.set(`${each}_PORT`, String(port.port));
+    variables.set(`${each}_ADDR`, ip);
+  }
+}
+
+const variableName = (name: string): string => name.replaceAll('-', '_').toUpperCase();

@@ -1,0 +1,51 @@
+/** postStart and preStop handlers. Source: pkg/kubelet/lifecycle/handlers.go. */
+import type { Container, LifecycleHandler } from 'kubernetes-types/core/v1';
+import type { Clock } from '../../../base/clock.ts';
+import { KUBERNETES_VERSION } from '../../../base/version.ts';
+import type { Runtime } from '../../../core/podplan/port.ts';
+import { httpGet, portOf } from '../probes/checks.ts';
+
+export interface HookTarget {
+  readonly runtime: Runtime;
+  readonly clock: Clock;
+  readonly container: Container;
+  readonly containerId: string;
+  readonly ip: string;
+}
+
+/** Throws an Error that says how the handler failed. */
+export async function runHook(handler: LifecycleHandler, target: HookTarget, timeoutMs: number): Promise<void> {
+  if (handler.exec !== undefined) {
+    const command = handler.exec.command ?? [];
+    const result = await target.runtime.execSync(target.containerId, command, timeoutMs);
+    if (result.exitCode !== 0) {
+      const output = Buffer.concat([result.stdout, result.stderr]).subarray(0, 1024).toString('utf8');
+      throw new Error(
+        `Exec lifecycle hook (${JSON.stringify(command)}) exited with ${result.exitCode}, message: ${JSON.stringify(output)}`,
+      );
+    }
+    return;
+  }
+  if (handler.httpGet !== undefined) {
+    const { host, port, path = '/', scheme, httpHeaders } = handler.httpGet;
+    const address = host || target.ip;
+    const url = new URL(
+      `${scheme === 'HTTPS' ? 'https' : 'http'}://${address.includes(':') ? `[${address}]` : address}:${portOf(port, target.container)}${path.startsWith('/') ? path : `/${path}`}`,
+    );
+    const headers: Record<string, string> = {
+      'user-agent': `kube-lifecycle/${KUBERNETES_VERSION.major}.${KUBERNETES_VERSION.minor}`,
+    };
+    for (const header of httpHeaders ?? []) headers[header.name.toLowerCase()] = header.value;
+    const answer = await httpGet(url, headers, AbortSignal.timeout(timeoutMs));
+    if (answer.code >= 400) throw new Error(`Http lifecycle hook (${path}) failed with statuscode: ${answer.code}`);
+    return;
+  }
+  if (handler.sleep !== undefined) {
+    const ms = Math.min(handler.sleep.seconds * 1000, timeoutMs);
+    await new Promise<void>((resolve) => {
+      target.clock.setTimer(ms, resolve);
+    });
+    return;
+  }
+  throw new Error('invalid handler: neither exec, httpGet nor sleep');
+}

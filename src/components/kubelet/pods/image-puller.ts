@@ -1,0 +1,161 @@
+import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { Clock } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { advanceBackOff, type BackOffEntry, backOffUntil, goSeconds } from '../../../core/podplan/back-off.ts';
+import { type ImageService, type ImageStatus, type RegistryAuth, RuntimeError } from '../../../core/podplan/port.ts';
+import type { WaitingReason } from '../../../core/podplan/snapshot.ts';
+
+/** Why a container cannot start now, with the time from which another try makes sense. */
+export class StartError extends Error {
+  readonly waiting: WaitingReason;
+  readonly retryAtMs: number | undefined;
+  constructor(waiting: WaitingReason, retryAtMs?: number) {
+    super(`${waiting.reason}: ${waiting.message}`);
+    this.name = 'StartError';
+    this.waiting = waiting;
+    this.retryAtMs = retryAtMs;
+  }
+}
+
+export type PullEvent = (type: 'Normal' | 'Warning', reason: string, message: string) => void;
+
+/** Pulls as the policy says, a bounded number at a time, with back-off per pod and image. Source: pkg/kubelet/images image_manager. */
+export class ImagePuller {
+  private readonly images: ImageService;
+  private readonly clock: Clock;
+  private readonly limit: number;
+  private readonly backOff = new Map<string, BackOffEntry & { readonly cause: string }>();
+  private running = 0;
+  private readonly queue: (() => void)[] = [];
+
+  constructor(options: { readonly images: ImageService; readonly clock: Clock; readonly maxParallel: number }) {
+    this.images = options.images;
+    this.clock = options.clock;
+    this.limit = Math.max(1, options.maxParallel);
+  }
+
+  /** The image, present on this node. Throws `StartError` with upstream's reasons. */
+  async ensure(
+    pod: Pod,
+    container: Container | EphemeralContainer,
+    secrets: () => Promise<RegistryAuth | undefined>,
+    event: PullEvent,
+  ): Promise<ImageStatus> {
+    const image = container.image ?? '';
+    const policy = container.imagePullPolicy ?? 'IfNotPresent';
+    const present = await this.inspect(image);
+    if (present !== undefined && policy !== 'Always') {
+      event('Normal', 'Pulled', `Container image "${image}" already present on machine`);
+      return present;
+    }
+    if (policy === 'Never') {
+      throw new StartError({
+        reason: 'ErrImageNeverPull',
+        message: `Container image "${image}" is not present with pull policy of Never`,
+      });
+    }
+    // An image made on this host has no registry to come from: asking for it anew each time would only keep the pod from starting.
+    if (present !== undefined && isLocal(image)) {
+      event('Normal', 'Pulled', `Container image "${image}" already present on machine`);
+      return present;
+    }
+    const key = `${pod.metadata?.uid}_${image}`;
+    const entry = this.backOff.get(key);
+    const nowMs = this.clock.nowMs();
+    const until = entry === undefined ? undefined : backOffUntil(entry, entry.sinceMs, nowMs);
+    if (entry !== undefined && until !== undefined) {
+      event('Normal', 'BackOff', `Back-off pulling image "${image}"`);
+      throw new StartError(
+        {
+          reason: 'ImagePullBackOff',
+          message: `Back-off pulling image "${image}": ${entry.cause}`,
+        },
+        until,
+      );
+    }
+    event('Normal', 'Pulling', `Pulling image "${image}"`);
+    const startedMs = this.clock.monotonicMs();
+    try {
+      await this.acquire();
+      const beganMs = this.clock.monotonicMs();
+      try {
+        await this.images.pull(image, await secrets());
+      } finally {
+        this.release();
+      }
+      const status = await this.inspect(image);
+      if (status === undefined)
+        throw new RuntimeError('image-pull', `image "${image}" is not there after it was pulled`);
+      const endedMs = this.clock.monotonicMs();
+      event(
+        'Normal',
+        'Pulled',
+        `Successfully pulled image "${image}" in ${goDuration(endedMs - beganMs)} (${goDuration(endedMs - startedMs)} including waiting). Image size: ${status.sizeBytes} bytes.`,
+      );
+      this.backOff.delete(key);
+      return status;
+    } catch (error) {
+      if (error instanceof RuntimeError && error.code === 'image-invalid-name') {
+        throw new StartError({
+          reason: 'InvalidImageName',
+          message: `Failed to apply default image tag "${image}": ${error.message}`,
+        });
+      }
+      const message = messageOf(error);
+      event('Warning', 'Failed', `Failed to pull image "${image}": ${message}`);
+      const failedMs = this.clock.nowMs();
+      const next = advanceBackOff(entry, entry?.sinceMs ?? failedMs, failedMs);
+      this.backOff.set(key, { ...next, cause: `ErrImagePull: ${message}` });
+      // The back-off itself is shown next: a try at once moves the container from ErrImagePull to ImagePullBackOff.
+      throw new StartError({ reason: 'ErrImagePull', message }, failedMs + SHOW_ERROR_MS);
+    }
+  }
+
+  /** Forgets a pod that is gone. */
+  forget(uid: string): void {
+    for (const key of this.backOff.keys()) {
+      if (key.startsWith(`${uid}_`)) this.backOff.delete(key);
+    }
+  }
+
+  private async inspect(image: string): Promise<ImageStatus | undefined> {
+    try {
+      return await this.images.status(image);
+    } catch (error) {
+      if (error instanceof RuntimeError && error.code === 'image-invalid-name') {
+        throw new StartError({
+          reason: 'InvalidImageName',
+          message: `Failed to apply default image tag "${image}": ${error.message}`,
+        });
+      }
+      throw new StartError({
+        reason: 'ImageInspectError',
+        message: `Failed to inspect image "${image}": ${messageOf(error)}`,
+      });
+    }
+  }
+
+  private async acquire(): Promise<void> {
+    if (this.running < this.limit) {
+      this.running += 1;
+      return;
+    }
+    await new Promise<void>((resolve) => this.queue.push(resolve));
+  }
+
+  private release(): void {
+    const next = this.queue.shift();
+    if (next === undefined) this.running -= 1;
+    else next();
+  }
+}
+
+/** How long ErrImagePull stands before ImagePullBackOff takes its place. */
+const SHOW_ERROR_MS = 2_000;
+
+const isLocal = (image: string): boolean => image.startsWith('hyperedge.local/');
+
+function goDuration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)}ms`;
+  return ms < 60_000 ? `${(ms / 1000).toFixed(3).replace(/\.?0+$/, '')}s` : goSeconds(ms);
+}

@@ -1,0 +1,111 @@
+/** resolv.conf and hosts of a pod. Source: pkg/kubelet/network/dns, pkg/kubelet/kubelet_pods.go managedHostsFileContent. */
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Pod } from 'kubernetes-types/core/v1';
+import type { SandboxConfig } from '../../../core/podplan/port.ts';
+
+export interface DnsConfig {
+  readonly servers: readonly string[];
+  readonly searches: readonly string[];
+  readonly options: readonly string[];
+}
+
+export function parseResolvConf(content: string): DnsConfig {
+  const servers: string[] = [];
+  let searches: string[] = [];
+  let options: string[] = [];
+  for (const line of content.split('\n')) {
+    const [keyword, ...rest] = line.trim().split(/\s+/);
+    if (keyword === 'nameserver' && rest[0] !== undefined) servers.push(rest[0]);
+    else if (keyword === 'search') searches = rest.filter((domain) => domain !== '.');
+    else if (keyword === 'options') options = rest;
+  }
+  return { servers, searches, options };
+}
+
+/** glibc's limits, which upstream enforces on what it writes. */
+const MAX_SERVERS = 3;
+const MAX_SEARCHES = 32;
+
+export function podDns(
+  pod: Pod,
+  host: DnsConfig,
+  cluster: { readonly servers: readonly string[]; readonly domain: string },
+): NonNullable<SandboxConfig['dns']> {
+  const policy = pod.spec?.dnsPolicy ?? 'ClusterFirst';
+  const clusterFirst =
+    cluster.servers.length > 0 &&
+    (policy === 'ClusterFirstWithHostNet' || (policy === 'ClusterFirst' && pod.spec?.hostNetwork !== true));
+  let dns: DnsConfig;
+  if (policy === 'None') dns = { servers: [], searches: [], options: [] };
+  else if (clusterFirst) {
+    const namespace = pod.metadata?.namespace ?? 'default';
+    const { domain } = cluster;
+    dns = {
+      servers: cluster.servers,
+      searches: unique([`${namespace}.svc.${domain}`, `svc.${domain}`, domain, ...host.searches]),
+      options: ['ndots:5'],
+    };
+  } else dns = host;
+  const extra = pod.spec?.dnsConfig;
+  const options = [...dns.options];
+  for (const option of extra?.options ?? []) {
+    const name = option.name ?? '';
+    const index = options.findIndex((each) => each.split(':')[0] === name);
+    const text = option.value === undefined || option.value === '' ? name : `${name}:${option.value}`;
+    if (index >= 0) options[index] = text;
+    else options.push(text);
+  }
+  return {
+    servers: unique([...dns.servers, ...(extra?.nameservers ?? [])]).slice(0, MAX_SERVERS),
+    searches: unique([...dns.searches, ...(extra?.searches ?? [])]).slice(0, MAX_SEARCHES),
+    options,
+  };
+}
+
+const unique = (values: readonly string[]): string[] => [...new Set(values)];
+
+/** Host name of the pod: its own or its name, cut where the kernel would refuse it. */
+export function podHostname(pod: Pod, nodeHostname: string): string {
+  if (pod.spec?.hostNetwork === true) return nodeHostname;
+  const wanted = pod.spec?.hostname ?? '';
+  const name = wanted === '' ? (pod.metadata?.name ?? '') : wanted;
+  return name.slice(0, 63).replace(/[-.]+$/, '');
+}
+
+export function hostsFile(
+  pod: Pod,
+  podIps: readonly string[],
+  hostname: string,
+  options: { readonly clusterDomain: string; readonly hostFile: string },
+): string {
+  const aliases = (pod.spec?.hostAliases ?? []).map((alias) => `${alias.ip}\t${(alias.hostnames ?? []).join('\t')}`);
+  const aliasText = aliases.length === 0 ? '' : `\n# Entries added by HostAliases.\n${aliases.join('\n')}\n`;
+  if (pod.spec?.hostNetwork === true) {
+    return `# Kubernetes-managed hosts file (host network).\n${options.hostFile}${aliasText}`;
+  }
+  const subdomain = pod.spec?.subdomain ?? '';
+  const names =
+    subdomain === ''
+      ? hostname
+      : `${hostname}.${subdomain}.${pod.metadata?.namespace}.svc.${options.clusterDomain}\t${hostname}`;
+  const lines = [
+    '# Kubernetes-managed hosts file.',
+    '127.0.0.1\tlocalhost',
+    '::1\tlocalhost ip6-localhost ip6-loopback',
+    'fe00::0\tip6-localnet',
+    'fe00::0\tip6-mcastprefix',
+    'fe00::1\tip6-allnodes',
+    'fe00::2\tip6-allrouters',
+    ...podIps.map((ip) => `${ip}\t${names}`),
+  ];
+  return `${lines.join('\n')}\n${aliasText}`;
+}
+
+/** Writes the file that is mounted over /etc/hosts; the containers of a pod share it. */
+export async function writeHostsFile(path: string, content: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o750 });
+  const temporary = `${path}.new`;
+  await writeFile(temporary, content, { mode: 0o644 });
+  await rename(temporary, path);
+}

@@ -1,0 +1,362 @@
+import { mkdir, symlink, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Container, EphemeralContainer, Pod, Secret } from 'kubernetes-types/core/v1';
+import { messageOf } from '../../../base/errors.ts';
+import { advanceBackOff, type BackOffEntry } from '../../../core/podplan/back-off.ts';
+import type { PodAction } from '../../../core/podplan/plan.ts';
+import type { Mount, PortMapping, RegistryAuth, SandboxStatus } from '../../../core/podplan/port.ts';
+import { LABELS } from '../../../core/podplan/snapshot.ts';
+import { VolumeError } from '../volumes/manager.ts';
+import { containerConfig } from './container-config.ts';
+import { environmentOf } from './environment.ts';
+import { runHook } from './hooks.ts';
+import { StartError } from './image-puller.ts';
+import { hostsFile, parseResolvConf, podDns, podHostname, writeHostsFile } from './network-files.ts';
+import { registryAuth } from './registry-auth.ts';
+import type { PodServices } from './services.ts';
+import { makeTerminationFile } from './termination-message.ts';
+
+type Kill = Extract<PodAction, { type: 'killContainer' }>;
+type Start = Extract<PodAction, { type: 'startContainer' }>;
+
+const MIN_STOP_SECONDS = 2;
+
+/** Carries out what was planned for one pod. Stops run beside each other and beside the starts; each is under way once only. */
+export class PodExecutor {
+  private readonly services: PodServices;
+  private readonly done: () => void;
+  /** Containers being killed, with when the kill will have run out of patience. */
+  private readonly killing = new Map<string, number>();
+  private readonly stopping = new Set<string>();
+
+  constructor(services: PodServices, done: () => void) {
+    this.services = services;
+    this.done = done;
+  }
+
+  async createSandbox(pod: Pod, action: Extract<PodAction, { type: 'createSandbox' }>): Promise<void> {
+    const { services } = this;
+    const { name = '', namespace = 'default', uid = '' } = pod.metadata ?? {};
+    for (const id of action.replaces) await services.runtime.stopPodSandbox(id);
+    if (action.replaces.length > 0) {
+      services.events.pod(pod, 'Normal', 'SandboxChanged', 'Pod sandbox changed, it will be killed and re-created.');
+    }
+    try {
+      await services.volumes.setUp(pod, { podIps: [], hostIps: services.hostIps });
+    } catch (error) {
+      if (error instanceof VolumeError) services.events.pod(pod, 'Warning', 'FailedMount', error.message);
+      throw error;
+    }
+    try {
+      const cgroupParent = await services.cgroups.ensurePod(pod);
+      const logDirectory = services.directories.logs(pod);
+      await mkdir(logDirectory, { recursive: true, mode: 0o755 });
+      const spec = pod.spec;
+      await services.runtime.runPodSandbox({
+        name,
+        namespace,
+        uid,
+        attempt: action.attempt,
+        hostname: podHostname(pod, services.hostInfo.hostname),
+        labels: {
+          ...(pod.metadata?.labels ?? {}),
+          [LABELS.podName]: name,
+          [LABELS.podNamespace]: namespace,
+          [LABELS.podUid]: uid,
+        },
+        annotations: pod.metadata?.annotations ?? {},
+        logDirectory,
+        cgroupParent,
+        hostNetwork: spec?.hostNetwork === true,
+        hostPid: spec?.hostPID === true,
+        hostIpc: spec?.hostIPC === true,
+        shareProcessNamespace: spec?.shareProcessNamespace === true,
+        portMappings: portMappings(pod),
+        dns: podDns(pod, parseResolvConf(await services.host.resolvConf()), {
+          servers: services.settings.clusterDns,
+          domain: services.settings.clusterDomain,
+        }),
+        sysctls: Object.fromEntries((spec?.securityContext?.sysctls ?? []).map((each) => [each.name, each.value])),
+      });
+    } catch (error) {
+      services.events.pod(
+        pod,
+        'Warning',
+        'FailedCreatePodSandBox',
+        `Failed to create pod sandbox: ${messageOf(error)}`,
+      );
+      throw error;
+    }
+  }
+
+  stopSandbox(pod: Pod, sandboxId: string): void {
+    if (this.stopping.has(sandboxId)) return;
+    this.stopping.add(sandboxId);
+    void this.services.runtime
+      .stopPodSandbox(sandboxId)
+      .catch((error: unknown) => {
+        this.services.events.pod(pod, 'Warning', 'FailedKillPod', `error killing pod: ${messageOf(error)}`);
+        this.services.log.warn('sandbox not stopped', { sandbox: sandboxId, error: messageOf(error) });
+        return this.pause();
+      })
+      .then(() => this.services.view.refresh())
+      .finally(() => {
+        this.stopping.delete(sandboxId);
+        this.done();
+      });
+  }
+
+  /** Again with less grace: the container is stopped sooner than the first call would have. */
+  kill(pod: Pod, container: Container | EphemeralContainer | undefined, action: Kill, terminating: boolean): void {
+    const { clock, events } = this.services;
+    const until = clock.nowMs() + action.graceSeconds * 1000;
+    const known = this.killing.get(action.containerId);
+    if (known !== undefined && known <= until) return;
+    this.killing.set(action.containerId, until);
+    if (known === undefined) events.pod(pod, 'Normal', 'Killing', action.message, action.name);
+    void this.stopContainer(pod, container, action, known === undefined)
+      .catch(async (error: unknown) => {
+        events.pod(
+          pod,
+          'Warning',
+          terminating ? 'FailedKillPod' : 'Failed',
+          `error killing container ${action.name}: ${messageOf(error)}`,
+          action.name,
+        );
+        this.services.log.warn('container not stopped', { container: action.name, error: messageOf(error) });
+        // Ends in another try: the planner still sees it running.
+        await this.pause();
+      })
+      .then(() => this.services.view.refresh())
+      .finally(() => {
+        if (this.killing.get(action.containerId) === until) this.killing.delete(action.containerId);
+        this.done();
+      });
+  }
+
+  private pause(): Promise<void> {
+    return new Promise((resolve) => {
+      this.services.clock.setTimer(1_000, resolve);
+    });
+  }
+
+  private async stopContainer(
+    pod: Pod,
+    container: Container | EphemeralContainer | undefined,
+    action: Kill,
+    first: boolean,
+  ): Promise<void> {
+    const { clock, runtime, events } = this.services;
+    const startedMs = clock.monotonicMs();
+    const preStop = container?.lifecycle?.preStop;
+    if (first && container !== undefined && preStop !== undefined && action.graceSeconds > 0) {
+      const [sandbox] = this.services.view.get(pod.metadata?.uid ?? '').sandboxes;
+      const ip = sandbox === undefined ? '' : (this.services.addresses(pod, sandbox).podIps[0] ?? '');
+      const limitMs = action.graceSeconds * 1000;
+      try {
+        await Promise.race([
+          runHook(
+            preStop,
+            { runtime, clock, container: container as Container, containerId: action.containerId, ip },
+            limitMs,
+          ),
+          this.containerGone(action.containerId, pod),
+        ]);
+      } catch (error) {
+        events.pod(pod, 'Warning', 'FailedPreStopHook', `PreStopHook failed: ${messageOf(error)}`, action.name);
+      }
+    }
+    const spent = (clock.monotonicMs() - startedMs) / 1000;
+    const left = Math.round(action.graceSeconds - spent);
+    await runtime.stopContainer(
+      action.containerId,
+      action.graceSeconds === 0 ? 0 : Math.max(Math.min(MIN_STOP_SECONDS, action.graceSeconds), left),
+    );
+  }
+
+  /** Resolves when the container is no longer running; a hook on a dead container would only wait. */
+  private containerGone(containerId: string, pod: Pod): Promise<void> {
+    return new Promise((resolve) => {
+      const unsubscribe = this.services.runtime.onChange(() => {
+        void this.services.view.refresh().then(() => {
+          const found = this.services.view
+            .get(pod.metadata?.uid ?? '')
+            .containers.find((status) => status.id === containerId);
+          if (found?.state === 'running') return;
+          unsubscribe();
+          resolve();
+        });
+      });
+    });
+  }
+
+  /** Throws `StartError`. */
+  async startContainer(
+    pod: Pod,
+    container: Container | EphemeralContainer,
+    sandbox: SandboxStatus,
+    action: Start,
+    backOff: Map<string, BackOffEntry>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { services } = this;
+    const { runtime, events, clock } = services;
+    const image = await orAbandoned(
+      services.puller.ensure(
+        pod,
+        container,
+        () => this.pullCredentials(pod, container.image ?? ''),
+        (type, reason, message) => events.pod(pod, type, reason, message, container.name),
+      ),
+      signal,
+    );
+    if (action.lastFinishedAtMs !== undefined) {
+      backOff.set(action.name, advanceBackOff(backOff.get(action.name), action.lastFinishedAtMs, clock.nowMs()));
+    }
+    const addresses = services.addresses(pod, sandbox);
+    let config: ReturnType<typeof containerConfig>;
+    try {
+      const env = await environmentOf({
+        pod,
+        container: container as Container,
+        services: services.services(),
+        ...addresses,
+        allocatable: services.allocatable(),
+        config: services.config,
+      });
+      // Downward API files may name addresses, which exist only now.
+      await services.volumes.setUp(pod, addresses);
+      const mounts: Mount[] = await services.volumes.mountsOf(pod, container as Container, env);
+      mounts.push(...(await this.ownMounts(pod, container, addresses.podIps, action.attempt, mounts)));
+      config = containerConfig({
+        pod,
+        container,
+        attempt: action.attempt,
+        image,
+        env,
+        mounts,
+        memoryCapacityBytes: services.hostInfo.memoryBytes,
+        oomScoreFloor: services.hostInfo.oomScoreFloor,
+        cpuCfsQuota: services.settings.cpuCfsQuota,
+      });
+      await mkdir(join(services.directories.logs(pod), container.name), { recursive: true, mode: 0o755 });
+    } catch (error) {
+      throw new StartError({ reason: 'CreateContainerConfigError', message: messageOf(error) });
+    }
+    if (signal.aborted) return;
+    let id: string;
+    try {
+      id = await runtime.createContainer(sandbox.id, config);
+    } catch (error) {
+      throw new StartError({ reason: 'CreateContainerError', message: messageOf(error) });
+    }
+    events.pod(pod, 'Normal', 'Created', `Container created`, container.name);
+    try {
+      await runtime.startContainer(id);
+    } catch (error) {
+      throw new StartError({ reason: 'RunContainerError', message: messageOf(error) });
+    }
+    events.pod(pod, 'Normal', 'Started', `Container started`, container.name);
+    await this.linkLog(pod, container.name, id, join(services.directories.logs(pod), config.logPath));
+    const postStart = container.lifecycle?.postStart;
+    if (postStart === undefined) return;
+    try {
+      await orAbandoned(
+        runHook(
+          postStart,
+          { runtime, clock, container: container as Container, containerId: id, ip: addresses.podIps[0] ?? '' },
+          POST_START_LIMIT_MS,
+        ),
+        signal,
+      );
+    } catch (error) {
+      if (signal.aborted) return;
+      events.pod(pod, 'Warning', 'FailedPostStartHook', `PostStartHook failed`, container.name);
+      await runtime.stopContainer(id, pod.spec?.terminationGracePeriodSeconds ?? 30);
+      await services.view.refresh();
+      throw new StartError({ reason: 'PostStartHookError', message: messageOf(error) });
+    }
+  }
+
+  /** /etc/hosts and the termination log. */
+  private async ownMounts(
+    pod: Pod,
+    container: Container | EphemeralContainer,
+    podIps: readonly string[],
+    attempt: number,
+    present: readonly Mount[],
+  ): Promise<Mount[]> {
+    const { services } = this;
+    const uid = pod.metadata?.uid ?? '';
+    const own: Mount[] = [];
+    if (!present.some((mount) => mount.containerPath === '/etc/hosts')) {
+      const path = services.directories.etcHosts(uid);
+      await writeHostsFile(
+        path,
+        hostsFile(pod, podIps, podHostname(pod, services.hostInfo.hostname), {
+          clusterDomain: services.settings.clusterDomain,
+          hostFile: pod.spec?.hostNetwork === true ? await services.host.hosts() : '',
+        }),
+      );
+      own.push({ hostPath: path, containerPath: '/etc/hosts', readOnly: false, propagation: 'private' });
+    }
+    const messagePath = container.terminationMessagePath ?? '/dev/termination-log';
+    if (messagePath !== '') {
+      const path = services.directories.terminationMessage(uid, container.name, attempt);
+      await makeTerminationFile(path);
+      own.push({ hostPath: path, containerPath: messagePath, readOnly: false, propagation: 'private' });
+    }
+    return own;
+  }
+
+  /** `<pod>_<namespace>_<container>-<id>.log`, which log collectors look for. */
+  private async linkLog(pod: Pod, container: string, id: string, path: string): Promise<void> {
+    const directory = this.services.settings.paths.containerLogs;
+    const link = join(directory, `${pod.metadata?.name}_${pod.metadata?.namespace}_${container}-${id}.log`);
+    try {
+      await mkdir(directory, { recursive: true, mode: 0o755 });
+      await unlink(link).catch(() => {});
+      await symlink(path, link);
+    } catch (error) {
+      this.services.log.v(2, 'log link not made', { link, error: messageOf(error) });
+    }
+  }
+
+  private async pullCredentials(pod: Pod, image: string): Promise<RegistryAuth | undefined> {
+    const secrets: Secret[] = [];
+    for (const reference of pod.spec?.imagePullSecrets ?? []) {
+      // Upstream pulls without a secret that is missing: the image may be public.
+      const secret = await this.services.config.secretObject(pod, reference.name ?? '').catch(() => undefined);
+      if (secret !== undefined) secrets.push(secret);
+    }
+    return registryAuth(secrets, image);
+  }
+}
+
+const POST_START_LIMIT_MS = 600_000;
+
+async function orAbandoned<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) throw new Error('abandoned: the pod is being ended');
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = (): void => reject(new Error('abandoned: the pod is being ended'));
+    signal.addEventListener('abort', onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}
+
+/** Host ports only: a container port without one needs no mapping. */
+function portMappings(pod: Pod): PortMapping[] {
+  if (pod.spec?.hostNetwork === true) return [];
+  return [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])].flatMap((container) =>
+    (container.ports ?? [])
+      .filter((port) => (port.hostPort ?? 0) > 0)
+      .map(
+        (port): PortMapping => ({
+          protocol: port.protocol === 'UDP' || port.protocol === 'SCTP' ? port.protocol : 'TCP',
+          containerPort: port.containerPort,
+          hostPort: port.hostPort ?? 0,
+          hostIp: port.hostIP ?? '',
+        }),
+      ),
+  );
+}

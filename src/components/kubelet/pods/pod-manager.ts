@@ -1,0 +1,307 @@
+import type { Pod } from 'kubernetes-types/core/v1';
+import { messageOf } from '../../../base/errors.ts';
+import { graceOf } from '../../../core/podplan/plan.ts';
+import { LABELS } from '../../../core/podplan/snapshot.ts';
+import { CONFIG_SOURCE, fullName, isMirror } from '../sources/static-pod.ts';
+import { PodWorker } from './pod-worker.ts';
+import type { PodServices } from './services.ts';
+
+interface Managed {
+  readonly worker: PodWorker;
+  readonly source: string;
+  /** No longer wanted by any source: goes when it has ended. */
+  gone: boolean;
+}
+
+/**
+ * Which pods this node should run, from all sources, and a worker for each. Mirror pods are only the faces of static pods.
+ * A static pod whose manifest changed is a new pod of the same name: it starts when the old one has ended.
+ */
+export class PodManager {
+  private readonly services: PodServices;
+  private readonly managed = new Map<string, Managed>();
+  /** Static pods that wait for their predecessor, by full name. */
+  private readonly queued = new Map<string, Pod>();
+  private readonly staticPods = new Map<string, Map<string, Pod>>();
+  private readonly mirrors = new Map<string, Pod>();
+  private apiSynced = false;
+  private readonly onStaticChanged: () => void;
+  private readonly synced = new Set<string>();
+
+  constructor(services: PodServices, onStaticChanged: () => void) {
+    this.services = services;
+    this.onStaticChanged = onStaticChanged;
+  }
+
+  // ── what others ask ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  worker(uid: string): PodWorker | undefined {
+    return this.managed.get(uid)?.worker;
+  }
+
+  workers(): PodWorker[] {
+    return [...this.managed.values()].map((each) => each.worker);
+  }
+
+  /** Pods that hold or will hold resources of the node. */
+  activePods(): Pod[] {
+    return this.workers()
+      .filter((worker) => !worker.finished)
+      .map((worker) => worker.pod);
+  }
+
+  /** The worker behind a name as clients know it; a mirror's name is its static pod's. */
+  byName(namespace: string, name: string): PodWorker | undefined {
+    let found: PodWorker | undefined;
+    for (const { worker, gone } of this.managed.values()) {
+      const { metadata } = worker.pod;
+      if (metadata?.name !== name || metadata.namespace !== namespace) continue;
+      if (!gone) return worker;
+      found ??= worker;
+    }
+    return found;
+  }
+
+  allStaticPods(): Pod[] {
+    return [...this.staticPods.values()].flatMap((pods) => [...pods.values()]);
+  }
+
+  mirrorOf(pod: Pod): Pod | undefined {
+    return this.mirrors.get(fullName(pod));
+  }
+
+  allMirrors(): Pod[] {
+    return [...this.mirrors.values()];
+  }
+
+  wake(uids: readonly string[]): void {
+    for (const uid of uids) this.managed.get(uid)?.worker.wake();
+  }
+
+  wakeAll(): void {
+    for (const { worker } of this.managed.values()) worker.wake();
+  }
+
+  // ── sources ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** All pods of a manifest source. */
+  setStaticPods(source: string, pods: readonly Pod[]): void {
+    const before = this.staticPods.get(source) ?? new Map<string, Pod>();
+    const now = new Map(pods.map((pod) => [pod.metadata?.uid ?? '', pod]));
+    this.staticPods.set(source, now);
+    // Before anything is added: a predecessor from before this process began must end first.
+    this.sourceSynced(source);
+    for (const [uid, pod] of before) {
+      if (!now.has(uid)) this.remove(uid, graceOf(pod));
+    }
+    for (const [uid, pod] of now) {
+      if (!before.has(uid)) this.add(pod, source);
+    }
+    for (const name of this.queued.keys()) {
+      if (![...now.values()].some((pod) => fullName(pod) === name) && this.isQueuedFrom(source, name))
+        this.queued.delete(name);
+    }
+    this.onStaticChanged();
+  }
+
+  /** A pod of this node at the API was added or changed. */
+  setApiPod(pod: Pod): void {
+    const uid = pod.metadata?.uid ?? '';
+    if (isMirror(pod)) {
+      this.mirrors.set(fullName(pod), pod);
+      this.retargetStatic(fullName(pod), pod);
+      this.onStaticChanged();
+      return;
+    }
+    const known = this.managed.get(uid);
+    if (known === undefined) this.add(pod, 'api');
+    else known.worker.update(pod);
+    this.services.statuses.setTarget(uid, pod);
+    if (pod.metadata?.deletionTimestamp !== undefined) {
+      this.managed.get(uid)?.worker.terminate(pod.metadata.deletionGracePeriodSeconds ?? graceOf(pod));
+    }
+  }
+
+  removeApiPod(pod: Pod): void {
+    const uid = pod.metadata?.uid ?? '';
+    if (isMirror(pod)) {
+      if (this.mirrors.get(fullName(pod))?.metadata?.uid === uid) {
+        this.mirrors.delete(fullName(pod));
+        this.retargetStatic(fullName(pod), undefined);
+      }
+      this.onStaticChanged();
+      return;
+    }
+    this.services.statuses.setTarget(uid, undefined);
+    this.remove(uid, pod.metadata?.deletionGracePeriodSeconds ?? graceOf(pod));
+  }
+
+  /** After the first complete look at a source: pods that run here on its behalf and that it does not want any more are ended. */
+  sourceSynced(source: string): void {
+    if (source === 'api') this.apiSynced = true;
+    if (this.synced.has(source)) return;
+    this.synced.add(source);
+    this.endOrphans();
+  }
+
+  get apiHasSynced(): boolean {
+    return this.apiSynced;
+  }
+
+  private isQueuedFrom(source: string, name: string): boolean {
+    return this.queued.get(name)?.metadata?.annotations?.[CONFIG_SOURCE] === source;
+  }
+
+  private retargetStatic(name: string, mirror: Pod | undefined): void {
+    for (const { worker, source } of this.managed.values()) {
+      if (source !== 'api' && fullName(worker.pod) === name) {
+        this.services.statuses.setTarget(worker.uid, mirrorMatches(mirror, worker.pod) ? mirror : undefined);
+      }
+    }
+  }
+
+  // ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private add(pod: Pod, source: string): void {
+    const uid = pod.metadata?.uid ?? '';
+    const known = this.managed.get(uid);
+    if (known !== undefined) {
+      known.worker.update(pod);
+      return;
+    }
+    if (source !== 'api') {
+      const predecessor = [...this.managed.values()].find(
+        (each) => each.source !== 'api' && fullName(each.worker.pod) === fullName(pod),
+      );
+      if (predecessor !== undefined) {
+        this.queued.set(fullName(pod), pod);
+        return;
+      }
+    }
+    const rejection = this.admit(pod, source);
+    const worker = new PodWorker(pod, this.services);
+    this.managed.set(uid, { worker, source, gone: false });
+    if (source !== 'api') {
+      const mirror = this.mirrors.get(fullName(pod));
+      if (mirrorMatches(mirror, pod)) this.services.statuses.setTarget(uid, mirror);
+    } else this.services.statuses.setTarget(uid, pod);
+    if (rejection !== undefined) {
+      this.services.events.pod(pod, 'Warning', rejection.reason, rejection.message);
+      worker.terminate(0, rejection);
+    }
+    // Adopted: what its volumes project may have changed while nobody looked.
+    if (this.services.view.get(uid).sandboxes.length > 0) worker.configChanged();
+    else worker.wake();
+    this.services.cgroups
+      .updateQos(this.activePods())
+      .catch((error: unknown) => this.services.log.warn('QoS level not updated', { error: messageOf(error) }));
+  }
+
+  /** The kubelet's last word on what the scheduler decided. Source: pkg/kubelet/lifecycle/predicate.go. */
+  private admit(pod: Pod, source: string): { readonly reason: string; readonly message: string } | undefined {
+    if (source !== 'api' || pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') return undefined;
+    if (pod.metadata?.deletionTimestamp !== undefined) return undefined;
+    // A pod that already runs here was admitted before this process began.
+    if (this.services.view.get(pod.metadata?.uid ?? '').sandboxes.length > 0) return undefined;
+    const { maxPods } = this.services.settings;
+    const used = this.activePods().length;
+    if (used >= maxPods) {
+      return {
+        reason: 'OutOfpods',
+        message: `Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: ${used}, capacity: ${maxPods}`,
+      };
+    }
+    return undefined;
+  }
+
+  private remove(uid: string, graceSeconds: number): void {
+    const known = this.managed.get(uid);
+    if (known === undefined) return;
+    known.gone = true;
+    known.worker.terminate(graceSeconds);
+    if (known.worker.finished) this.close(uid);
+  }
+
+  /** Called by the services when a worker has ended. */
+  ended(uid: string): void {
+    const known = this.managed.get(uid);
+    if (known?.gone === true) this.close(uid);
+    this.services.cgroups
+      .updateQos(this.activePods())
+      .catch((error: unknown) => this.services.log.warn('QoS level not updated', { error: messageOf(error) }));
+  }
+
+  private close(uid: string): void {
+    const known = this.managed.get(uid);
+    if (known === undefined) return;
+    this.managed.delete(uid);
+    known.worker.stop();
+    this.services.statuses.forget(uid);
+    void this.collect(known.worker.pod);
+    const next = this.queued.get(fullName(known.worker.pod));
+    if (next !== undefined) {
+      this.queued.delete(fullName(known.worker.pod));
+      this.add(next, next.metadata?.annotations?.[CONFIG_SOURCE] ?? 'file');
+    }
+    this.onStaticChanged();
+  }
+
+  /** Removes the records, logs and files of a pod that is gone. */
+  private async collect(pod: Pod): Promise<void> {
+    const uid = pod.metadata?.uid ?? '';
+    const { runtime, view, directories, log } = this.services;
+    try {
+      for (const container of view.get(uid).containers) await runtime.removeContainer(container.id);
+      for (const sandbox of view.get(uid).sandboxes) {
+        await runtime.stopPodSandbox(sandbox.id);
+        await runtime.removePodSandbox(sandbox.id);
+      }
+      await directories.removePod(uid);
+      await directories.removeLogs(pod);
+    } catch (error) {
+      log.warn('remains of a pod not removed yet', { pod: fullName(pod), error: messageOf(error) });
+    }
+    await view.refresh();
+  }
+
+  /** Pods that the runtime knows and their source does not. */
+  endOrphans(): void {
+    const wanted = new Set(this.allStaticPods().map((pod) => pod.metadata?.uid));
+    for (const uid of this.services.view.uids()) {
+      if (this.managed.has(uid) || wanted.has(uid)) continue;
+      const { sandboxes, containers } = this.services.view.get(uid);
+      const [sandbox] = sandboxes;
+      if (sandbox === undefined || !this.synced.has(sandbox.annotations[CONFIG_SOURCE] ?? 'api')) continue;
+      const names = [...new Set(containers.map((status) => status.labels[LABELS.containerName] ?? status.name))];
+      const pod: Pod = {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: {
+          name: sandbox.name,
+          namespace: sandbox.namespace,
+          uid,
+          annotations: { ...sandbox.annotations },
+        },
+        spec: {
+          hostNetwork: sandbox.hostNetwork,
+          containers: names.map((name) => ({ name, image: '' })),
+        },
+      };
+      this.services.log.info('ending a pod that nobody wants any more', { pod: fullName(pod), uid });
+      const worker = new PodWorker(pod, this.services);
+      this.managed.set(uid, { worker, source: sandbox.annotations[CONFIG_SOURCE] ?? 'api', gone: true });
+      worker.terminate(ORPHAN_GRACE_SECONDS);
+    }
+  }
+
+  stop(): void {
+    for (const { worker } of this.managed.values()) worker.stop();
+    this.managed.clear();
+  }
+}
+
+const ORPHAN_GRACE_SECONDS = 30;
+
+function mirrorMatches(mirror: Pod | undefined, pod: Pod): boolean {
+  return mirror !== undefined && mirror.metadata?.annotations?.['kubernetes.io/config.mirror'] === pod.metadata?.uid;
+}

@@ -1,0 +1,44 @@
+import type { Pod, Service } from 'kubernetes-types/core/v1';
+import type { Clock } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+import type { Quantity } from '../../../base/quantity.ts';
+import type { Runtime, SandboxStatus } from '../../../core/podplan/port.ts';
+import type { PodCgroups } from '../cgroups.ts';
+import type { KubeletConfig } from '../config.ts';
+import type { HostFacts, HostInfo } from '../port.ts';
+import type { Prober } from '../probes/prober.ts';
+import type { ConfigObjects } from '../volumes/config-objects.ts';
+import type { PodAddresses, VolumeManager } from '../volumes/manager.ts';
+import type { TokenSource } from '../volumes/tokens.ts';
+import type { PodDirectories } from './directories.ts';
+import type { KubeletEvents } from './events.ts';
+import type { ImagePuller } from './image-puller.ts';
+import type { RuntimeView } from './runtime-view.ts';
+import type { StatusManager } from './status-manager.ts';
+
+/** What all pod workers share. */
+export interface PodServices {
+  readonly config: ConfigObjects;
+  readonly settings: KubeletConfig;
+  readonly runtime: Runtime;
+  readonly view: RuntimeView;
+  readonly cgroups: PodCgroups;
+  readonly volumes: VolumeManager;
+  readonly tokens: TokenSource;
+  readonly puller: ImagePuller;
+  readonly prober: Prober;
+  readonly statuses: StatusManager;
+  readonly events: KubeletEvents;
+  readonly directories: PodDirectories;
+  readonly host: HostFacts;
+  readonly hostInfo: HostInfo;
+  readonly hostIps: readonly string[];
+  readonly clock: Clock;
+  readonly log: Log;
+  runtimeName(): string;
+  allocatable(): Readonly<Record<string, Quantity>>;
+  services(): readonly Service[];
+  addresses(pod: Pod, sandbox: SandboxStatus): PodAddresses;
+  /** Called when a pod has ended and what it held is given back. */
+  onFinished(uid: string): void;
+}

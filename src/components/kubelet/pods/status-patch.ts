@@ -1,0 +1,66 @@
+import type { PodCondition } from 'kubernetes-types/core/v1';
+import { canonicalJson } from '../../../core/podplan/hash.ts';
+import type { PodStatus } from '../../../core/podplan/status.ts';
+
+/** Fields that are the kubelet's to remove. Others (nominatedNodeName, resize …) belong to somebody else. */
+const REMOVABLE = [
+  'reason',
+  'message',
+  'podIP',
+  'podIPs',
+  'initContainerStatuses',
+  'ephemeralContainerStatuses',
+] as const satisfies readonly (keyof PodStatus)[];
+
+/**
+ * The strategic merge patch that turns `from` into `to`; undefined when nothing differs. Conditions merge by type, so those of others stay as they
+ * are; addresses merge by ip, so those that are gone are deleted by name; container statuses are replaced as lists.
+ */
+export function statusPatch(from: PodStatus, to: PodStatus): Record<string, unknown> | undefined {
+  const patch: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(to)) {
+    const before = from[field as keyof PodStatus];
+    if (canonicalJson(before) === canonicalJson(value)) continue;
+    if (field === 'conditions') {
+      const changed = changedConditions(from.conditions ?? [], value as PodCondition[]);
+      if (changed.length > 0) patch['conditions'] = changed;
+    } else if (field === 'podIPs' || field === 'hostIPs') {
+      patch[field] = mergedByIp((before ?? []) as { ip?: string }[], value as { ip?: string }[]);
+    } else {
+      patch[field] = value;
+    }
+  }
+  for (const field of REMOVABLE) {
+    if (from[field] !== undefined && to[field] === undefined) patch[field] = null;
+  }
+  return Object.keys(patch).length === 0 ? undefined : patch;
+}
+
+function changedConditions(from: readonly PodCondition[], to: readonly PodCondition[]): object[] {
+  const changed: object[] = [];
+  for (const condition of to) {
+    const before = from.find((each) => each.type === condition.type);
+    if (before !== undefined && sameCondition(before, condition)) continue;
+    changed.push({
+      ...condition,
+      ...(before?.reason !== undefined && condition.reason === undefined ? { reason: null } : {}),
+      ...(before?.message !== undefined && condition.message === undefined ? { message: null } : {}),
+    });
+  }
+  return changed;
+}
+
+/** Fields that the API server adds (lastProbeTime: null, observedGeneration) are no difference. */
+function sameCondition(a: PodCondition, b: PodCondition): boolean {
+  return (
+    a.status === b.status &&
+    (a.reason ?? '') === (b.reason ?? '') &&
+    (a.message ?? '') === (b.message ?? '') &&
+    a.lastTransitionTime === b.lastTransitionTime
+  );
+}
+
+function mergedByIp(from: readonly { ip?: string }[], to: readonly { ip?: string }[]): object[] {
+  const gone = from.filter((each) => !to.some((kept) => kept.ip === each.ip));
+  return [...to, ...gone.map((each) => ({ ip: each.ip, $patch: 'delete' }))];
+}

@@ -1,0 +1,155 @@
+/** Who calls the kubelet and whether they may. Source: kubelet authentication/authorization (webhook mode), KEP-2862 subresources. */
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { TLSSocket } from 'node:tls';
+import type { Clock } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { ApiClient } from '../../../client/types.ts';
+
+export interface Caller {
+  readonly name: string;
+  readonly uid?: string;
+  readonly groups: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+interface Cached<T> {
+  readonly value: T;
+  readonly untilMs: number;
+}
+
+/** Upstream's cache lifetimes. */
+const TOKEN_TTL_MS = 120_000;
+const ALLOWED_TTL_MS = 300_000;
+const DENIED_TTL_MS = 30_000;
+const MAX_CACHED = 4096;
+
+export class Access {
+  private readonly nodeName: string;
+  private readonly clock: Clock;
+  private readonly log: Log;
+  private client: ApiClient | undefined;
+  private readonly tokens = new Map<string, Cached<Caller>>();
+  private readonly decisions = new Map<string, Cached<boolean>>();
+
+  constructor(options: { readonly nodeName: string; readonly clock: Clock; readonly log: Log }) {
+    this.nodeName = options.nodeName;
+    this.clock = options.clock;
+    this.log = options.log;
+  }
+
+  connect(client: ApiClient): void {
+    this.client = client;
+  }
+
+  /** Undefined: nobody that we know; the answer is 401. */
+  async authenticate(request: IncomingMessage): Promise<Caller | undefined> {
+    const { socket } = request;
+    if (socket instanceof TLSSocket && socket.authorized) {
+      const subject = socket.getPeerCertificate().subject as
+        | { CN?: string | string[]; O?: string | string[] }
+        | undefined;
+      const name = typeof subject?.CN === 'string' ? subject.CN : undefined;
+      if (name !== undefined && name !== '') {
+        const groups = subject?.O === undefined ? [] : typeof subject.O === 'string' ? [subject.O] : subject.O;
+        return { name, groups: [...groups, 'system:authenticated'] };
+      }
+    }
+    const header = request.headers.authorization;
+    const token = header === undefined ? undefined : /^Bearer +([^\s]+)$/i.exec(header)?.[1];
+    return token === undefined ? undefined : this.reviewToken(token);
+  }
+
+  private async reviewToken(token: string): Promise<Caller | undefined> {
+    const key = createHash('sha256').update(token).digest('base64');
+    const known = this.fresh(this.tokens, key);
+    if (known !== undefined) return known;
+    if (this.client === undefined) return undefined;
+    interface Review {
+      readonly status?: {
+        readonly authenticated?: boolean;
+        readonly user?: {
+          readonly username?: string;
+          readonly uid?: string;
+          readonly groups?: readonly string[];
+          readonly extra?: Readonly<Record<string, readonly string[]>>;
+        };
+      };
+    }
+    try {
+      const review = await this.client.request<Review>('POST', '/apis/authentication.k8s.io/v1/tokenreviews', {
+        apiVersion: 'authentication.k8s.io/v1',
+        kind: 'TokenReview',
+        spec: { token },
+      });
+      const user = review.status?.user;
+      if (review.status?.authenticated !== true || user?.username === undefined) return undefined;
+      const caller: Caller = {
+        name: user.username,
+        groups: user.groups ?? [],
+        ...(user.uid === undefined ? {} : { uid: user.uid }),
+        ...(user.extra === undefined ? {} : { extra: user.extra }),
+      };
+      this.keep(this.tokens, key, caller, TOKEN_TTL_MS);
+      return caller;
+    } catch (error) {
+      this.log.warn('token not reviewed', { error: messageOf(error) });
+      return undefined;
+    }
+  }
+
+  /** Any of the sub-resources of nodes is enough. Fails closed. */
+  async authorize(caller: Caller, verb: string, subresources: readonly string[]): Promise<boolean> {
+    for (const subresource of subresources) {
+      if (await this.reviewAccess(caller, verb, subresource)) return true;
+    }
+    return false;
+  }
+
+  private async reviewAccess(caller: Caller, verb: string, subresource: string): Promise<boolean> {
+    const key = JSON.stringify([caller.name, caller.uid, caller.groups, caller.extra, verb, subresource]);
+    const known = this.fresh(this.decisions, key);
+    if (known !== undefined) return known;
+    if (this.client === undefined) return false;
+    try {
+      const review = await this.client.request<{ readonly status?: { readonly allowed?: boolean } }>(
+        'POST',
+        '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+        {
+          apiVersion: 'authorization.k8s.io/v1',
+          kind: 'SubjectAccessReview',
+          spec: {
+            user: caller.name,
+            groups: caller.groups,
+            ...(caller.uid === undefined ? {} : { uid: caller.uid }),
+            ...(caller.extra === undefined ? {} : { extra: caller.extra }),
+            resourceAttributes: { verb, version: 'v1', resource: 'nodes', subresource, name: this.nodeName },
+          },
+        },
+      );
+      const allowed = review.status?.allowed === true;
+      this.keep(this.decisions, key, allowed, allowed ? ALLOWED_TTL_MS : DENIED_TTL_MS);
+      return allowed;
+    } catch (error) {
+      this.log.warn('access not reviewed', { user: caller.name, error: messageOf(error) });
+      return false;
+    }
+  }
+
+  private fresh<T>(cache: Map<string, Cached<T>>, key: string): T | undefined {
+    const entry = cache.get(key);
+    if (entry === undefined) return undefined;
+    if (entry.untilMs > this.clock.monotonicMs()) return entry.value;
+    cache.delete(key);
+    return undefined;
+  }
+
+  private keep<T>(cache: Map<string, Cached<T>>, key: string, value: T, ttlMs: number): void {
+    if (cache.size >= MAX_CACHED) {
+      const [oldest] = cache.keys();
+      if (oldest !== undefined) cache.delete(oldest);
+    }
+    cache.set(key, { value, untilMs: this.clock.monotonicMs() + ttlMs });
+  }
+}

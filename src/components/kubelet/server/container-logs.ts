@@ -1,0 +1,156 @@
+/** A container's log as `kubectl logs` asks for it. Source: pkg/kubelet/kuberuntime/logs, core/v1 PodLogOptions. */
+import { type FileHandle, open, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { FileWatch } from '../port.ts';
+import { type LogLine, NEWLINE, parseLogLine, tailOffset } from './log-lines.ts';
+
+export interface LogOptions {
+  readonly follow: boolean;
+  readonly tailLines: number | undefined;
+  readonly sinceMs: number | undefined;
+  readonly timestamps: boolean;
+  readonly limitBytes: number | undefined;
+  readonly stream: 'All' | 'Stdout' | 'Stderr';
+}
+
+export interface LogSource {
+  readonly path: string;
+  /** Whether more may be written. */
+  readonly running: () => boolean;
+  /** Calls back when that may have changed. Returns an unsubscribe. */
+  readonly onChange: (listener: () => void) => () => void;
+  readonly files: FileWatch;
+  readonly signal: AbortSignal;
+}
+
+const CHUNK = 64 * 1024;
+/** The format cuts lines at 16 KiB; what is longer without a newline is not a log of ours. */
+const MAX_LINE = 1024 * 1024;
+
+/** Bytes as they go to the client. Ends with the container when following, and at the end of the file otherwise. */
+export async function* readLog(source: LogSource, options: LogOptions): AsyncGenerator<Buffer> {
+  const formatter = new Formatter(options);
+  const wakeup = new Wakeup();
+  const closers: (() => void)[] = [];
+  if (options.follow) {
+    const watcher = source.files.watch(dirname(source.path), () => wakeup.notify());
+    closers.push(
+      () => watcher.close(),
+      source.onChange(() => wakeup.notify()),
+    );
+    const onAbort = (): void => wakeup.notify();
+    source.signal.addEventListener('abort', onAbort);
+    closers.push(() => source.signal.removeEventListener('abort', onAbort));
+  }
+  let offset = options.tailLines === undefined ? 0 : await tailOffset(source.path, options.tailLines);
+  let file = await open(source.path, 'r');
+  let rest: Buffer = Buffer.alloc(0);
+  try {
+    while (!source.signal.aborted && !formatter.full) {
+      // Asked before reading: what a container wrote before it ended is then surely read.
+      const last = !options.follow || !source.running();
+      const buffer = Buffer.allocUnsafe(CHUNK);
+      const { bytesRead } = await file.read(buffer, 0, CHUNK, offset);
+      if (bytesRead > 0) {
+        offset += bytesRead;
+        const data =
+          rest.length === 0 ? buffer.subarray(0, bytesRead) : Buffer.concat([rest, buffer.subarray(0, bytesRead)]);
+        const end = data.lastIndexOf(NEWLINE);
+        rest = data.subarray(end + 1);
+        if (rest.length > MAX_LINE) rest = Buffer.alloc(0);
+        const out = formatter.format(data.subarray(0, end + 1));
+        if (out.length > 0) yield out;
+        continue;
+      }
+      const renewed = options.follow ? await reopened(source.path, file, offset) : undefined;
+      if (renewed !== undefined) {
+        await file.close();
+        file = renewed;
+        offset = 0;
+        rest = Buffer.alloc(0);
+        continue;
+      }
+      if (last) return;
+      await wakeup.wait();
+    }
+  } finally {
+    await file.close();
+    for (const close of closers) close();
+  }
+}
+
+/** The new file when the log was rotated away under us (or cut), and ours is read to its end. */
+async function reopened(path: string, file: FileHandle, offset: number): Promise<FileHandle | undefined> {
+  const [now, ours] = await Promise.all([stat(path).catch(() => undefined), file.stat()]);
+  if (now === undefined || (now.ino === ours.ino && now.size >= offset)) return undefined;
+  return open(path, 'r').catch(() => undefined);
+}
+
+/** Remembers a notification that comes while nobody waits. */
+class Wakeup {
+  private pending = false;
+  private resolve: (() => void) | undefined;
+  notify(): void {
+    this.pending = true;
+    this.resolve?.();
+  }
+  async wait(): Promise<void> {
+    if (!this.pending) {
+      await new Promise<void>((resolve) => {
+        this.resolve = resolve;
+      });
+    }
+    this.pending = false;
+    this.resolve = undefined;
+  }
+}
+
+class Formatter {
+  private readonly options: LogOptions;
+  private left: number;
+  private begun = { stdout: false, stderr: false };
+
+  constructor(options: LogOptions) {
+    this.options = options;
+    this.left = options.limitBytes ?? Number.POSITIVE_INFINITY;
+  }
+
+  get full(): boolean {
+    return this.left <= 0;
+  }
+
+  /** `data` consists of whole lines. */
+  format(data: Buffer): Buffer {
+    const parts: Buffer[] = [];
+    let start = 0;
+    while (start < data.length && this.left > 0) {
+      const end = data.indexOf(NEWLINE, start);
+      if (end < 0) break;
+      const line = parseLogLine(data.subarray(start, end));
+      if (line !== undefined && this.wanted(line)) this.add(parts, line);
+      start = end + 1;
+    }
+    return Buffer.concat(parts);
+  }
+
+  private wanted(line: LogLine): boolean {
+    const { stream, sinceMs } = this.options;
+    if (stream !== 'All' && stream.toLowerCase() !== line.stream) return false;
+    return sinceMs === undefined || Date.parse(line.timestamp) >= sinceMs;
+  }
+
+  private add(parts: Buffer[], line: LogLine): void {
+    if (this.options.timestamps && !this.begun[line.stream]) this.push(parts, Buffer.from(`${line.timestamp} `));
+    this.begun[line.stream] = line.partial;
+    this.push(parts, line.text);
+    if (!line.partial) this.push(parts, LINE_END);
+  }
+
+  private push(parts: Buffer[], bytes: Buffer): void {
+    const part = bytes.length > this.left ? bytes.subarray(0, this.left) : bytes;
+    this.left -= part.length;
+    if (part.length > 0) parts.push(part);
+  }
+}
+
+const LINE_END = Buffer.from('\n');

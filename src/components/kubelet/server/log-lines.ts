@@ -1,0 +1,103 @@
+/**
+ * The CRI log format: `<RFC 3339 nano> <stdout|stderr> <P|F>[:tags] <text>`; P is a part of a line that goes on.
+ * Source: k8s.io/cri-api docs, pkg/kubelet/kuberuntime/logs.
+ */
+import { open } from 'node:fs/promises';
+
+export interface LogLine {
+  /** As written. */
+  readonly timestamp: string;
+  readonly stream: 'stdout' | 'stderr';
+  readonly partial: boolean;
+  /** Without the newline. */
+  readonly text: Buffer;
+}
+
+const SPACE = 0x20;
+export const NEWLINE = 0x0a;
+
+/** Undefined for what is not in the format (a line that a crash cut off). `line` has no newline. */
+export function parseLogLine(line: Buffer): LogLine | undefined {
+  const first = line.indexOf(SPACE);
+  if (first <= 0) return undefined;
+  const second = line.indexOf(SPACE, first + 1);
+  if (second < 0) return undefined;
+  let third = line.indexOf(SPACE, second + 1);
+  if (third < 0) third = line.length;
+  const stream = line.toString('latin1', first + 1, second);
+  if (stream !== 'stdout' && stream !== 'stderr') return undefined;
+  const tag = line[second + 1];
+  if (tag !== 0x50 && tag !== 0x46) return undefined;
+  return {
+    timestamp: line.toString('latin1', 0, first),
+    stream,
+    partial: tag === 0x50,
+    text: line.subarray(Math.min(third + 1, line.length)),
+  };
+}
+
+/** How far back from the end a tail is looked for: lines are at most 16 KiB in this format. */
+const CHUNK = 64 * 1024;
+
+/** The offset at which the last `lines` lines of the file begin. Reads backwards, so that the size of the log does not matter. */
+export async function tailOffset(path: string, lines: number): Promise<number> {
+  const file = await open(path, 'r');
+  try {
+    const { size } = await file.stat();
+    if (lines <= 0) return size;
+    let seen = 0;
+    let end = size;
+    const buffer = Buffer.alloc(CHUNK);
+    while (end > 0) {
+      const start = Math.max(0, end - CHUNK);
+      const { bytesRead } = await file.read(buffer, 0, end - start, start);
+      for (let index = bytesRead - 1; index >= 0; index -= 1) {
+        if (buffer[index] !== NEWLINE || start + index === size - 1) continue;
+        seen += 1;
+        if (seen === lines) return start + index + 1;
+      }
+      end = start;
+    }
+    return 0;
+  } finally {
+    await file.close();
+  }
+}
+
+/** The last lines as text, both streams, at most `bytes`. */
+export async function tailOfLog(
+  path: string,
+  limit: { readonly lines: number; readonly bytes: number },
+): Promise<string> {
+  const offset = await tailOffset(path, limit.lines);
+  const file = await open(path, 'r');
+  try {
+    const { size } = await file.stat();
+    const length = Math.min(size - offset, 4 * limit.bytes + CHUNK);
+    const start = Math.max(offset, size - length);
+    const buffer = Buffer.alloc(size - start);
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, start);
+    const parts: Buffer[] = [];
+    for (const raw of splitLines(buffer.subarray(0, bytesRead))) {
+      const line = parseLogLine(raw);
+      if (line === undefined) continue;
+      parts.push(line.text);
+      if (!line.partial) parts.push(Buffer.from('\n'));
+    }
+    const text = Buffer.concat(parts);
+    return text.subarray(Math.max(0, text.length - limit.bytes)).toString('utf8');
+  } finally {
+    await file.close();
+  }
+}
+
+function* splitLines(buffer: Buffer): Generator<Buffer> {
+  let start = 0;
+  for (;;) {
+    const end = buffer.indexOf(NEWLINE, start);
+    if (end < 0) break;
+    yield buffer.subarray(start, end);
+    start = end + 1;
+  }
+  if (start < buffer.length) yield buffer.subarray(start);
+}

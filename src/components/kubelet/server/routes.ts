@@ -1,0 +1,120 @@
+export type RouteName =
+  | 'healthz'
+  | 'pods'
+  | 'runningpods'
+  | 'stats'
+  | 'metrics'
+  | 'resourceMetrics'
+  | 'containerLogs'
+  | 'exec'
+  | 'attach'
+  | 'portForward'
+  | 'run';
+
+export interface Route {
+  readonly name: RouteName;
+  readonly methods: readonly string[];
+  /** Of nodes, any of which allows the request. */
+  readonly subresources: readonly string[];
+  readonly verb: string;
+  readonly namespace: string;
+  readonly pod: string;
+  /** '' when the path has none. */
+  readonly uid: string;
+  readonly container: string;
+  readonly query: URLSearchParams;
+}
+
+const VERBS: Readonly<Record<string, string>> = {
+  GET: 'get',
+  HEAD: 'get',
+  POST: 'create',
+  PUT: 'update',
+  PATCH: 'patch',
+  DELETE: 'delete',
+};
+const PLAIN: ReadonlyMap<string, { readonly name: RouteName; readonly subresources: readonly string[] }> = new Map([
+  ['/healthz', { name: 'healthz', subresources: ['healthz', 'proxy'] }],
+  ['/healthz/ping', { name: 'healthz', subresources: ['healthz', 'proxy'] }],
+  ['/healthz/syncloop', { name: 'healthz', subresources: ['healthz', 'proxy'] }],
+  ['/pods', { name: 'pods', subresources: ['pods', 'proxy'] }],
+  ['/runningpods', { name: 'runningpods', subresources: ['pods', 'proxy'] }],
+  ['/stats/summary', { name: 'stats', subresources: ['stats'] }],
+  ['/metrics', { name: 'metrics', subresources: ['metrics'] }],
+  ['/metrics/resource', { name: 'resourceMetrics', subresources: ['metrics'] }],
+]);
+const READ = ['GET', 'HEAD'];
+
+/**
+ * What a request is about and which permission it takes; undefined for a path that is not served. Running something in a container takes
+ * `create` even when it comes as the GET of a WebSocket: read access to nodes/proxy must not be enough.
+ */
+export function routeOf(method: string, url: string): Route | undefined {
+  let parsed: URL;
+  let parts: string[];
+  try {
+    parsed = new URL(url, 'https://kubelet');
+    parts = parsed.pathname.split('/').slice(1).map(decodeURIComponent);
+  } catch {
+    return undefined;
+  }
+  const query = parsed.searchParams;
+  const verb = VERBS[method] ?? 'get';
+  const none = { namespace: '', pod: '', uid: '', container: '', query };
+  const plain = PLAIN.get(parsed.pathname.replace(/(.)\/$/, '$1'));
+  if (plain !== undefined) return { ...plain, ...none, methods: READ, verb };
+  if (parts.some((part) => part === '' || part === '.' || part === '..' || part.includes('/') || part.includes('\0')))
+    return undefined;
+  const [name = '', namespace = '', pod = '', third, fourth, ...more] = parts;
+  if (more.length > 0 || pod === '') return undefined;
+  switch (name) {
+    case 'containerLogs':
+      if (third === undefined || fourth !== undefined) return undefined;
+      return { name, ...none, namespace, pod, container: third, methods: READ, verb, subresources: ['proxy'] };
+    case 'exec':
+    case 'attach': {
+      if (third === undefined) return undefined;
+      const uid = fourth === undefined ? '' : third;
+      return {
+        name,
+        ...none,
+        namespace,
+        pod,
+        uid,
+        container: fourth ?? third,
+        methods: ['GET', 'POST'],
+        verb: 'create',
+        subresources: ['proxy'],
+      };
+    }
+    case 'run': {
+      if (third === undefined) return undefined;
+      const uid = fourth === undefined ? '' : third;
+      return {
+        name,
+        ...none,
+        namespace,
+        pod,
+        uid,
+        container: fourth ?? third,
+        methods: ['POST'],
+        verb: 'create',
+        subresources: ['proxy'],
+      };
+    }
+    case 'portForward':
+      if (fourth !== undefined) return undefined;
+      return {
+        name,
+        ...none,
+        namespace,
+        pod,
+        uid: third ?? '',
+        methods: ['GET', 'POST'],
+        verb: 'create',
+        subresources: ['proxy'],
+      };
+    default:
+      return undefined;
+  }
+}

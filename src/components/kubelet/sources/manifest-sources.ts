@@ -1,0 +1,164 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Pod } from 'kubernetes-types/core/v1';
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { FileWatch } from '../port.ts';
+import { decodeStaticPod } from './static-pod.ts';
+
+/** Manifests are configuration; anything larger is not one. */
+const MAX_MANIFEST_BYTES = 1024 * 1024;
+const MAX_MANIFESTS = 1000;
+const FETCH_TIMEOUT_MS = 10_000;
+
+export interface ManifestSource {
+  /** Resolves after the first look. */
+  start(): Promise<void>;
+  stop(): void;
+}
+
+interface SourceOptions {
+  readonly nodeName: string;
+  readonly frequencyMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** All pods of the source; called at the first look and at every change. */
+  readonly onPods: (pods: readonly Pod[]) => void;
+}
+
+/** A directory of manifests, one pod each: looked at on every inotify event and every 20 s. */
+export function directorySource(
+  options: SourceOptions & { readonly path: string; readonly files: FileWatch },
+): ManifestSource {
+  const { path, clock, log } = options;
+  /** What a file last was, so that an unchanged one keeps its pod (and its config.seen), and a broken one is complained of once. */
+  const known = new Map<string, { readonly stamp: string; readonly pod: Pod | undefined }>();
+
+  const look = async (): Promise<void> => {
+    const seen = new Set<string>();
+    for (const file of await manifestFiles(path)) {
+      const full = join(path, file);
+      try {
+        const found = await stat(full);
+        if (!found.isFile()) continue;
+        seen.add(file);
+        const stamp = `${found.mtimeMs}/${found.size}/${found.ino}`;
+        if (known.get(file)?.stamp === stamp) continue;
+        if (found.size > MAX_MANIFEST_BYTES)
+          throw new Error(`static pod ${full}: larger than ${MAX_MANIFEST_BYTES} bytes`);
+        const content = await readFile(full, 'utf8');
+        try {
+          const pod = decodeStaticPod(content, {
+            nodeName: options.nodeName,
+            kind: 'file',
+            origin: full,
+            nowMs: clock.nowMs(),
+          });
+          known.set(file, { stamp, pod });
+        } catch (error) {
+          log.error('static pod refused', { error: messageOf(error) });
+          // A half-written file must not stop the pod that runs: the last good manifest stays.
+          known.set(file, { stamp, pod: known.get(file)?.pod });
+        }
+      } catch (error) {
+        log.error('manifest not read', { file: full, error: messageOf(error) });
+      }
+    }
+    for (const file of known.keys()) if (!seen.has(file)) known.delete(file);
+    options.onPods([...known.values()].flatMap((entry) => (entry.pod === undefined ? [] : [entry.pod])));
+  };
+
+  const loop = everyChange(look, options);
+  let watcher: { close(): void } | undefined;
+  return {
+    async start() {
+      watcher = options.files.watch(path, loop.kick);
+      await loop.start();
+    },
+    stop() {
+      watcher?.close();
+      loop.stop();
+    },
+  };
+}
+
+async function manifestFiles(path: string): Promise<string[]> {
+  try {
+    const names = await readdir(path);
+    return names
+      .filter((name) => !name.startsWith('.'))
+      .sort()
+      .slice(0, MAX_MANIFESTS);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** A manifest (a Pod or a PodList) behind an address, fetched every 20 s. A failed fetch changes nothing. */
+export function urlSource(options: SourceOptions & { readonly url: string }): ManifestSource {
+  let last: string | undefined;
+  const look = async (): Promise<void> => {
+    const response = await fetch(options.url, { redirect: 'error', signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) });
+    if (!response.ok) throw new Error(`${options.url}: HTTP ${response.status}`);
+    const content = await response.text();
+    if (content === last) return;
+    if (content.length > MAX_MANIFEST_BYTES) throw new Error(`${options.url}: larger than ${MAX_MANIFEST_BYTES} bytes`);
+    const pod = decodeStaticPod(content, {
+      nodeName: options.nodeName,
+      kind: 'http',
+      origin: options.url,
+      nowMs: options.clock.nowMs(),
+    });
+    last = content;
+    options.onPods([pod]);
+  };
+  const loop = everyChange(look, options);
+  return { start: loop.start, stop: loop.stop };
+}
+
+/** Looks at once, on every kick and every `frequencyMs`; never twice at a time. */
+function everyChange(
+  look: () => Promise<void>,
+  options: SourceOptions,
+): { start(): Promise<void>; kick(): void; stop(): void } {
+  let timer: Timer | undefined;
+  let running: Promise<void> | undefined;
+  let again = false;
+  let stopped = false;
+  const run = (): Promise<void> => {
+    if (running !== undefined) {
+      again = true;
+      return running;
+    }
+    running = look()
+      .catch((error: unknown) => options.log.error('pod source not read', { error: messageOf(error) }))
+      .finally(() => {
+        running = undefined;
+        if (again && !stopped) {
+          again = false;
+          void run();
+        }
+      });
+    return running;
+  };
+  const arm = (): void => {
+    if (stopped) return;
+    timer = options.clock.setTimer(options.frequencyMs, () => {
+      void run();
+      arm();
+    });
+  };
+  return {
+    async start() {
+      await run();
+      arm();
+    },
+    kick: () => void run(),
+    stop() {
+      stopped = true;
+      timer?.cancel();
+    },
+  };
+}

@@ -1,0 +1,125 @@
+/** A manifest → a static pod. Source: pkg/kubelet/config common.go applyDefaults, tryDecodeSinglePod. */
+import { createHash } from 'node:crypto';
+import type { Pod } from 'kubernetes-types/core/v1';
+import { parse } from 'yaml';
+import { setPodDefaults } from '../../../api/podspec/defaults.ts';
+import { CodedError, messageOf } from '../../../base/errors.ts';
+import { canonicalJson } from '../../../core/podplan/hash.ts';
+
+export const CONFIG_HASH = 'kubernetes.io/config.hash';
+export const CONFIG_MIRROR = 'kubernetes.io/config.mirror';
+export const CONFIG_SEEN = 'kubernetes.io/config.seen';
+export const CONFIG_SOURCE = 'kubernetes.io/config.source';
+
+/** What admission would resolve, were there an API server to ask. Source: scheduling.k8s.io system priority classes. */
+const SYSTEM_PRIORITY: Readonly<Record<string, number>> = {
+  'system-node-critical': 2_000_001_000,
+  'system-cluster-critical': 2_000_000_000,
+};
+
+const MAX_ALIASES = 100;
+
+export interface StaticPodContext {
+  readonly nodeName: string;
+  readonly kind: 'file' | 'http';
+  /** File or address: part of the pod's identity and of error messages. */
+  readonly origin: string;
+  readonly nowMs: number;
+}
+
+/** Throws `CodedError('static-pod')` naming the origin. */
+export function decodeStaticPod(content: string, context: StaticPodContext): Pod {
+  let parsed: unknown;
+  try {
+    parsed = parse(content, { maxAliasCount: MAX_ALIASES, uniqueKeys: true, schema: 'core' });
+  } catch (error) {
+    throw refused(context, messageOf(error).split('\n')[0] ?? '');
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) throw refused(context, 'not an object');
+  const pod = parsed as Pod;
+  if (pod.kind !== 'Pod' || pod.apiVersion !== 'v1') throw refused(context, 'not a v1 Pod');
+  const name = pod.metadata?.name;
+  if (typeof name !== 'string' || !/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name)) {
+    throw refused(context, 'metadata.name is missing or not a DNS subdomain name');
+  }
+  if (!Array.isArray(pod.spec?.containers) || pod.spec.containers.length === 0) {
+    throw refused(context, 'spec.containers: Required value');
+  }
+  for (const container of pod.spec.containers) {
+    if (typeof container?.name !== 'string' || container.name === '')
+      throw refused(context, 'spec.containers[].name: Required value');
+    if (typeof container.image !== 'string' || container.image === '')
+      throw refused(context, `spec.containers[${container.name}].image: Required value`);
+  }
+  const dependency = apiDependency(pod);
+  if (dependency !== undefined) throw refused(context, `a static pod may not reference ${dependency}`);
+  return applyDefaults(pod, context);
+}
+
+function applyDefaults(pod: Pod, context: StaticPodContext): Pod {
+  const metadata = pod.metadata ?? {};
+  const uid =
+    metadata.uid !== undefined && metadata.uid !== ''
+      ? metadata.uid
+      : createHash('md5')
+          .update(`host:${context.nodeName}\n${context.kind}:${context.origin}\n${canonicalJson(pod)}`)
+          .digest('hex');
+  const spec = { ...pod.spec, containers: pod.spec?.containers ?? [], nodeName: context.nodeName };
+  spec.tolerations = [...(spec.tolerations ?? []), { operator: 'Exists', effect: 'NoExecute' }];
+  const priority = SYSTEM_PRIORITY[spec.priorityClassName ?? ''];
+  if (priority !== undefined) spec.priority ??= priority;
+  const result: Pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      ...metadata,
+      name: `${metadata.name}-${context.nodeName.toLowerCase()}`,
+      namespace: metadata.namespace ?? 'default',
+      uid,
+      creationTimestamp: new Date(context.nowMs).toISOString().replace(/\.\d+Z$/, 'Z'),
+      annotations: {
+        ...metadata.annotations,
+        [CONFIG_HASH]: uid,
+        [CONFIG_SEEN]: new Date(context.nowMs).toISOString(),
+        [CONFIG_SOURCE]: context.kind,
+      },
+    },
+    spec,
+    status: { phase: 'Pending' },
+  };
+  setPodDefaults(result);
+  return result;
+}
+
+/** What only an API server could provide (RULES: mirror pods); such a pod could never start. */
+function apiDependency(pod: Pod): string | undefined {
+  const spec = pod.spec;
+  if ((spec?.serviceAccountName ?? spec?.serviceAccount ?? '') !== '') return 'a service account';
+  for (const volume of spec?.volumes ?? []) {
+    if (volume.secret !== undefined) return 'a secret';
+    if (volume.configMap !== undefined) return 'a config map';
+    if (volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined) return 'a volume claim';
+    if (volume.projected?.sources?.some((source) => source.downwardAPI === undefined)) {
+      return 'secrets, config maps or tokens in a projected volume';
+    }
+  }
+  for (const container of [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]) {
+    for (const variable of container.env ?? []) {
+      if (variable.valueFrom?.secretKeyRef !== undefined) return 'a secret';
+      if (variable.valueFrom?.configMapKeyRef !== undefined) return 'a config map';
+    }
+    for (const source of container.envFrom ?? []) {
+      if (source.secretRef !== undefined) return 'a secret';
+      if (source.configMapRef !== undefined) return 'a config map';
+    }
+  }
+  return undefined;
+}
+
+const refused = (context: StaticPodContext, why: string): CodedError =>
+  new CodedError('static-pod', `static pod ${context.origin}: ${why}`);
+
+export const isMirror = (pod: Pod): boolean =>
+  pod.metadata?.annotations !== undefined && Object.hasOwn(pod.metadata.annotations, CONFIG_MIRROR);
+
+export const fullName = (pod: Pod): string => `${pod.metadata?.name}_${pod.metadata?.namespace}`;

@@ -1,0 +1,145 @@
+/** What pods leave behind. Source: kuberuntime_gc.go, pkg/kubelet/images/image_gc_manager.go, kubelet_volumes.go. */
+import { access, readdir, readlink, rm, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf } from '../../../base/errors.ts';
+import type { ContainerStatus } from '../../../core/podplan/port.ts';
+import type { PodManager } from '../pods/pod-manager.ts';
+import type { PodServices } from '../pods/services.ts';
+import { rotatedLogs } from './log-rotation.ts';
+
+/** Dead containers kept for each name, for `logs --previous` and the last state. */
+const KEEP_DEAD = 1;
+
+export async function collectContainers(services: PodServices): Promise<void> {
+  let removed = false;
+  for (const uid of services.view.uids()) {
+    const { containers, sandboxes } = services.view.get(uid);
+    const byName = Map.groupBy(containers, (status) => status.name);
+    const kept = new Set<string>();
+    for (const statuses of byName.values()) {
+      const [newest, ...older] = statuses.sort((a, b) => b.attempt - a.attempt || b.createdAtMs - a.createdAtMs);
+      if (newest !== undefined) kept.add(newest.sandboxId);
+      // The newest is the state, dead or not; one more is the last state.
+      let dead = KEEP_DEAD;
+      for (const status of older) {
+        if (status.state === 'running') continue;
+        if (status.state === 'exited' && dead > 0) {
+          dead -= 1;
+          kept.add(status.sandboxId);
+          continue;
+        }
+        removed = (await removeContainer(services, status)) || removed;
+      }
+    }
+    const [current] = [...sandboxes].sort((a, b) => b.attempt - a.attempt);
+    for (const sandbox of sandboxes) {
+      if (sandbox === current || sandbox.state === 'ready' || kept.has(sandbox.id)) continue;
+      await services.runtime
+        .stopPodSandbox(sandbox.id)
+        .then(() => services.runtime.removePodSandbox(sandbox.id))
+        .catch((error: unknown) =>
+          services.log.v(2, 'sandbox not removed', { sandbox: sandbox.id, error: messageOf(error) }),
+        );
+      removed = true;
+    }
+  }
+  if (removed) await services.view.refresh();
+  await removeDanglingLinks(services.settings.paths.containerLogs);
+}
+
+async function removeContainer(services: PodServices, status: ContainerStatus): Promise<boolean> {
+  try {
+    await services.runtime.removeContainer(status.id);
+    if (status.logPath !== '') {
+      for (const old of await rotatedLogs(status.logPath).catch(() => [])) await rm(old, { force: true });
+      await rm(status.logPath, { force: true });
+    }
+    return true;
+  } catch (error) {
+    services.log.v(2, 'container not removed', { container: status.id, error: messageOf(error) });
+    return false;
+  }
+}
+
+async function removeDanglingLinks(directory: string): Promise<void> {
+  const names = await readdir(directory).catch((): string[] => []);
+  for (const name of names) {
+    const link = join(directory, name);
+    const target = await readlink(link).catch(() => undefined);
+    if (target === undefined) continue;
+    await access(target).catch(() => unlink(link).catch(() => {}));
+  }
+}
+
+/** Directories and cgroups of pods that nobody knows any more; only once every source has been heard. */
+export async function collectOrphans(services: PodServices, pods: PodManager): Promise<void> {
+  if (!pods.apiHasSynced) return;
+  const known = new Set([...pods.workers().map((worker) => worker.uid), ...services.view.uids()]);
+  const names = await readdir(services.directories.pods).catch((): string[] => []);
+  for (const uid of names) {
+    if (known.has(uid)) continue;
+    try {
+      await services.volumes.tearDown(uid);
+      await services.directories.removePod(uid);
+    } catch (error) {
+      services.log.warn('orphaned pod directory not removed', { uid, error: messageOf(error) });
+    }
+  }
+  for (const { uid, path } of await services.cgroups.list()) {
+    if (known.has(uid)) continue;
+    await services.cgroups
+      .removePath(path)
+      .catch((error: unknown) => services.log.warn('orphaned cgroup not removed', { uid, error: messageOf(error) }));
+  }
+}
+
+/** Removes images that nothing uses, those unused longest first, when their disk is too full. */
+export class ImageCollector {
+  private readonly services: PodServices;
+  private readonly lastUsedMs = new Map<string, number>();
+
+  constructor(services: PodServices) {
+    this.services = services;
+  }
+
+  async collect(): Promise<void> {
+    const { services } = this;
+    const { settings, clock, runtime, log } = services;
+    const nowMs = clock.nowMs();
+    const used = new Set<string>();
+    for (const uid of services.view.uids()) {
+      for (const container of services.view.get(uid).containers) used.add(container.imageId);
+    }
+    const images = await runtime.images.list();
+    for (const image of images) {
+      if (used.has(image.id) || !this.lastUsedMs.has(image.id)) this.lastUsedMs.set(image.id, nowMs);
+    }
+    for (const id of this.lastUsedMs.keys()) {
+      if (!images.some((image) => image.id === id)) this.lastUsedMs.delete(id);
+    }
+    const disk = await services.host.fileSystem(settings.paths.images);
+    if (disk.capacityBytes === 0) return;
+    const usedBytes = disk.capacityBytes - disk.availableBytes;
+    if (usedBytes * 100 < disk.capacityBytes * settings.imageGcHighThresholdPercent) return;
+    let excess = usedBytes - (disk.capacityBytes * settings.imageGcLowThresholdPercent) / 100;
+    const candidates = images
+      .filter(
+        (image) =>
+          !used.has(image.id) && nowMs - (this.lastUsedMs.get(image.id) ?? nowMs) >= settings.imageMinimumGcAgeMs,
+      )
+      .sort((a, b) => (this.lastUsedMs.get(a.id) ?? 0) - (this.lastUsedMs.get(b.id) ?? 0));
+    for (const image of candidates) {
+      if (excess <= 0) break;
+      try {
+        await runtime.images.remove(image.id);
+        excess -= image.sizeBytes;
+        log.info('image removed: its disk is too full', {
+          image: image.repoTags[0] ?? image.id,
+          bytes: image.sizeBytes,
+        });
+      } catch (error) {
+        log.warn('image not removed', { image: image.id, error: messageOf(error) });
+      }
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import { readdir, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { messageOf } from '../../../base/errors.ts';
+import type { PodServices } from '../pods/services.ts';
+
+/**
+ * Renames logs that grew too large and keeps the last few of each container. `kubectl logs` reads the current one.
+ * Source: pkg/kubelet/logs/container_log_manager.go.
+ */
+export async function rotateLogs(services: PodServices): Promise<void> {
+  const { containerLogMaxBytes, containerLogMaxFiles } = services.settings;
+  for (const uid of services.view.uids()) {
+    for (const container of services.view.get(uid).containers) {
+      if (container.state !== 'running' || container.logPath === '') continue;
+      try {
+        const { size } = await stat(container.logPath);
+        if (size < containerLogMaxBytes) continue;
+        await removeOldest(container.logPath, containerLogMaxFiles - 2);
+        const stamp = new Date(services.clock.nowMs()).toISOString().slice(0, 19).replaceAll(/[-:T]/g, '');
+        await rename(container.logPath, `${container.logPath}.${stamp}`);
+        await services.runtime.reopenContainerLog(container.id);
+      } catch (error) {
+        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') continue;
+        services.log.warn('log not rotated', { log: container.logPath, error: messageOf(error) });
+      }
+    }
+  }
+}
+
+async function removeOldest(path: string, keep: number): Promise<void> {
+  for (const old of (await rotatedLogs(path)).slice(0, -Math.max(0, keep) || undefined)) await rm(old, { force: true });
+}
+
+/** Oldest first. */
+export async function rotatedLogs(path: string): Promise<string[]> {
+  const directory = dirname(path);
+  const prefix = `${basename(path)}.`;
+  const names = await readdir(directory);
+  return names
+    .filter((name) => name.startsWith(prefix))
+    .sort()
+    .map((name) => join(directory, name));
+}

@@ -1,0 +1,213 @@
+import { chmod, chown, lstat, mkdir, readdir, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Container, Pod, Volume, VolumeMount } from 'kubernetes-types/core/v1';
+import type { Clock } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { parseBytes, type Quantity } from '../../../base/quantity.ts';
+import { podAmount } from '../../../core/cgroup/resources.ts';
+import type { Mount } from '../../../core/podplan/port.ts';
+import type { PodDirectories } from '../pods/directories.ts';
+import { expand } from '../pods/environment.ts';
+import type { Mounter } from '../port.ts';
+import { writeAtomically } from './atomic-writer.ts';
+import type { ConfigReader } from './config-objects.ts';
+import { prepareHostPath } from './host-path.ts';
+import { volumePayload } from './sources.ts';
+import { bindSubPath } from './sub-path.ts';
+import type { TokenSource } from './tokens.ts';
+
+/** A volume could not be set up; the message is that of the FailedMount event. */
+export class VolumeError extends Error {
+  constructor(volume: string, cause: unknown) {
+    super(`MountVolume.SetUp failed for volume "${volume}" : ${messageOf(cause)}`, { cause });
+    this.name = 'VolumeError';
+  }
+}
+
+export interface PodAddresses {
+  readonly podIps: readonly string[];
+  readonly hostIps: readonly string[];
+}
+
+export interface VolumeManagerOptions {
+  readonly directories: PodDirectories;
+  readonly mounts: Mounter;
+  readonly config: ConfigReader;
+  readonly tokens: TokenSource;
+  readonly clock: Clock;
+  readonly allocatable: () => Readonly<Record<string, Quantity>>;
+}
+
+/** Sets up, keeps current and tears down the volumes of pods. Source: pkg/kubelet/volumemanager and pkg/volume. */
+export class VolumeManager {
+  private readonly options: VolumeManagerOptions;
+  constructor(options: VolumeManagerOptions) {
+    this.options = options;
+  }
+
+  /** Idempotent: also brings the content of projected volumes up to date. */
+  async setUp(pod: Pod, addresses: PodAddresses): Promise<void> {
+    for (const volume of pod.spec?.volumes ?? []) {
+      try {
+        await this.setUpVolume(pod, volume, addresses);
+      } catch (error) {
+        throw new VolumeError(volume.name, error);
+      }
+    }
+  }
+
+  private async setUpVolume(pod: Pod, volume: Volume, addresses: PodAddresses): Promise<void> {
+    const uid = pod.metadata?.uid ?? '';
+    if (volume.hostPath !== undefined) {
+      await prepareHostPath(volume.hostPath);
+      return;
+    }
+    const plugin = pluginOf(volume);
+    if (plugin === undefined) {
+      const kind = Object.keys(volume).find((field) => field !== 'name') ?? 'unknown';
+      throw new Error(`no volume plugin matched: ${kind} volumes are not supported on this node`);
+    }
+    const directory = this.options.directories.volume(uid, plugin, volume.name);
+    const fsGroup = pod.spec?.securityContext?.fsGroup;
+    if (volume.emptyDir !== undefined) {
+      const memory = volume.emptyDir.medium === 'Memory';
+      if (!memory && (volume.emptyDir.medium ?? '') !== '') {
+        throw new Error(`emptyDir medium ${volume.emptyDir.medium} is not supported`);
+      }
+      const made = await this.directory(directory, memory, 0o777, memory ? memorySize(pod, volume) : undefined);
+      if (made && fsGroup !== undefined) await ownByGroup(directory, fsGroup);
+      return;
+    }
+    await this.directory(directory, plugin !== 'configmap', 0o755, undefined);
+    const payload = await volumePayload(
+      {
+        pod,
+        ...addresses,
+        config: this.options.config,
+        tokens: this.options.tokens,
+        allocatable: this.options.allocatable(),
+      },
+      volume,
+    );
+    await writeAtomically(directory, payload ?? new Map(), {
+      nowMs: this.options.clock.nowMs(),
+      ...(fsGroup === undefined ? {} : { gid: fsGroup }),
+    });
+  }
+
+  /** What the container sees. Throws an Error whose message becomes that of CreateContainerConfigError. */
+  async mountsOf(
+    pod: Pod,
+    container: Container,
+    env: readonly { readonly name: string; readonly value: string }[],
+  ): Promise<Mount[]> {
+    const mounts: Mount[] = [];
+    for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
+      const volume = pod.spec?.volumes?.find((each) => each.name === mount.name);
+      if (volume === undefined)
+        throw new Error(`cannot find volume "${mount.name}" to mount into container "${container.name}"`);
+      const path = this.pathOf(pod, volume);
+      const subPath = subPathOf(mount, env);
+      let hostPath = path;
+      if (subPath !== '') {
+        hostPath = this.options.directories.subPath(pod.metadata?.uid ?? '', mount.name, container.name, index);
+        try {
+          // Links on the way to the volume are the administrator's business, those below it are not.
+          await bindSubPath(await realpath(path), subPath, hostPath, this.options.mounts);
+        } catch (error) {
+          throw new Error(
+            `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}": ${messageOf(error)}`,
+            { cause: error },
+          );
+        }
+      }
+      mounts.push({
+        hostPath,
+        containerPath: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
+        readOnly: mount.readOnly === true || alwaysReadOnly(volume),
+        propagation:
+          mount.mountPropagation === 'Bidirectional'
+            ? 'bidirectional'
+            : mount.mountPropagation === 'HostToContainer'
+              ? 'hostToContainer'
+              : 'private',
+      });
+    }
+    return mounts;
+  }
+
+  /** Unmounts everything of the pod; the files go with the pod's directory. */
+  async tearDown(uid: string): Promise<void> {
+    await this.options.mounts.unmountTree(this.options.directories.pod(uid));
+  }
+
+  private pathOf(pod: Pod, volume: Volume): string {
+    if (volume.hostPath !== undefined) return volume.hostPath.path;
+    const plugin = pluginOf(volume);
+    if (plugin === undefined) throw new Error(`volume "${volume.name}" is of a kind that is not supported`);
+    return this.options.directories.volume(pod.metadata?.uid ?? '', plugin, volume.name);
+  }
+
+  /** Returns whether it was made now. */
+  private async directory(
+    path: string,
+    memory: boolean,
+    mode: number,
+    sizeBytes: number | undefined,
+  ): Promise<boolean> {
+    const made = (await mkdir(path, { recursive: true, mode: 0o755 })) !== undefined;
+    if (memory) {
+      if (await this.options.mounts.isMountPoint(path)) return false;
+      await this.options.mounts.tmpfs(path, { mode, ...(sizeBytes === undefined ? {} : { sizeBytes }) });
+      return true;
+    }
+    if (made) await chmod(path, mode);
+    return made;
+  }
+}
+
+function pluginOf(volume: Volume): string | undefined {
+  if (volume.emptyDir !== undefined) return 'empty-dir';
+  if (volume.configMap !== undefined) return 'configmap';
+  if (volume.secret !== undefined) return 'secret';
+  if (volume.downwardAPI !== undefined) return 'downward-api';
+  if (volume.projected !== undefined) return 'projected';
+  return undefined;
+}
+
+const alwaysReadOnly = (volume: Volume): boolean =>
+  volume.configMap !== undefined ||
+  volume.secret !== undefined ||
+  volume.downwardAPI !== undefined ||
+  volume.projected !== undefined;
+
+function subPathOf(mount: VolumeMount, env: readonly { readonly name: string; readonly value: string }[]): string {
+  if (mount.subPathExpr === undefined || mount.subPathExpr === '') return mount.subPath ?? '';
+  const variables = new Map(env.map((variable) => [variable.name, variable.value]));
+  let missing: string | undefined;
+  const path = expand(mount.subPathExpr, (name) => {
+    const value = variables.get(name);
+    if (value === undefined) missing ??= name;
+    return value;
+  });
+  if (missing !== undefined) throw new Error(`missing value for "${missing}"`);
+  return path;
+}
+
+/** The smaller of the volume's and the pod's limit; half of the memory, tmpfs' default, where there is none. */
+function memorySize(pod: Pod, volume: Volume): number | undefined {
+  const limits = [podAmount(pod, 'limits', 'memory')];
+  if (volume.emptyDir?.sizeLimit !== undefined) limits.push(parseBytes(volume.emptyDir.sizeLimit));
+  const set = limits.filter((limit) => limit > 0);
+  return set.length === 0 ? undefined : Math.min(...set);
+}
+
+/** Source: pkg/volume/volume_linux.go SetVolumeOwnership. */
+async function ownByGroup(path: string, gid: number): Promise<void> {
+  const found = await lstat(path);
+  if (found.isSymbolicLink()) return;
+  await chown(path, found.uid, gid);
+  await chmod(path, (found.mode & 0o7777) | (found.isDirectory() ? 0o2770 : 0o660));
+  if (!found.isDirectory()) return;
+  for (const name of await readdir(path)) await ownByGroup(join(path, name), gid);
+}

@@ -1,0 +1,141 @@
+/** What stands in the files of configMap, secret, downwardAPI and projected volumes. Source: pkg/volume/{configmap,secret,downwardapi,projected}. */
+import type {
+  ConfigMapProjection,
+  DownwardAPIVolumeFile,
+  KeyToPath,
+  Pod,
+  SecretProjection,
+  Volume,
+  VolumeProjection,
+} from 'kubernetes-types/core/v1';
+import type { Quantity } from '../../../base/quantity.ts';
+import { fieldValue, resourceValue } from '../pods/field-path.ts';
+import type { ProjectedFile } from './atomic-writer.ts';
+import type { ConfigData, ConfigReader } from './config-objects.ts';
+import type { TokenSource } from './tokens.ts';
+
+export interface PayloadInput {
+  readonly pod: Pod;
+  readonly config: ConfigReader;
+  readonly tokens: TokenSource;
+  readonly podIps: readonly string[];
+  readonly hostIps: readonly string[];
+  readonly allocatable: Readonly<Record<string, Quantity>>;
+}
+
+type Files = Map<string, ProjectedFile>;
+
+const DEFAULT_MODE = 0o644;
+const DEFAULT_TOKEN_SECONDS = 3600;
+
+/** Undefined when the volume is of another kind. */
+export async function volumePayload(input: PayloadInput, volume: Volume): Promise<Files | undefined> {
+  const files: Files = new Map();
+  if (volume.configMap !== undefined) {
+    const { name = '', items, defaultMode, optional = false } = volume.configMap;
+    const data = await input.config.configMap(input.pod, name, optional);
+    addKeys(files, data, items, defaultMode ?? DEFAULT_MODE, optional, `configmap references non-existent config key`);
+    return files;
+  }
+  if (volume.secret !== undefined) {
+    const { secretName = '', items, defaultMode, optional = false } = volume.secret;
+    const data = await input.config.secret(input.pod, secretName, optional);
+    addKeys(files, data, items, defaultMode ?? DEFAULT_MODE, optional, `references non-existent secret key`);
+    return files;
+  }
+  if (volume.downwardAPI !== undefined) {
+    addDownward(files, input, volume.downwardAPI.items ?? [], volume.downwardAPI.defaultMode ?? DEFAULT_MODE);
+    return files;
+  }
+  if (volume.projected !== undefined) {
+    const mode = volume.projected.defaultMode ?? DEFAULT_MODE;
+    for (const source of volume.projected.sources ?? []) await addProjection(files, input, source, mode);
+    return files;
+  }
+  return undefined;
+}
+
+async function addProjection(files: Files, input: PayloadInput, source: VolumeProjection, mode: number): Promise<void> {
+  if (source.configMap !== undefined) await addConfigMap(files, input, source.configMap, mode);
+  if (source.secret !== undefined) await addSecret(files, input, source.secret, mode);
+  if (source.downwardAPI !== undefined) addDownward(files, input, source.downwardAPI.items ?? [], mode);
+  if (source.serviceAccountToken !== undefined) {
+    const { audience = '', expirationSeconds = DEFAULT_TOKEN_SECONDS, path } = source.serviceAccountToken;
+    const token = await input.tokens.token(input.pod, audience, expirationSeconds);
+    const owner = commonUser(input.pod);
+    const restricted = owner !== undefined || input.pod.spec?.securityContext?.fsGroup !== undefined;
+    files.set(path, {
+      bytes: Buffer.from(token, 'utf8'),
+      mode: restricted ? 0o600 : mode,
+      ...(owner === undefined ? {} : { uid: owner }),
+    });
+  }
+}
+
+async function addConfigMap(
+  files: Files,
+  input: PayloadInput,
+  source: ConfigMapProjection,
+  mode: number,
+): Promise<void> {
+  const optional = source.optional === true;
+  const data = await input.config.configMap(input.pod, source.name ?? '', optional);
+  addKeys(files, data, source.items, mode, optional, 'configmap references non-existent config key');
+}
+
+async function addSecret(files: Files, input: PayloadInput, source: SecretProjection, mode: number): Promise<void> {
+  const optional = source.optional === true;
+  const data = await input.config.secret(input.pod, source.name ?? '', optional);
+  addKeys(files, data, source.items, mode, optional, 'references non-existent secret key');
+}
+
+function addKeys(
+  files: Files,
+  data: ConfigData | undefined,
+  items: readonly KeyToPath[] | undefined,
+  mode: number,
+  optional: boolean,
+  missing: string,
+): void {
+  if (data === undefined) return;
+  if (items === undefined || items.length === 0) {
+    for (const [key, bytes] of data) files.set(key, { bytes, mode });
+    return;
+  }
+  for (const item of items) {
+    const bytes = data.get(item.key);
+    if (bytes === undefined) {
+      if (optional) continue;
+      throw new Error(`${missing}: ${item.key}`);
+    }
+    files.set(item.path, { bytes, mode: item.mode ?? mode });
+  }
+}
+
+function addDownward(files: Files, input: PayloadInput, items: readonly DownwardAPIVolumeFile[], mode: number): void {
+  for (const item of items) {
+    let text = '';
+    if (item.fieldRef !== undefined) text = fieldValue(input.pod, item.fieldRef.fieldPath, input);
+    else if (item.resourceFieldRef !== undefined) {
+      const { containerName } = item.resourceFieldRef;
+      const container = [...(input.pod.spec?.containers ?? []), ...(input.pod.spec?.initContainers ?? [])].find(
+        (each) => each.name === containerName,
+      );
+      if (container === undefined) throw new Error(`container ${containerName} not found`);
+      text = resourceValue(item.resourceFieldRef, container, input.allocatable);
+    }
+    files.set(item.path, { bytes: Buffer.from(text, 'utf8'), mode: item.mode ?? mode });
+  }
+}
+
+/** The user that all containers run as, if it is one: then only that user needs to read the token. */
+function commonUser(pod: Pod): number | undefined {
+  const shared = pod.spec?.securityContext?.runAsUser;
+  const users = new Set(
+    [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])].map(
+      (container) => container.securityContext?.runAsUser ?? shared,
+    ),
+  );
+  const [user] = users;
+  return users.size === 1 ? user : undefined;
+}

@@ -1,0 +1,203 @@
+/**
+ * Observed containers → `status.containerStatuses` as clients of the API expect them.
+ * Source: pkg/kubelet/kubelet_pods.go convertToAPIContainerStatuses.
+ */
+import type {
+  ContainerStatus as ApiContainerStatus,
+  Container,
+  ContainerState,
+  EphemeralContainer,
+} from 'kubernetes-types/core/v1';
+import type { ContainerStatus } from './port.ts';
+import {
+  attemptsOf,
+  containersOf,
+  ephemeralContainersOf,
+  initContainersOf,
+  isSidecar,
+  type PodSnapshot,
+  restartPolicyOf,
+  shouldStart,
+  type WaitingReason,
+} from './snapshot.ts';
+
+export interface ContainerStatuses {
+  readonly init: ApiContainerStatus[];
+  readonly containers: ApiContainerStatus[];
+  readonly ephemeral: ApiContainerStatus[];
+}
+
+export interface ContainerStatusInput {
+  readonly snapshot: PodSnapshot;
+  readonly waiting: ReadonlyMap<string, WaitingReason>;
+  readonly previous: ContainerStatuses;
+  /** `runc`, `containerd`: the scheme of container ids. */
+  readonly runtimeName: string;
+  /** The pod is over: what cannot be found any more is reported as lost instead of waiting. */
+  readonly finished: boolean;
+}
+
+const LOST: ContainerState = {
+  terminated: {
+    exitCode: 137,
+    reason: 'ContainerStatusUnknown',
+    message: 'The container could not be located when the pod was terminated',
+    // Go's zero time is what upstream leaves here; JSON shows it as null.
+    ...({ startedAt: null, finishedAt: null } as object),
+  },
+};
+
+export function containerStatuses(input: ContainerStatusInput): ContainerStatuses {
+  const { pod } = input.snapshot;
+  const init = initContainersOf(pod);
+  const creating = init.length > 0 ? 'PodInitializing' : 'ContainerCreating';
+  return {
+    init: init.map((container) => one(input, container, 'PodInitializing', true, input.previous.init)),
+    containers: containersOf(pod)
+      .map((container) => one(input, container, creating, false, input.previous.containers))
+      .sort((a, b) => (a.name < b.name ? -1 : 1)),
+    ephemeral: ephemeralContainersOf(pod).map((container) =>
+      one(input, container, 'ContainerCreating', false, input.previous.ephemeral),
+    ),
+  };
+}
+
+function one(
+  input: ContainerStatusInput,
+  container: Container | EphemeralContainer,
+  defaultReason: string,
+  init: boolean,
+  previous: readonly ApiContainerStatus[],
+): ApiContainerStatus {
+  const { snapshot } = input;
+  const attempts = attemptsOf(snapshot.containers, container.name);
+  const [latest, ...older] = attempts;
+  const before = previous.find((status) => status.name === container.name);
+  const status: ApiContainerStatus =
+    latest === undefined
+      ? forgotten(container, before, defaultReason)
+      : observed(container, latest, older, before, defaultReason, input.runtimeName);
+  const reason = input.waiting.get(container.name) ?? snapshot.startFailures.get(container.name);
+  const ephemeral = snapshot.pod.spec?.ephemeralContainers?.some((each) => each.name === container.name) === true;
+  const regularInit = init && !isSidecar(container as Container);
+  const due =
+    snapshot.termination === undefined &&
+    !(regularInit && latest?.state === 'exited' && latest.exitCode === 0) &&
+    shouldStart(
+      latest,
+      init && isSidecar(container as Container) ? 'Always' : ephemeral ? 'Never' : restartPolicyOf(snapshot.pod),
+    );
+  if (due && reason !== undefined) {
+    if (status.state?.terminated !== undefined) status.lastState = status.state;
+    status.state = {
+      waiting: { reason: reason.reason, ...(reason.message === '' ? {} : { message: reason.message }) },
+    };
+  }
+  if (input.finished && status.state?.terminated === undefined) {
+    if (status.state?.running !== undefined || latest !== undefined || before?.containerID !== undefined) {
+      status.state = LOST;
+    }
+  }
+  decide(status, snapshot, container as Container, latest, init);
+  return status;
+}
+
+function forgotten(
+  container: Container | EphemeralContainer,
+  before: ApiContainerStatus | undefined,
+  defaultReason: string,
+): ApiContainerStatus {
+  if (before?.state?.terminated !== undefined) return structuredClone(before);
+  const status = waitingStatus(container, defaultReason);
+  if (before === undefined) return status;
+  status.restartCount = before.restartCount;
+  if (before.lastState !== undefined) status.lastState = before.lastState;
+  if (before.state?.running !== undefined) {
+    // It ran, and the runtime knows nothing of it: the host was rebooted or somebody removed it.
+    status.lastState = LOST;
+    status.restartCount += 1;
+  }
+  return status;
+}
+
+function waitingStatus(container: Container | EphemeralContainer, reason: string): ApiContainerStatus {
+  return {
+    name: container.name,
+    state: { waiting: { reason } },
+    lastState: {},
+    ready: false,
+    restartCount: 0,
+    image: container.image ?? '',
+    imageID: '',
+  };
+}
+
+function observed(
+  container: Container | EphemeralContainer,
+  latest: ContainerStatus,
+  older: readonly ContainerStatus[],
+  before: ApiContainerStatus | undefined,
+  defaultReason: string,
+  runtimeName: string,
+): ApiContainerStatus {
+  const status: ApiContainerStatus = {
+    name: container.name,
+    state: stateOf(latest, defaultReason, runtimeName),
+    lastState: {},
+    ready: false,
+    restartCount: latest.attempt,
+    image: latest.image,
+    imageID: latest.imageId,
+    containerID: `${runtimeName}://${latest.id}`,
+  };
+  const last = older.find((each) => each.state === 'exited');
+  if (last !== undefined) status.lastState = stateOf(last, defaultReason, runtimeName);
+  else if (before?.lastState !== undefined) status.lastState = before.lastState;
+  return status;
+}
+
+function stateOf(status: ContainerStatus, defaultReason: string, runtimeName: string): ContainerState {
+  switch (status.state) {
+    case 'running':
+      return { running: { startedAt: timestamp(status.startedAtMs) } };
+    case 'exited':
+      return {
+        terminated: {
+          exitCode: status.exitCode,
+          ...(status.reason === '' ? {} : { reason: status.reason }),
+          ...(status.message === '' ? {} : { message: status.message }),
+          startedAt: timestamp(status.startedAtMs),
+          finishedAt: timestamp(status.finishedAtMs),
+          containerID: `${runtimeName}://${status.id}`,
+        },
+      };
+    case 'created':
+      return { waiting: { reason: defaultReason } };
+    case 'unknown':
+      return LOST;
+  }
+}
+
+/** Fills `started` and `ready`. Source: prober_manager UpdatePodStatus. */
+function decide(
+  status: ApiContainerStatus,
+  snapshot: PodSnapshot,
+  container: Container,
+  latest: ContainerStatus | undefined,
+  init: boolean,
+): void {
+  const running = status.state?.running !== undefined;
+  const verdicts = latest === undefined ? {} : (snapshot.verdicts.get(latest.id) ?? {});
+  status.started = running && (container.startupProbe === undefined || verdicts.startup === 'success');
+  if (init && !isSidecar(container)) {
+    status.started = false;
+    status.ready = status.state?.terminated?.exitCode === 0;
+    return;
+  }
+  status.ready = status.started && (container.readinessProbe === undefined || verdicts.readiness === 'success');
+}
+
+/** RFC 3339 with whole seconds, as metav1.Time. */
+export function timestamp(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}

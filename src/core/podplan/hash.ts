@@ -1,0 +1,36 @@
+import type { Container } from 'kubernetes-types/core/v1';
+
+/** Fields whose change does not ask for a new container (resources are changed in place). */
+const IGNORED = new Set(['resources', 'resizePolicy', 'livenessProbe', 'readinessProbe', 'startupProbe']);
+
+/**
+ * Identifies what a running container was made from; kept in its annotations, so that a changed manifest restarts it. FNV-1a over the
+ * canonical JSON (sorted keys). Stable across releases of this program: changing it restarts every container of every node.
+ */
+export function containerHash(container: Container): string {
+  const relevant = Object.fromEntries(Object.entries(container).filter(([field]) => !IGNORED.has(field)));
+  return fnv1a(canonicalJson(relevant));
+}
+
+/** JSON with sorted keys and without undefined members. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (typeof value === 'object' && value !== null) {
+    const fields = Object.entries(value)
+      .filter(([, member]) => member !== undefined)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([field, member]) => `${JSON.stringify(field)}:${canonicalJson(member)}`);
+    return `{${fields.join(',')}}`;
+  }
+  return JSON.stringify(value) ?? 'null';
+}
+
+function fnv1a(text: string): string {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    hash = Math.imul(hash ^ (unit & 0xff), 0x01000193);
+    if (unit > 0xff) hash = Math.imul(hash ^ (unit >>> 8), 0x01000193);
+  }
+  return (hash >>> 0).toString(16);
+}

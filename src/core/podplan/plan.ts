@@ -1,0 +1,325 @@
+/**
+ * Pod spec + observed state → what to do next. Level-triggered: the caller carries out the actions, looks again and asks again, until there are none.
+ * Source: kuberuntime computePodActions, KEP-753 (sidecars), KEP-277 (ephemeral containers).
+ */
+import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { type BackOffEntry, backOffUntil, goSeconds } from './back-off.ts';
+import { containerHash } from './hash.ts';
+import type { ContainerStatus, SandboxStatus } from './port.ts';
+import {
+  ANNOTATIONS,
+  attemptsOf,
+  containersOf,
+  ephemeralContainersOf,
+  initContainersOf,
+  isSidecar,
+  type PodSnapshot,
+  type ProbeVerdicts,
+  readySandboxes,
+  restartPolicyOf,
+  shouldStart,
+  type WaitingReason,
+} from './snapshot.ts';
+
+export type ContainerKind = 'init' | 'sidecar' | 'app' | 'ephemeral';
+
+export type PodAction =
+  /** Stops the sandboxes in `replaces` first; their network addresses would otherwise be leaked. */
+  | { readonly type: 'createSandbox'; readonly attempt: number; readonly replaces: readonly string[] }
+  | { readonly type: 'stopSandbox'; readonly sandboxId: string }
+  | {
+      readonly type: 'killContainer';
+      readonly containerId: string;
+      readonly name: string;
+      readonly graceSeconds: number;
+      readonly message: string;
+    }
+  | {
+      readonly type: 'startContainer';
+      readonly name: string;
+      readonly kind: ContainerKind;
+      readonly sandboxId: string;
+      readonly attempt: number;
+      /** End of the run before, for the back-off; undefined on the first. */
+      readonly lastFinishedAtMs: number | undefined;
+    };
+
+export interface PodPlan {
+  readonly actions: readonly PodAction[];
+  /** By container name: it is due to start but must wait. */
+  readonly waiting: ReadonlyMap<string, WaitingReason>;
+  /** Plan again at this time, also if nothing happens. */
+  readonly wakeAtMs: number | undefined;
+  /** Nothing runs and nothing will: what the pod holds (volumes, cgroup) can go. */
+  readonly finished: boolean;
+  /** The pod has run longer than it may. */
+  readonly deadlineExceeded: boolean;
+}
+
+const MIN_GRACE_SECONDS = 2;
+const DEFAULT_GRACE_SECONDS = 30;
+
+export function planPod(snapshot: PodSnapshot, nowMs: number): PodPlan {
+  const { pod } = snapshot;
+  if (snapshot.termination !== undefined) {
+    const { startedAtMs, graceSeconds } = snapshot.termination;
+    return planEnd(snapshot, graceSeconds, startedAtMs, nowMs, false);
+  }
+  const deadlineAtMs = deadlineOf(snapshot);
+  if (deadlineAtMs !== undefined && nowMs >= deadlineAtMs) {
+    return planEnd(snapshot, graceOf(pod), deadlineAtMs, nowMs, true);
+  }
+  return new Planner(snapshot, nowMs, deadlineAtMs).plan();
+}
+
+export function graceOf(pod: Pod): number {
+  return pod.spec?.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
+}
+
+function deadlineOf(snapshot: PodSnapshot): number | undefined {
+  const seconds = snapshot.pod.spec?.activeDeadlineSeconds;
+  return seconds === undefined ? undefined : snapshot.startedAtMs + seconds * 1000;
+}
+
+/** Containers first, then the sidecars one by one from the last, then the sandbox. */
+function planEnd(
+  snapshot: PodSnapshot,
+  graceSeconds: number,
+  sinceMs: number,
+  nowMs: number,
+  deadlineExceeded: boolean,
+): PodPlan {
+  const running = snapshot.containers.filter((status) => status.state === 'running');
+  const done = (actions: readonly PodAction[]): PodPlan => ({
+    actions,
+    waiting: new Map(),
+    wakeAtMs: undefined,
+    finished: actions.length === 0,
+    deadlineExceeded,
+  });
+  const sidecars = initContainersOf(snapshot.pod).filter(isSidecar);
+  const first = running.filter((status) => !sidecars.some((sidecar) => sidecar.name === status.name));
+  if (first.length > 0)
+    return done(first.map((status) => kill(status, graceSeconds, `Stopping container ${status.name}`)));
+  if (running.length > 0) {
+    const left = Math.max(MIN_GRACE_SECONDS, graceSeconds - Math.floor((nowMs - sinceMs) / 1000));
+    const last = sidecars.findLast((sidecar) => running.some((status) => status.name === sidecar.name));
+    return done(
+      running
+        .filter((status) => status.name === last?.name)
+        .map((status) => kill(status, Math.min(graceSeconds, left), `Stopping container ${status.name}`)),
+    );
+  }
+  return done(
+    readySandboxes(snapshot.sandboxes).map((sandbox): PodAction => ({ type: 'stopSandbox', sandboxId: sandbox.id })),
+  );
+}
+
+const kill = (status: ContainerStatus, graceSeconds: number, message: string): PodAction => ({
+  type: 'killContainer',
+  containerId: status.id,
+  name: status.name,
+  graceSeconds,
+  message,
+});
+
+class Planner {
+  private readonly snapshot: PodSnapshot;
+  private readonly nowMs: number;
+  private readonly actions: PodAction[] = [];
+  private readonly waiting = new Map<string, WaitingReason>();
+  private wakeAtMs: number | undefined;
+
+  constructor(snapshot: PodSnapshot, nowMs: number, deadlineAtMs: number | undefined) {
+    this.snapshot = snapshot;
+    this.nowMs = nowMs;
+    this.wakeAtMs = deadlineAtMs;
+  }
+
+  plan(): PodPlan {
+    const { pod, sandboxes } = this.snapshot;
+    const ready = readySandboxes(sandboxes);
+    const [sandbox] = ready;
+    if (sandbox === undefined || ready.length > 1 || !usable(sandbox, pod)) return this.planNewSandbox();
+    this.startEphemeral(sandbox);
+    if (!this.initialised(sandbox) && !this.runInit(sandbox)) return this.result();
+    if (this.initFailed(sandbox)) return this.end();
+    this.keepSidecars(sandbox);
+    const alive = this.runContainers(sandbox);
+    return alive ? this.result() : this.end();
+  }
+
+  private result(): PodPlan {
+    return {
+      actions: this.actions,
+      waiting: this.waiting,
+      wakeAtMs: this.wakeAtMs,
+      finished: false,
+      deadlineExceeded: false,
+    };
+  }
+
+  private end(): PodPlan {
+    return planEnd(this.snapshot, graceOf(this.snapshot.pod), this.nowMs, this.nowMs, false);
+  }
+
+  private planNewSandbox(): PodPlan {
+    const { pod, sandboxes, containers } = this.snapshot;
+    const running = containers.filter((status) => status.state === 'running');
+    const policy = restartPolicyOf(pod);
+    const attempt = sandboxes.reduce((highest, sandbox) => Math.max(highest, sandbox.attempt + 1), 0);
+    const latest = containersOf(pod).map((container) => attemptsOf(containers, container.name)[0]);
+    const wanted = latest.some((status) => shouldStart(status, policy));
+    const started = containers.some((status) => status.state !== 'created');
+    const initFailed =
+      policy === 'Never' &&
+      initContainersOf(pod).some((container) => {
+        const status = attemptsOf(containers, container.name)[0];
+        return !isSidecar(container) && status?.state === 'exited' && status.exitCode !== 0;
+      });
+    if (!wanted || initFailed || (policy === 'Never' && attempt > 0 && started)) return this.end();
+    for (const status of running) {
+      this.actions.push(kill(status, graceOf(pod), 'Pod sandbox changed, it will be killed and re-created.'));
+    }
+    if (running.length > 0) return this.result();
+    this.actions.push({ type: 'createSandbox', attempt, replaces: sandboxes.map((sandbox) => sandbox.id) });
+    return this.result();
+  }
+
+  private startEphemeral(sandbox: SandboxStatus): void {
+    for (const container of ephemeralContainersOf(this.snapshot.pod)) {
+      if (attemptsOf(this.snapshot.containers, container.name).length === 0) {
+        this.start(container.name, 'ephemeral', sandbox, undefined);
+      }
+    }
+  }
+
+  /** A container of the pod proper has run in this sandbox: init containers are history, sidecars only need keeping. */
+  private initialised(sandbox: SandboxStatus): boolean {
+    return containersOf(this.snapshot.pod).some((container) =>
+      this.inSandbox(container.name, sandbox).some((status) => status.state === 'running' || status.state === 'exited'),
+    );
+  }
+
+  private inSandbox(name: string, sandbox: SandboxStatus): ContainerStatus[] {
+    return attemptsOf(this.snapshot.containers, name).filter((status) => status.sandboxId === sandbox.id);
+  }
+
+  private initFailed(sandbox: SandboxStatus): boolean {
+    if (restartPolicyOf(this.snapshot.pod) !== 'Never') return false;
+    return initContainersOf(this.snapshot.pod).some((container) => {
+      const status = this.inSandbox(container.name, sandbox)[0];
+      return !isSidecar(container) && status?.state === 'exited' && status.exitCode !== 0;
+    });
+  }
+
+  /** True when all have done their part and the containers may start (or the pod has failed for good). */
+  private runInit(sandbox: SandboxStatus): boolean {
+    const policy = restartPolicyOf(this.snapshot.pod);
+    for (const container of initContainersOf(this.snapshot.pod)) {
+      const status = this.inSandbox(container.name, sandbox)[0];
+      if (isSidecar(container)) {
+        if (status?.state !== 'running') {
+          this.startWithBackOff(container, 'sidecar', sandbox);
+          return false;
+        }
+        if (this.killUnhealthy(container, status)) return false;
+        if (container.startupProbe !== undefined && this.verdicts(status).startup !== 'success') return false;
+        continue;
+      }
+      if (status?.state === 'running') return false;
+      if (status?.state === 'exited' && status.exitCode === 0) continue;
+      if (status?.state === 'exited' && policy === 'Never') return true;
+      this.startWithBackOff(container, 'init', sandbox);
+      return false;
+    }
+    return true;
+  }
+
+  private keepSidecars(sandbox: SandboxStatus): void {
+    for (const container of initContainersOf(this.snapshot.pod).filter(isSidecar)) {
+      const status = this.inSandbox(container.name, sandbox)[0];
+      if (status?.state === 'running') this.killUnhealthy(container, status);
+      else this.startWithBackOff(container, 'sidecar', sandbox);
+    }
+  }
+
+  /** False when no container runs, is due or waits for its turn: the pod is over. */
+  private runContainers(sandbox: SandboxStatus): boolean {
+    const policy = restartPolicyOf(this.snapshot.pod);
+    let alive = false;
+    for (const container of containersOf(this.snapshot.pod)) {
+      const status = attemptsOf(this.snapshot.containers, container.name)[0];
+      if (status?.state === 'running') {
+        alive = true;
+        const hash = status.annotations[ANNOTATIONS.containerHash];
+        if (hash !== undefined && hash !== containerHash(container)) {
+          this.actions.push(
+            kill(
+              status,
+              graceOf(this.snapshot.pod),
+              `Container ${container.name} definition changed, will be restarted`,
+            ),
+          );
+        } else {
+          this.killUnhealthy(container, status);
+        }
+      } else if (shouldStart(status, policy)) {
+        alive = true;
+        this.startWithBackOff(container, 'app', sandbox);
+      }
+    }
+    if (!alive) this.actions.length = 0;
+    return alive;
+  }
+
+  private verdicts(status: ContainerStatus): ProbeVerdicts {
+    return this.snapshot.verdicts.get(status.id) ?? {};
+  }
+
+  private killUnhealthy(container: Container, status: ContainerStatus): boolean {
+    const verdicts = this.verdicts(status);
+    const probe = verdicts.startup === 'failure' ? 'startup' : verdicts.liveness === 'failure' ? 'liveness' : undefined;
+    if (probe === undefined) return false;
+    const spec = probe === 'startup' ? container.startupProbe : container.livenessProbe;
+    const grace = spec?.terminationGracePeriodSeconds ?? graceOf(this.snapshot.pod);
+    this.actions.push(kill(status, grace, `Container ${container.name} failed ${probe} probe, will be restarted`));
+    return true;
+  }
+
+  private startWithBackOff(container: Container, kind: ContainerKind, sandbox: SandboxStatus): void {
+    const last = attemptsOf(this.snapshot.containers, container.name)[0];
+    const finishedAtMs = last?.state === 'exited' ? last.finishedAtMs : undefined;
+    const entry: BackOffEntry | undefined = this.snapshot.backOff.get(container.name);
+    const until = finishedAtMs === undefined ? undefined : backOffUntil(entry, finishedAtMs, this.nowMs);
+    if (until !== undefined && entry !== undefined) {
+      const { metadata } = this.snapshot.pod;
+      this.waiting.set(container.name, {
+        reason: 'CrashLoopBackOff',
+        message: `back-off ${goSeconds(entry.delayMs)} restarting failed container=${container.name} pod=${metadata?.name}_${metadata?.namespace}(${metadata?.uid})`,
+      });
+      this.wakeAtMs = Math.min(this.wakeAtMs ?? until, until);
+      return;
+    }
+    this.start(container.name, kind, sandbox, finishedAtMs);
+  }
+
+  private start(name: string, kind: ContainerKind, sandbox: SandboxStatus, lastFinishedAtMs: number | undefined): void {
+    const last = attemptsOf(this.snapshot.containers, name)[0];
+    const known = this.snapshot.restartCounts.get(name);
+    this.actions.push({
+      type: 'startContainer',
+      name,
+      kind,
+      sandboxId: sandbox.id,
+      attempt: last === undefined ? (known ?? -1) + 1 : last.attempt + 1,
+      lastFinishedAtMs,
+    });
+  }
+}
+
+/** A sandbox of the wrong kind of network, or one that has lost its address, cannot hold the pod. */
+function usable(sandbox: SandboxStatus, pod: Pod): boolean {
+  const hostNetwork = pod.spec?.hostNetwork === true;
+  return sandbox.hostNetwork === hostNetwork && (hostNetwork || sandbox.ips.length > 0);
+}

@@ -1,0 +1,101 @@
+/** Snapshot + plan → the PodStatus that goes to the API. Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus. */
+import type { PodStatus as ApiPodStatus, PodCondition } from 'kubernetes-types/core/v1';
+import { podConditions } from './conditions.ts';
+import { containerStatuses, timestamp } from './container-status.ts';
+import { phaseOf } from './phase.ts';
+import type { PodPlan } from './plan.ts';
+import { type PodSnapshot, readySandboxes } from './snapshot.ts';
+
+/** kubernetes-types stops before KEP-5067's field. */
+export type PodStatus = ApiPodStatus & { observedGeneration?: number };
+
+export interface StatusInput {
+  readonly snapshot: PodSnapshot;
+  readonly plan: PodPlan;
+  /** What was reported last; the API's at first. */
+  readonly previous: PodStatus;
+  readonly hostIps: readonly string[];
+  readonly qosClass: string;
+  readonly runtimeName: string;
+  /** The pod was refused or evicted: why. */
+  readonly failure?: { readonly reason: string; readonly message: string };
+  readonly nowMs: number;
+}
+
+const OWNED = new Set(['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled']);
+
+export function podStatus(input: StatusInput): PodStatus {
+  const { snapshot, plan, previous, nowMs } = input;
+  const { pod } = snapshot;
+  const failure =
+    input.failure ??
+    (plan.deadlineExceeded
+      ? {
+          reason: 'DeadlineExceeded',
+          message: 'Pod was active on the node longer than the specified deadline',
+        }
+      : undefined);
+  const statuses = containerStatuses({
+    snapshot,
+    waiting: plan.waiting,
+    previous: {
+      init: previous.initContainerStatuses ?? [],
+      containers: previous.containerStatuses ?? [],
+      ephemeral: previous.ephemeralContainerStatuses ?? [],
+    },
+    runtimeName: input.runtimeName,
+    finished: plan.finished,
+  });
+  const [sandbox] = readySandboxes(snapshot.sandboxes);
+  let phase = phaseOf(pod, statuses, plan.finished);
+  if (previous.phase === 'Failed' || previous.phase === 'Succeeded') phase = previous.phase;
+  else if (failure !== undefined) phase = 'Failed';
+  else if (plan.finished && snapshot.termination !== undefined && phase !== 'Succeeded') phase = 'Failed';
+  const hostNetwork = pod.spec?.hostNetwork === true;
+  const ips = sandbox === undefined ? [] : hostNetwork ? input.hostIps : sandbox.ips;
+  const sandboxReady = sandbox !== undefined && (hostNetwork || sandbox.ips.length > 0);
+  const conditions = podConditions({
+    pod,
+    phase,
+    statuses,
+    sandboxReady,
+    previous: previous.conditions ?? [],
+    nowMs,
+  });
+  const others = (previous.conditions ?? []).filter((condition: PodCondition) => !OWNED.has(condition.type));
+  const podIps =
+    ips.length > 0 ? ips : (previous.podIPs ?? []).flatMap((each) => (each.ip === undefined ? [] : [each.ip]));
+  const keepIps =
+    ips.length > 0 ||
+    plan.finished ||
+    phase === 'Succeeded' ||
+    phase === 'Failed' ||
+    snapshot.termination !== undefined;
+  const status: PodStatus = {
+    ...(pod.metadata?.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
+    phase,
+    conditions: [...conditions, ...others],
+    ...(failure === undefined
+      ? {
+          ...(previous.reason === undefined ? {} : { reason: previous.reason }),
+          ...(previous.message === undefined ? {} : { message: previous.message }),
+        }
+      : failure),
+    qosClass: input.qosClass,
+    startTime: previous.startTime ?? timestamp(snapshot.startedAtMs),
+    containerStatuses: statuses.containers,
+  };
+  const [hostIp] = input.hostIps;
+  if (hostIp !== undefined) {
+    status.hostIP = hostIp;
+    status.hostIPs = input.hostIps.map((ip) => ({ ip }));
+  }
+  const [podIp] = keepIps ? podIps : [];
+  if (podIp !== undefined) {
+    status.podIP = podIp;
+    status.podIPs = podIps.map((ip) => ({ ip }));
+  }
+  if (statuses.init.length > 0) status.initContainerStatuses = statuses.init;
+  if (statuses.ephemeral.length > 0) status.ephemeralContainerStatuses = statuses.ephemeral;
+  return status;
+}

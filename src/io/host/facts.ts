@@ -1,0 +1,107 @@
+/** What this host is and how busy it is, from /proc, /sys and os-release. */
+import { readdir, readFile, statfs } from 'node:fs/promises';
+import { availableParallelism, hostname } from 'node:os';
+import type { FileSystemUsage, HostFacts, HostInfo, HostUsage } from '../../components/kubelet/port.ts';
+
+const CAP_SYS_RESOURCE = 24n;
+const MIN_OOM_SCORE = -1000;
+/** USER_HZ: fixed at 100 on every architecture Node runs on. */
+const NANOSECONDS_PER_TICK = 10_000_000;
+const GO_ARCHITECTURE: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64', arm: 'arm', ia32: '386' };
+
+export function createHostFacts(options: { readonly nowMs: () => number }): HostFacts {
+  return {
+    info: readInfo,
+    usage: () => readUsage(options.nowMs()),
+    fileSystem: readFileSystem,
+    resolvConf: () => text('/etc/resolv.conf'),
+    hosts: () => text('/etc/hosts'),
+  };
+}
+
+async function readInfo(): Promise<HostInfo> {
+  const [machineId, productUuid, bootId, release, osRelease, memory, status, oomScore] = await Promise.all([
+    text('/etc/machine-id'),
+    text('/sys/class/dmi/id/product_uuid'),
+    text('/proc/sys/kernel/random/boot_id'),
+    text('/proc/sys/kernel/osrelease'),
+    text('/etc/os-release'),
+    text('/proc/meminfo'),
+    text('/proc/self/status'),
+    text('/proc/self/oom_score_adj'),
+  ]);
+  const capabilities = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(status)?.[1] ?? '0'}`);
+  const mayLower = ((capabilities >> CAP_SYS_RESOURCE) & 1n) === 1n;
+  const id = machineId.trim();
+  return {
+    hostname: hostname().toLowerCase(),
+    machineId: id,
+    // Boards without DMI have no product UUID; the machine id stands in, as in upstream's cadvisor.
+    systemUuid: productUuid.trim() === '' ? id : productUuid.trim(),
+    bootId: bootId.trim(),
+    kernelVersion: release.trim(),
+    osImage: parseOsRelease(osRelease)['PRETTY_NAME'] ?? 'Linux',
+    operatingSystem: 'linux',
+    architecture: GO_ARCHITECTURE[process.arch] ?? process.arch,
+    cpus: availableParallelism(),
+    memoryBytes: meminfo(memory, 'MemTotal'),
+    oomScoreFloor: mayLower ? MIN_OOM_SCORE : Number(oomScore.trim() || 0),
+  };
+}
+
+async function readUsage(nowMs: number): Promise<HostUsage> {
+  const [stat, memory, maxProcesses, entries] = await Promise.all([
+    text('/proc/stat'),
+    text('/proc/meminfo'),
+    text('/proc/sys/kernel/pid_max'),
+    readdir('/proc'),
+  ]);
+  const cpu = /^cpu\s+(.*)$/m.exec(stat)?.[1]?.trim().split(/\s+/).map(Number) ?? [];
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = cpu;
+  const total = meminfo(memory, 'MemTotal');
+  const usage = total - meminfo(memory, 'MemFree');
+  return {
+    timestampMs: nowMs,
+    bootTimeMs: Number(/^btime (\d+)/m.exec(stat)?.[1] ?? 0) * 1000,
+    cpuUsageNanoSeconds: (user + nice + system + irq + softirq + steal) * NANOSECONDS_PER_TICK,
+    memoryAvailableBytes: meminfo(memory, 'MemAvailable'),
+    memoryUsageBytes: usage,
+    memoryWorkingSetBytes: Math.max(0, usage - meminfo(memory, 'Inactive(file)')),
+    memoryRssBytes: meminfo(memory, 'AnonPages'),
+    processes: entries.filter((name) => /^\d+$/.test(name)).length,
+    maxProcesses: Number(maxProcesses.trim() || 0),
+  };
+}
+
+async function readFileSystem(path: string): Promise<FileSystemUsage> {
+  const found = await statfs(path);
+  return {
+    capacityBytes: found.blocks * found.bsize,
+    availableBytes: found.bavail * found.bsize,
+    inodes: found.files,
+    inodesFree: found.ffree,
+  };
+}
+
+/** Values may be quoted. Source: os-release(5). */
+export function parseOsRelease(content: string): Readonly<Record<string, string | undefined>> {
+  const values: Record<string, string> = Object.create(null);
+  for (const line of content.split('\n')) {
+    const match = /^([A-Z][A-Z0-9_]*)=(?:"(.*)"|'(.*)'|(.*))$/.exec(line.trim());
+    if (match?.[1] !== undefined) values[match[1]] = match[2] ?? match[3] ?? match[4] ?? '';
+  }
+  return values;
+}
+
+function meminfo(content: string, field: string): number {
+  const line = content.split('\n').find((each) => each.startsWith(`${field}:`));
+  return Number(/(\d+)/.exec(line?.slice(field.length) ?? '')?.[1] ?? 0) * 1024;
+}
+
+async function text(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch {
+    return '';
+  }
+}

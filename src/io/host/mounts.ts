@@ -1,0 +1,58 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Mounter } from '../../components/kubelet/port.ts';
+
+const execute = promisify(execFile);
+
+/** Mounts through mount(8) and umount(8) of util-linux, never following a link at the target. */
+export function createMounter(): Mounter {
+  return {
+    async tmpfs(target, options) {
+      const settings = [`mode=${options.mode.toString(8)}`, 'nosuid', 'nodev'];
+      if (options.sizeBytes !== undefined) settings.push(`size=${options.sizeBytes}`);
+      await mount(['-t', 'tmpfs', '-o', settings.join(','), 'tmpfs', target], target);
+    },
+    bindFd: (fd, target) => mount(['--no-canonicalize', '--bind', `/proc/${process.pid}/fd/${fd}`, target], target),
+    async unmountTree(target) {
+      const below = (await mountPoints()).filter((point) => point === target || point.startsWith(`${target}/`));
+      for (const point of below.reverse()) {
+        try {
+          await execute('umount', ['--no-canonicalize', '-l', '--', point]);
+        } catch (error) {
+          if ((await mountPoints()).includes(point)) throw failure('umount', point, error);
+        }
+      }
+    },
+    isMountPoint: async (target) => (await mountPoints()).includes(target),
+  };
+}
+
+async function mount(args: readonly string[], target: string): Promise<void> {
+  try {
+    await execute('mount', args);
+  } catch (error) {
+    throw failure('mount', target, error);
+  }
+}
+
+/** In the order they were mounted: what lies on top comes later. */
+async function mountPoints(): Promise<string[]> {
+  const content = await readFile('/proc/self/mountinfo', 'utf8');
+  return content
+    .split('\n')
+    .map((line) => line.split(' ')[4] ?? '')
+    .filter((point) => point !== '')
+    .map((point) =>
+      point.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))),
+    );
+}
+
+function failure(verb: string, target: string, error: unknown): CodedError {
+  const stderr =
+    error instanceof Error && 'stderr' in error && typeof error.stderr === 'string' ? error.stderr.trim() : '';
+  return new CodedError('mount', `cannot ${verb} ${target}: ${stderr === '' ? messageOf(error) : stderr}`, {
+    cause: error,
+  });
+}
