@@ -1,3 +1,4 @@
+import { mkdir } from 'node:fs/promises';
 import type { Service } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
 import type { Timer } from '../../base/clock.ts';
