@@ -1,17 +1,33 @@
 /** Who owns which field: kept in `metadata.managedFields` on every write. */
-import type { KubeObject } from '../../../api/meta/object.ts';
+import { apiVersionOf, type JsonObject, type KubeObject } from '../../../api/meta/object.ts';
+import { schemaOfType } from '../../../api/schema/index.ts';
+import { trackUpdate } from '../../../core/patch/index.ts';
 import type { RestContext } from './context.ts';
-import type { WriteRequest } from './write-request.ts';
+import { metadataOf, timestamp, type WriteRequest } from './write-request.ts';
 
-/** Notes the write of `next` over `old` in its managedFields. */
+/** Notes the write of `next` over `old` in its managedFields. Both are in the stored version. */
 export function trackWrite(
-  _context: RestContext,
-  _request: WriteRequest,
+  context: RestContext,
+  request: WriteRequest,
   next: KubeObject,
   old: KubeObject | undefined,
 ): void {
-  const before = old?.metadata?.managedFields;
-  if (next.metadata === undefined) return;
-  if (before === undefined) delete next.metadata.managedFields;
-  else next.metadata.managedFields = before;
+  const { definition } = request.kind;
+  const metadata = metadataOf(next);
+  if (context.config.features?.managedFields === false) {
+    delete metadata.managedFields;
+    return;
+  }
+  const tracked = trackUpdate({
+    manager: request.options.fieldManager,
+    apiVersion: apiVersionOf(definition),
+    schema: schemaOfType(definition.schemaName),
+    nowIso: timestamp(context.clock.nowMs()),
+    live: old as unknown as JsonObject | undefined,
+    updated: next as unknown as JsonObject,
+    ...(request.subresource === '' ? {} : { subresource: request.subresource }),
+  }) as unknown as KubeObject;
+  const fields = tracked.metadata?.managedFields;
+  if (fields === undefined) delete metadata.managedFields;
+  else metadata.managedFields = fields;
 }

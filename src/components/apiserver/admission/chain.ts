@@ -1,0 +1,53 @@
+/** All plug-ins in the order they run; upstream's recommended order. */
+import type { Clock, RandomSource } from '../../../base/clock.ts';
+import type { Authorization } from '../authorization/index.ts';
+import type { Kinds } from '../rest/kinds.ts';
+import { randomSuffix } from '../rest/write-request.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+import { certificates } from './certificates.ts';
+import { escalation } from './escalation.ts';
+import { type Admission, createAdmission } from './index.ts';
+import { mirrorPods } from './mirror-pods.ts';
+import { namespaceLifecycle } from './namespace-lifecycle.ts';
+import { nodeRestriction } from './node-restriction.ts';
+import { ownerReferences } from './owner-references.ts';
+import { priority } from './priority.ts';
+import { serviceAccount } from './service-account.ts';
+import { defaultTolerationSeconds, taintNodesByCondition } from './tolerations-and-taints.ts';
+
+export interface ChainDeps {
+  readonly cache: WatchCache;
+  readonly authorization: Authorization;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  kinds(): Kinds;
+  /** A namespace from the store itself. */
+  storedNamespace(name: string): Promise<CachedObject | undefined>;
+}
+
+export function createAdmissionChain(deps: ChainDeps): Admission {
+  const { cache, authorization } = deps;
+  return createAdmission([
+    namespaceLifecycle({
+      cached: (name) => cache.kind('namespaces').get('', name),
+      stored: deps.storedNamespace,
+    }),
+    taintNodesByCondition,
+    priority(() => cache.kind('priorityclasses')),
+    defaultTolerationSeconds,
+    serviceAccount({
+      accounts: (namespace, name) => cache.kind('serviceaccounts').get(namespace, name),
+      clock: deps.clock,
+      randomSuffix: (length) => randomSuffix(deps.random, length),
+    }),
+    mirrorPods,
+    nodeRestriction({
+      node: (name) => cache.kind('minions').get('', name),
+      pod: (namespace, name) => cache.kind('pods').get(namespace, name),
+    }),
+    certificates(authorization),
+    escalation(authorization),
+    ownerReferences(authorization, deps.kinds),
+  ]);
+}

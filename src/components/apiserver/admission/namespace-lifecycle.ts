@@ -1,0 +1,60 @@
+/** Nothing is created in a namespace that is not there or is going; some namespaces stay. Source: plugin/namespace/lifecycle. */
+import type { Namespace } from 'kubernetes-types/core/v1';
+import { ApiError, errors } from '../../../api/meta/status.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import { forbid, isFor } from './subject.ts';
+
+const IMMORTAL: ReadonlySet<string> = new Set([
+  'default',
+  'kube-system',
+  'kube-public',
+  'openshift-infra',
+  'openshift-node',
+]);
+
+export interface NamespaceSource {
+  cached(name: string): CachedObject | undefined;
+  stored(name: string): Promise<CachedObject | undefined>;
+}
+
+export function namespaceLifecycle(namespaces: NamespaceSource): AdmissionPlugin {
+  const check = (request: AdmissionRequest, namespace: CachedObject): void => {
+    const { metadata, status } = namespace.shared<Namespace>();
+    if (metadata?.deletionTimestamp === undefined && status?.phase !== 'Terminating') return;
+    const refusal = forbid(
+      request,
+      `unable to create new content in namespace ${request.namespace} because it is being terminated`,
+    );
+    throw new ApiError('Forbidden', refusal.message, {
+      ...refusal.details,
+      causes: [
+        {
+          reason: 'NamespaceTerminating',
+          message: `namespace ${request.namespace} is being terminated`,
+          field: 'metadata.namespace',
+        },
+      ],
+    });
+  };
+  return {
+    name: 'NamespaceLifecycle',
+    mutate(request) {
+      if (request.operation !== 'CREATE' || !request.kind.definition.namespaced) return;
+      const cached = namespaces.cached(request.namespace);
+      if (cached !== undefined) {
+        check(request, cached);
+        return;
+      }
+      // It may have been made a moment ago.
+      return namespaces.stored(request.namespace).then((stored) => {
+        if (stored === undefined) throw errors.notFound({ group: '', plural: 'namespaces' }, request.namespace);
+        check(request, stored);
+      });
+    },
+    validate(request) {
+      if (request.operation !== 'DELETE' || !isFor(request, '', 'namespaces')) return;
+      if (IMMORTAL.has(request.name)) throw forbid(request, 'this namespace may not be deleted');
+    },
+  };
+}

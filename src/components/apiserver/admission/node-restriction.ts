@@ -1,0 +1,215 @@
+/**
+ * What a kubelet may write in detail; which objects it may touch at all is the node authorizer's business.
+ * Source: plugin/pkg/admission/noderestriction; KEP-279, KEP-2787.
+ */
+import type { TokenRequest } from 'kubernetes-types/authentication/v1';
+import type { Node, Pod } from 'kubernetes-types/core/v1';
+import { semanticEqual } from '../../../api/meta/equality.ts';
+import { errors } from '../../../api/meta/status.ts';
+import { nodeNameOf } from '../../../core/authz/index.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import { forbid, isFor, isMirrorPod, MIRROR_ANNOTATION } from './subject.ts';
+
+const RESTRICTED_PREFIX = 'node-restriction.kubernetes.io';
+const OWN_LABELS: ReadonlySet<string> = new Set([
+  'kubernetes.io/hostname',
+  'topology.kubernetes.io/zone',
+  'topology.kubernetes.io/region',
+  'failure-domain.beta.kubernetes.io/zone',
+  'failure-domain.beta.kubernetes.io/region',
+  'kubernetes.io/os',
+  'kubernetes.io/arch',
+  'beta.kubernetes.io/os',
+  'beta.kubernetes.io/arch',
+  'beta.kubernetes.io/instance-type',
+  'node.kubernetes.io/instance-type',
+]);
+const OWN_LABEL_PREFIXES = ['kubelet.kubernetes.io', 'node.kubernetes.io'];
+
+export interface NodeRestrictionSources {
+  node(name: string): CachedObject | undefined;
+  pod(namespace: string, name: string): CachedObject | undefined;
+}
+
+export function nodeRestriction(sources: NodeRestrictionSources): AdmissionPlugin {
+  return {
+    name: 'NodeRestriction',
+    validate(request) {
+      const nodeName = nodeNameOf(request.user);
+      if (nodeName === undefined) return;
+      if (isFor(request, '', 'nodes')) checkNode(request, nodeName);
+      else if (isFor(request, '', 'pods')) checkPod(request, nodeName, sources);
+      else if (isFor(request, '', 'serviceaccounts') && request.subresource === 'token') {
+        checkToken(request, nodeName, sources);
+      } else if (isFor(request, 'coordination.k8s.io', 'leases')) {
+        if (request.namespace !== 'kube-node-lease' || nameOf(request) !== nodeName) {
+          throw forbid(request, `can only access node lease with the same name as the requesting node`);
+        }
+      }
+    },
+  };
+}
+
+const nameOf = (request: AdmissionRequest): string => request.object?.metadata?.name ?? request.name;
+
+function checkNode(request: AdmissionRequest, nodeName: string): void {
+  const name = nameOf(request);
+  if (name !== nodeName)
+    throw forbid(request, `node ${JSON.stringify(nodeName)} is not allowed to modify node ${JSON.stringify(name)}`);
+  if (request.operation === 'DELETE') return;
+  const node = request.object as Node;
+  const old = request.old as Node | undefined;
+  if (request.operation === 'CREATE') {
+    if (node.spec?.configSource !== undefined)
+      throw forbid(
+        request,
+        `node ${JSON.stringify(nodeName)} is not allowed to create pods with a non-nil configSource`,
+      );
+    if ((node.metadata?.ownerReferences ?? []).length > 0)
+      throw forbid(request, `node ${JSON.stringify(nodeName)} is not allowed to set ownerReferences on its node`);
+  } else {
+    if (!semanticEqual(node.spec?.configSource, old?.spec?.configSource)) {
+      throw forbid(request, `node ${JSON.stringify(nodeName)} is not allowed to update configSource`);
+    }
+    if (!semanticEqual(node.spec?.taints, old?.spec?.taints)) {
+      throw forbid(request, `node ${JSON.stringify(nodeName)} is not allowed to modify taints`);
+    }
+    if (!semanticEqual(node.metadata?.ownerReferences, old?.metadata?.ownerReferences)) {
+      throw forbid(request, `node ${JSON.stringify(nodeName)} is not allowed to modify ownerReferences`);
+    }
+  }
+  const wrong = changedLabels(node, old).filter((label) => !mayLabel(label));
+  if (wrong.length > 0) {
+    throw forbid(request, `is not allowed to modify labels: ${wrong.sort().join(', ')}`);
+  }
+}
+
+function changedLabels(node: Node, old: Node | undefined): string[] {
+  const now = node.metadata?.labels ?? {};
+  const before = old?.metadata?.labels ?? {};
+  return [...new Set([...Object.keys(now), ...Object.keys(before)])].filter((label) => now[label] !== before[label]);
+}
+
+function mayLabel(label: string): boolean {
+  const slash = label.indexOf('/');
+  if (slash < 0) return true;
+  const prefix = label.slice(0, slash);
+  const within = (domain: string): boolean => prefix === domain || prefix.endsWith(`.${domain}`);
+  if (within(RESTRICTED_PREFIX)) return false;
+  if (!within('kubernetes.io') && !within('k8s.io')) return true;
+  return OWN_LABELS.has(label) || OWN_LABEL_PREFIXES.some(within);
+}
+
+function checkPod(request: AdmissionRequest, nodeName: string, sources: NodeRestrictionSources): void {
+  if (request.operation === 'CREATE') {
+    checkMirrorPod(request, nodeName, sources);
+    return;
+  }
+  const old = request.old as Pod;
+  const bound = old.spec?.nodeName ?? '';
+  if (bound !== nodeName) {
+    const act = request.operation === 'DELETE' ? 'delete' : 'update status for';
+    throw forbid(request, `node ${JSON.stringify(nodeName)} can only ${act} pods with spec.nodeName set to itself`);
+  }
+  if (request.operation === 'UPDATE') {
+    if (request.subresource !== 'status')
+      throw forbid(request, `node ${JSON.stringify(nodeName)} can only update pod status`);
+    const pod = request.object as Pod;
+    if (!semanticEqual(pod.metadata?.labels, old.metadata?.labels)) {
+      throw forbid(request, `node ${JSON.stringify(nodeName)} cannot update labels through pod status`);
+    }
+  }
+}
+
+/** The shadow of a static pod: what the kubelet already runs, so nothing in it may reach for more. */
+function checkMirrorPod(request: AdmissionRequest, nodeName: string, sources: NodeRestrictionSources): void {
+  const pod = request.object as Pod;
+  const refuse = (why: string): never => {
+    throw forbid(request, why);
+  };
+  if (!isMirrorPod(pod)) {
+    refuse(
+      `pod does not have ${JSON.stringify(MIRROR_ANNOTATION)} annotation, node ${JSON.stringify(nodeName)} can only create mirror pods`,
+    );
+  }
+  if (pod.spec?.nodeName !== nodeName) {
+    refuse(`node ${JSON.stringify(nodeName)} can only create pods with spec.nodeName set to itself`);
+  }
+  const [owner, ...others] = pod.metadata?.ownerReferences ?? [];
+  if (
+    owner === undefined ||
+    others.length > 0 ||
+    owner.apiVersion !== 'v1' ||
+    owner.kind !== 'Node' ||
+    owner.name !== nodeName
+  ) {
+    refuse(`node ${JSON.stringify(nodeName)} can only create pods with an owner reference set to itself`);
+    return;
+  }
+  if (owner.controller !== true)
+    refuse(`node ${JSON.stringify(nodeName)} can only create pods with a controller owner reference set to itself`);
+  if (owner.blockOwnerDeletion === true)
+    refuse(`node ${JSON.stringify(nodeName)} must not set blockOwnerDeletion on an owner reference`);
+  const uid = sources.node(nodeName)?.shared<Node>().metadata?.uid;
+  if (uid === undefined || owner.uid !== uid) {
+    refuse(`node ${nodeName} UID mismatch: expected ${owner.uid} got ${uid ?? ''}`);
+  }
+  const reached = reachesFor(pod);
+  if (reached !== undefined) refuse(`node ${JSON.stringify(nodeName)} can not create pods that reference ${reached}`);
+}
+
+function reachesFor(pod: Pod): string | undefined {
+  const { spec } = pod;
+  if (spec === undefined) return undefined;
+  if ((spec.serviceAccountName ?? '') !== '') return 'a service account';
+  if ((spec.imagePullSecrets ?? []).length > 0) return 'secrets';
+  const containers = [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])];
+  for (const container of containers) {
+    for (const source of container.envFrom ?? []) {
+      if (source.secretRef !== undefined) return 'secrets';
+      if (source.configMapRef !== undefined) return 'configmaps';
+    }
+    for (const variable of container.env ?? []) {
+      if (variable.valueFrom?.secretKeyRef !== undefined) return 'secrets';
+      if (variable.valueFrom?.configMapKeyRef !== undefined) return 'configmaps';
+    }
+  }
+  for (const volume of spec.volumes ?? []) {
+    if (volume.secret !== undefined) return 'secrets';
+    if (volume.configMap !== undefined) return 'configmaps';
+    if (volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined) return 'persistentvolumeclaims';
+    if (volume.csi !== undefined) return 'a CSI volume';
+    for (const source of volume.projected?.sources ?? []) {
+      if (source.secret !== undefined) return 'secrets';
+      if (source.configMap !== undefined) return 'configmaps';
+      if (source.serviceAccountToken !== undefined) return 'a service account token';
+    }
+  }
+  return undefined;
+}
+
+function checkToken(request: AdmissionRequest, nodeName: string, sources: NodeRestrictionSources): void {
+  const reference = (request.body as TokenRequest | undefined)?.spec?.boundObjectRef;
+  if (
+    reference === undefined ||
+    reference === null ||
+    reference.kind !== 'Pod' ||
+    (reference.apiVersion ?? 'v1') !== 'v1' ||
+    !reference.name
+  ) {
+    throw forbid(request, 'node requested token not bound to a pod');
+  }
+  if (!reference.uid) throw forbid(request, 'node requested token with a pod binding without a uid');
+  const pod = sources.pod(request.namespace, reference.name)?.shared<Pod>();
+  if (pod === undefined) throw errors.notFound({ group: '', plural: 'pods' }, reference.name);
+  if (pod.metadata?.uid !== reference.uid) {
+    throw forbid(
+      request,
+      'the UID in the bound object reference does not match the UID in record. The object might have been deleted and then recreated',
+    );
+  }
+  if (pod.spec?.nodeName !== nodeName) {
+    throw forbid(request, 'node requested token bound to a pod scheduled on a different node');
+  }
+}

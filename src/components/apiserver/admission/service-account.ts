@@ -1,0 +1,88 @@
+/** Every pod runs as a service account of its namespace and finds its token. Source: plugin/pkg/admission/serviceaccount. */
+import type { Container, Pod, ServiceAccount, Volume } from 'kubernetes-types/core/v1';
+import type { Clock } from '../../../base/clock.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import { forbid, isFor, isMirrorPod } from './subject.ts';
+
+const MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';
+/** Upstream's: kubelets renew long before; the odd seconds mark tokens that were asked for like this. */
+const TOKEN_SECONDS = 3607;
+/** The account of a namespace that was just made is on its way. */
+const WAIT_MS = 100;
+const MAX_WAITS = 10;
+
+export interface ServiceAccountOptions {
+  accounts(namespace: string, name: string): CachedObject | undefined;
+  readonly clock: Clock;
+  randomSuffix(length: number): string;
+}
+
+export function serviceAccount(options: ServiceAccountOptions): AdmissionPlugin {
+  const find = async (request: AdmissionRequest, name: string): Promise<Readonly<ServiceAccount>> => {
+    for (let waits = 0; ; waits++) {
+      const found = options.accounts(request.namespace, name);
+      if (found !== undefined) return found.shared<ServiceAccount>();
+      if (waits >= MAX_WAITS) break;
+      await new Promise<void>((resolve) => {
+        options.clock.setTimer(WAIT_MS, resolve);
+      });
+    }
+    throw forbid(
+      request,
+      `error looking up service account ${request.namespace}/${name}: serviceaccount ${JSON.stringify(name)} not found`,
+    );
+  };
+  return {
+    name: 'ServiceAccount',
+    async mutate(request) {
+      if (request.operation !== 'CREATE' || !isFor(request, '', 'pods') || request.subresource !== '') return;
+      const pod = request.object as Pod;
+      const { spec } = pod;
+      if (spec === undefined || isMirrorPod(pod)) return;
+      const name = spec.serviceAccountName || spec.serviceAccount || 'default';
+      spec.serviceAccountName = name;
+      spec.serviceAccount = name;
+      const account = await find(request, name);
+      const mounts = spec.automountServiceAccountToken ?? account.automountServiceAccountToken ?? true;
+      if (mounts) mountToken(pod, options.randomSuffix(5));
+      if ((spec.imagePullSecrets ?? []).length === 0 && (account.imagePullSecrets ?? []).length > 0) {
+        spec.imagePullSecrets = structuredClone(account.imagePullSecrets ?? []);
+      }
+    },
+  };
+}
+
+function mountToken(pod: Pod, suffix: string): void {
+  const spec = pod.spec;
+  if (spec === undefined) return;
+  const all: Container[] = [...(spec.initContainers ?? []), ...spec.containers];
+  const lacking = all.filter(
+    (container) => !(container.volumeMounts ?? []).some((each) => each.mountPath === MOUNT_PATH),
+  );
+  if (lacking.length === 0) return;
+  const present = (spec.volumes ?? []).find((volume) => volume.name.startsWith('kube-api-access-'));
+  const name = present?.name ?? `kube-api-access-${suffix}`;
+  if (present === undefined) spec.volumes = [...(spec.volumes ?? []), tokenVolume(name)];
+  for (const container of lacking) {
+    container.volumeMounts = [...(container.volumeMounts ?? []), { name, readOnly: true, mountPath: MOUNT_PATH }];
+  }
+}
+
+function tokenVolume(name: string): Volume {
+  return {
+    name,
+    projected: {
+      sources: [
+        { serviceAccountToken: { expirationSeconds: TOKEN_SECONDS, path: 'token' } },
+        { configMap: { name: 'kube-root-ca.crt', items: [{ key: 'ca.crt', path: 'ca.crt' }] } },
+        {
+          downwardAPI: {
+            items: [{ path: 'namespace', fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.namespace' } }],
+          },
+        },
+      ],
+      defaultMode: 0o644,
+    },
+  };
+}

@@ -1,0 +1,31 @@
+/** Predicates and refusals that plug-ins share. */
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { ApiError } from '../../../api/meta/status.ts';
+import type { AdmissionRequest } from './index.ts';
+
+export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
+
+/** True when `request` writes the object itself (not a sub-resource) of this kind. */
+export function isFor(request: AdmissionRequest, group: string, plural: string): boolean {
+  return request.kind.definition.group === group && request.kind.plural === plural;
+}
+
+export function isMirrorPod(object: KubeObject | undefined): boolean {
+  return Object.hasOwn(object?.metadata?.annotations ?? {}, MIRROR_ANNOTATION);
+}
+
+/** `pods "a" is forbidden: …`, as upstream's admission.NewForbidden. */
+export function forbid(request: AdmissionRequest, why: string): ApiError {
+  const { group } = request.kind.definition;
+  const { plural } = request.kind;
+  const resource = group === '' ? plural : `${plural}.${group}`;
+  const name =
+    request.name === ''
+      ? (request.object?.metadata?.name ?? request.object?.metadata?.generateName ?? '')
+      : request.name;
+  return new ApiError('Forbidden', `${resource} ${JSON.stringify(name)} is forbidden: ${why}`, {
+    ...(name === '' ? {} : { name }),
+    ...(group === '' ? {} : { group }),
+    kind: plural,
+  });
+}

@@ -1,0 +1,42 @@
+/** Sources: plugin/pkg/admission/defaulttolerationseconds and nodetaint. */
+import type { Node, Pod, Toleration } from 'kubernetes-types/core/v1';
+import type { AdmissionPlugin } from './index.ts';
+import { isFor } from './subject.ts';
+
+const NOT_READY = 'node.kubernetes.io/not-ready';
+const UNREACHABLE = 'node.kubernetes.io/unreachable';
+const SECONDS = 300;
+
+const tolerates = (toleration: Toleration, key: string): boolean =>
+  (toleration.key === key || toleration.key === undefined || toleration.key === '') &&
+  (toleration.effect === 'NoExecute' || toleration.effect === undefined || toleration.effect === '');
+
+/** A pod stays this long on a node that is not ready, unless it says otherwise. */
+export const defaultTolerationSeconds: AdmissionPlugin = {
+  name: 'DefaultTolerationSeconds',
+  mutate(request) {
+    if (request.operation !== 'CREATE' || !isFor(request, '', 'pods') || request.subresource !== '') return;
+    const spec = (request.object as Pod).spec;
+    if (spec === undefined) return;
+    for (const key of [NOT_READY, UNREACHABLE]) {
+      if ((spec.tolerations ?? []).some((each) => tolerates(each, key))) continue;
+      spec.tolerations = [
+        ...(spec.tolerations ?? []),
+        { key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds: SECONDS },
+      ];
+    }
+  },
+};
+
+/** A new node takes no pods until it has been seen ready: whatever it says of itself. */
+export const taintNodesByCondition: AdmissionPlugin = {
+  name: 'TaintNodesByCondition',
+  mutate(request) {
+    if (request.operation !== 'CREATE' || !isFor(request, '', 'nodes') || request.subresource !== '') return;
+    const node = request.object as Node;
+    node.spec ??= {};
+    const taints = node.spec.taints ?? [];
+    if (taints.some((taint) => taint.key === NOT_READY && taint.effect === 'NoSchedule')) return;
+    node.spec.taints = [...taints, { key: NOT_READY, effect: 'NoSchedule' }];
+  },
+};

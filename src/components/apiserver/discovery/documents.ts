@@ -1,0 +1,45 @@
+/** Documents that are functions of the kinds alone: made when first asked for, then served as bytes with their digest. */
+import { createHash } from 'node:crypto';
+import type { Exchange } from '../http/exchange.ts';
+
+export interface StaticDocument {
+  readonly bytes: Buffer;
+  readonly contentType: string;
+  /** Upper-case hexadecimal SHA-512, as upstream's ETags are. */
+  readonly hash: string;
+}
+
+export function staticDocument(bytes: Buffer, contentType = 'application/json'): StaticDocument {
+  return { bytes, contentType, hash: createHash('sha512').update(bytes).digest('hex').toUpperCase() };
+}
+
+/** Sends it, or 304 to a client that has it. */
+export function sendDocument(exchange: Exchange, document: StaticDocument, immutable = false): void {
+  const { response } = exchange;
+  const etag = `"${document.hash}"`;
+  response.setHeader('etag', etag);
+  response.setHeader('vary', 'Accept');
+  const known = exchange.header('if-none-match');
+  if (known?.split(',').some((each) => each.trim().replace(/^W\//, '') === etag)) {
+    response.writeHead(304);
+    response.end();
+    return;
+  }
+  if (immutable) {
+    response.setHeader('expires', new Date(Date.UTC(2100, 0, 1)).toUTCString());
+  }
+  exchange.sendBytes(200, document.bytes, document.contentType);
+}
+
+/** Keeps what `make` made, one per key. */
+export function memo<K>(make: (key: K) => StaticDocument): (key: K) => StaticDocument {
+  const made = new Map<K, StaticDocument>();
+  return (key) => {
+    let document = made.get(key);
+    if (document === undefined) {
+      document = make(key);
+      made.set(key, document);
+    }
+    return document;
+  };
+}

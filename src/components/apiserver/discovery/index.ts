@@ -1,0 +1,69 @@
+/** `/api`, `/apis` and below, plain and aggregated, and OpenAPI. */
+import { aggregatedContentType, discoveryDocuments } from '../../../api/discovery/index.ts';
+import { builtinKinds } from '../../../api/registry/index.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { negotiate } from '../http/negotiate.ts';
+import type { RestContext } from '../rest/context.ts';
+import { noSuchResource } from '../rest/dispatch.ts';
+import { memo, type StaticDocument, sendDocument, staticDocument } from './documents.ts';
+import { createOpenApi } from './openapi.ts';
+
+export interface Discovery {
+  paths(): string[];
+  answer(exchange: Exchange, path: string): Promise<void> | undefined;
+}
+
+export function createDiscovery(
+  context: RestContext,
+  loadDescriptions: (() => Promise<unknown>) | undefined,
+): Discovery {
+  const openapi = createOpenApi(loadDescriptions);
+  let made: ReturnType<typeof discoveryDocuments> | undefined;
+  const documents = (): ReturnType<typeof discoveryDocuments> => {
+    made ??= discoveryDocuments(builtinKinds);
+    return made;
+  };
+  const json = (value: unknown, contentType?: string): StaticDocument =>
+    staticDocument(Buffer.from(`${JSON.stringify(value)}\n`), contentType);
+  const plain = memo<string>((path) => {
+    const found = valueAt(path);
+    if (found === undefined) throw noSuchResource();
+    return json(found);
+  });
+  const aggregated = memo<string>((key) => {
+    const [root, version] = key.split(' ');
+    const form = version === 'v2' ? 'v2' : 'v2beta1';
+    return json(documents().aggregated(root === 'api' ? 'api' : 'apis', form), aggregatedContentType(form));
+  });
+  const valueAt = (path: string): unknown => {
+    const { apiVersions, apiGroups, groups, resources } = documents();
+    if (path === '/api') {
+      const serverAddress = `${context.config.advertiseAddress}:${context.config.advertisePort ?? context.config.port}`;
+      return { ...apiVersions, serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress }] };
+    }
+    if (path === '/apis') return apiGroups;
+    if (path.startsWith('/api/')) return resources.get(path.slice('/api/'.length));
+    if (!path.startsWith('/apis/')) return undefined;
+    const tail = path.slice('/apis/'.length);
+    return tail.includes('/') ? resources.get(tail) : groups.get(tail);
+  };
+  return {
+    paths() {
+      const { groups, resources } = documents();
+      const versions = [...resources.keys()].map((each) => (each.includes('/') ? `/apis/${each}` : `/api/${each}`));
+      return ['/api', '/apis', ...[...groups.keys()].map((group) => `/apis/${group}`), ...versions, ...openapi.paths()];
+    },
+    answer(exchange, path) {
+      const opened = openapi.answer(exchange, path);
+      if (opened !== undefined) return opened;
+      if (path !== '/api' && path !== '/apis' && valueAt(path) === undefined) throw noSuchResource();
+      const form = negotiate(exchange.request.headers.accept);
+      if (form.as === 'APIGroupDiscoveryList' && (path === '/api' || path === '/apis')) {
+        sendDocument(exchange, aggregated(`${path.slice(1)} ${form.version}`));
+      } else {
+        sendDocument(exchange, plain(path));
+      }
+      return undefined;
+    },
+  };
+}

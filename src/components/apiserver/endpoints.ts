@@ -1,0 +1,149 @@
+/** Everything that is not a resource: health, version, discovery, OpenAPI, metrics, the issuer's documents. */
+import { KUBERNETES_VERSION } from '../../base/version.ts';
+import { createDiscovery } from './discovery/index.ts';
+import { answerHealth, type HealthCheck, type HealthEndpoint } from './health/index.ts';
+import type { Exchange } from './http/exchange.ts';
+import type { Metrics } from './metrics.ts';
+import type { RestContext } from './rest/context.ts';
+import { noSuchResource } from './rest/dispatch.ts';
+import { methodNotAllowed } from './rest/write-request.ts';
+
+const STORE_TIMEOUT_MS = 2_000;
+
+export interface EndpointsDeps {
+  readonly context: RestContext;
+  readonly metrics: Metrics;
+  bootstrapped(): boolean;
+  readonly stopping: AbortSignal;
+  readonly loadSchemaDescriptions?: () => Promise<unknown>;
+}
+
+export interface Endpoints {
+  answer(exchange: Exchange): Promise<void> | undefined;
+}
+
+type Handler = (exchange: Exchange) => Promise<void> | undefined | void;
+
+export function createEndpoints(deps: EndpointsDeps): Endpoints {
+  const { context, metrics } = deps;
+  metrics.addGauge(() => gauges(context));
+  const discovery = createDiscovery(context, deps.loadSchemaDescriptions);
+  const health = healthEndpoints(deps);
+  const exact = new Map<string, Handler>([
+    ['/version', (exchange) => exchange.sendJson(200, versionDocument())],
+    [
+      '/metrics',
+      (exchange) => exchange.sendBytes(200, Buffer.from(metrics.render()), 'text/plain; version=0.0.4; charset=utf-8'),
+    ],
+    [
+      '/openid/v1/jwks',
+      (exchange) =>
+        exchange.sendBytes(200, Buffer.from(JSON.stringify(context.tokens.jwks())), 'application/jwk-set+json'),
+    ],
+    ['/.well-known/openid-configuration', (exchange) => exchange.sendJson(200, issuerDocument(context))],
+  ]);
+  return {
+    answer(exchange) {
+      const { path, verb } = exchange.info;
+      if (verb !== 'get' && verb !== 'head') throw methodNotAllowed();
+      const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+      const handler = exact.get(trimmed);
+      if (handler !== undefined) return handler(exchange) ?? undefined;
+      const endpoint = health.find((each) => trimmed === each.path || trimmed.startsWith(`${each.path}/`));
+      if (endpoint !== undefined) {
+        return answerHealth(endpoint, exchange).then((found) => {
+          if (!found) throw noSuchResource();
+        });
+      }
+      if (trimmed === '/') {
+        const paths = [...exact.keys(), ...health.map((each) => each.path), ...discovery.paths()].sort();
+        return exchange.sendJson(200, { paths }) ?? undefined;
+      }
+      return discovery.answer(exchange, trimmed);
+    },
+  };
+}
+
+function versionDocument(): object {
+  return {
+    major: KUBERNETES_VERSION.major,
+    minor: KUBERNETES_VERSION.minor,
+    gitVersion: KUBERNETES_VERSION.gitVersion,
+    gitCommit: '',
+    gitTreeState: 'clean',
+    buildDate: '1970-01-01T00:00:00Z',
+    goVersion: '',
+    compiler: `node ${process.version}`,
+    platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
+  };
+}
+
+function issuerDocument(context: RestContext): object {
+  const { issuer } = context.tokens;
+  return {
+    issuer,
+    jwks_uri: `${issuer.replace(/\/$/, '')}/openid/v1/jwks`,
+    response_types_supported: ['id_token'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: context.tokens.algorithms(),
+  };
+}
+
+function healthEndpoints(deps: EndpointsDeps): HealthEndpoint[] {
+  const { context } = deps;
+  const ping: HealthCheck = { name: 'ping', check: () => {} };
+  const log: HealthCheck = { name: 'log', check: () => {} };
+  const store: HealthCheck = { name: 'etcd', check: () => context.store.ping(STORE_TIMEOUT_MS) };
+  const storeReady: HealthCheck = { name: 'etcd-readiness', check: () => context.store.ping(STORE_TIMEOUT_MS) };
+  const synced: HealthCheck = {
+    name: 'informer-sync',
+    check: () => {
+      if (!context.cache.ready) throw new Error('the watch cache is loading');
+    },
+  };
+  const policy: HealthCheck = {
+    name: 'poststarthook/rbac/bootstrap-roles',
+    check: () => {
+      if (!deps.bootstrapped()) throw new Error('not finished');
+    },
+  };
+  const shutdown: HealthCheck = {
+    name: 'shutdown',
+    check: () => {
+      if (deps.stopping.aborted) throw new Error('process is shutting down');
+    },
+  };
+  return [
+    { path: '/healthz', checks: [ping, log, store, policy] },
+    { path: '/livez', checks: [ping, log, store, policy] },
+    { path: '/readyz', checks: [ping, log, store, storeReady, synced, policy, shutdown] },
+  ];
+}
+
+function gauges(context: RestContext): string {
+  const lines = [
+    '# HELP apiserver_storage_objects Number of stored objects at the time of last check split by kind.',
+    '# TYPE apiserver_storage_objects gauge',
+  ];
+  for (const [prefix, kind] of context.cache.kinds()) {
+    lines.push(`apiserver_storage_objects{resource="${prefix}"} ${kind.size}`);
+  }
+  lines.push(
+    '# HELP apiserver_registered_watchers Number of currently registered watchers for a given resources',
+    '# TYPE apiserver_registered_watchers gauge',
+  );
+  for (const [prefix, kind] of context.cache.kinds()) {
+    if (kind.watchers > 0) lines.push(`apiserver_registered_watchers{resource="${prefix}"} ${kind.watchers}`);
+  }
+  const memory = process.memoryUsage.rss();
+  const cpu = process.cpuUsage();
+  lines.push(
+    '# HELP process_resident_memory_bytes Resident memory size in bytes.',
+    '# TYPE process_resident_memory_bytes gauge',
+    `process_resident_memory_bytes ${memory}`,
+    '# HELP process_cpu_seconds_total Total user and system CPU time spent in seconds.',
+    '# TYPE process_cpu_seconds_total counter',
+    `process_cpu_seconds_total ${(cpu.user + cpu.system) / 1e6}`,
+  );
+  return lines.join('\n');
+}

@@ -1,0 +1,198 @@
+/** Every request's way: what is it about, who asks, may they; then the handler; then the books. */
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { ApiError } from '../../api/meta/status.ts';
+import type { UserInfo } from '../../api/registry/definition.ts';
+import type { Timer } from '../../base/clock.ts';
+import { ANONYMOUS, unauthorized } from './authentication/index.ts';
+import { impersonate } from './authorization/impersonation.ts';
+import { actionOf } from './authorization/index.ts';
+import type { Endpoints } from './endpoints.ts';
+import { Exchange } from './http/exchange.ts';
+import { failureOf } from './http/failures.ts';
+import { parseRequestInfo, type RequestInfo } from './http/request-info.ts';
+import type { Metrics } from './metrics.ts';
+import type { ConnectionInfo, HttpRequest, HttpResponse } from './port.ts';
+import type { RestContext } from './rest/context.ts';
+import { dispatch, noSuchResource } from './rest/dispatch.ts';
+import { endUpgrade, streamUpgrade } from './streaming/index.ts';
+
+/** Requests under way at once; upstream's --max-requests-inflight and --max-mutating-requests-inflight. */
+const MAX_READING = 400;
+const MAX_MUTATING = 200;
+const REQUEST_TIMEOUT_SECONDS = 60;
+
+const UPGRADABLE: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward', 'proxy']);
+/** Paths that say nothing about the cluster; load balancers and probes have no credentials. */
+const PUBLIC = /^\/(?:healthz|livez|readyz|version)(?:\/|$)/;
+
+export class Frontend {
+  readonly #context: RestContext;
+  readonly #metrics: Metrics;
+  readonly #endpoints: Endpoints;
+
+  constructor(context: RestContext, metrics: Metrics, endpoints: Endpoints) {
+    this.#context = context;
+    this.#metrics = metrics;
+    this.#endpoints = endpoints;
+  }
+
+  handle(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): void {
+    const startedMs = this.#context.clock.monotonicMs();
+    let exchange: Exchange | undefined;
+    try {
+      const info = parseRequestInfo(request.method ?? '', request.url ?? '');
+      exchange = new Exchange(request, response, connection, info, ANONYMOUS, startedMs);
+      exchange.user = this.#identify(request, connection, info);
+      this.#context.authorization.requireRequest(exchange.user, info);
+      const pending = info.resource ? this.#dispatchResource(exchange, info.verb) : this.#endpoints.answer(exchange);
+      if (pending === undefined) this.#book(exchange);
+      else this.#follow(exchange, pending);
+    } catch (error) {
+      exchange ??= new Exchange(
+        request,
+        response,
+        connection,
+        { resource: false, path: '', query: new URLSearchParams(), verb: '' },
+        ANONYMOUS,
+        startedMs,
+      );
+      this.#fail(exchange, error);
+      this.#book(exchange);
+    }
+  }
+
+  #identify(request: HttpRequest, connection: ConnectionInfo, info: RequestInfo): UserInfo {
+    const user = this.#context.authenticator.authenticate(request, connection);
+    if (user === undefined) {
+      if (!info.resource && PUBLIC.test(info.path)) return ANONYMOUS;
+      throw unauthorized();
+    }
+    return impersonate(request, user, this.#context.authorization);
+  }
+
+  #dispatchResource(exchange: Exchange, verb: string): Promise<void> | undefined {
+    const { info } = exchange;
+    if (!info.resource) return undefined;
+    const metrics = this.#metrics;
+    const reading = verb === 'get' || verb === 'list' || verb === 'watch';
+    if (reading ? metrics.inFlightReading >= MAX_READING : metrics.inFlightMutating >= MAX_MUTATING) {
+      throw new ApiError('TooManyRequests', 'Too many requests, please try again later.', { retryAfterSeconds: 1 });
+    }
+    return dispatch(this.#context, exchange, info);
+  }
+
+  /** Waits for a handler that could not answer at once. */
+  #follow(exchange: Exchange, pending: Promise<void>): void {
+    const { info } = exchange;
+    const metrics = this.#metrics;
+    const counted = !exchange.longRunning;
+    const reading = info.verb === 'get' || info.verb === 'list';
+    if (counted && reading) metrics.inFlightReading += 1;
+    else if (counted) metrics.inFlightMutating += 1;
+    let timer: Timer | undefined;
+    if (counted) {
+      const seconds = this.#context.config.requestTimeoutSeconds ?? REQUEST_TIMEOUT_SECONDS;
+      timer = this.#context.clock.setTimer(seconds * 1000, () => {
+        if (exchange.longRunning) return;
+        this.#fail(exchange, new ApiError('Timeout', 'request did not complete within the allotted timeout'));
+      });
+    }
+    pending
+      .catch((error: unknown) => this.#fail(exchange, error))
+      .finally(() => {
+        timer?.cancel();
+        if (counted && reading) metrics.inFlightReading -= 1;
+        else if (counted) metrics.inFlightMutating -= 1;
+        this.#book(exchange);
+      });
+  }
+
+  #fail(exchange: Exchange, error: unknown): void {
+    const { failure, unexpected } = failureOf(error);
+    const { response, request } = exchange;
+    if (unexpected) {
+      const stack = error instanceof Error ? error.stack : undefined;
+      this.#context.log.error('request failed', {
+        method: request.method,
+        path: exchange.info.path,
+        error: stack ?? String(error),
+      });
+    }
+    if (response.headersSent || response.destroyed) {
+      // Too late for words: a truncated answer must not look complete.
+      if (!response.writableEnded) response.destroy();
+      return;
+    }
+    const retry = failure.details?.retryAfterSeconds;
+    if (retry !== undefined) response.setHeader('retry-after', String(retry));
+    const status = failure.toStatus();
+    const { listMeta } = failure as { listMeta?: object };
+    exchange.sendJson(failure.httpCode, listMeta === undefined ? status : { ...status, metadata: listMeta });
+    if (!request.complete) this.#abandonBody(exchange);
+  }
+
+  /** The rest of a body nobody will read: HTTP/1.1 connections are closed after the answer, HTTP/2 streams alone. */
+  #abandonBody(exchange: Exchange): void {
+    const { request, response } = exchange;
+    response.once('finish', () => {
+      if (request.httpVersionMajor < 2) {
+        if (!request.complete) request.socket.end();
+      } else {
+        const { stream } = request as unknown as { stream?: { close(code: number): void } };
+        stream?.close(0);
+      }
+    });
+  }
+
+  #book(exchange: Exchange): void {
+    const { info, response, startedMs } = exchange;
+    const { clock, log, kinds } = this.#context;
+    const ms = clock.monotonicMs() - startedMs;
+    const known = info.resource && kinds.at(info.group, info.version, info.plural) !== undefined;
+    this.#metrics.record(info, known, response.statusCode, exchange.longRunning ? undefined : ms / 1000);
+    if (log.enabled(6)) {
+      log.v(6, 'request', {
+        verb: info.verb,
+        uri: (exchange.request.url ?? '').slice(0, 1024),
+        user: exchange.user.name,
+        agent: exchange.header('user-agent')?.slice(0, 128),
+        from: exchange.connection.remoteAddress,
+        code: response.statusCode,
+        ms: Math.round(ms * 1000) / 1000,
+      });
+    }
+  }
+
+  /** HTTP/1.1 upgrades: exec, attach, port-forward, proxied WebSockets. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, connection: ConnectionInfo): void {
+    const startedMs = this.#context.clock.monotonicMs();
+    this.#upgrade(request, socket, head, connection)
+      .catch((error: unknown) => endUpgrade(socket, error))
+      .finally(() => {
+        if (!this.#context.log.enabled(6)) return;
+        this.#context.log.v(6, 'upgrade', {
+          uri: (request.url ?? '').slice(0, 1024),
+          from: connection.remoteAddress,
+          ms: Math.round(this.#context.clock.monotonicMs() - startedMs),
+        });
+      });
+  }
+
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, connection: ConnectionInfo): Promise<void> {
+    const info = parseRequestInfo(request.method ?? '', request.url ?? '');
+    const user = this.#identify(request, connection, info);
+    this.#context.authorization.requireRequest(user, info);
+    if (!info.resource || !UPGRADABLE.has(info.subresource)) {
+      throw new ApiError('BadRequest', 'this resource cannot be upgraded');
+    }
+    const kind = this.#context.kinds.at(info.group, info.version, info.plural);
+    if (!(kind?.definition.extraSubresources ?? []).some((each) => each.name === info.subresource))
+      throw noSuchResource();
+    // A WebSocket begins with GET; what it does in a pod is no mere reading.
+    if (info.subresource !== 'proxy' && info.verb === 'get') {
+      this.#context.authorization.require(user, { ...actionOf(info), verb: 'create' });
+    }
+    await streamUpgrade(this.#context, request, info, socket, head);
+  }
+}

@@ -1,0 +1,83 @@
+/** Server-side apply. Source: KEP-555. */
+import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
+import { type ApiError, errors, isApiError } from '../../../api/meta/status.ts';
+import type { WriteStrategy } from '../../../api/registry/definition.ts';
+import { applyServerSide } from '../../../core/patch/index.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { RestContext } from './context.ts';
+import { createObject } from './create.ts';
+import { checkName } from './patch.ts';
+import { updateObject } from './update.ts';
+import { decodeObject, metadataOf, timestamp, type WriteRequest } from './write-request.ts';
+
+export interface Applied {
+  readonly object: CachedObject;
+  readonly created: boolean;
+}
+
+/** `mayCreate` is asked before an object that does not exist is created. */
+export async function applyObject(
+  context: RestContext,
+  request: WriteRequest,
+  document: JsonObject,
+  strategy: WriteStrategy<KubeObject>,
+  mayCreate: () => void,
+): Promise<Applied> {
+  const { kind } = request;
+  if (document['apiVersion'] === undefined || document['kind'] === undefined) {
+    throw errors.badRequest('an applied configuration must have apiVersion and kind');
+  }
+  const applied = decodeObject(kind, document, [], request.options.validation, request.warnings);
+  checkName(request, applied);
+  const merged = (live: JsonObject | undefined): KubeObject =>
+    applyServerSide({
+      live,
+      applied: applied as unknown as JsonObject,
+      force: request.options.force,
+      manager: request.options.fieldManager,
+      apiVersion: kind.apiVersion,
+      schema: kind.schema,
+      nowIso: timestamp(context.clock.nowMs()),
+      resetFields: resetFields(request),
+      ...(request.subresource === '' ? {} : { subresource: request.subresource }),
+    }) as unknown as KubeObject;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const { object } = await updateObject(context, request, {
+        strategy,
+        owned: true,
+        next: (current) => merged(current as unknown as JsonObject),
+      });
+      return { object, created: false };
+    } catch (error) {
+      if (!isApiError(error, 'NotFound') || request.subresource !== '' || !isAbout(error, request)) throw error;
+    }
+    mayCreate();
+    const uid = applied.metadata?.uid;
+    if (uid !== undefined && uid !== '') {
+      throw errors.conflict(
+        kind,
+        request.name,
+        `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`,
+      );
+    }
+    const object = merged(undefined);
+    metadataOf(object).name = request.name;
+    try {
+      return { object: await createObject(context, request, object, true), created: true };
+    } catch (error) {
+      // Somebody else created it meanwhile: then it is an update after all.
+      if (!isApiError(error, 'AlreadyExists') || attempt >= 3) throw error;
+    }
+  }
+}
+
+/** The object itself is missing, not something that admission looked for. */
+function isAbout(error: ApiError, request: WriteRequest): boolean {
+  return error.details?.name === request.name && error.details.kind === request.kind.plural;
+}
+
+function resetFields(request: WriteRequest): readonly (readonly string[])[] {
+  if (request.subresource === 'status') return [['spec']];
+  return request.subresource === '' && request.kind.definition.statusStrategy !== undefined ? [['status']] : [];
+}

@@ -1,0 +1,427 @@
+/** Which handler answers a request for a resource. */
+
+import type { TokenRequest } from 'kubernetes-types/authentication/v1';
+import type { Scale } from 'kubernetes-types/autoscaling/v1';
+import type { Binding } from 'kubernetes-types/core/v1';
+import { invalid } from '../../../api/meta/field-error.ts';
+import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
+import { ApiError, errors } from '../../../api/meta/status.ts';
+import { schemaOf } from '../../../api/schema/index.ts';
+import { jsonPatch, mergePatch } from '../../../core/patch/index.ts';
+import { readBody } from '../http/body.ts';
+import { bodyFormat, decodeBody } from '../http/decode.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { negotiate } from '../http/negotiate.ts';
+import type { ResourceRequestInfo } from '../http/request-info.ts';
+import { stream } from '../streaming/index.ts';
+import { bindPod } from '../subresources/binding.ts';
+import { applyScale, scaleKind, scaleOf } from '../subresources/scale.ts';
+import { strategyAt } from '../subresources/strategies.ts';
+import { createToken } from '../subresources/token-request.ts';
+import { virtualHandler } from '../virtual/reviews.ts';
+import { deletedStatus, success } from './answer.ts';
+import { applyObject } from './apply.ts';
+import type { RestContext } from './context.ts';
+import { createObject } from './create.ts';
+import { deleteObject } from './delete.ts';
+import { parseDeleteOptions } from './delete-options.ts';
+import { get, sendObject } from './get.ts';
+import { fromStored, type ServedKind } from './kinds.ts';
+import { list } from './list.ts';
+import { parseListOptions, parseWriteOptions } from './options.ts';
+import { checkName, decodePatch, patchForm, patchObject } from './patch.ts';
+import { takeSnapshot } from './snapshot.ts';
+import { updateObject } from './update.ts';
+import { watch } from './watch.ts';
+import { decodeObject, methodNotAllowed, type WriteRequest } from './write-request.ts';
+
+const MAX_BODY = 3 * 1024 * 1024;
+/** Deletes of a collection under way at once. */
+const DELETE_WORKERS = 8;
+/** Kinds whose delete answers with the object, as upstream's ReturnDeletedObject. */
+const RETURNS_DELETED: ReadonlySet<string> = new Set(['pods', 'services', 'serviceaccounts']);
+
+export const noSuchResource = (): ApiError =>
+  new ApiError('NotFound', 'the server could not find the requested resource', {});
+
+/** Answers at once where it can; else the promise settles when the answer is complete. */
+export function dispatch(
+  context: RestContext,
+  exchange: Exchange,
+  info: ResourceRequestInfo,
+): Promise<void> | undefined {
+  const kind = kindOf(context, info);
+  const { subresource, verb } = info;
+  if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
+  if (kind.definition.virtual === true) {
+    if (verb !== 'create') throw methodNotAllowed();
+    return review(context, exchange, kind, info);
+  }
+  if (!kind.definition.verbs.some((each) => each === verb)) throw methodNotAllowed();
+  switch (verb) {
+    case 'get':
+      return get(context, exchange, kind, info);
+    case 'list':
+      return list(context, exchange, kind, info);
+    case 'watch':
+      return watch(context, exchange, kind, info);
+    case 'create':
+      return create(context, exchange, kind, info);
+    case 'update':
+      return update(context, exchange, kind, info);
+    case 'patch':
+      return patch(context, exchange, kind, info);
+    case 'delete':
+      return remove(context, exchange, kind, info);
+    case 'deletecollection':
+      return removeCollection(context, exchange, kind, info);
+    default:
+      throw methodNotAllowed();
+  }
+}
+
+/** The kind a path names; 404 also for a cluster resource sought in a namespace. */
+function kindOf(context: RestContext, info: ResourceRequestInfo): ServedKind {
+  const kind = context.kinds.at(info.group, info.version, info.plural);
+  if (kind === undefined) throw noSuchResource();
+  const inNamespace = info.namespace !== '' && info.plural !== 'namespaces';
+  if (!kind.definition.namespaced && inNamespace) throw noSuchResource();
+  if (kind.definition.namespaced && !inNamespace) {
+    if (info.verb !== 'list' && info.verb !== 'watch') {
+      if (info.verb === 'create' || info.verb === 'deletecollection') throw methodNotAllowed();
+      throw noSuchResource();
+    }
+  }
+  return kind;
+}
+
+function writeRequest(
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+  options = parseWriteOptions(info.query, exchange.header('user-agent')),
+): WriteRequest {
+  return {
+    kind,
+    namespace: kind.definition.namespaced ? info.namespace : '',
+    name: info.name,
+    subresource: info.subresource,
+    user: exchange.user,
+    options,
+    warnings: exchange.warnings,
+  };
+}
+
+const limitOf = (context: RestContext): number => context.config.maxBodyBytes ?? MAX_BODY;
+
+async function readObject(
+  context: RestContext,
+  exchange: Exchange,
+  kind: Pick<ServedKind, 'apiVersion' | 'kind' | 'schema'>,
+  request: WriteRequest,
+): Promise<KubeObject> {
+  const format = bodyFormat(exchange.header('content-type'));
+  const body = await readBody(exchange.request, limitOf(context));
+  const { document, duplicates } = decodeBody(body, format, request.options.validation !== 'Ignore');
+  return decodeObject(kind, document, duplicates, request.options.validation, request.warnings);
+}
+
+async function create(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> {
+  const form = negotiate(exchange.request.headers.accept);
+  const request = writeRequest(exchange, kind, info);
+  if (info.name !== '') throw methodNotAllowed();
+  const object = await readObject(context, exchange, kind, request);
+  const created = await createObject(context, request, object);
+  sendObject(context, exchange, kind, created, form, 201);
+}
+
+async function review(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> {
+  const request = writeRequest(exchange, kind, info);
+  const object = await readObject(context, exchange, kind, request);
+  kind.definition.setDefaults?.(object);
+  const failures = kind.definition.strategy.validate?.(object) ?? [];
+  if (failures.length > 0) throw invalid(kind.definition, object.metadata?.name ?? '', failures);
+  if (kind.kind === 'Binding') {
+    // The old form of pods/NAME/binding, from before sub-resources.
+    const pods = context.kinds.stored('pods', '');
+    await bindPod(
+      context,
+      { ...request, kind: pods, name: object.metadata?.name ?? '', subresource: 'binding' },
+      object as Binding,
+    );
+    return exchange.sendJson(201, success());
+  }
+  const handler = virtualHandler(kind.kind);
+  if (handler === undefined) throw noSuchResource();
+  exchange.sendObject(201, await handler(context, object, { user: exchange.user, namespace: info.namespace }));
+}
+
+async function update(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> {
+  const strategy = strategyAt(kind, info.subresource);
+  if (strategy === undefined) throw noSuchResource();
+  const form = negotiate(exchange.request.headers.accept);
+  const request = writeRequest(exchange, kind, info);
+  const object = await readObject(context, exchange, kind, request);
+  const named = object.metadata?.name ?? '';
+  if (named === '') {
+    throw errors.badRequest(
+      'the name of the object (based on metadata.name in the body) was undeterminable: name must be provided',
+    );
+  }
+  checkName(request, object);
+  try {
+    const updated = await updateObject(context, request, {
+      strategy,
+      versionRequired: true,
+      next: () => structuredClone(object),
+    });
+    sendObject(context, exchange, kind, updated.object, form, 200);
+  } catch (error) {
+    const creates = kind.definition.allowCreateOnUpdate === true && info.subresource === '';
+    if (!creates || !(error instanceof ApiError) || error.reason !== 'NotFound') throw error;
+    context.authorization.require(exchange.user, { ...actionAt(info), verb: 'create' });
+    sendObject(context, exchange, kind, await createObject(context, request, object), form, 201);
+  }
+}
+
+const actionAt = (info: ResourceRequestInfo) => ({
+  verb: info.verb,
+  group: info.group,
+  resource: info.plural,
+  subresource: info.subresource,
+  namespace: info.namespace,
+  name: info.name,
+});
+
+async function patch(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> {
+  const strategy = strategyAt(kind, info.subresource);
+  if (strategy === undefined) throw noSuchResource();
+  const form = negotiate(exchange.request.headers.accept);
+  const kindOfPatch = patchForm(exchange.header('content-type'));
+  const request = writeRequest(exchange, kind, info);
+  const body = decodePatch(await readBody(exchange.request, limitOf(context)), kindOfPatch);
+  if (kindOfPatch !== 'apply') {
+    if (request.options.force)
+      throw errors.badRequest(
+        'PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch',
+      );
+    const { object } = await patchObject(context, request, kindOfPatch, body, strategy);
+    return sendObject(context, exchange, kind, object, form, 200);
+  }
+  if ((info.query.get('fieldManager') ?? '') === '') {
+    throw errors.badRequest(
+      'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
+    );
+  }
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw errors.badRequest('an applied configuration must be an object');
+  }
+  const applied = await applyObject(context, request, body, strategy, () =>
+    context.authorization.require(exchange.user, { ...actionAt(info), verb: 'create' }),
+  );
+  sendObject(context, exchange, kind, applied.object, form, applied.created ? 201 : 200);
+}
+
+async function remove(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> {
+  const form = negotiate(exchange.request.headers.accept);
+  const body = await readBody(exchange.request, limitOf(context));
+  const options = parseDeleteOptions(body, exchange.header('content-type'), info.query);
+  const request = writeRequest(exchange, kind, info);
+  const deleted = await deleteObject(context, request, options);
+  if (deleted.removed && !RETURNS_DELETED.has(kind.plural)) {
+    exchange.sendJson(200, deletedStatus(kind, deleted.object.parse()));
+  } else {
+    sendObject(context, exchange, kind, deleted.object, form, 200);
+  }
+}
+
+async function removeCollection(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> {
+  const { cache } = kind;
+  if (cache === undefined) throw methodNotAllowed();
+  const body = await readBody(exchange.request, limitOf(context));
+  const deletion = parseDeleteOptions(body, exchange.header('content-type'), info.query);
+  const options = { ...parseListOptions(kind, info.query, false), limit: undefined };
+  const snapshot = await takeSnapshot(
+    context,
+    kind,
+    cache,
+    info.namespace === '' ? undefined : info.namespace,
+    options,
+  );
+  const pending = [...snapshot.objects];
+  const items: KubeObject[] = [];
+  const work = async (): Promise<void> => {
+    for (let next = pending.shift(); next !== undefined; next = pending.shift()) {
+      const request = { ...writeRequest(exchange, kind, info), name: next.name, namespace: next.namespace };
+      try {
+        const { object } = await deleteObject(context, request, deletion);
+        items.push(fromStored(kind, object.parse()));
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.reason !== 'NotFound') throw error;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: DELETE_WORKERS }, work));
+  exchange.sendJson(200, {
+    kind: kind.definition.listKind,
+    apiVersion: kind.apiVersion,
+    metadata: { resourceVersion: String(snapshot.revision) },
+    items,
+  });
+}
+
+function dispatchSubresource(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> | undefined {
+  const { subresource, verb } = info;
+  if (subresource === 'scale' && kind.definition.scale !== undefined) return scale(context, exchange, kind, info);
+  if (strategyAt(kind, subresource) !== undefined) {
+    if (verb === 'get') return get(context, exchange, kind, info);
+    if (verb === 'update') return update(context, exchange, kind, info);
+    if (verb === 'patch') return patch(context, exchange, kind, info);
+    throw methodNotAllowed();
+  }
+  if (!(kind.definition.extraSubresources ?? []).some((each) => each.name === subresource)) throw noSuchResource();
+  switch (subresource) {
+    case 'binding':
+      return verb === 'create' ? bind(context, exchange, kind, info) : refuse();
+    case 'eviction':
+      return verb === 'create' ? evict(context, exchange, kind, info) : refuse();
+    case 'token':
+      return verb === 'create' ? token(context, exchange, kind, info) : refuse();
+    case 'log':
+    case 'exec':
+    case 'attach':
+    case 'portforward':
+    case 'proxy':
+      return stream(context, exchange, info);
+    default:
+      throw noSuchResource();
+  }
+}
+
+function refuse(): never {
+  throw methodNotAllowed();
+}
+
+async function bind(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> {
+  const request = writeRequest(exchange, kind, info);
+  const schema = schemaOf({ group: '', version: 'v1', kind: 'Binding' });
+  const body = await readObject(context, exchange, { apiVersion: 'v1', kind: 'Binding', schema }, request);
+  await bindPod(context, request, body as Binding);
+  exchange.sendJson(201, success());
+}
+
+async function evict(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> {
+  const request = writeRequest(exchange, kind, info);
+  const body = await readBody(exchange.request, limitOf(context));
+  const { document } = decodeBody(body, bodyFormat(exchange.header('content-type')), false);
+  const given = document['deleteOptions'];
+  const options =
+    typeof given === 'object' && given !== null && !Array.isArray(given)
+      ? Buffer.from(JSON.stringify(given as JsonObject))
+      : Buffer.alloc(0);
+  const deletion = parseDeleteOptions(options, undefined, info.query);
+  await deleteObject(context, request, { ...deletion, dryRun: deletion.dryRun || request.options.dryRun });
+  exchange.sendJson(201, success());
+}
+
+async function token(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> {
+  const request = writeRequest(exchange, kind, info);
+  const schema = schemaOf({ group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' });
+  const tokenKind = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', schema };
+  const body = await readObject(context, exchange, tokenKind, request);
+  exchange.sendObject(201, await createToken(context, request, body as TokenRequest));
+}
+
+async function scale(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+): Promise<void> {
+  const mapping = kind.definition.scale;
+  const strategy = strategyAt(kind, '');
+  if (mapping === undefined || strategy === undefined) throw noSuchResource();
+  if (info.verb === 'get') {
+    await context.cache.freshen();
+    const object = kind.cache?.get(info.namespace, info.name);
+    if (object === undefined) throw errors.notFound(kind, info.name);
+    return exchange.sendObject(200, scaleOf(mapping, object.parse()));
+  }
+  const request = writeRequest(exchange, kind, info);
+  let next: (current: KubeObject) => Scale;
+  if (info.verb === 'update') {
+    const asked = (await readObject(context, exchange, scaleKind, request)) as Scale;
+    next = () => asked;
+  } else if (info.verb === 'patch') {
+    const form = patchForm(exchange.header('content-type'));
+    const body = decodePatch(await readBody(exchange.request, limitOf(context)), form);
+    next = (current) => {
+      const before = scaleOf(mapping, current) as unknown as JsonObject;
+      const patched = form === 'json' ? jsonPatch(before, body) : mergePatch(before, body);
+      return decodeObject(scaleKind, patched, [], request.options.validation, []) as Scale;
+    };
+  } else throw methodNotAllowed();
+  const updated = await updateObject(context, request, {
+    strategy,
+    next: (current) => {
+      const asked = next(current);
+      applyScale(mapping, current, asked);
+      const version = asked.metadata?.resourceVersion;
+      const metadata = { ...current.metadata };
+      if (version === undefined || version === '') delete metadata.resourceVersion;
+      else metadata.resourceVersion = version;
+      return { ...current, metadata };
+    },
+  });
+  exchange.sendObject(200, scaleOf(mapping, updated.object.parse()));
+}

@@ -1,0 +1,200 @@
+/** Puts the parts together, starts them in order and stops them in the opposite one. */
+import { messageOf } from '../../base/errors.ts';
+import { KUBERNETES_VERSION } from '../../base/version.ts';
+import { createAdmissionChain } from './admission/chain.ts';
+import { createAuthenticator } from './authentication/index.ts';
+import { ServiceAccountTokens } from './authentication/service-accounts.ts';
+import { Authorization } from './authorization/index.ts';
+import { bootstrap, publishSelf } from './bootstrap/index.ts';
+import type { ApiServer, ApiServerDeps } from './deps.ts';
+import { createEndpoints } from './endpoints.ts';
+import { Frontend } from './frontend.ts';
+import { Metrics } from './metrics.ts';
+import type { Listener } from './port.ts';
+import type { RestContext } from './rest/context.ts';
+import { cacheOptions, type Kinds, serveKinds } from './rest/kinds.ts';
+import { Compactor } from './storage/compactor.ts';
+import { ExpiryLeases } from './storage/expiry-leases.ts';
+import { ObjectStore } from './storage/object-store.ts';
+import { ServiceAllocator } from './storage/service-allocator.ts';
+import { WatchCache } from './watchcache/watch-cache.ts';
+
+const DEFAULT_SERVICE_CIDR = '172.30.0.0/16';
+const DEFAULT_NODE_PORTS = [30000, 32767] as const;
+const DEFAULT_COMPACTION_SECONDS = 300;
+const MAX_HEADER_BYTES = 64 * 1024;
+const HEADERS_TIMEOUT_MS = 15_000;
+const KEEP_ALIVE_MS = 180_000;
+const STOP_GRACE_MS = 5_000;
+/** A store that is not up yet is waited for: the API server may be started before it. */
+const LOAD_RETRY_MS = 200;
+
+export function createApiServer(deps: ApiServerDeps): ApiServer {
+  return new Server(deps);
+}
+
+class Server implements ApiServer {
+  readonly #deps: ApiServerDeps;
+  readonly #cache: WatchCache;
+  readonly #context: RestContext;
+  readonly #metrics = new Metrics();
+  readonly #stopping = new AbortController();
+  readonly #compactor: Compactor;
+  readonly #frontend: Frontend;
+  #listener: Listener | undefined;
+  #bootstrapped = false;
+  #stopped: Promise<void> | undefined;
+
+  constructor(deps: ApiServerDeps) {
+    this.#deps = deps;
+    const { store, clock, random, config, log } = deps;
+    const cache = new WatchCache({ store, clock, log, soleWriter: config.soleWriter }, cacheOptions());
+    const nowMs = (): number => clock.nowMs();
+    const { serviceAccounts } = config;
+    const tokens = new ServiceAccountTokens({
+      signingKey: serviceAccounts.signingKey,
+      publicKeys: serviceAccounts.publicKeys,
+      issuer: serviceAccounts.issuer,
+      audiences: serviceAccounts.audiences ?? [serviceAccounts.issuer],
+      cache,
+      nowMs,
+    });
+    const authorization = new Authorization();
+    const objects = new ObjectStore(store, cache, new ExpiryLeases(store, clock));
+    const kinds: Kinds = serveKinds(cache);
+    const namespaces = kinds.stored('namespaces', '').definition;
+    const admission = createAdmissionChain({
+      cache,
+      authorization,
+      clock,
+      random,
+      kinds: () => kinds,
+      storedNamespace: (name) => objects.readStored({ definition: namespaces, namespace: '', name }),
+    });
+    const services = new ServiceAllocator({
+      cidr: config.serviceCidr ?? DEFAULT_SERVICE_CIDR,
+      ports: config.nodePortRange ?? DEFAULT_NODE_PORTS,
+      services: () => cache.kind('services/specs'),
+      random,
+    });
+    this.#cache = cache;
+    this.#context = {
+      cache,
+      store,
+      objects,
+      kinds,
+      clock,
+      random,
+      log,
+      config,
+      authorization,
+      authenticator: createAuthenticator(config, tokens, nowMs),
+      tokens,
+      admission,
+      services,
+      backends: deps.http.backends,
+      stopping: this.#stopping.signal,
+    };
+    this.#compactor = new Compactor(
+      store,
+      clock,
+      log,
+      config.compactionIntervalSeconds ?? DEFAULT_COMPACTION_SECONDS,
+      () => cache.revision,
+    );
+    const endpoints = createEndpoints({
+      context: this.#context,
+      metrics: this.#metrics,
+      bootstrapped: () => this.#bootstrapped,
+      stopping: this.#stopping.signal,
+      ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
+    });
+    this.#frontend = new Frontend(this.#context, this.#metrics, endpoints);
+  }
+
+  async start(): Promise<{ readonly port: number }> {
+    const { config, http, log, clock } = this.#deps;
+    const began = clock.monotonicMs();
+    await this.#load();
+    this.#context.authorization.follow(this.#cache);
+    const loaded = clock.monotonicMs();
+    log.info('watch cache loaded', { revision: this.#cache.revision, ms: Math.round(loaded - began) });
+    this.#listener = await http.listen({
+      bindAddress: config.bindAddress,
+      port: config.port,
+      tls: {
+        certificate: config.serving.certificate,
+        key: config.serving.key,
+        clientAuthorities: [config.clientCa, ...(config.requestHeader === undefined ? [] : [config.requestHeader.ca])],
+      },
+      maxHeaderBytes: MAX_HEADER_BYTES,
+      headersTimeoutMs: HEADERS_TIMEOUT_MS,
+      keepAliveTimeoutMs: KEEP_ALIVE_MS,
+      request: (request, response, connection) => this.#frontend.handle(request, response, connection),
+      upgrade: (request, socket, head, connection) => this.#frontend.upgrade(request, socket, head, connection),
+    });
+    const { port } = this.#listener;
+    this.#compactor.start();
+    await this.#bootstrap(port);
+    log.info('ready', {
+      port,
+      version: KUBERNETES_VERSION.gitVersion,
+      ms: Math.round(clock.monotonicMs() - began),
+    });
+    return { port };
+  }
+
+  async #load(): Promise<void> {
+    const { clock, log } = this.#deps;
+    for (let attempt = 1; !this.#stopping.signal.aborted; attempt++) {
+      try {
+        await this.#cache.start();
+        return;
+      } catch (error) {
+        if (attempt % 25 === 1) log.warn('waiting for the store', { error: messageOf(error) });
+        await new Promise<void>((resolve) => {
+          clock.setTimer(LOAD_RETRY_MS, resolve);
+        });
+      }
+    }
+    throw new Error('stopped while waiting for the store');
+  }
+
+  /** The server answers meanwhile, but says that it is not ready. */
+  async #bootstrap(port: number): Promise<void> {
+    const { clock, log, config } = this.#deps;
+    const began = clock.monotonicMs();
+    try {
+      await bootstrap(this.#context);
+      await publishSelf(this.#context, config.advertisePort ?? port);
+      await this.#cache.freshen();
+      this.#bootstrapped = true;
+      log.info('default policy and namespaces are in place', { ms: Math.round(clock.monotonicMs() - began) });
+      return;
+    } catch (error) {
+      // A full disk must not keep a server from answering reads: go on, and try again now and then.
+      log.warn('cannot write the default objects yet', { error: messageOf(error) });
+    }
+    this.#retryBootstrap(port);
+  }
+
+  #retryBootstrap(port: number): void {
+    this.#deps.clock.setTimer(2_000, () => {
+      if (this.#stopping.signal.aborted || this.#bootstrapped) return;
+      this.#bootstrap(port).catch((error: unknown) => this.#deps.log.error('bootstrap', { error: messageOf(error) }));
+    });
+  }
+
+  stop(): Promise<void> {
+    this.#stopped ??= this.#shutDown();
+    return this.#stopped;
+  }
+
+  async #shutDown(): Promise<void> {
+    this.#compactor.stop();
+    this.#stopping.abort();
+    await this.#listener?.close(STOP_GRACE_MS);
+    this.#cache.stop();
+    this.#deps.log.info('stopped');
+  }
+}

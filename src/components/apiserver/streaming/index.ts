@@ -1,0 +1,2 @@
+/** Sub-resources that are conversations with a kubelet, pod or service. */
+export { endUpgrade, stream, streamUpgrade } from './proxy.ts';

@@ -1,0 +1,266 @@
+/** Where a streaming sub-resource leads, and which addresses may be connected to for it. */
+import { BlockList, isIP } from 'node:net';
+import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { ApiError, errors } from '../../../api/meta/status.ts';
+import type { ResourceRequestInfo } from '../http/request-info.ts';
+import type { BackendTls } from '../port.ts';
+import type { RestContext } from '../rest/context.ts';
+
+export interface Target {
+  readonly scheme: 'http' | 'https';
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+  readonly tls: BackendTls | undefined;
+  allowAddress(address: string): boolean;
+}
+
+const DEFAULT_KUBELET_PORT = 10250;
+/** Preference of kubelet addresses; upstream's --kubelet-preferred-address-types. */
+const ADDRESS_TYPES = ['InternalIP', 'ExternalIP', 'Hostname', 'InternalDNS', 'ExternalDNS'];
+const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
+
+/** Never a pod, a service or a kubelet; source: upstream's isProxyableIP. */
+const refused = new BlockList();
+refused.addSubnet('127.0.0.0', 8, 'ipv4');
+refused.addSubnet('0.0.0.0', 8, 'ipv4');
+refused.addSubnet('169.254.0.0', 16, 'ipv4');
+refused.addSubnet('224.0.0.0', 4, 'ipv4');
+refused.addAddress('255.255.255.255', 'ipv4');
+refused.addAddress('::', 'ipv6');
+refused.addAddress('::1', 'ipv6');
+refused.addSubnet('fe80::', 10, 'ipv6');
+refused.addSubnet('ff00::', 8, 'ipv6');
+
+function isRefused(address: string): boolean {
+  const family = isIP(address);
+  if (family === 4) return refused.check(address, 'ipv4');
+  if (family !== 6) return true;
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  return mapped === undefined ? refused.check(address, 'ipv6') : refused.check(mapped, 'ipv4');
+}
+
+function nodeOf(context: RestContext, name: string): Node {
+  const node = context.cache.kind('minions').get('', name)?.shared<Node>();
+  if (node === undefined) throw errors.notFound({ group: '', plural: 'nodes' }, name);
+  return node as Node;
+}
+
+function podOf(context: RestContext, info: ResourceRequestInfo, name: string): Pod {
+  const pod = context.cache.kind('pods').get(info.namespace, name)?.shared<Pod>();
+  if (pod === undefined) throw errors.notFound({ group: '', plural: 'pods' }, name);
+  return pod as Pod;
+}
+
+function kubeletAddress(node: Node): string {
+  for (const type of ADDRESS_TYPES) {
+    const found = node.status?.addresses?.find((each) => each.type === type && each.address !== '');
+    if (found !== undefined) return found.address;
+  }
+  throw new ApiError(
+    'InternalError',
+    `no preferred addresses found; known addresses: ${JSON.stringify(node.status?.addresses ?? [])}`,
+  );
+}
+
+function kubelet(
+  context: RestContext,
+  nodeName: string,
+  path: string,
+  allowAddress: (address: string) => boolean,
+): Target {
+  const node = nodeOf(context, nodeName);
+  const { certificate, key, ca } = context.config.kubelet;
+  return {
+    scheme: 'https',
+    host: kubeletAddress(node),
+    port: node.status?.daemonEndpoints?.kubeletEndpoint?.Port ?? DEFAULT_KUBELET_PORT,
+    path,
+    tls: { certificate, key, authority: ca },
+    allowAddress,
+  };
+}
+
+/** The kubelet's path of log, exec, attach and portforward. */
+export function kubeletTarget(context: RestContext, info: ResourceRequestInfo): Target {
+  const pod = podOf(context, info, info.name);
+  const nodeName = pod.spec?.nodeName ?? '';
+  if (nodeName === '') {
+    throw errors.badRequest(`pod ${info.name} does not have a host assigned`);
+  }
+  const path = kubeletPath(info, pod);
+  // The node's own registered address: which may well be that of this very host.
+  return kubelet(context, nodeName, path, () => true);
+}
+
+const segment = encodeURIComponent;
+
+function kubeletPath(info: ResourceRequestInfo, pod: Pod): string {
+  const at = `${segment(info.namespace)}/${segment(info.name)}`;
+  if (info.subresource === 'portforward') {
+    const query = new URLSearchParams();
+    for (const ports of info.query.getAll('ports')) query.append('port', ports);
+    return `/portForward/${at}${query.size > 0 ? `?${query}` : ''}`;
+  }
+  const container = containerOf(info, pod);
+  const place = `${at}/${segment(container)}`;
+  const query = new URLSearchParams();
+  if (info.subresource === 'log') {
+    const wanted = [
+      'follow',
+      'previous',
+      'timestamps',
+      'sinceSeconds',
+      'sinceTime',
+      'tailLines',
+      'limitBytes',
+      'stream',
+    ];
+    for (const name of wanted) {
+      const value = info.query.get(name);
+      if (value !== null && value !== '') query.set(name, value);
+    }
+    return `/containerLogs/${place}${query.size > 0 ? `?${query}` : ''}`;
+  }
+  const flags = { stdin: 'input', stdout: 'output', stderr: 'error', tty: 'tty' };
+  for (const [asked, told] of Object.entries(flags)) {
+    const value = info.query.get(asked);
+    if (value === 'true' || value === '1') query.set(told, '1');
+  }
+  for (const word of info.query.getAll('command')) query.append('command', word);
+  return `/${info.subresource}/${place}?${query}`;
+}
+
+function containerOf(info: ResourceRequestInfo, pod: Pod): string {
+  const asked = info.query.get('container') ?? '';
+  const all = [
+    ...(pod.spec?.initContainers ?? []),
+    ...(pod.spec?.containers ?? []),
+    ...(pod.spec?.ephemeralContainers ?? []),
+  ].map((each) => each.name);
+  if (asked !== '') {
+    if (all.includes(asked)) return asked;
+    throw errors.badRequest(`container ${asked.slice(0, 253)} is not valid for pod ${info.name}`);
+  }
+  const [only, ...others] = (pod.spec?.containers ?? []).map((each) => each.name);
+  const preferred = pod.metadata?.annotations?.['kubectl.kubernetes.io/default-container'];
+  if (preferred !== undefined && all.includes(preferred)) return preferred;
+  if (only !== undefined && others.length === 0) return only;
+  throw errors.badRequest(`a container name must be specified for pod ${info.name}, choose one of: [${all.join(' ')}]`);
+}
+
+interface Named {
+  readonly scheme: 'http' | 'https';
+  readonly name: string;
+  readonly port: string;
+}
+
+/** `name`, `name:port` or `scheme:name:port`. */
+function parseNamed(text: string): Named {
+  const parts = text.split(':');
+  if (parts.length === 1) return { scheme: 'http', name: text, port: '' };
+  if (parts.length === 2) return { scheme: 'http', name: parts[0] ?? '', port: parts[1] ?? '' };
+  const [scheme, name = '', port = ''] = parts;
+  if (parts.length !== 3 || (scheme !== 'http' && scheme !== 'https' && scheme !== '')) {
+    throw errors.badRequest(`invalid proxy target ${JSON.stringify(text.slice(0, 253))}`);
+  }
+  return { scheme: scheme === 'https' ? 'https' : 'http', name, port };
+}
+
+/** Addresses on which the control plane itself listens. */
+function controlPlane(context: RestContext): ReadonlySet<string> {
+  const addresses = new Set([context.config.advertiseAddress]);
+  for (const slice of context.cache.kind('endpointslices').list('default')) {
+    const parsed = slice.shared<EndpointSlice>();
+    if (parsed.metadata?.labels?.[SERVICE_NAME_LABEL] !== 'kubernetes') continue;
+    for (const endpoint of parsed.endpoints ?? []) for (const address of endpoint.addresses) addresses.add(address);
+  }
+  return addresses;
+}
+
+export function proxyTarget(context: RestContext, info: ResourceRequestInfo): Target {
+  const named = parseNamed(info.name);
+  const search = info.query.size > 0 ? `?${info.query}` : '';
+  const path = `${info.tail === '' ? '/' : info.tail}${search}`;
+  const masters = controlPlane(context);
+  const outside = (address: string): boolean => !isRefused(address) && !masters.has(address);
+  if (info.plural === 'nodes') {
+    const target = kubelet(context, named.name, path, (address) => !isRefused(address));
+    if (named.port === '') return target;
+    const port = portNumber(named.port);
+    // Only the registered kubelet port is the kubelet; anything else there may be a master's own.
+    return {
+      ...target,
+      port,
+      scheme: named.scheme,
+      allowAddress: port === target.port ? target.allowAddress : outside,
+    };
+  }
+  if (info.plural === 'pods') {
+    const pod = podOf(context, info, named.name);
+    const host = pod.status?.podIP ?? '';
+    if (host === '') throw errors.badRequest(`pod ${named.name} has no address yet`);
+    return { scheme: named.scheme, host, port: podPort(pod, named.port), path, tls: undefined, allowAddress: outside };
+  }
+  return serviceTarget(context, info, named, path, outside);
+}
+
+function portNumber(text: string): number {
+  const port = Number(text);
+  if (!/^\d{1,5}$/.test(text) || port < 1 || port > 65535) {
+    throw errors.badRequest(`invalid port ${JSON.stringify(text.slice(0, 64))}`);
+  }
+  return port;
+}
+
+function podPort(pod: Pod, asked: string): number {
+  if (asked !== '' && /^\d+$/.test(asked)) return portNumber(asked);
+  for (const container of pod.spec?.containers ?? []) {
+    for (const port of container.ports ?? []) {
+      if (asked === '' || port.name === asked) return port.containerPort;
+    }
+  }
+  if (asked === '') return 80;
+  throw errors.badRequest(`pod has no port named ${JSON.stringify(asked.slice(0, 64))}`);
+}
+
+function serviceTarget(
+  context: RestContext,
+  info: ResourceRequestInfo,
+  named: Named,
+  path: string,
+  allowAddress: (address: string) => boolean,
+): Target {
+  const service = context.cache.kind('services/specs').get(info.namespace, named.name)?.shared<Service>();
+  if (service === undefined) throw errors.notFound({ group: '', plural: 'services' }, named.name);
+  const ports = service.spec?.ports ?? [];
+  const port =
+    named.port === ''
+      ? ports.length === 1
+        ? ports[0]
+        : undefined
+      : ports.find((each) => each.name === named.port || String(each.port) === named.port);
+  if (port === undefined) {
+    throw new ApiError(
+      'ServiceUnavailable',
+      `no service port ${JSON.stringify(named.port.slice(0, 64))} found for service ${JSON.stringify(named.name)}`,
+    );
+  }
+  const candidates: { host: string; port: number }[] = [];
+  for (const object of context.cache.kind('endpointslices').list(info.namespace)) {
+    const slice = object.shared<EndpointSlice>();
+    if (slice.metadata?.labels?.[SERVICE_NAME_LABEL] !== named.name) continue;
+    const number = slice.ports?.find((each) => (each.name ?? '') === (port.name ?? ''))?.port;
+    if (number === undefined) continue;
+    for (const endpoint of slice.endpoints ?? []) {
+      const [host] = endpoint.addresses;
+      if (host !== undefined && endpoint.conditions?.ready !== false) candidates.push({ host, port: number });
+    }
+  }
+  const chosen = candidates[Math.floor(context.random.random() * candidates.length)];
+  if (chosen === undefined) {
+    throw new ApiError('ServiceUnavailable', `no endpoints available for service ${JSON.stringify(named.name)}`);
+  }
+  return { scheme: named.scheme, host: chosen.host, port: chosen.port, path, tls: undefined, allowAddress };
+}

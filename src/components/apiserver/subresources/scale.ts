@@ -1,0 +1,63 @@
+/** The scale sub-resource: one number of an object as an object of its own. */
+import type { Scale } from 'kubernetes-types/autoscaling/v1';
+import { fieldError, invalid } from '../../../api/meta/field-error.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { errors } from '../../../api/meta/status.ts';
+import type { ScaleMapping } from '../../../api/registry/definition.ts';
+import { schemaOf } from '../../../api/schema/index.ts';
+
+export const scaleKind = {
+  apiVersion: 'autoscaling/v1',
+  kind: 'Scale',
+  schema: schemaOf({ group: 'autoscaling', version: 'v1', kind: 'Scale' }),
+} as const;
+
+export function scaleOf(mapping: ScaleMapping, object: KubeObject): Scale {
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata ?? {};
+  const replicas = numberAt(object, mapping.specReplicasPath);
+  return {
+    kind: 'Scale',
+    apiVersion: 'autoscaling/v1',
+    metadata: {
+      ...(name === undefined ? {} : { name }),
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(uid === undefined ? {} : { uid }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
+    },
+    spec: replicas === 0 ? {} : { replicas },
+    status: { replicas: numberAt(object, mapping.statusReplicasPath), selector: mapping.selector(object) },
+  };
+}
+
+/** Sets the number of replicas that `scale` asks for. Throws 'Invalid' for a negative one. */
+export function applyScale(mapping: ScaleMapping, object: KubeObject, scale: Scale): void {
+  const replicas = scale.spec?.replicas ?? 0;
+  const name = object.metadata?.name ?? '';
+  if (replicas < 0) {
+    throw invalid({ group: 'autoscaling', kind: 'Scale' }, name, [
+      fieldError.invalid('spec.replicas', replicas, 'must be greater than or equal to 0'),
+    ]);
+  }
+  if (scale.metadata?.name !== undefined && scale.metadata.name !== '' && scale.metadata.name !== name) {
+    throw errors.badRequest('the name of the Scale does not match the name on the URL');
+  }
+  const path = mapping.specReplicasPath.split('.').filter((part) => part !== '');
+  const last = path.pop();
+  let target = object as Record<string, unknown>;
+  for (const part of path) {
+    const below = target[part];
+    if (typeof below !== 'object' || below === null) target[part] = {};
+    target = target[part] as Record<string, unknown>;
+  }
+  if (last !== undefined) target[last] = replicas;
+}
+
+function numberAt(object: KubeObject, path: string): number {
+  let value: unknown = object;
+  for (const part of path.split('.')) {
+    if (part === '') continue;
+    value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[part] : undefined;
+  }
+  return typeof value === 'number' ? value : 0;
+}

@@ -1,0 +1,12 @@
+/** The strategy of an endpoint that shows the object itself; undefined when the kind has no such endpoint. */
+import type { KubeObject } from '../../../api/meta/object.ts';
+import type { WriteStrategy } from '../../../api/registry/definition.ts';
+import type { ServedKind } from '../rest/kinds.ts';
+
+export function strategyAt(kind: ServedKind, subresource: string): WriteStrategy<KubeObject> | undefined {
+  const { definition } = kind;
+  if (subresource === '') return definition.strategy;
+  if (subresource === 'status') return definition.statusStrategy;
+  const others = definition.subresourceStrategies ?? {};
+  return Object.hasOwn(others, subresource) ? others[subresource] : undefined;
+}

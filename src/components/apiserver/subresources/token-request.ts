@@ -1,0 +1,123 @@
+/** TokenRequest. Source: k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage/token.go; KEP-1205. */
+import type { TokenRequest } from 'kubernetes-types/authentication/v1';
+import type { Node, Pod, ServiceAccount } from 'kubernetes-types/core/v1';
+import { fieldError, invalid } from '../../../api/meta/field-error.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { errors } from '../../../api/meta/status.ts';
+import type { TokenOrder } from '../authentication/service-accounts.ts';
+import type { RestContext } from '../rest/context.ts';
+import { timestamp, type WriteRequest } from '../rest/write-request.ts';
+
+const DEFAULT_SECONDS = 3600;
+const MIN_SECONDS = 600;
+const MAX_SECONDS = 2 ** 32;
+const SUBJECT = { group: 'authentication.k8s.io', kind: 'TokenRequest' };
+
+export async function createToken(
+  context: RestContext,
+  request: WriteRequest,
+  body: TokenRequest,
+): Promise<TokenRequest> {
+  await context.cache.freshen();
+  const account = context.cache.kind('serviceaccounts').get(request.namespace, request.name)?.parse<ServiceAccount>();
+  if (account === undefined) throw errors.notFound(request.kind, request.name);
+  const seconds = body.spec?.expirationSeconds ?? DEFAULT_SECONDS;
+  const failures = [];
+  if (seconds < MIN_SECONDS) {
+    failures.push(
+      fieldError.invalid('spec.expirationSeconds', seconds, 'may not specify a duration less than 10 minutes'),
+    );
+  }
+  if (seconds > MAX_SECONDS) {
+    failures.push(
+      fieldError.invalid('spec.expirationSeconds', seconds, 'may not specify a duration larger than 2^32 seconds'),
+    );
+  }
+  if (failures.length > 0) throw invalid(SUBJECT, '', failures);
+  const audiences = (body.spec?.audiences ?? []).length === 0 ? context.tokens.defaultAudiences : body.spec.audiences;
+  const order: TokenOrder = {
+    namespace: request.namespace,
+    serviceAccount: { name: request.name, uid: account.metadata?.uid ?? '' },
+    audiences,
+    lifetimeSeconds: seconds,
+    id: context.random.uuid(),
+    ...bound(context, request, body),
+  };
+  await context.admission.validate({
+    operation: 'CREATE',
+    kind: request.kind,
+    subresource: 'token',
+    namespace: request.namespace,
+    name: request.name,
+    body,
+    old: account,
+    user: request.user,
+    dryRun: request.options.dryRun,
+  });
+  const minted = context.tokens.mint(order);
+  return {
+    kind: 'TokenRequest',
+    apiVersion: 'authentication.k8s.io/v1',
+    metadata: {
+      name: request.name,
+      namespace: request.namespace,
+      creationTimestamp: timestamp(context.clock.nowMs()),
+    },
+    spec: { ...body.spec, audiences: [...audiences], expirationSeconds: seconds },
+    status: {
+      token: request.options.dryRun ? '' : minted.token,
+      expirationTimestamp: timestamp(minted.expirationMs),
+    },
+  };
+}
+
+/** The object that the token's life is tied to; it must exist, be the one that is meant, and a pod must run as this account. */
+function bound(
+  context: RestContext,
+  request: WriteRequest,
+  body: TokenRequest,
+): Pick<TokenOrder, 'pod' | 'node' | 'secret'> {
+  const reference = body.spec?.boundObjectRef;
+  if (reference === undefined || reference === null) return {};
+  const name = reference.name ?? '';
+  const read = <T extends KubeObject>(prefix: string, namespace: string, plural: string): T => {
+    const object = context.cache.kind(prefix).get(namespace, name)?.parse<T>();
+    if (object === undefined) throw errors.notFound({ group: '', plural }, name);
+    const uid = object.metadata?.uid ?? '';
+    if (reference.uid !== undefined && reference.uid !== '' && reference.uid !== uid) {
+      throw errors.conflict(
+        { group: '', plural },
+        name,
+        `the UID in the bound object reference (${reference.uid}) does not match the UID in record. The object might have been deleted and then recreated`,
+      );
+    }
+    return object;
+  };
+  switch (`${reference.apiVersion ?? 'v1'} ${reference.kind ?? ''}`) {
+    case 'v1 Pod': {
+      const pod = read<Pod>('pods', request.namespace, 'pods');
+      if (pod.spec?.serviceAccountName !== request.name) {
+        throw errors.badRequest(
+          `cannot bind token for serviceaccount ${JSON.stringify(request.name)} to pod running with different serviceaccount name.`,
+        );
+      }
+      const nodeName = pod.spec.nodeName ?? '';
+      const node = nodeName === '' ? undefined : context.cache.kind('minions').get('', nodeName)?.parse<Node>();
+      return {
+        pod: { name, uid: pod.metadata?.uid ?? '' },
+        ...(node === undefined ? {} : { node: { name: nodeName, uid: node.metadata?.uid ?? '' } }),
+      };
+    }
+    case 'v1 Node':
+      return { node: { name, uid: read<Node>('minions', '', 'nodes').metadata?.uid ?? '' } };
+    case 'v1 Secret':
+      return { secret: { name, uid: read('secrets', request.namespace, 'secrets').metadata?.uid ?? '' } };
+    default:
+      throw errors.badRequest(
+        `cannot bind token to object of type ${String(reference.apiVersion)}, Kind=${String(reference.kind)}`.slice(
+          0,
+          512,
+        ),
+      );
+  }
+}

@@ -1,0 +1,172 @@
+/** Kinds that are never stored: a create is a question, and the answer is the object with its status filled in. */
+import type { TokenReview } from 'kubernetes-types/authentication/v1';
+import type {
+  LocalSubjectAccessReview,
+  SelfSubjectAccessReview,
+  SelfSubjectRulesReview,
+  SubjectAccessReview,
+  SubjectAccessReviewSpec,
+} from 'kubernetes-types/authorization/v1';
+import { fieldError, invalid } from '../../../api/meta/field-error.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { errors } from '../../../api/meta/status.ts';
+import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { Action } from '../../../core/authz/types.ts';
+import type { RestContext } from '../rest/context.ts';
+import { timestamp } from '../rest/write-request.ts';
+
+export interface Question {
+  readonly user: UserInfo;
+  /** '' for cluster-scoped kinds. */
+  readonly namespace: string;
+}
+
+type Handler = (context: RestContext, object: KubeObject, question: Question) => KubeObject | Promise<KubeObject>;
+
+const toUserInfo = (user: UserInfo) => ({
+  username: user.name,
+  ...(user.uid === undefined ? {} : { uid: user.uid }),
+  groups: [...user.groups],
+  ...(user.extra === undefined || Object.keys(user.extra).length === 0
+    ? {}
+    : { extra: Object.fromEntries(Object.entries(user.extra).map(([key, values]) => [key, [...values]])) }),
+});
+
+async function tokenReview(context: RestContext, object: KubeObject): Promise<KubeObject> {
+  const review = object as TokenReview;
+  const token = review.spec?.token ?? '';
+  if (token === '') throw errors.badRequest('token is required for TokenReview in authentication');
+  await context.cache.freshen();
+  const audiences = (review.spec.audiences ?? []).length === 0 ? undefined : review.spec.audiences;
+  const identity = context.authenticator.authenticateToken(token, audiences);
+  return {
+    ...review,
+    status:
+      identity === undefined
+        ? { user: {}, error: '[invalid bearer token, service account token is not valid]' }
+        : {
+            authenticated: true,
+            user: toUserInfo(identity.user),
+            audiences: [...identity.audiences],
+          },
+  } as KubeObject;
+}
+
+type Attributes = Pick<SubjectAccessReviewSpec, 'resourceAttributes' | 'nonResourceAttributes'>;
+
+function actionOf(spec: Attributes, kind: string): Action {
+  const { resourceAttributes: resource, nonResourceAttributes: path } = spec;
+  if ((resource === undefined) === (path === undefined)) {
+    throw invalid({ group: 'authorization.k8s.io', kind }, '', [
+      fieldError.invalid(
+        'spec.resourceAttributes',
+        resource,
+        'exactly one of nonResourceAttributes or resourceAttributes must be specified',
+      ),
+    ]);
+  }
+  if (path !== undefined) return { verb: path.verb ?? '', path: path.path ?? '' };
+  return {
+    verb: resource?.verb ?? '',
+    group: resource?.group ?? '',
+    resource: resource?.resource ?? '',
+    subresource: resource?.subresource ?? '',
+    namespace: resource?.namespace ?? '',
+    name: resource?.name ?? '',
+  };
+}
+
+function decided(context: RestContext, user: UserInfo, action: Action): { allowed: boolean; reason?: string } {
+  const { allowed, reason } = context.authorization.decide(user, action);
+  return reason === '' ? { allowed } : { allowed, reason };
+}
+
+function subjectOf(spec: SubjectAccessReviewSpec, kind: string): UserInfo {
+  const groups = spec.groups ?? [];
+  if ((spec.user ?? '') === '' && groups.length === 0) {
+    throw invalid({ group: 'authorization.k8s.io', kind }, '', [
+      fieldError.invalid('spec.user', spec.user ?? '', 'at least one of user or group must be specified'),
+    ]);
+  }
+  return { name: spec.user ?? '', groups, ...(spec.uid === undefined ? {} : { uid: spec.uid }) };
+}
+
+async function subjectAccessReview(context: RestContext, object: KubeObject): Promise<KubeObject> {
+  const review = object as SubjectAccessReview;
+  const user = subjectOf(review.spec, 'SubjectAccessReview');
+  const action = actionOf(review.spec, 'SubjectAccessReview');
+  await context.cache.freshen();
+  return { ...review, status: decided(context, user, action) } as KubeObject;
+}
+
+async function localSubjectAccessReview(
+  context: RestContext,
+  object: KubeObject,
+  question: Question,
+): Promise<KubeObject> {
+  const review = object as LocalSubjectAccessReview;
+  if (review.spec?.resourceAttributes?.namespace !== question.namespace) {
+    throw errors.badRequest('spec.resourceAttributes.namespace must match namespace of the LocalSubjectAccessReview');
+  }
+  const user = subjectOf(review.spec, 'LocalSubjectAccessReview');
+  await context.cache.freshen();
+  return { ...review, status: decided(context, user, actionOf(review.spec, 'LocalSubjectAccessReview')) } as KubeObject;
+}
+
+async function selfSubjectAccessReview(
+  context: RestContext,
+  object: KubeObject,
+  question: Question,
+): Promise<KubeObject> {
+  const review = object as SelfSubjectAccessReview;
+  const action = actionOf(review.spec ?? {}, 'SelfSubjectAccessReview');
+  await context.cache.freshen();
+  return { ...review, status: decided(context, question.user, action) } as KubeObject;
+}
+
+async function selfSubjectRulesReview(
+  context: RestContext,
+  object: KubeObject,
+  question: Question,
+): Promise<KubeObject> {
+  const review = object as SelfSubjectRulesReview;
+  const namespace = review.spec?.namespace ?? '';
+  if (namespace === '') throw errors.badRequest('no namespace on request');
+  await context.cache.freshen();
+  const {
+    resourceRules,
+    nonResourceRules,
+    errors: problems,
+  } = context.authorization.rbac.rulesFor(question.user, namespace);
+  const all = question.user.groups.includes('system:masters');
+  return {
+    ...review,
+    status: {
+      resourceRules: all ? [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }, ...resourceRules] : resourceRules,
+      nonResourceRules: all ? [{ verbs: ['*'], nonResourceURLs: ['*'] }, ...nonResourceRules] : nonResourceRules,
+      incomplete: problems.length > 0,
+      ...(problems.length > 0 ? { evaluationError: problems.join(', ') } : {}),
+    },
+  } as KubeObject;
+}
+
+function selfSubjectReview(context: RestContext, object: KubeObject, question: Question): KubeObject {
+  return {
+    ...object,
+    metadata: { ...object.metadata, creationTimestamp: timestamp(context.clock.nowMs()) },
+    status: { userInfo: toUserInfo(question.user) },
+  } as KubeObject;
+}
+
+const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ['TokenReview', tokenReview],
+  ['SubjectAccessReview', subjectAccessReview],
+  ['LocalSubjectAccessReview', localSubjectAccessReview],
+  ['SelfSubjectAccessReview', selfSubjectAccessReview],
+  ['SelfSubjectRulesReview', selfSubjectRulesReview],
+  ['SelfSubjectReview', selfSubjectReview],
+]);
+
+export function virtualHandler(kind: string): Handler | undefined {
+  return HANDLERS.get(kind);
+}
