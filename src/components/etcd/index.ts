@@ -32,3 +32,5 @@ export interface EtcdServer {
   /** Answers what is under way, makes everything durable and releases the data directory. */
   stop(): Promise<void>;
 }
+
+export { createEtcdServer } from './server.ts';

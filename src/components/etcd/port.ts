@@ -59,7 +59,7 @@ export interface RevisionLog {
   commit(batch: LogBatch): Promise<void>;
   /** The events of rows, in the order asked; undefined for rows that are gone. */
   read(revisions: readonly number[]): Promise<readonly (Uint8Array | undefined)[]>;
-  /** CRC-32C over the rows up to `revision`. */
+  /** CRC-32 over the rows up to `revision`. */
   hash(revision: number): Promise<number>;
   size(): Promise<LogSize>;
   /** Gives free pages back to the file system and empties the write-ahead log, in small steps. */

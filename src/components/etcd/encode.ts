@@ -1,0 +1,102 @@
+import { Writer } from '../../api/etcd/wire.ts';
+import type { Answer, Decision, RangeAnswer } from '../../core/mvcc/machine.ts';
+
+/** One writer serves all answers: encoding is synchronous, and `finish` copies the message out. */
+const writer = new Writer(16 << 10);
+
+/** Writes answers that begin with etcd's ResponseHeader. */
+export class Encoder {
+  readonly #clusterId: bigint;
+  readonly #memberId: bigint;
+  readonly #fixed: Buffer;
+
+  constructor(clusterId: bigint, memberId: bigint) {
+    this.#clusterId = clusterId;
+    this.#memberId = memberId;
+    this.#fixed = new Writer(32).big(1, clusterId).big(2, memberId).finish();
+  }
+
+  get clusterId(): bigint {
+    return this.#clusterId;
+  }
+
+  get memberId(): bigint {
+    return this.#memberId;
+  }
+
+  /** An empty writer with the header written. A single member's raft term is always 1. */
+  begin(revision: number): Writer {
+    writer.reset();
+    const mark = writer.begin(1);
+    return writer.raw(this.#fixed).int(3, revision).int(4, 1).end(mark);
+  }
+
+  range(answer: RangeAnswer, revision: number): Buffer {
+    return rangeBody(this.begin(revision), answer).finish();
+  }
+
+  put(previous: Buffer | undefined, revision: number): Buffer {
+    const out = this.begin(revision);
+    if (previous !== undefined) out.message(2, previous);
+    return out.finish();
+  }
+
+  deleted(deleted: number, previous: readonly Buffer[], revision: number): Buffer {
+    const out = this.begin(revision).int(2, deleted);
+    for (const kv of previous) out.message(3, kv);
+    return out.finish();
+  }
+
+  txn(decision: Decision): Buffer {
+    const out = this.begin(decision.revision).bool(2, decision.answer.succeeded);
+    for (const answer of decision.answer.answers) operation(out, answer, decision.revision);
+    return out.finish();
+  }
+}
+
+function rangeBody(out: Writer, answer: RangeAnswer): Writer {
+  if (answer.keysOnly) {
+    for (const version of answer.versions) {
+      const mark = out.begin(2);
+      out
+        .latin1(1, version.key)
+        .int(2, version.createRevision)
+        .int(3, version.revision)
+        .int(4, version.version)
+        .big(6, version.lease)
+        .end(mark);
+    }
+  } else for (const kv of answer.kvs) out.message(2, kv);
+  return out.bool(3, answer.more).int(4, answer.count);
+}
+
+/** One ResponseOp; inner headers carry the revision only, as etcd's do. */
+function operation(out: Writer, answer: Answer, revision: number): void {
+  const op = out.begin(3);
+  if (answer.kind === 'range') {
+    const mark = out.begin(1);
+    innerHeader(out, revision);
+    rangeBody(out, answer).end(mark);
+  } else if (answer.kind === 'put') {
+    const mark = out.begin(2);
+    innerHeader(out, revision);
+    if (answer.previous !== undefined) out.message(2, answer.previous);
+    out.end(mark);
+  } else if (answer.kind === 'delete') {
+    const mark = out.begin(3);
+    innerHeader(out, revision).int(2, answer.deleted);
+    for (const kv of answer.previous) out.message(3, kv);
+    out.end(mark);
+  } else {
+    const mark = out.begin(4);
+    innerHeader(out, revision).bool(2, answer.succeeded);
+    for (const nested of answer.answers) operation(out, nested, revision);
+    out.end(mark);
+  }
+  out.end(op);
+}
+
+function innerHeader(out: Writer, revision: number): Writer {
+  const mark = out.begin(1);
+  return out.int(3, revision).end(mark);
+}

@@ -1,0 +1,63 @@
+import { WireError } from '../../api/etcd/wire.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { MvccError, type MvccErrorCode } from '../../core/mvcc/errors.ts';
+import { RpcCode, type UnaryCall } from './port.ts';
+
+interface RpcFailure {
+  readonly code: RpcCode;
+  readonly message: string;
+}
+
+/** etcd's status and text for each refusal. Clients match on the text. Source: etcd api/v3rpc/rpctypes/error.go. */
+const REFUSALS: Readonly<Record<MvccErrorCode, RpcFailure>> = {
+  compacted: { code: RpcCode.outOfRange, message: 'etcdserver: mvcc: required revision has been compacted' },
+  'future-revision': { code: RpcCode.outOfRange, message: 'etcdserver: mvcc: required revision is a future revision' },
+  'empty-key': { code: RpcCode.invalidArgument, message: 'etcdserver: key is not provided' },
+  'key-not-found': { code: RpcCode.invalidArgument, message: 'etcdserver: key not found' },
+  'value-provided': { code: RpcCode.invalidArgument, message: 'etcdserver: value is provided' },
+  'lease-provided': { code: RpcCode.invalidArgument, message: 'etcdserver: lease is provided' },
+  'too-many-operations': { code: RpcCode.invalidArgument, message: 'etcdserver: too many operations in txn request' },
+  'duplicate-key': { code: RpcCode.invalidArgument, message: 'etcdserver: duplicate key given in txn request' },
+  'invalid-sort': { code: RpcCode.invalidArgument, message: 'etcdserver: invalid sort option' },
+  'lease-not-found': { code: RpcCode.notFound, message: 'etcdserver: requested lease not found' },
+  'lease-exists': { code: RpcCode.failedPrecondition, message: 'etcdserver: lease already exists' },
+  'lease-ttl-too-large': { code: RpcCode.outOfRange, message: 'etcdserver: too large lease TTL' },
+};
+
+const OPERATING: Readonly<Record<string, RpcFailure>> = {
+  'no-space': { code: RpcCode.resourceExhausted, message: 'etcdserver: mvcc: database space exceeded' },
+  'too-many-requests': { code: RpcCode.resourceExhausted, message: 'etcdserver: too many requests' },
+  closed: { code: RpcCode.unavailable, message: 'etcdserver: server stopped' },
+};
+
+export const REQUEST_TOO_LARGE: RpcFailure = {
+  code: RpcCode.invalidArgument,
+  message: 'etcdserver: request is too large',
+};
+
+/** What a caller is told about `error`. What is not foreseen is logged and answered as internal. */
+export function failureOf(error: unknown, log: Log): RpcFailure {
+  if (error instanceof MvccError) return REFUSALS[error.code];
+  if (error instanceof WireError)
+    return { code: RpcCode.invalidArgument, message: `malformed request: ${error.message}` };
+  const known = error instanceof CodedError ? OPERATING[error.code] : undefined;
+  if (known !== undefined) return known;
+  log.error('request failed', { cause: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+  return { code: RpcCode.internal, message: messageOf(error) };
+}
+
+/** Runs a unary handler that answers with a message or throws. */
+export function answer(call: UnaryCall, log: Log, work: () => Promise<Uint8Array> | Uint8Array): void {
+  const fail = (error: unknown): void => {
+    const { code, message } = failureOf(error, log);
+    call.fail(code, message);
+  };
+  try {
+    const result = work();
+    if (result instanceof Uint8Array) call.reply(result);
+    else result.then((message) => call.reply(message), fail);
+  } catch (error) {
+    fail(error);
+  }
+}

@@ -1,0 +1,409 @@
+/**
+ * `etcdserverpb.Watch`. A watch is either up to date, and then hears of revisions as they are published, or behind: because it
+ * starts in the past, or because its peer reads slowly. One that is behind catches up from history, in pieces of whole revisions
+ * and only as fast as the peer takes them; so a slow peer costs neither memory nor others' time.
+ */
+
+import { encodeDeleteEvent, withPrevious } from '../../api/etcd/event.ts';
+import { decodeWatchRequest, type WatchCreateRequest } from '../../api/etcd/watch.ts';
+import { Writer } from '../../api/etcd/wire.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { MvccError } from '../../core/mvcc/errors.ts';
+import type { Change, DecidedRevision } from '../../core/mvcc/machine.ts';
+import { intervalOf } from '../../core/mvcc/txn-check.ts';
+import { isDelete, type Version } from '../../core/mvcc/version.ts';
+import { Watchers } from '../../core/mvcc/watchers.ts';
+import type { Encoder } from './encode.ts';
+import type { Engine } from './engine.ts';
+import { MAX_REQUEST_BYTES } from './kv-service.ts';
+import type { StreamCall, StreamHandler } from './port.ts';
+import { failureOf } from './rpc-errors.ts';
+
+export interface WatchServiceDeps {
+  readonly engine: Engine;
+  readonly encoder: Encoder;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly progressIntervalMs: number;
+}
+
+/** Events of one catch-up piece; whole revisions, so a little more when one is large. */
+const PIECE = 1000;
+/** The id of an answer that belongs to no watch in particular. Source: etcd clientv3.InvalidWatchID. */
+const NO_WATCH = -1;
+
+class Watch {
+  readonly id: number;
+  readonly start: string;
+  readonly end: string | undefined;
+  readonly single: boolean;
+  readonly noPut: boolean;
+  readonly noDelete: boolean;
+  readonly prevKv: boolean;
+  readonly fragment: boolean;
+  readonly progressNotify: boolean;
+  readonly stream: WatchStream;
+  /** The first revision it has not heard of. */
+  next: number;
+  upToDate = false;
+  open = true;
+  /** Something was sent since the last periodic progress report. */
+  active = false;
+
+  constructor(stream: WatchStream, id: number, request: WatchCreateRequest, next: number) {
+    const key = request.key === '' ? '\0' : request.key;
+    const interval = intervalOf(key, request.end);
+    this.stream = stream;
+    this.id = id;
+    this.start = interval.start;
+    this.end = interval.end;
+    this.single = request.end === '';
+    this.noPut = request.noPut;
+    this.noDelete = request.noDelete;
+    this.prevKv = request.prevKv;
+    this.fragment = request.fragment;
+    this.progressNotify = request.progressNotify;
+    this.next = next;
+  }
+}
+
+export class WatchService {
+  readonly deps: WatchServiceDeps;
+  readonly upToDate = new Watchers<Watch>();
+  readonly #streams = new Set<WatchStream>();
+  #timer: Timer | undefined;
+  #count = 0;
+
+  constructor(deps: WatchServiceDeps) {
+    this.deps = deps;
+  }
+
+  get streamCount(): number {
+    return this.#streams.size;
+  }
+
+  get watchCount(): number {
+    return this.#count;
+  }
+
+  start(): void {
+    this.#timer = this.deps.clock.setTimer(this.deps.progressIntervalMs, () => {
+      for (const stream of this.#streams) stream.reportPeriodically();
+      this.start();
+    });
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+  }
+
+  /** Tells the watches that are up to date what has become visible. */
+  publish(revisions: readonly DecidedRevision[]): void {
+    for (const [watch, changes] of this.upToDate.match(revisions)) watch.stream.deliver(watch, changes);
+  }
+
+  counted(difference: number): void {
+    this.#count += difference;
+  }
+
+  readonly handler = (call: StreamCall): StreamHandler => {
+    const stream = new WatchStream(this, call);
+    this.#streams.add(stream);
+    return {
+      message: (message) => stream.message(message),
+      ended: () => {
+        stream.close();
+        call.end();
+      },
+      closed: () => {
+        stream.close();
+        this.#streams.delete(stream);
+      },
+      drained: () => stream.drained(),
+    };
+  };
+}
+
+class WatchStream {
+  readonly #service: WatchService;
+  readonly #call: StreamCall;
+  readonly #watches = new Map<number, Watch>();
+  #nextId = 0;
+  #blocked = false;
+  #closed = false;
+  #progressWanted = false;
+  #catchingUp = false;
+
+  constructor(service: WatchService, call: StreamCall) {
+    this.#service = service;
+    this.#call = call;
+  }
+
+  message(bytes: Uint8Array): void {
+    try {
+      const request = decodeWatchRequest(bytes);
+      if (request?.kind === 'create') this.#create(request.create);
+      else if (request?.kind === 'cancel') this.#cancel(request.watchId);
+      else if (request?.kind === 'progress') {
+        this.#progressWanted = true;
+        this.#reportProgress();
+      }
+    } catch (error) {
+      const { code, message } = failureOf(error, this.#service.deps.log);
+      this.close();
+      this.#call.end(code, message);
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const watch of this.#watches.values()) this.#forget(watch);
+  }
+
+  drained(): void {
+    this.#blocked = false;
+    this.#startCatchUp();
+    this.#reportProgress();
+  }
+
+  /** Changes that `watch`, which is up to date, is to hear of now. */
+  deliver(watch: Watch, changes: readonly Change[]): void {
+    const last = (changes.at(-1) as Change).version.revision;
+    const fields = this.#blocked ? undefined : fieldsInMemory(watch, changes);
+    if (fields === undefined) {
+      // It hears of these later, from history.
+      watch.next = (changes[0] as Change).version.revision;
+      this.#fallBehind(watch);
+      return;
+    }
+    watch.next = last + 1;
+    this.#sendEvents(watch, fields, changes);
+  }
+
+  /** What `progress_notify` promises: now and then, that nothing is outstanding. */
+  reportPeriodically(): void {
+    for (const watch of this.#watches.values()) {
+      if (watch.progressNotify && watch.upToDate && !watch.active && !this.#blocked) {
+        this.#send(watch.id, this.#service.deps.engine.machine.visible);
+      }
+      watch.active = false;
+    }
+  }
+
+  #create(request: WatchCreateRequest): void {
+    const { machine } = this.#service.deps.engine;
+    const refuse = (reason: string): void =>
+      this.#send(NO_WATCH, machine.visible, (out) => out.bool(3, true).bool(4, true).string(6, reason));
+    if (request.end !== '' && request.end !== '\0' && request.end <= request.key) {
+      refuse('mvcc: watcher range is empty');
+      return;
+    }
+    if (request.watchId !== 0 && this.#watches.has(request.watchId)) {
+      refuse('mvcc: duplicate watch ID provided on the WatchStream');
+      return;
+    }
+    let id = request.watchId;
+    if (id === 0) {
+      while (this.#watches.has(this.#nextId)) this.#nextId += 1;
+      id = this.#nextId;
+      this.#nextId += 1;
+    }
+    const next = request.startRevision > 0 ? request.startRevision : machine.visible + 1;
+    const watch = new Watch(this, id, request, next);
+    this.#watches.set(id, watch);
+    this.#service.counted(1);
+    this.#send(id, machine.visible, (out) => out.bool(3, true));
+    if (next < machine.compacted) this.#refuseCompacted(watch);
+    else this.#fallBehind(watch);
+  }
+
+  #cancel(id: number): void {
+    const watch = this.#watches.get(id);
+    if (watch === undefined) return;
+    this.#forget(watch);
+    this.#send(id, this.#service.deps.engine.machine.visible, (out) => out.bool(4, true));
+    this.#reportProgress();
+  }
+
+  #refuseCompacted(watch: Watch): void {
+    const { machine } = this.#service.deps.engine;
+    this.#forget(watch);
+    this.#send(watch.id, machine.visible, (out) => out.bool(4, true).int(5, machine.compacted));
+  }
+
+  #forget(watch: Watch): void {
+    if (!watch.open) return;
+    watch.open = false;
+    this.#watches.delete(watch.id);
+    this.#service.counted(-1);
+    if (watch.upToDate) this.#service.upToDate.remove(watch);
+  }
+
+  #fallBehind(watch: Watch): void {
+    if (watch.upToDate) this.#service.upToDate.remove(watch);
+    watch.upToDate = false;
+    this.#startCatchUp();
+  }
+
+  #startCatchUp(): void {
+    if (this.#catchingUp || this.#blocked || this.#closed) return;
+    this.#catchingUp = true;
+    this.#catchUpAll()
+      .catch((error: unknown) => {
+        const { code, message } = failureOf(error, this.#service.deps.log);
+        this.close();
+        this.#call.end(code, message);
+      })
+      .finally(() => {
+        this.#catchingUp = false;
+        // A watch may have fallen behind between the last look and here.
+        if (!this.#blocked && !this.#closed && this.#firstBehind() !== undefined) this.#startCatchUp();
+        else this.#reportProgress();
+      });
+  }
+
+  #firstBehind(): Watch | undefined {
+    for (const watch of this.#watches.values()) if (!watch.upToDate) return watch;
+    return undefined;
+  }
+
+  async #catchUpAll(): Promise<void> {
+    for (let watch = this.#firstBehind(); watch !== undefined; watch = this.#firstBehind()) {
+      await this.#catchUp(watch);
+      if (this.#blocked || this.#closed) return;
+    }
+  }
+
+  async #catchUp(watch: Watch): Promise<void> {
+    const { engine } = this.#service.deps;
+    const { machine } = engine;
+    while (watch.open && !this.#blocked) {
+      if (watch.next < machine.compacted) {
+        this.#refuseCompacted(watch);
+        return;
+      }
+      const upTo = machine.visible;
+      if (watch.next > upTo) {
+        watch.upToDate = true;
+        this.#service.upToDate.add(watch);
+        return;
+      }
+      const all = machine.changes(watch.start, watch.end, watch.next, upTo, PIECE);
+      const changes = all.filter(({ version }) => (isDelete(version) ? !watch.noDelete : !watch.noPut));
+      const pieceEnd = all.length >= PIECE ? (all.at(-1)?.version.revision ?? upTo) : upTo;
+      const fields = await this.#fieldsFromHistory(watch, changes);
+      if (!watch.open) return;
+      // Compaction overtook the reading.
+      if (fields === undefined) continue;
+      watch.next = pieceEnd + 1;
+      if (fields.length > 0) this.#sendEvents(watch, fields, changes);
+    }
+  }
+
+  async #fieldsFromHistory(
+    watch: Watch,
+    changes: ReadonlyArray<Pick<Change, 'version' | 'previous'>>,
+  ): Promise<Buffer[] | undefined> {
+    const missing: Version[] = [];
+    for (const { version, previous } of changes) {
+      if (version.kv === undefined && !isDelete(version)) missing.push(version);
+      if (watch.prevKv && previous !== undefined && previous.kv === undefined) missing.push(previous);
+    }
+    let read: ReadonlyMap<Version, Buffer> = new Map();
+    if (missing.length > 0) {
+      try {
+        read = await this.#service.deps.engine.values(missing);
+      } catch (error) {
+        if (error instanceof MvccError && error.code === 'compacted') return undefined;
+        throw error;
+      }
+    }
+    return changes.map(({ version, previous }) => {
+      const kv = version.kv ?? read.get(version);
+      const field = isDelete(version) || kv === undefined ? deleteField(version) : putField(kv);
+      if (!watch.prevKv || previous === undefined) return field;
+      const before = previous.kv ?? read.get(previous);
+      return before === undefined ? field : withPrevious(field, before);
+    });
+  }
+
+  #sendEvents(watch: Watch, fields: readonly Buffer[], changes: ReadonlyArray<Pick<Change, 'version'>>): void {
+    watch.active = true;
+    const { visible } = this.#service.deps.engine.machine;
+    if (!watch.fragment) {
+      this.#sendParts(header(this.#service.deps.encoder, watch.id, visible), fields);
+      return;
+    }
+    let from = 0;
+    let size = 0;
+    for (let i = 0; i < fields.length; i += 1) {
+      const length = (fields[i] as Buffer).length;
+      if (size > 0 && size + length > MAX_REQUEST_BYTES) {
+        this.#sendParts(
+          header(this.#service.deps.encoder, watch.id, visible, (out) => out.bool(7, true)),
+          fields.slice(from, i),
+        );
+        from = i;
+        size = 0;
+      }
+      size += length;
+    }
+    this.#sendParts(
+      header(this.#service.deps.encoder, watch.id, visible),
+      changes.length > 0 ? fields.slice(from) : [],
+    );
+  }
+
+  #reportProgress(): void {
+    if (!this.#progressWanted || this.#blocked || this.#closed || this.#catchingUp) return;
+    if (this.#firstBehind() !== undefined) return;
+    this.#progressWanted = false;
+    this.#send(NO_WATCH, this.#service.deps.engine.machine.visible);
+  }
+
+  #send(id: number, revision: number, more?: (out: Writer) => Writer): void {
+    this.#sendParts(header(this.#service.deps.encoder, id, revision, more), []);
+  }
+
+  #sendParts(head: Buffer, fields: readonly Buffer[]): void {
+    if (this.#closed) return;
+    if (!this.#call.send(head, ...fields)) this.#blocked = true;
+  }
+}
+
+function header(encoder: Encoder, id: number, revision: number, more?: (out: Writer) => Writer): Buffer {
+  const out = encoder.begin(revision).int(2, id);
+  return (more === undefined ? out : more(out)).finish();
+}
+
+/** The encoded events when everything they need is in memory. One encoding serves every watch. */
+function fieldsInMemory(watch: Watch, changes: readonly Change[]): Buffer[] | undefined {
+  if (!watch.prevKv) return changes.map((change) => change.field);
+  const fields: Buffer[] = [];
+  for (const change of changes) {
+    if (change.previous === undefined) fields.push(change.field);
+    else {
+      let field = withPreviousCache.get(change);
+      if (field === undefined) {
+        if (change.previous.kv === undefined) return undefined;
+        field = withPrevious(change.field, change.previous.kv);
+        withPreviousCache.set(change, field);
+      }
+      fields.push(field);
+    }
+  }
+  return fields;
+}
+
+const withPreviousCache = new WeakMap<Change, Buffer>();
+
+function putField(kv: Buffer): Buffer {
+  const out = new Writer(kv.length + 16);
+  const mark = out.begin(11);
+  return out.message(2, kv).end(mark).finish();
+}
+
+function deleteField(version: Version): Buffer {
+  return encodeDeleteEvent(version.key, version.revision).field;
+}

@@ -1,0 +1,89 @@
+import type { KeyHistory, Version } from './version.ts';
+
+/** A row of the log of which some or all events are of no use any more. */
+export interface Discarded {
+  readonly revision: number;
+  /** Undefined: the whole row. */
+  readonly keys?: readonly string[];
+}
+
+export interface Collected {
+  readonly discarded: readonly Discarded[];
+  readonly done: boolean;
+}
+
+interface Entry {
+  readonly revision: number;
+  readonly history: KeyHistory;
+}
+
+/**
+ * Remembers where compaction will find something: every write over an existing version and every delete is noted in the order of
+ * revisions, so compacting costs what it frees and never walks the index.
+ */
+export class Garbage {
+  #entries: Entry[] = [];
+  #first = 0;
+  #held: Entry[] = [];
+  #heldAt = 0;
+  /** Events left in rows that held more than one. */
+  readonly #several = new Map<number, number>();
+
+  /** Revision `revision` made an older version of the key useless, or is a delete. */
+  add(revision: number, history: KeyHistory): void {
+    this.#entries.push({ revision, history });
+  }
+
+  /** Row `revision` holds `events` events. */
+  row(revision: number, events: number): void {
+    if (events > 1) this.#several.set(revision, events);
+  }
+
+  /** Revision `revision`, the newest, never happened. */
+  takeBack(revision: number): void {
+    this.#several.delete(revision);
+    while (this.#entries.length > this.#first && this.#entries.at(-1)?.revision === revision) this.#entries.pop();
+  }
+
+  /**
+   * `trim` removes the useless versions of one key after compaction at `compacted`. Looks at `most` notes; `done` when there are no
+   * more for this compaction.
+   */
+  collect(compacted: number, most: number, trim: (history: KeyHistory, compacted: number) => Version[]): Collected {
+    if (compacted > this.#heldAt) {
+      if (this.#held.length > 0) this.#entries = [...this.#held, ...this.#entries.slice(this.#first)];
+      if (this.#held.length > 0) this.#first = 0;
+      this.#held = [];
+      this.#heldAt = compacted;
+    }
+    const whole: Discarded[] = [];
+    const parts = new Map<number, string[]>();
+    let looked = 0;
+    for (; looked < most && this.#first < this.#entries.length; looked += 1) {
+      const entry = this.#entries[this.#first] as Entry;
+      if (entry.revision > compacted) break;
+      this.#first += 1;
+      for (const version of trim(entry.history, compacted)) {
+        if (!this.#several.has(version.revision)) whole.push({ revision: version.revision });
+        else {
+          const keys = parts.get(version.revision);
+          if (keys === undefined) parts.set(version.revision, [version.key]);
+          else keys.push(version.key);
+        }
+      }
+      // A delete at the compaction revision itself stays until the next compaction.
+      if (entry.revision === compacted) this.#held.push(entry);
+    }
+    if (this.#first > 1024 && this.#first * 2 > this.#entries.length) {
+      this.#entries = this.#entries.slice(this.#first);
+      this.#first = 0;
+    }
+    for (const [revision, keys] of parts) {
+      const left = (this.#several.get(revision) ?? 0) - keys.length;
+      if (left > 0) this.#several.set(revision, left);
+      else this.#several.delete(revision);
+      whole.push(left > 0 ? { revision, keys } : { revision });
+    }
+    return { discarded: whole, done: looked < most };
+  }
+}

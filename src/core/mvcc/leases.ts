@@ -1,0 +1,80 @@
+import { MvccError } from './errors.ts';
+
+export interface Lease {
+  readonly id: bigint;
+  readonly ttlSeconds: number;
+  /** Monotonic milliseconds. */
+  expiresAtMs: number;
+  /** Keys whose newest version carries this lease. */
+  readonly keys: Set<string>;
+}
+
+/** etcd's shortest lease with its default election timing, and its longest. Source: etcd lease/lessor.go, embed/config.go. */
+const MIN_TTL_SECONDS = 2;
+const MAX_TTL_SECONDS = 9_000_000_000;
+
+/** The leases of a store. Time is an argument; what an expiry deletes is the caller's business. */
+export class Leases {
+  readonly #leases = new Map<bigint, Lease>();
+
+  get size(): number {
+    return this.#leases.size;
+  }
+
+  get(id: bigint): Lease | undefined {
+    return this.#leases.get(id);
+  }
+
+  ids(): bigint[] {
+    return [...this.#leases.keys()];
+  }
+
+  /** Throws MvccError 'lease-exists' or 'lease-ttl-too-large'. A time to live below the minimum is raised to it. */
+  grant(id: bigint, ttlSeconds: number, nowMs: number): Lease {
+    if (ttlSeconds > MAX_TTL_SECONDS) throw new MvccError('lease-ttl-too-large');
+    if (this.#leases.has(id)) throw new MvccError('lease-exists');
+    const ttl = Math.max(ttlSeconds, MIN_TTL_SECONDS);
+    const lease: Lease = { id, ttlSeconds: ttl, expiresAtMs: nowMs + ttl * 1000, keys: new Set() };
+    this.#leases.set(id, lease);
+    return lease;
+  }
+
+  /** Puts back a lease as it was. */
+  restore(lease: Lease): void {
+    this.#leases.set(lease.id, lease);
+  }
+
+  remove(id: bigint): Lease | undefined {
+    const lease = this.#leases.get(id);
+    this.#leases.delete(id);
+    return lease;
+  }
+
+  /** Starts the lease's time anew. Throws MvccError 'lease-not-found'. */
+  renew(id: bigint, nowMs: number): Lease {
+    const lease = this.#leases.get(id);
+    if (lease === undefined || lease.expiresAtMs <= nowMs) throw new MvccError('lease-not-found');
+    lease.expiresAtMs = nowMs + lease.ttlSeconds * 1000;
+    return lease;
+  }
+
+  /** Moves `key` from one lease to another; 0 is no lease. */
+  move(key: string, from: bigint, to: bigint): void {
+    if (from === to) return;
+    if (from !== 0n) this.#leases.get(from)?.keys.delete(key);
+    if (to !== 0n) this.#leases.get(to)?.keys.add(key);
+  }
+
+  expired(nowMs: number): Lease[] {
+    return [...this.#leases.values()].filter((lease) => lease.expiresAtMs <= nowMs);
+  }
+
+  /** When the next lease expires, in monotonic milliseconds. */
+  nextExpiryMs(): number | undefined {
+    let next: number | undefined;
+    for (const lease of this.#leases.values()) {
+      if (next === undefined || lease.expiresAtMs < next) next = lease.expiresAtMs;
+    }
+    return next;
+  }
+}

@@ -1,0 +1,551 @@
+/**
+ * The multi-version store as a state machine: which key had which version at which revision. It is ahead of the disk: `head` is
+ * the last revision that has been decided, `visible` the last that readers and watchers may see. The shell makes revisions
+ * durable and then publishes them, or rolls them back when the disk is full; what it has not published nobody has seen.
+ *
+ * Values may have been dropped from memory. An operation that needs one throws `ValuesNeeded` before it changes anything; the
+ * shell reads them and asks again with them in hand.
+ */
+
+import { EventType, encodeDeleteEvent, encodedValue, encodePutEvent, type StoredEvent } from '../../api/etcd/event.ts';
+import {
+  type Compare,
+  type DeleteRangeRequest,
+  type PutRequest,
+  type RangeRequest,
+  type RequestOp,
+  SortOrder,
+  SortTarget,
+  type TxnRequest,
+} from '../../api/etcd/kv.ts';
+import { holds } from './compare.ts';
+import { MvccError } from './errors.ts';
+import { type Collected, Garbage } from './garbage.ts';
+import { Leases } from './leases.ts';
+import { OrderedMap } from './ordered-map.ts';
+import { intervalOf } from './txn-check.ts';
+import { ValueCache, type ValueCacheLimits } from './value-cache.ts';
+import { isDelete, type KeyHistory, liveAt, type Version } from './version.ts';
+
+/** Values that are not in memory. Read their rows and repeat the operation with them. */
+export class ValuesNeeded extends Error {
+  readonly versions: readonly Version[];
+  constructor(versions: readonly Version[]) {
+    super('values needed');
+    this.versions = versions;
+  }
+}
+
+/** Values read back from the log, for one operation. */
+export type Pinned = ReadonlyMap<Version, Buffer>;
+
+export interface Change {
+  readonly version: Version;
+  /** The state before, unless this put created the key. */
+  readonly previous: Version | undefined;
+  /** The encoded event; undefined once it has been dropped from memory. */
+  readonly field: Buffer;
+}
+
+export interface DecidedRevision {
+  readonly revision: number;
+  readonly changes: readonly Change[];
+}
+
+export interface RangeAnswer {
+  readonly kind: 'range';
+  readonly versions: readonly Version[];
+  /** Encoded key-values in the order of `versions`; empty when only keys or the count were asked for. */
+  readonly kvs: readonly Buffer[];
+  readonly keysOnly: boolean;
+  readonly more: boolean;
+  readonly count: number;
+}
+
+export type Answer =
+  | RangeAnswer
+  | { readonly kind: 'put'; readonly previous: Buffer | undefined }
+  | { readonly kind: 'delete'; readonly deleted: number; readonly previous: readonly Buffer[] }
+  | TxnAnswer;
+
+export interface TxnAnswer {
+  readonly kind: 'txn';
+  readonly succeeded: boolean;
+  readonly answers: readonly Answer[];
+}
+
+/** What deciding a transaction gave: its answer and, when it wrote, the new revision. */
+export interface Decision {
+  readonly answer: TxnAnswer;
+  readonly decided: DecidedRevision | undefined;
+  /** Revision for the answer's header. */
+  readonly revision: number;
+}
+
+const NO_PINS: Pinned = new Map();
+
+export class Machine {
+  readonly leases = new Leases();
+  readonly #keys = new OrderedMap<KeyHistory>();
+  readonly #cache: ValueCache;
+  readonly #garbage = new Garbage();
+  /** Decided and not yet published, oldest first. */
+  readonly #pending: DecidedRevision[] = [];
+  #head = 1;
+  #visible = 1;
+  #compacted = 0;
+  #writing: Change[] = [];
+
+  constructor(limits: ValueCacheLimits) {
+    this.#cache = new ValueCache(limits);
+  }
+
+  get head(): number {
+    return this.#head;
+  }
+
+  get visible(): number {
+    return this.#visible;
+  }
+
+  get compacted(): number {
+    return this.#compacted;
+  }
+
+  get keyCount(): number {
+    return this.#keys.size;
+  }
+
+  get cachedBytes(): number {
+    return this.#cache.bytes;
+  }
+
+  /** Takes over one stored revision; call in order, then `loaded`. */
+  load(revision: number, events: readonly StoredEvent[]): void {
+    this.#cache.stored = revision;
+    events.forEach((event, sub) => {
+      const version: Version = {
+        key: event.key,
+        revision,
+        sub,
+        createRevision: event.createRevision,
+        version: event.type === EventType.delete ? 0 : event.version,
+        lease: event.lease,
+        kv: Buffer.from(event.kv),
+        size: event.kv.length,
+      };
+      this.#append(version);
+    });
+    this.#garbage.row(revision, events.length);
+    this.#head = Math.max(this.#head, revision);
+    this.#visible = this.#head;
+  }
+
+  /** Ends loading. `reserved`: no revision up to it is given out again. */
+  loaded(compacted: number, reserved: number): void {
+    this.#compacted = compacted;
+    this.#head = Math.max(this.#head, reserved, compacted);
+    this.#visible = this.#head;
+    this.#cache.stored = this.#head;
+  }
+
+  /** Gives every lease the keys that carry it: once, after the leases have been granted anew. */
+  attachLeases(): void {
+    if (this.leases.size === 0) return;
+    this.#keys.walk('', undefined, ({ key, versions }) => {
+      const lease = versions.at(-1)?.lease ?? 0n;
+      if (lease !== 0n) this.leases.get(lease)?.keys.add(key);
+    });
+  }
+
+  /** Reads what is visible. Throws MvccError 'compacted', 'future-revision', or ValuesNeeded. */
+  range(request: RangeRequest, pinned: Pinned = NO_PINS): RangeAnswer {
+    this.#checkRevision(request.revision, this.#visible);
+    return this.#range(request, request.revision > 0 ? request.revision : this.#visible, pinned);
+  }
+
+  /** True when the transaction cannot write, whichever branch is taken. */
+  isReadOnly(request: TxnRequest): boolean {
+    const reads = (operation: RequestOp): boolean =>
+      operation.kind === 'range' || (operation.kind === 'txn' && this.isReadOnly(operation.txn));
+    return request.success.every(reads) && request.failure.every(reads);
+  }
+
+  /** A transaction that only reads, at what is visible. */
+  read(request: TxnRequest, pinned: Pinned = NO_PINS): Decision {
+    const path = this.#path(request, this.#visible, pinned);
+    this.#prepare(path, this.#visible, pinned);
+    return { answer: this.#apply(path, this.#visible, pinned), decided: undefined, revision: this.#visible };
+  }
+
+  /** Decides a transaction on top of all that was decided before. Throws MvccError or ValuesNeeded, with nothing changed. */
+  decide(request: TxnRequest, pinned: Pinned = NO_PINS): Decision {
+    const path = this.#path(request, this.#head, pinned);
+    this.#prepare(path, this.#head, pinned);
+    const changes: Change[] = [];
+    this.#writing = changes;
+    // Nothing that was found in memory by the preparation may leave it before the last operation has been applied.
+    this.#cache.hold();
+    const answer = this.#apply(path, this.#head + 1, pinned);
+    this.#cache.release();
+    this.#writing = [];
+    return { answer, decided: this.#seal(changes), revision: this.#head };
+  }
+
+  /** The keys of a lease go, in one revision, and the lease with them. */
+  revoke(id: bigint): DecidedRevision | undefined {
+    const lease = this.leases.get(id);
+    if (lease === undefined) throw new MvccError('lease-not-found');
+    const changes: Change[] = [];
+    this.#writing = changes;
+    for (const key of [...lease.keys].sort()) this.#remove(key, '', this.#head + 1);
+    this.#writing = [];
+    this.leases.remove(id);
+    return this.#seal(changes);
+  }
+
+  /** Makes everything up to `revision` visible and returns it, oldest first. */
+  publish(revision: number): DecidedRevision[] {
+    let count = 0;
+    while (count < this.#pending.length && (this.#pending[count] as DecidedRevision).revision <= revision) count += 1;
+    this.#visible = Math.max(this.#visible, Math.min(revision, this.#head));
+    return this.#pending.splice(0, count);
+  }
+
+  /** A value that has been read back from the log is kept if it is still current. */
+  refill(version: Version, kv: Buffer): void {
+    if (version.kv !== undefined || this.#keys.get(version.key)?.versions.at(-1) !== version) return;
+    version.kv = Buffer.from(kv);
+    this.#cache.addCurrent(version);
+  }
+
+  /** Everything up to `revision` can be read back from the log. */
+  stored(revision: number): void {
+    this.#cache.stored = Math.max(this.#cache.stored, revision);
+  }
+
+  /** Takes back every revision that is not visible. */
+  rollBack(): void {
+    for (let at = this.#pending.length - 1; at >= 0; at -= 1) {
+      const { changes, revision } = this.#pending[at] as DecidedRevision;
+      for (let i = changes.length - 1; i >= 0; i -= 1) this.#undo((changes[i] as Change).version);
+      this.#garbage.takeBack(revision);
+    }
+    this.#pending.length = 0;
+    this.#head = this.#visible;
+  }
+
+  /** Discards history before `revision`. Throws MvccError 'compacted' or 'future-revision'. */
+  compact(revision: number): void {
+    if (revision <= this.#compacted) throw new MvccError('compacted');
+    if (revision > this.#visible) throw new MvccError('future-revision');
+    this.#compacted = revision;
+  }
+
+  /** Takes versions that compaction has made useless out of the index, in steps of about `most`. */
+  collect(most: number): Collected {
+    return this.#garbage.collect(this.#compacted, most, (history, upTo) => this.#trim(history, upTo));
+  }
+
+  /**
+   * Versions in a key range from revision `from` to `to`, in the order in which they were made, whole revisions, about `most`.
+   * Each comes with the version before it.
+   */
+  changes(
+    start: string,
+    end: string | undefined,
+    from: number,
+    to: number,
+    most: number,
+  ): Array<Omit<Change, 'field'>> {
+    const found: Array<Omit<Change, 'field'>> = [];
+    this.#keys.walk(start, end, ({ versions }) => {
+      for (let i = versions.length - 1; i >= 0; i -= 1) {
+        const version = versions[i] as Version;
+        if (version.revision < from) break;
+        if (version.revision > to) continue;
+        const before = versions[i - 1];
+        const previous =
+          before === undefined || isDelete(before) || (isDelete(version) && before === undefined) ? undefined : before;
+        found.push({ version, previous });
+      }
+    });
+    found.sort((a, b) => a.version.revision - b.version.revision || a.version.sub - b.version.sub);
+    if (found.length <= most) return found;
+    let cut = most;
+    const last = (found[most - 1] as Change).version.revision;
+    while (cut < found.length && (found[cut] as Change).version.revision === last) cut += 1;
+    return found.slice(0, cut);
+  }
+
+  #checkRevision(revision: number, newest: number): void {
+    if (revision <= 0) return;
+    if (revision > newest) throw new MvccError('future-revision');
+    if (revision < this.#compacted) throw new MvccError('compacted');
+  }
+
+  #range(request: RangeRequest, at: number, pinned: Pinned): RangeAnswer {
+    const filtered =
+      request.minModRevision > 0 ||
+      request.maxModRevision > 0 ||
+      request.minCreateRevision > 0 ||
+      request.maxCreateRevision > 0;
+    let sortOrder = request.sortOrder;
+    if (request.sortTarget !== SortTarget.key && sortOrder === SortOrder.none) sortOrder = SortOrder.ascend;
+    const sorted =
+      sortOrder === SortOrder.descend || (sortOrder === SortOrder.ascend && request.sortTarget !== SortTarget.key);
+    const keep = filtered || sorted || request.limit <= 0 ? Number.POSITIVE_INFINITY : request.limit + 1;
+    let count = 0;
+    let versions: Version[] = [];
+    const take = (history: KeyHistory): void => {
+      const version = liveAt(history, at);
+      if (version === undefined) return;
+      count += 1;
+      if (!request.countOnly && versions.length < keep) versions.push(version);
+    };
+    if (request.end === '') {
+      const history = this.#keys.get(request.key);
+      if (history !== undefined) take(history);
+    } else {
+      const { start, end } = intervalOf(request.key, request.end);
+      this.#keys.walk(start, end, take);
+    }
+    if (filtered) versions = versions.filter((version) => passes(version, request));
+    if (sorted) versions = this.#sort(versions, request.sortTarget, sortOrder === SortOrder.descend, pinned);
+    const more = request.limit > 0 && versions.length > request.limit;
+    if (more) versions.length = request.limit;
+    const kvs = request.keysOnly ? [] : this.#values(versions, pinned);
+    return { kind: 'range', versions, kvs, keysOnly: request.keysOnly, more, count };
+  }
+
+  #sort(versions: Version[], target: number, descending: boolean, pinned: Pinned): Version[] {
+    const sign = descending ? -1 : 1;
+    if (target === SortTarget.value) {
+      const kvs = this.#values(versions, pinned);
+      const pairs = versions.map((version, i) => ({ version, value: encodedValue(kvs[i] as Buffer) }));
+      return pairs.sort((a, b) => sign * a.value.compare(b.value)).map((pair) => pair.version);
+    }
+    if (target === SortTarget.key) return versions.reverse();
+    const rank = (version: Version): number =>
+      target === SortTarget.version
+        ? version.version
+        : target === SortTarget.create
+          ? version.createRevision
+          : version.revision;
+    return versions.sort((a, b) => sign * (rank(a) - rank(b)));
+  }
+
+  #values(versions: readonly Version[], pinned: Pinned): Buffer[] {
+    const kvs: Buffer[] = [];
+    let missing: Version[] | undefined;
+    for (const version of versions) {
+      const kv = version.kv ?? pinned.get(version);
+      if (kv === undefined) {
+        missing ??= [];
+        missing.push(version);
+      } else kvs.push(kv);
+    }
+    if (missing !== undefined) throw new ValuesNeeded(missing);
+    return kvs;
+  }
+
+  /** Which branch every transaction takes, the nested ones too: all compares look at the state before anything is applied. */
+  #path(request: TxnRequest, at: number, pinned: Pinned): Path {
+    const succeeded = request.compares.every((compare) => this.#compare(compare, at, pinned));
+    const operations = succeeded ? request.success : request.failure;
+    const nested = new Map<RequestOp, Path>();
+    for (const operation of operations) {
+      if (operation.kind === 'txn') nested.set(operation, this.#path(operation.txn, at, pinned));
+    }
+    return { succeeded, operations, nested };
+  }
+
+  #compare(compare: Compare, at: number, pinned: Pinned): boolean {
+    const value = (version: Version): Buffer => encodedValue(this.#values([version], pinned)[0] as Buffer);
+    if (compare.end === '') return holds(compare, liveAt(this.#keys.get(compare.key), at), value);
+    const { start, end } = intervalOf(compare.key, compare.end);
+    const found: Version[] = [];
+    this.#keys.walk(start, end, (history) => {
+      const version = liveAt(history, at);
+      if (version !== undefined) found.push(version);
+    });
+    if (found.length === 0) return holds(compare, undefined, value);
+    return found.every((version) => holds(compare, version, value));
+  }
+
+  /** Everything that can go wrong with the operations of a path, before any of them is applied. */
+  #prepare(path: Path, at: number, pinned: Pinned): void {
+    for (const operation of path.operations) {
+      if (operation.kind === 'range') {
+        this.#checkRevision(operation.range.revision, at);
+        this.#range(operation.range, operation.range.revision > 0 ? operation.range.revision : at, pinned);
+      } else if (operation.kind === 'put') this.#preparePut(operation.put, at, pinned);
+      else if (operation.kind === 'delete') this.#prepareDelete(operation.delete, at, pinned);
+      else this.#prepare(path.nested.get(operation) as Path, at, pinned);
+    }
+  }
+
+  #preparePut(put: PutRequest, at: number, pinned: Pinned): void {
+    if (put.lease !== 0n && this.leases.get(put.lease) === undefined) throw new MvccError('lease-not-found');
+    if (!put.prevKv && !put.ignoreValue && !put.ignoreLease) return;
+    const current = liveAt(this.#keys.get(put.key), at);
+    if (current === undefined) {
+      if (put.ignoreValue || put.ignoreLease) throw new MvccError('key-not-found');
+      return;
+    }
+    if (put.prevKv || put.ignoreValue) this.#values([current], pinned);
+  }
+
+  #prepareDelete(request: DeleteRangeRequest, at: number, pinned: Pinned): void {
+    if (!request.prevKv) return;
+    this.#values(this.#live(request.key, request.end, at), pinned);
+  }
+
+  #live(key: string, rangeEnd: string, at: number): Version[] {
+    const found: Version[] = [];
+    if (rangeEnd === '') {
+      const version = liveAt(this.#keys.get(key), at);
+      if (version !== undefined) found.push(version);
+      return found;
+    }
+    const { start, end } = intervalOf(key, rangeEnd);
+    this.#keys.walk(start, end, (history) => {
+      const version = liveAt(history, at);
+      if (version !== undefined) found.push(version);
+    });
+    return found;
+  }
+
+  #apply(path: Path, revision: number, pinned: Pinned): TxnAnswer {
+    const answers: Answer[] = [];
+    for (const operation of path.operations) {
+      if (operation.kind === 'range') {
+        const at = operation.range.revision > 0 ? operation.range.revision : revision;
+        answers.push(this.#range(operation.range, at, pinned));
+      } else if (operation.kind === 'put') answers.push(this.#put(operation.put, revision, pinned));
+      else if (operation.kind === 'delete') {
+        const { key, end, prevKv } = operation.delete;
+        const removed = this.#remove(key, end, revision);
+        const previous = prevKv ? this.#values(removed, pinned) : [];
+        answers.push({ kind: 'delete', deleted: removed.length, previous });
+      } else answers.push(this.#apply(path.nested.get(operation) as Path, revision, pinned));
+    }
+    return { kind: 'txn', succeeded: path.succeeded, answers };
+  }
+
+  #put(put: PutRequest, revision: number, pinned: Pinned): Answer {
+    const current = liveAt(this.#keys.get(put.key), revision);
+    const previous =
+      current !== undefined && (put.prevKv || put.ignoreValue) ? this.#values([current], pinned)[0] : undefined;
+    const value = put.ignoreValue && previous !== undefined ? encodedValue(previous) : put.value;
+    const lease = put.ignoreLease && current !== undefined ? current.lease : put.lease;
+    const createRevision = current?.createRevision ?? revision;
+    const count = (current?.version ?? 0) + 1;
+    const encoded = encodePutEvent({
+      key: put.key,
+      createRevision,
+      modRevision: revision,
+      version: count,
+      value,
+      lease,
+    });
+    const version: Version = {
+      key: put.key,
+      revision,
+      sub: this.#writing.length,
+      createRevision,
+      version: count,
+      lease,
+      kv: encoded.kv,
+      size: encoded.kv.length,
+    };
+    this.#append(version);
+    this.#writing.push({ version, previous: current, field: encoded.field });
+    return { kind: 'put', previous: put.prevKv ? previous : undefined };
+  }
+
+  #remove(key: string, end: string, revision: number): Version[] {
+    const live = this.#live(key, end, revision);
+    for (const current of live) {
+      const encoded = encodeDeleteEvent(current.key, revision);
+      const version: Version = {
+        key: current.key,
+        revision,
+        sub: this.#writing.length,
+        createRevision: 0,
+        version: 0,
+        lease: 0n,
+        kv: encoded.kv,
+        size: encoded.kv.length,
+      };
+      this.#append(version);
+      this.#writing.push({ version, previous: current, field: encoded.field });
+    }
+    return live;
+  }
+
+  #append(version: Version): void {
+    let history = this.#keys.get(version.key);
+    if (history === undefined) {
+      history = { key: version.key, versions: [] };
+      this.#keys.set(version.key, history);
+    }
+    const before = history.versions.at(-1);
+    history.versions.push(version);
+    if (before !== undefined) this.#cache.supersede(before);
+    this.#cache.addCurrent(version);
+    this.leases.move(version.key, before?.lease ?? 0n, version.lease);
+    if (before !== undefined || isDelete(version)) this.#garbage.add(version.revision, history);
+  }
+
+  #undo(version: Version): void {
+    const history = this.#keys.get(version.key);
+    if (history === undefined) return;
+    history.versions.pop();
+    this.#cache.forget(version);
+    const before = history.versions.at(-1);
+    if (before === undefined) this.#keys.delete(version.key);
+    else this.#cache.reinstate(before);
+    this.leases.move(version.key, version.lease, before?.lease ?? 0n);
+  }
+
+  #seal(changes: readonly Change[]): DecidedRevision | undefined {
+    if (changes.length === 0) return undefined;
+    this.#head += 1;
+    const decided: DecidedRevision = { revision: this.#head, changes };
+    this.#pending.push(decided);
+    this.#garbage.row(this.#head, changes.length);
+    return decided;
+  }
+
+  /** Drops the versions of a key that nobody can read after compaction at `upTo`; returns them. */
+  #trim(history: KeyHistory, upTo: number): Version[] {
+    const { versions } = history;
+    let keepFrom = 0;
+    for (let i = 0; i < versions.length; i += 1) {
+      if ((versions[i] as Version).revision <= upTo) keepFrom = i;
+    }
+    const kept = versions[keepFrom];
+    // A delete at the compaction revision itself stays: a watch may still start there.
+    if (kept !== undefined && isDelete(kept) && kept.revision < upTo) keepFrom += 1;
+    const gone = versions.splice(0, keepFrom);
+    for (const version of gone) this.#cache.forget(version);
+    if (versions.length === 0) this.#keys.delete(history.key);
+    return gone;
+  }
+}
+
+interface Path {
+  readonly succeeded: boolean;
+  readonly operations: readonly RequestOp[];
+  readonly nested: ReadonlyMap<RequestOp, Path>;
+}
+
+function passes(version: Version, request: RangeRequest): boolean {
+  return (
+    (request.minModRevision <= 0 || version.revision >= request.minModRevision) &&
+    (request.maxModRevision <= 0 || version.revision <= request.maxModRevision) &&
+    (request.minCreateRevision <= 0 || version.createRevision >= request.minCreateRevision) &&
+    (request.maxCreateRevision <= 0 || version.createRevision <= request.maxCreateRevision)
+  );
+}

@@ -1,0 +1,109 @@
+import {
+  type DeleteRangeRequest,
+  type PutRequest,
+  type RangeRequest,
+  type RequestOp,
+  SortOrder,
+  SortTarget,
+  type TxnRequest,
+} from '../../api/etcd/kv.ts';
+import { MvccError } from './errors.ts';
+
+/** etcd's default for the operations of one list of a transaction (`--max-txn-ops`). */
+export const MAX_OPERATIONS = 128;
+
+export function checkRange(request: RangeRequest): void {
+  if (request.key.length === 0) throw new MvccError('empty-key');
+  if (request.sortOrder < 0 || request.sortOrder > SortOrder.descend) throw new MvccError('invalid-sort');
+  if (request.sortTarget < 0 || request.sortTarget > SortTarget.value) throw new MvccError('invalid-sort');
+}
+
+export function checkPut(request: PutRequest): void {
+  if (request.key.length === 0) throw new MvccError('empty-key');
+  if (request.ignoreValue && request.value.length > 0) throw new MvccError('value-provided');
+  if (request.ignoreLease && request.lease !== 0n) throw new MvccError('lease-provided');
+}
+
+export function checkDelete(request: DeleteRangeRequest): void {
+  if (request.key.length === 0) throw new MvccError('empty-key');
+}
+
+/** Everything that is wrong with a transaction whatever the store holds. Source: etcd server/etcdserver/api/v3rpc/key.go. */
+export function checkTxn(request: TxnRequest): void {
+  checkShape(request);
+  // One put needs no comparison of intervals: the common case.
+  if (request.success.length > 1 || hasNested(request.success)) writesOf(request.success);
+  if (request.failure.length > 1 || hasNested(request.failure)) writesOf(request.failure);
+}
+
+function hasNested(operations: readonly RequestOp[]): boolean {
+  return operations.some((operation) => operation.kind === 'txn');
+}
+
+function checkShape(request: TxnRequest): void {
+  const most = Math.max(request.compares.length, request.success.length, request.failure.length);
+  if (most > MAX_OPERATIONS) throw new MvccError('too-many-operations');
+  for (const compare of request.compares) if (compare.key.length === 0) throw new MvccError('empty-key');
+  for (const operations of [request.success, request.failure]) {
+    for (const operation of operations) {
+      if (operation.kind === 'put') checkPut(operation.put);
+      else if (operation.kind === 'range') checkRange(operation.range);
+      else if (operation.kind === 'delete') checkDelete(operation.delete);
+      else checkShape(operation.txn);
+    }
+  }
+}
+
+interface Writes {
+  readonly puts: Set<string>;
+  readonly deletes: Interval[];
+}
+
+interface Interval {
+  readonly start: string;
+  /** Undefined: no end. */
+  readonly end: string | undefined;
+}
+
+/**
+ * The keys that a list of operations may write; throws 'duplicate-key' when a key could be written twice. The two branches of a
+ * nested transaction exclude each other, so they may overlap.
+ */
+function writesOf(operations: readonly RequestOp[]): Writes {
+  const puts = new Set<string>();
+  const deletes: Interval[] = [];
+  for (const operation of operations) {
+    if (operation.kind === 'delete') deletes.push(intervalOf(operation.delete.key, operation.delete.end));
+  }
+  // Nested ones first, as etcd does: their puts must not meet the deletes beside them, and their deletes join the list.
+  for (const operation of operations) {
+    if (operation.kind !== 'txn') continue;
+    const success = writesOf(operation.txn.success);
+    const failure = writesOf(operation.txn.failure);
+    for (const key of [...success.puts, ...failure.puts]) {
+      if (puts.has(key) || covered(deletes, key)) throw new MvccError('duplicate-key');
+    }
+    for (const key of puts) {
+      if (covered(success.deletes, key) || covered(failure.deletes, key)) throw new MvccError('duplicate-key');
+    }
+    for (const key of [...success.puts, ...failure.puts]) puts.add(key);
+    deletes.push(...success.deletes, ...failure.deletes);
+  }
+  for (const operation of operations) {
+    if (operation.kind !== 'put') continue;
+    const { key } = operation.put;
+    if (puts.has(key) || covered(deletes, key)) throw new MvccError('duplicate-key');
+    puts.add(key);
+  }
+  return { puts, deletes };
+}
+
+function covered(intervals: readonly Interval[], key: string): boolean {
+  return intervals.some(({ start, end }) => key >= start && (end === undefined || key < end));
+}
+
+/** The interval that a key and etcd's range end stand for. */
+export function intervalOf(key: string, end: string): Interval {
+  if (end === '') return { start: key, end: `${key}\0` };
+  return { start: key, end: end === '\0' ? undefined : end };
+}

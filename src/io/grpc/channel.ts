@@ -1,0 +1,275 @@
+/** A gRPC client over one HTTP/2 connection that comes back by itself, to whichever endpoint answers. */
+import { connect as connectNet, isIP, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { RpcCode } from '../../components/etcd/port.ts';
+import { ClientStream, type ClientStreamEvents, UnaryExchange } from './client-calls.ts';
+import { encodeHeaders } from './hpack.ts';
+import { Http2Connection } from './http2-connection.ts';
+import { RpcError } from './messages.ts';
+
+export interface ChannelOptions {
+  /** `https://host:port` or `http://host:port`. */
+  readonly endpoints: readonly string[];
+  readonly ca?: string | Buffer;
+  readonly cert?: string | Buffer;
+  readonly key?: string | Buffer;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+const FIRST_RETRY_MS = 20;
+const LAST_RETRY_MS = 1000;
+const CONNECT_MS = 5000;
+const KEEP_ALIVE_MS = 10_000;
+const SWEEP_MS = 500;
+
+export interface Metadata {
+  readonly name: string;
+  readonly value: string;
+}
+
+interface Waiting {
+  readonly deadlineMs: number;
+  ready(connection: Http2Connection): void;
+  failed(error: RpcError): void;
+}
+
+export class Channel {
+  readonly #options: ChannelOptions;
+  readonly #endpoints: readonly URL[];
+  readonly #headers = new Map<string, Buffer>();
+  readonly #exchanges = new Set<UnaryExchange>();
+  #waiting: Waiting[] = [];
+  #connection: Http2Connection | undefined;
+  #socket: Socket | undefined;
+  #connecting = false;
+  #retry: Timer | undefined;
+  #sweep: Timer | undefined;
+  #keepAlive: Timer | undefined;
+  #failures = 0;
+  #next = 0;
+  #closed = false;
+  #lastFailure = 'not connected yet';
+
+  constructor(options: ChannelOptions) {
+    this.#options = options;
+    if (options.endpoints.length === 0) throw new Error('no endpoints');
+    this.#endpoints = options.endpoints.map((endpoint) => new URL(endpoint));
+  }
+
+  /**
+   * One request, one answer. Throws RpcError: 'unavailable' when there is no connection in time or it is lost meanwhile (the
+   * request may then have taken effect), 'deadlineExceeded' after `timeoutMs`.
+   */
+  unary(path: string, message: Buffer, timeoutMs: number, metadata?: Metadata): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      const deadlineMs = this.#options.clock.monotonicMs() + timeoutMs;
+      const send = (connection: Http2Connection): void => {
+        const exchange = new UnaryExchange(deadlineMs, {
+          done: (answer) => {
+            this.#exchanges.delete(exchange);
+            resolve(answer);
+          },
+          failed: (error, untouched) => {
+            this.#exchanges.delete(exchange);
+            // Refused before it was looked at: another connection may take it.
+            if (untouched && !this.#closed) this.#whenConnected({ deadlineMs, ready: send, failed: reject });
+            else reject(error);
+          },
+        });
+        this.#exchanges.add(exchange);
+        this.#armSweep();
+        exchange.start(connection, this.#headerBlock(path, metadata), message);
+      };
+      const connection = this.#connection;
+      if (connection?.available) send(connection);
+      else this.#whenConnected({ deadlineMs, ready: send, failed: reject });
+    });
+  }
+
+  /** Opens a stream as soon as there is a connection; `events.ended` is told when it, or the wait, is over. */
+  stream(path: string, events: ClientStreamEvents): ClientStream {
+    const stream = new ClientStream(events);
+    const ready = (connection: Http2Connection): void => {
+      if (!stream.cancelled) stream.start(connection, this.#headerBlock(path, undefined));
+    };
+    if (this.#connection?.available) ready(this.#connection);
+    else {
+      this.#whenConnected({ deadlineMs: Number.POSITIVE_INFINITY, ready, failed: (error) => stream.fail(error) });
+    }
+    return stream;
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#retry?.cancel();
+    this.#sweep?.cancel();
+    this.#keepAlive?.cancel();
+    this.#socket?.destroy();
+    this.#connection?.destroy('client is closed');
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const one of waiting) one.failed(new RpcError(RpcCode.unavailable, 'client is closed'));
+  }
+
+  #headerBlock(path: string, metadata: Metadata | undefined): Buffer {
+    const authority = this.#endpoints[this.#next]?.host ?? 'localhost';
+    const key = `${authority}|${path}|${metadata === undefined ? '' : `${metadata.name}=${metadata.value}`}`;
+    let block = this.#headers.get(key);
+    if (block === undefined) {
+      block = encodeHeaders([
+        { name: ':method', value: 'POST' },
+        { name: ':scheme', value: this.#endpoints[this.#next]?.protocol === 'http:' ? 'http' : 'https' },
+        { name: ':path', value: path },
+        { name: ':authority', value: authority },
+        { name: 'content-type', value: 'application/grpc' },
+        { name: 'te', value: 'trailers' },
+        ...(metadata === undefined ? [] : [metadata]),
+      ]);
+      this.#headers.set(key, block);
+    }
+    return block;
+  }
+
+  #whenConnected(waiting: Waiting): void {
+    if (this.#closed) {
+      waiting.failed(new RpcError(RpcCode.unavailable, 'client is closed'));
+      return;
+    }
+    this.#waiting.push(waiting);
+    this.#armSweep();
+    // A connection that is alive but full of streams frees up by itself; a lost one has to be made again.
+    if (this.#connection === undefined || this.#connection.closed) this.#connect();
+  }
+
+  #connect(): void {
+    if (this.#connecting || this.#closed || this.#retry !== undefined) return;
+    this.#connecting = true;
+    const endpoint = this.#endpoints[this.#next] as URL;
+    const socket = this.#open(endpoint);
+    this.#socket = socket;
+    const giveUp = this.#options.clock.setTimer(CONNECT_MS, () => socket.destroy(new Error('connection timed out')));
+    const failed = (error?: Error): void => {
+      giveUp.cancel();
+      socket.off('close', failed);
+      socket.off('error', failed);
+      socket.on('error', () => {});
+      socket.destroy();
+      this.#connecting = false;
+      this.#lastFailure = `${endpoint.host}: ${error === undefined ? 'connection closed' : messageOf(error)}`;
+      this.#again();
+    };
+    socket.once('error', failed);
+    socket.once('close', failed);
+    socket.once(endpoint.protocol === 'http:' ? 'connect' : 'secureConnect', () => {
+      giveUp.cancel();
+      socket.off('close', failed);
+      socket.off('error', failed);
+      this.#connecting = false;
+      this.#connected(socket, endpoint);
+    });
+  }
+
+  #open(endpoint: URL): Socket {
+    const host = endpoint.hostname.replaceAll(/[[\]]/g, '');
+    const port = Number(endpoint.port === '' ? (endpoint.protocol === 'http:' ? 80 : 443) : endpoint.port);
+    if (endpoint.protocol === 'http:') return connectNet({ host, port, noDelay: true });
+    const { ca, cert, key } = this.#options;
+    const socket = connectTls({
+      host,
+      port,
+      ALPNProtocols: ['h2'],
+      minVersion: 'TLSv1.2',
+      ...(isIP(host) === 0 ? { servername: host } : {}),
+      ...(ca === undefined ? {} : { ca }),
+      ...(cert === undefined ? {} : { cert }),
+      ...(key === undefined ? {} : { key }),
+    });
+    socket.setNoDelay(true);
+    return socket;
+  }
+
+  #connected(socket: Socket, endpoint: URL): void {
+    const connection: Http2Connection = new Http2Connection(socket, {
+      client: true,
+      events: {
+        goingAway: () => {
+          if (this.#connection === connection) this.#connection = undefined;
+          if (this.#waiting.length > 0) this.#connect();
+        },
+        closed: (reason) => {
+          if (this.#connection === connection) this.#connection = undefined;
+          this.#lastFailure = `${endpoint.host}: ${reason}`;
+          if (!this.#closed) {
+            this.#options.log.v(2, 'connection lost', { endpoint: endpoint.host, reason });
+            this.#again();
+          }
+        },
+      },
+    });
+    this.#connection = connection;
+    // Only an answer proves that the endpoint is well: a TLS 1.3 server refuses a certificate after the handshake.
+    connection.start();
+    connection.ready.then(
+      () => {
+        this.#failures = 0;
+        this.#armKeepAlive();
+        this.#serveWaiting();
+      },
+      () => {},
+    );
+  }
+
+  #serveWaiting(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const one of waiting) {
+      if (this.#connection?.available) one.ready(this.#connection);
+      else this.#waiting.push(one);
+    }
+  }
+
+  #again(): void {
+    this.#next = (this.#next + 1) % this.#endpoints.length;
+    this.#failures += 1;
+    if (this.#closed || this.#retry !== undefined) return;
+    if (this.#failures === 5) {
+      this.#options.log.warn('store does not answer; trying on', { cause: this.#lastFailure });
+    }
+    const delay = Math.min(FIRST_RETRY_MS * 2 ** Math.min(this.#failures - 1, 10), LAST_RETRY_MS);
+    this.#retry = this.#options.clock.setTimer(delay, () => {
+      this.#retry = undefined;
+      if (this.#waiting.length > 0) this.#connect();
+    });
+  }
+
+  #armSweep(): void {
+    if (this.#sweep !== undefined || this.#closed) return;
+    this.#sweep = this.#options.clock.setTimer(SWEEP_MS, () => {
+      this.#sweep = undefined;
+      const now = this.#options.clock.monotonicMs();
+      for (const exchange of [...this.#exchanges]) exchange.expire(now);
+      const late = this.#waiting.filter((one) => one.deadlineMs <= now);
+      this.#waiting = this.#waiting.filter((one) => one.deadlineMs > now);
+      for (const one of late)
+        one.failed(new RpcError(RpcCode.unavailable, `store is unavailable: ${this.#lastFailure}`));
+      if (this.#connection?.available && this.#waiting.length > 0) this.#serveWaiting();
+      if (this.#exchanges.size > 0 || this.#waiting.length > 0) this.#armSweep();
+    });
+  }
+
+  /** A peer that is gone without a word is found out by an unanswered ping. */
+  #armKeepAlive(): void {
+    this.#keepAlive?.cancel();
+    this.#keepAlive = this.#options.clock.setTimer(KEEP_ALIVE_MS, () => {
+      const connection = this.#connection;
+      if (connection === undefined || connection.closed) return;
+      if (connection.streamCount > 0 && !connection.ping()) connection.destroy('no answer to a ping');
+      else this.#armKeepAlive();
+    });
+  }
+}

@@ -1,0 +1,166 @@
+import { RpcCode } from '../../components/etcd/port.ts';
+import type { HeaderField } from './hpack.ts';
+import type { Http2Connection } from './http2-connection.ts';
+import { ErrorCode } from './http2-frames.ts';
+import type { Http2Stream, StreamEvents } from './http2-stream.ts';
+import { decodeStatusMessage, MessageReader, messagePrefix, RpcError } from './messages.ts';
+
+/** Answers are lists of objects: large, but not without bound. */
+const MAX_MESSAGE = 512 << 20;
+
+export interface UnaryOutcome {
+  done(answer: Buffer): void;
+  /** `untouched`: the peer has certainly not looked at the request. */
+  failed(error: RpcError, untouched: boolean): void;
+}
+
+/** One unary call under way. */
+export class UnaryExchange implements StreamEvents {
+  readonly #deadlineMs: number;
+  readonly #outcome: UnaryOutcome;
+  readonly #reader = new MessageReader(MAX_MESSAGE);
+  #stream: Http2Stream | undefined;
+  #answer: Buffer | undefined;
+  #over = false;
+
+  constructor(deadlineMs: number, outcome: UnaryOutcome) {
+    this.#deadlineMs = deadlineMs;
+    this.#outcome = outcome;
+  }
+
+  start(connection: Http2Connection, headers: Buffer, message: Buffer): void {
+    this.#stream = connection.open(this);
+    this.#stream.sendAll(headers, messagePrefix(message.length), message, undefined);
+  }
+
+  headers(fields: readonly HeaderField[], endStream: boolean): void {
+    if (this.#over || !endStream) return;
+    this.#over = true;
+    const error = statusOf(fields);
+    if (error !== undefined) this.#outcome.failed(error, false);
+    else if (this.#answer === undefined) this.#outcome.failed(new RpcError(RpcCode.internal, 'no answer'), false);
+    else this.#outcome.done(this.#answer);
+  }
+
+  data(bytes: Buffer, endStream: boolean): void {
+    if (this.#over) return;
+    try {
+      this.#reader.push(bytes, (message) => {
+        this.#answer = message;
+      });
+    } catch (error) {
+      this.#fail(error instanceof RpcError ? error : new RpcError(RpcCode.internal, String(error)));
+      return;
+    }
+    if (endStream) this.#fail(new RpcError(RpcCode.internal, 'answer without a status'));
+  }
+
+  lost(reason: string, code: number): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#outcome.failed(
+      new RpcError(RpcCode.unavailable, `store is unavailable: ${reason}`),
+      code === ErrorCode.refusedStream,
+    );
+  }
+
+  expire(nowMs: number): void {
+    if (nowMs >= this.#deadlineMs) this.#fail(new RpcError(RpcCode.deadlineExceeded, 'store did not answer in time'));
+  }
+
+  #fail(error: RpcError): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#stream?.reset(ErrorCode.cancel);
+    this.#outcome.failed(error, false);
+  }
+}
+
+export interface ClientStreamEvents {
+  message(message: Buffer): void;
+  /** The stream is over; undefined when it ended with success. Not called after `cancel`. */
+  ended(error: RpcError | undefined): void;
+}
+
+/** One stream of messages, both ways. What is sent before it is open waits. */
+export class ClientStream implements StreamEvents {
+  readonly #events: ClientStreamEvents;
+  readonly #reader = new MessageReader(MAX_MESSAGE);
+  #stream: Http2Stream | undefined;
+  #early: Buffer[] = [];
+  #over = false;
+
+  constructor(events: ClientStreamEvents) {
+    this.#events = events;
+  }
+
+  get cancelled(): boolean {
+    return this.#over;
+  }
+
+  start(connection: Http2Connection, headers: Buffer): void {
+    this.#stream = connection.open(this);
+    this.#stream.sendHeaders(headers, false);
+    const early = this.#early;
+    this.#early = [];
+    for (const message of early) this.send(message);
+  }
+
+  send(message: Buffer): void {
+    if (this.#over) return;
+    if (this.#stream === undefined) this.#early.push(message);
+    else this.#stream.sendData([messagePrefix(message.length), message]);
+  }
+
+  cancel(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#stream?.reset(ErrorCode.cancel);
+  }
+
+  fail(error: RpcError): void {
+    this.#end(error);
+  }
+
+  headers(fields: readonly HeaderField[], endStream: boolean): void {
+    if (endStream) this.#end(statusOf(fields));
+  }
+
+  data(bytes: Buffer, endStream: boolean): void {
+    if (this.#over) return;
+    try {
+      this.#reader.push(bytes, (message) => {
+        if (!this.#over) this.#events.message(message);
+      });
+    } catch (error) {
+      this.#stream?.reset(ErrorCode.cancel);
+      this.#end(error instanceof RpcError ? error : new RpcError(RpcCode.internal, String(error)));
+      return;
+    }
+    if (endStream) this.#end(new RpcError(RpcCode.internal, 'stream ended without a status'));
+  }
+
+  lost(reason: string): void {
+    this.#end(new RpcError(RpcCode.unavailable, reason));
+  }
+
+  #end(error: RpcError | undefined): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#events.ended(error);
+  }
+}
+
+function statusOf(fields: readonly HeaderField[]): RpcError | undefined {
+  let status: string | undefined;
+  let message = '';
+  let http = '';
+  for (const field of fields) {
+    if (field.name === 'grpc-status') status = field.value;
+    else if (field.name === 'grpc-message') message = field.value;
+    else if (field.name === ':status') http = field.value;
+  }
+  if (status === '0') return undefined;
+  if (status === undefined) return new RpcError(RpcCode.unavailable, `not a gRPC answer (HTTP status ${http})`);
+  return new RpcError(Number(status), decodeStatusMessage(message));
+}

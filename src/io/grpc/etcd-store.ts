@@ -1,0 +1,207 @@
+/** The `Store` port over etcd's v3 API: `hyperedge etcd` or a real etcd. */
+import {
+  decodeHeader,
+  decodeRangeResponse,
+  decodeTxnResponse,
+  type WireKeyValue,
+  writeDeleteRangeRequest,
+  writeModRevisionCompare,
+  writePutRequest,
+  writeRangeRequest,
+} from '../../api/etcd/kv.ts';
+import { Reader, Writer } from '../../api/etcd/wire.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { RpcCode } from '../../components/etcd/port.ts';
+import {
+  type Commit,
+  type CommitResult,
+  type KeyValue,
+  type Put,
+  type RangeOptions,
+  type RangeResult,
+  type Revision,
+  type Store,
+  StoreError,
+  type StoreErrorCode,
+  type StoreWatch,
+  type WatchHandler,
+} from '../../core/mvcc/port.ts';
+import { Channel, type ChannelOptions, type Metadata } from './channel.ts';
+import { RpcError } from './messages.ts';
+import { WatchClient } from './watch-client.ts';
+
+export interface EtcdStoreOptions extends ChannelOptions {
+  readonly log: Log;
+  readonly clock: Clock;
+  /** How long a request may take, connecting included; 30 s by default. */
+  readonly requestTimeoutMs?: number;
+}
+
+const REQUEST_TIMEOUT_MS = 30_000;
+const RELAXED: Metadata = { name: 'hyperedge-durability', value: 'relaxed' };
+
+/** Connects when first used, and again by itself. Values in answers may share memory with what was received. */
+export function createEtcdStore(options: EtcdStoreOptions): Store {
+  return new EtcdStore(options);
+}
+
+/** Requests are encoded synchronously, one at a time. */
+const writer = new Writer(16 << 10);
+
+class EtcdStore implements Store {
+  readonly #channel: Channel;
+  readonly #watches: WatchClient;
+  readonly #timeoutMs: number;
+
+  constructor(options: EtcdStoreOptions) {
+    this.#channel = new Channel({ ...options, log: options.log });
+    this.#timeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
+    this.#watches = new WatchClient(this.#channel, options.clock, options.log);
+  }
+
+  async get(
+    key: string,
+    options?: { readonly revision?: Revision },
+  ): Promise<{ readonly kv: KeyValue | undefined; readonly revision: Revision }> {
+    const request = writeRangeRequest(writer.reset(), { key, revision: options?.revision ?? 0 }).finish();
+    const { kvs, revision } = decodeRangeResponse(await this.#call('/etcdserverpb.KV/Range', request));
+    return { kv: kvs[0] === undefined ? undefined : keyValue(kvs[0]), revision };
+  }
+
+  async range(start: string, end: string, options: RangeOptions = {}): Promise<RangeResult> {
+    const request = writeRangeRequest(writer.reset(), {
+      key: start,
+      end,
+      limit: options.limit ?? 0,
+      revision: options.revision ?? 0,
+      countOnly: options.countOnly ?? false,
+      keysOnly: options.keysOnly ?? false,
+    }).finish();
+    const answer = decodeRangeResponse(await this.#call('/etcdserverpb.KV/Range', request));
+    return { kvs: answer.kvs.map(keyValue), more: answer.more, count: answer.count, revision: answer.revision };
+  }
+
+  async commit(commit: Commit): Promise<CommitResult> {
+    const { guards, puts = [], deletes = [] } = commit;
+    const metadata = commit.durability === 'relaxed' ? RELAXED : undefined;
+    const [only] = puts;
+    if (guards.length === 0 && deletes.length === 0 && puts.length === 1 && only !== undefined) {
+      const request = putRequest(writer.reset(), only).finish();
+      const answer = await this.#call('/etcdserverpb.KV/Put', request, metadata);
+      return { committed: true, revision: headerRevision(answer) };
+    }
+    const request = txnRequest(writer.reset(), commit).finish();
+    const answer = decodeTxnResponse(await this.#call('/etcdserverpb.KV/Txn', request, metadata));
+    if (answer.succeeded) return { committed: true, revision: answer.revision };
+    const current = answer.ranges.map((range) => (range.kvs[0] === undefined ? undefined : keyValue(range.kvs[0])));
+    return { committed: false, revision: answer.revision, current };
+  }
+
+  watch(start: string, end: string, fromRevision: Revision, handler: WatchHandler): StoreWatch {
+    return this.#watches.watch(start, end, fromRevision, handler);
+  }
+
+  async grantLease(ttlSeconds: number): Promise<string> {
+    const answer = await this.#call('/etcdserverpb.Lease/LeaseGrant', writer.reset().int(1, ttlSeconds).finish());
+    const reader = new Reader(answer);
+    let id = 0n;
+    for (let field = reader.field(); field !== 0; field = reader.field()) {
+      if (field === 2) id = reader.big();
+      else reader.skip();
+    }
+    return id.toString();
+  }
+
+  async compact(revision: Revision): Promise<void> {
+    await this.#call('/etcdserverpb.KV/Compact', writer.reset().int(1, revision).finish());
+  }
+
+  async ping(timeoutMs: number): Promise<void> {
+    const request = writeRangeRequest(writer.reset(), { key: 'health', countOnly: true }).finish();
+    try {
+      await this.#call('/etcdserverpb.KV/Range', request, undefined, timeoutMs);
+    } catch (error) {
+      throw new StoreError('unavailable', `store does not answer: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#watches.close();
+    this.#channel.close();
+  }
+
+  async #call(path: string, request: Buffer, metadata?: Metadata, timeoutMs = this.#timeoutMs): Promise<Buffer> {
+    try {
+      return await this.#channel.unary(path, request, timeoutMs, metadata);
+    } catch (error) {
+      throw storeError(error);
+    }
+  }
+}
+
+function putRequest(out: Writer, put: Put): Writer {
+  return writePutRequest(out, {
+    key: put.key,
+    value: put.value,
+    ...(put.lease === undefined ? {} : { lease: BigInt(put.lease) }),
+  });
+}
+
+/** Guards become comparisons of mod revisions; when one fails, the answer holds what the guarded keys are now. */
+function txnRequest(out: Writer, { guards, puts = [], deletes = [] }: Commit): Writer {
+  for (const guard of guards) writeModRevisionCompare(out, guard.key, guard.modRevision);
+  for (const put of puts) {
+    const op = out.begin(2);
+    const mark = out.begin(2);
+    putRequest(out, put).end(mark).end(op);
+  }
+  for (const key of deletes) {
+    const op = out.begin(2);
+    const mark = out.begin(3);
+    writeDeleteRangeRequest(out, { key }).end(mark).end(op);
+  }
+  for (const guard of guards) {
+    const op = out.begin(3);
+    const mark = out.begin(1);
+    writeRangeRequest(out, { key: guard.key }).end(mark).end(op);
+  }
+  return out;
+}
+
+function keyValue(kv: WireKeyValue): KeyValue {
+  return { key: kv.key, value: kv.value, createRevision: kv.createRevision, modRevision: kv.modRevision };
+}
+
+function headerRevision(answer: Buffer): number {
+  const reader = new Reader(answer);
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) return decodeHeader(reader.bytes());
+    reader.skip();
+  }
+  return 0;
+}
+
+/** Statuses whose text says more than their code. Source: etcd api/v3rpc/rpctypes/error.go. */
+const BY_TEXT: ReadonlyArray<readonly [text: string, code: StoreErrorCode]> = [
+  ['has been compacted', 'compacted'],
+  ['is a future revision', 'future-revision'],
+  ['database space exceeded', 'no-space'],
+  ['request is too large', 'too-large'],
+  ['message larger than max', 'too-large'],
+  ['too many requests', 'too-many-requests'],
+  ['lease not found', 'lease-not-found'],
+];
+
+function storeError(error: unknown): StoreError {
+  if (!(error instanceof RpcError)) throw error;
+  const known = BY_TEXT.find(([text]) => error.message.includes(text));
+  const code: StoreErrorCode =
+    known?.[1] ??
+    (error.code === RpcCode.unavailable
+      ? 'unavailable'
+      : error.code === RpcCode.deadlineExceeded
+        ? 'timeout'
+        : 'internal');
+  return new StoreError(code, error.message, { cause: error });
+}

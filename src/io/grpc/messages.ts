@@ -1,0 +1,112 @@
+import { RpcCode } from '../../components/etcd/port.ts';
+
+/** A call that ended with a status other than OK. */
+export class RpcError extends Error {
+  readonly code: RpcCode | number;
+  constructor(code: RpcCode | number, message: string) {
+    super(message);
+    this.name = 'RpcError';
+    this.code = code;
+  }
+}
+
+const PREFIX = 5;
+
+/** The five bytes before a message: not compressed, and its length. */
+export function messagePrefix(length: number): Buffer {
+  const prefix = Buffer.allocUnsafe(PREFIX);
+  prefix[0] = 0;
+  prefix.writeUInt32BE(length, 1);
+  return prefix;
+}
+
+/** Cuts a stream of data into gRPC messages. A message that arrives in one piece is handed on without copying. */
+export class MessageReader {
+  readonly #maxBytes: number;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Bytes of an unfinished message. */
+  get pending(): number {
+    return this.#bytes;
+  }
+
+  /** Throws RpcError for messages that are compressed or too large. */
+  push(data: Buffer, deliver: (message: Buffer) => void): void {
+    if (this.#bytes === 0) this.#take(data, deliver);
+    else {
+      this.#pieces.push(data);
+      this.#bytes += data.length;
+      if (this.#bytes < PREFIX || this.#bytes < this.#needed()) return;
+      const all = Buffer.concat(this.#pieces, this.#bytes);
+      this.#pieces = [];
+      this.#bytes = 0;
+      this.#take(all, deliver);
+    }
+  }
+
+  #take(bytes: Buffer, deliver: (message: Buffer) => void): void {
+    let at = 0;
+    while (bytes.length - at >= PREFIX) {
+      const end = at + PREFIX + this.#length(bytes, at);
+      if (end > bytes.length) break;
+      deliver(bytes.subarray(at + PREFIX, end));
+      at = end;
+    }
+    if (at === bytes.length) return;
+    this.#pieces = [at === 0 ? bytes : bytes.subarray(at)];
+    this.#bytes = bytes.length - at;
+  }
+
+  /** Bytes that complete the first message; the prefix alone when even that is not whole yet. */
+  #needed(): number {
+    const [first] = this.#pieces;
+    if (first === undefined) return PREFIX;
+    if (first.length < PREFIX) {
+      this.#pieces = [Buffer.concat(this.#pieces, this.#bytes)];
+      return PREFIX + this.#length(this.#pieces[0] as Buffer, 0);
+    }
+    return PREFIX + this.#length(first, 0);
+  }
+
+  #length(bytes: Buffer, at: number): number {
+    if (bytes[at] !== 0) throw new RpcError(RpcCode.unimplemented, 'grpc: compressed messages are not supported');
+    const length = bytes.readUInt32BE(at + 1);
+    if (length > this.#maxBytes) {
+      throw new RpcError(
+        RpcCode.resourceExhausted,
+        `grpc: received message larger than max (${length} vs. ${this.#maxBytes})`,
+      );
+    }
+    return length;
+  }
+}
+
+/** `grpc-message` is percent-encoded UTF-8. */
+export function encodeStatusMessage(message: string): string {
+  let out = '';
+  for (const byte of Buffer.from(message)) {
+    out +=
+      byte >= 0x20 && byte <= 0x7e && byte !== 0x25
+        ? String.fromCharCode(byte)
+        : `%${byte.toString(16).padStart(2, '0').toUpperCase()}`;
+  }
+  return out;
+}
+
+export function decodeStatusMessage(message: string): string {
+  if (!message.includes('%')) return message;
+  const bytes: number[] = [];
+  for (let i = 0; i < message.length; i += 1) {
+    const hex = message[i] === '%' ? message.slice(i + 1, i + 3) : '';
+    if (/^[0-9a-fA-F]{2}$/.test(hex)) {
+      bytes.push(Number.parseInt(hex, 16));
+      i += 2;
+    } else bytes.push(message.charCodeAt(i) & 0xff);
+  }
+  return Buffer.from(bytes).toString();
+}

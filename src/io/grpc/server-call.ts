@@ -1,0 +1,165 @@
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import {
+  RpcCode,
+  type RpcService,
+  type StreamCall,
+  type StreamHandler,
+  type UnaryCall,
+} from '../../components/etcd/port.ts';
+import { encodeHeaders, type HeaderField } from './hpack.ts';
+import { ErrorCode } from './http2-frames.ts';
+import type { Http2Stream, StreamEvents } from './http2-stream.ts';
+import { encodeStatusMessage, MessageReader, messagePrefix, RpcError } from './messages.ts';
+
+/** Somewhat more than the largest request that is accepted, so that its refusal comes from the service in etcd's words. */
+const MAX_MESSAGE = 2 << 20;
+
+const CONTENT_TYPE = { name: 'content-type', value: 'application/grpc' };
+const RESPONSE_HEADERS = encodeHeaders([{ name: ':status', value: '200' }, CONTENT_TYPE]);
+const OK_TRAILERS = encodeHeaders([{ name: 'grpc-status', value: '0' }]);
+
+/** One request to us: a unary call, a stream of messages, or a plain HTTP request. */
+export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
+  readonly #stream: Http2Stream;
+  readonly #fields: readonly HeaderField[];
+  readonly #log: Log;
+  readonly #reader = new MessageReader(MAX_MESSAGE);
+  readonly #unary: ((message: Uint8Array, call: UnaryCall) => void) | undefined;
+  readonly #handler: StreamHandler | undefined;
+  #message: Buffer | undefined;
+  #headersSent = false;
+  #answered = false;
+  #blocked = false;
+
+  constructor(stream: Http2Stream, fields: readonly HeaderField[], service: RpcService, log: Log) {
+    this.#stream = stream;
+    this.#fields = fields;
+    this.#log = log;
+    const path = this.metadata(':path') ?? '';
+    if (!(this.metadata('content-type') ?? '').startsWith('application/grpc')) {
+      this.#plain(service, path);
+      return;
+    }
+    this.#unary = service.unary(path);
+    if (this.#unary !== undefined) return;
+    const open = service.stream(path);
+    if (open === undefined) this.fail(RpcCode.unimplemented, `unknown method ${path}`);
+    else this.#handler = open(this);
+  }
+
+  metadata(name: string): string | undefined {
+    for (const field of this.#fields) if (field.name === name) return field.value;
+    return undefined;
+  }
+
+  data(bytes: Buffer, endStream: boolean): void {
+    if (this.#answered) return;
+    try {
+      if (bytes.length > 0) this.#reader.push(bytes, this.#deliver);
+      if (!endStream) return;
+      if (this.#handler !== undefined) this.#handler.ended();
+      else if (this.#unary !== undefined) {
+        if (this.#message === undefined) this.fail(RpcCode.internal, 'request ended without a message');
+        else this.#unary(this.#message, this);
+      }
+    } catch (error) {
+      if (error instanceof RpcError) this.fail(error.code as RpcCode, error.message);
+      else {
+        this.#log.error('call failed', { cause: messageOf(error) });
+        this.fail(RpcCode.internal, messageOf(error));
+      }
+      this.#closed();
+    }
+  }
+
+  readonly #deliver = (message: Buffer): void => {
+    if (this.#handler !== undefined) this.#handler.message(message);
+    else if (this.#message === undefined) this.#message = message;
+    else throw new RpcError(RpcCode.internal, 'more than one message in a unary call');
+  };
+
+  lost(): void {
+    this.#answered = true;
+    this.#closed();
+  }
+
+  drained(): void {
+    if (!this.#blocked) return;
+    this.#blocked = false;
+    this.#handler?.drained();
+  }
+
+  reply(message: Uint8Array): void {
+    if (this.#answered) return;
+    this.#answered = true;
+    this.#stream.sendAll(RESPONSE_HEADERS, messagePrefix(message.length), message, OK_TRAILERS);
+  }
+
+  fail(code: RpcCode, message: string): void {
+    if (this.#answered) return;
+    this.#answered = true;
+    const status = [
+      { name: 'grpc-status', value: String(code) },
+      { name: 'grpc-message', value: encodeStatusMessage(message) },
+    ];
+    if (this.#headersSent) this.#stream.end(encodeHeaders(status));
+    else this.#stream.sendHeaders(encodeHeaders([{ name: ':status', value: '200' }, CONTENT_TYPE, ...status]), true);
+  }
+
+  send(...parts: readonly Uint8Array[]): boolean {
+    if (this.#answered) return true;
+    this.#sendHeaders();
+    let length = 0;
+    for (const part of parts) length += part.length;
+    const goOn = this.#stream.sendData([messagePrefix(length), ...parts]);
+    if (!goOn) this.#blocked = true;
+    return goOn;
+  }
+
+  end(code: RpcCode = RpcCode.ok, message = ''): void {
+    if (code !== RpcCode.ok) this.fail(code, message);
+    else if (!this.#answered) {
+      this.#answered = true;
+      this.#sendHeaders();
+      this.#stream.end(OK_TRAILERS);
+    }
+    this.#closed();
+  }
+
+  #sendHeaders(): void {
+    if (this.#headersSent) return;
+    this.#headersSent = true;
+    this.#stream.sendHeaders(RESPONSE_HEADERS, false);
+  }
+
+  #handlerClosed = false;
+
+  #closed(): void {
+    if (this.#handlerClosed) return;
+    this.#handlerClosed = true;
+    this.#handler?.closed();
+  }
+
+  #plain(service: RpcService, path: string): void {
+    const method = this.metadata(':method') ?? 'GET';
+    service.http(method, path.split('?')[0] as string).then(
+      ({ status, contentType, body }) => {
+        const bytes = Buffer.from(body);
+        const headers = encodeHeaders([
+          { name: ':status', value: String(status) },
+          { name: 'content-type', value: contentType },
+          { name: 'content-length', value: String(bytes.length) },
+        ]);
+        if (method === 'HEAD') this.#stream.sendHeaders(headers, true);
+        else this.#stream.sendAll(headers, EMPTY, bytes, undefined);
+      },
+      (error: unknown) => {
+        this.#log.error('request failed', { path, cause: messageOf(error) });
+        this.#stream.reset(ErrorCode.internal);
+      },
+    );
+  }
+}
+
+const EMPTY = Buffer.alloc(0);
