@@ -58,11 +58,11 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   ),
 ];
 
-const leaderLocking = (name: string): Role =>
+const leaderLocking = (name: string, ...more: readonly PolicyRule[]): Role =>
   role(SYSTEM, `system::leader-locking-${name}`, [
     rule('watch', 'core', 'configmaps'),
     rule('get update', 'core', 'configmaps', name),
-    rule('create get list update watch', 'coordination.k8s.io', 'leases'),
+    ...more,
   ]);
 
 const roles: readonly Role[] = [
@@ -76,7 +76,7 @@ const roles: readonly Role[] = [
     rule('update', 'core', 'configmaps', 'cluster-info'),
     eventsRule,
   ]),
-  leaderLocking('kube-controller-manager'),
+  leaderLocking('kube-controller-manager', rule('create get list update watch', 'coordination.k8s.io', 'leases')),
   leaderLocking('kube-scheduler'),
 ];
 
