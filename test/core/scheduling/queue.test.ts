@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { FilterName } from '../../../src/core/scheduling/filters/filter.ts';
+import { MAX_WAIT_MS, SchedulingQueue } from '../../../src/core/scheduling/queue.ts';
+
+const entry = (uid: string, priority = 0) => ({ key: `ns/${uid}`, uid, priority });
+const filters = (...names: FilterName[]): ReadonlySet<FilterName> => new Set(names);
+
+test('important pods first, then in order of arrival', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  queue.add(entry('b', 5), 0);
+  queue.add(entry('c'), 0);
+  assert.deepEqual(
+    [queue.pop(0)?.uid, queue.pop(0)?.uid, queue.pop(0)?.uid, queue.pop(0)?.uid],
+    ['b', 'a', 'c', undefined],
+  );
+});
+
+test('a rejected pod sleeps until an event its filters care about, and rests for its back-off', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  queue.pop(0);
+  queue.rejected('a', filters('NodeResourcesFit'), 0);
+  assert.equal(queue.onEvent('NodeLabelsChanged'), 0);
+  assert.equal(queue.pop(60_000), undefined);
+  assert.equal(queue.onEvent('PodLeft'), 1);
+  assert.equal(queue.pop(500), undefined, 'its back-off of a second is not over');
+  assert.equal(queue.nextDueInMs(500), 500);
+  assert.equal(queue.pop(1_000)?.uid, 'a');
+});
+
+test('back-off doubles up to ten seconds', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  const waits: number[] = [];
+  let now = 0;
+  for (let attempt = 0; attempt < 6; attempt++) {
+    queue.pop(now);
+    queue.failed('a', now);
+    const due = queue.nextDueInMs(now) ?? 0;
+    waits.push(due);
+    now += due;
+  }
+  assert.deepEqual(waits, [1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
+});
+
+test('an event during the attempt is not lost', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  queue.pop(0);
+  queue.onEvent('PodLeft');
+  queue.rejected('a', filters('NodeResourcesFit'), 0);
+  assert.equal(queue.pop(1_000)?.uid, 'a');
+});
+
+test('a change of the pod itself tries it at once, also when it comes during the attempt', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  queue.pop(0);
+  queue.rejected('a', filters('NodeAffinity'), 0);
+  queue.add(entry('a'), 10);
+  assert.equal(queue.pop(10)?.uid, 'a');
+  queue.add(entry('a'), 20);
+  queue.rejected('a', filters('NodeAffinity'), 20);
+  assert.equal(queue.pop(20 + 2_000)?.uid, 'a');
+});
+
+test('without any node every event counts', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  queue.pop(0);
+  queue.rejected('a', filters(), 0);
+  assert.equal(queue.onEvent('NodeAdded'), 1);
+});
+
+test('nobody is forgotten: after five minutes a pod is tried without an event', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  queue.pop(0);
+  queue.rejected('a', filters('NodeAffinity'), 0);
+  assert.equal(queue.nextDueInMs(0), MAX_WAIT_MS);
+  queue.flush(MAX_WAIT_MS);
+  assert.equal(queue.pop(MAX_WAIT_MS)?.uid, 'a');
+});
+
+test('a removed pod is gone, whatever its state', () => {
+  const queue = new SchedulingQueue();
+  queue.add(entry('a'), 0);
+  queue.pop(0);
+  queue.remove('a');
+  queue.rejected('a', filters(), 0);
+  assert.equal(queue.size, 0);
+});

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Container, Pod } from 'kubernetes-types/core/v1';
+import { assumedRequests, podRequests } from '../../../src/core/scheduling/resources.ts';
+
+const asks = (cpu: string, more: Partial<Container> = {}): Container => ({
+  name: 'c',
+  resources: { requests: { cpu } },
+  ...more,
+});
+const cpuOf = (spec: NonNullable<Pod['spec']>): number => podRequests({ spec }).get('cpu') ?? 0;
+
+test('containers are added up', () => {
+  assert.equal(cpuOf({ containers: [asks('100m'), asks('1')] }), 1100);
+});
+
+test('an init container counts where it needs more than all containers', () => {
+  assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [asks('50m'), asks('2')] }), 2000);
+  assert.equal(cpuOf({ containers: [asks('3')], initContainers: [asks('2')] }), 3000);
+});
+
+test('sidecars stay: they count with the containers, and beside the init containers after them', () => {
+  const sidecar = asks('500m', { restartPolicy: 'Always' });
+  assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [sidecar] }), 600);
+  assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [sidecar, asks('1')] }), 1500);
+  assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [asks('1'), sidecar] }), 1000);
+});
+
+test('overhead comes on top, requests of the whole pod take the place of the sum', () => {
+  assert.equal(cpuOf({ containers: [asks('100m')], overhead: { cpu: '50m' } }), 150);
+  const spec = { containers: [asks('100m')], resources: { requests: { cpu: '2' } } };
+  assert.equal(cpuOf(spec as NonNullable<Pod['spec']>), 2000);
+});
+
+test('scores assume a share for containers that ask for nothing', () => {
+  const assumed = assumedRequests({ spec: { containers: [{ name: 'c' }, asks('1')] } });
+  assert.equal(assumed.get('cpu'), 1100);
+  assert.equal(assumed.get('memory'), 2 * 200 * 1024 * 1024);
+  assert.equal(podRequests({ spec: { containers: [{ name: 'c' }] } }).size, 0);
+});
+
+test('a quantity nobody can read counts as nothing', () => {
+  assert.equal(podRequests({ spec: { containers: [asks('lots')] } }).size, 0);
+});

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { PodAffinityTerm, TopologySpreadConstraint } from 'kubernetes-types/core/v1';
+import { podInfoOf } from '../../../src/core/scheduling/pod-info.ts';
+import { boundTo, cluster, decide, messageOf, node, pod } from './cluster-objects.ts';
+
+const ZONE = 'topology.kubernetes.io/zone';
+const zoned = (name: string, zone: string) => node(name, { labels: { [ZONE]: zone } });
+const anti = (term: PodAffinityTerm) => ({
+  affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } },
+});
+const near = (term: PodAffinityTerm) => ({
+  affinity: { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } },
+});
+const web = { app: 'web' };
+const webTerm: PodAffinityTerm = { topologyKey: 'kubernetes.io/hostname', labelSelector: { matchLabels: web } };
+
+test('messages read as upstream’s', () => {
+  const noNode = decide(pod(), cluster([]));
+  assert.equal(messageOf(noNode), 'no nodes available to schedule pods');
+  const full = decide(pod({ memory: '9Gi', cpu: '5' }), cluster([node('n')]));
+  assert.equal(
+    messageOf(full),
+    '0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.',
+  );
+  const occupied = cluster([node('n', { memory: '1Gi' })], [pod({ node: 'n', memory: '1Gi' })]);
+  assert.equal(
+    messageOf(decide(pod({ memory: '1Gi' }), occupied)),
+    '0/1 nodes are available: 1 Insufficient memory. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.',
+  );
+  const various = cluster([
+    node('a', { unschedulable: true }),
+    node('b', { taints: [{ key: 'k', value: 'v', effect: 'NoSchedule' }] }),
+    node('c', { taints: [{ key: 'k', value: 'v', effect: 'NoExecute' }] }),
+  ]);
+  assert.match(
+    messageOf(decide(pod(), various)),
+    /^0\/3 nodes are available: 1 node\(s\) were unschedulable, 2 node\(s\) had untolerated taint \{k: v\}\./,
+  );
+});
+
+test('a PreferNoSchedule taint is only a preference', () => {
+  const made = cluster([node('a', { taints: [{ key: 'k', effect: 'PreferNoSchedule' }] }), node('b')]);
+  for (const random of [0, 0.99]) assert.equal(boundTo(decide(pod(), made, { random: () => random })), 'b');
+});
+
+test('the emptier node wins', () => {
+  const made = cluster([node('a'), node('b')], [pod({ node: 'a', cpu: '2', memory: '4Gi' })]);
+  assert.equal(boundTo(decide(pod({ cpu: '1', memory: '1Gi' }), made)), 'b');
+});
+
+test('too many pods', () => {
+  const made = cluster([node('a', { pods: '1' })], [pod({ node: 'a' })]);
+  assert.match(messageOf(decide(pod(), made)), /1 Too many pods\./);
+});
+
+test('host ports exclude each other by protocol and address', () => {
+  const made = cluster([node('a')], [pod({ node: 'a', hostPort: 80 })]);
+  assert.match(messageOf(decide(pod({ hostPort: 80 }), made)), /didn't have free ports/);
+  assert.equal(boundTo(decide(pod({ hostPort: 81 }), made)), 'a');
+  const udp = pod();
+  udp.spec = { containers: [{ name: 'c', ports: [{ containerPort: 80, hostPort: 80, protocol: 'UDP' }] }] };
+  assert.equal(boundTo(decide(udp, made)), 'a');
+});
+
+test('anti-affinity keeps apart, in both directions', () => {
+  const made = cluster([node('a'), node('b')], [pod({ node: 'a', labels: web })]);
+  assert.equal(boundTo(decide(pod({ labels: web, spec: anti(webTerm) }), made)), 'b');
+  const guarded = cluster([node('a')], [pod({ node: 'a', labels: web, spec: anti(webTerm) })]);
+  assert.match(messageOf(decide(pod({ labels: web }), guarded)), /existing pods anti-affinity rules/);
+  assert.equal(boundTo(decide(pod({ labels: web, namespace: 'other' }), guarded)), 'a');
+});
+
+test('affinity goes where its kin is, within the topology; the first of a group may begin one', () => {
+  const made = cluster([zoned('a', 'x'), zoned('b', 'y'), zoned('c', 'x')], [pod({ node: 'a', labels: web })]);
+  const term = { ...webTerm, topologyKey: ZONE };
+  assert.ok(['a', 'c'].includes(boundTo(decide(pod({ spec: near(term) }), made)) ?? ''));
+  const lonely = cluster([zoned('a', 'x')]);
+  assert.match(messageOf(decide(pod({ spec: near(term) }), lonely)), /didn't match pod affinity rules/);
+  assert.equal(boundTo(decide(pod({ labels: web, spec: near(term) }), lonely)), 'a');
+});
+
+test('a namespace selector reaches pods of other namespaces by the labels of those', () => {
+  const made = cluster([node('a'), node('b')], [pod({ node: 'a', labels: web, namespace: 'prod-1' })]);
+  const term = { ...webTerm, namespaceSelector: { matchLabels: { stage: 'prod' } } };
+  const namespaceLabels = (name: string): Record<string, string> => (name === 'prod-1' ? { stage: 'prod' } : {});
+  assert.equal(boundTo(decide(pod({ spec: near(term) }), made, { namespaceLabels })), 'a');
+  assert.match(messageOf(decide(pod({ spec: near(term) }), made)), /didn't match pod affinity rules/);
+});
+
+test('topology spread: skew, missing label, minDomains', () => {
+  const constraint: TopologySpreadConstraint = {
+    maxSkew: 1,
+    topologyKey: ZONE,
+    whenUnsatisfiable: 'DoNotSchedule',
+    labelSelector: { matchLabels: web },
+  };
+  const spread = (more: Partial<TopologySpreadConstraint> = {}) =>
+    pod({ labels: web, spec: { topologySpreadConstraints: [{ ...constraint, ...more }] } });
+  const made = cluster(
+    [zoned('a', 'x'), zoned('b', 'y'), node('c')],
+    [pod({ node: 'a', labels: web }), pod({ node: 'a', labels: web })],
+  );
+  assert.equal(boundTo(decide(spread(), made)), 'b');
+  const one = cluster([zoned('a', 'x'), node('c')], [pod({ node: 'a', labels: web })]);
+  assert.equal(boundTo(decide(spread(), one)), 'a');
+  assert.match(
+    messageOf(decide(spread({ minDomains: 2 }), one)),
+    /1 node\(s\) didn't match pod topology spread constraints, 1 node\(s\) didn't match pod topology spread constraints \(missing required label\)/,
+  );
+});
+
+test('replicas of one service spread over nodes although they say nothing', () => {
+  const made = cluster([node('a'), node('b')], [pod({ node: 'a', labels: web, cpu: '100m' })]);
+  const decision = decide(pod({ labels: web }), made, {
+    peersOf: () => (other) => other.pod.metadata?.labels?.['app'] === 'web',
+  });
+  assert.equal(boundTo(decision), 'b');
+});
+
+test('an image that is there already tips the balance', () => {
+  const images = [{ names: ['big:latest'], sizeBytes: 900 * 1024 * 1024 }];
+  const made = cluster([node('a'), node('b', { images })]);
+  const wants = pod();
+  wants.spec = { containers: [{ name: 'c', image: 'big' }] };
+  assert.equal(boundTo(decide(wants, made)), 'b');
+});
+
+test('claims must exist and be bound, and their volume reachable', () => {
+  const claimed = pod({ spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] } });
+  const made = cluster([node('a'), node('b')]);
+  assert.match(messageOf(decide(claimed, made)), /persistentvolumeclaim "c" not found/);
+  const claim = { volumeName: undefined, deleting: false, waitsForConsumer: false };
+  const volumes = { claim: () => claim, volume: () => undefined };
+  assert.match(messageOf(decide(claimed, made, { volumes })), /unbound immediate PersistentVolumeClaims/);
+  const bound = {
+    claim: () => ({ ...claim, volumeName: 'pv' }),
+    volume: () => ({
+      nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['b'] }] }],
+    }),
+  };
+  assert.equal(boundTo(decide(claimed, made, { volumes: bound })), 'b');
+});
+
+test('an assumed pod takes its room at once, and gives it back when the binding fails', () => {
+  const made = cluster([node('a', { cpu: '1' })]);
+  const first = podInfoOf(pod({ cpu: '1' }));
+  made.assume(first, 'a');
+  assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
+  made.forget(first.uid);
+  assert.equal(boundTo(decide(pod({ cpu: '1' }), made)), 'a');
+});
+
+test('a binding the API has confirmed is not forgotten', () => {
+  const made = cluster([node('a', { cpu: '1' })]);
+  const first = pod({ cpu: '1' });
+  made.assume(podInfoOf(first), 'a');
+  made.setPod({ ...first, spec: { ...first.spec, containers: first.spec?.containers ?? [], nodeName: 'a' } });
+  made.forget(first.metadata?.uid ?? '');
+  assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
+});
+
+test('labels changed on a node keep its pods counted', () => {
+  const made = cluster([node('a', { cpu: '1' })], [pod({ node: 'a', cpu: '1' })]);
+  made.setNode(node('a', { cpu: '1', labels: { x: 'y' } }));
+  assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
+});
+
+test('a pod that was seen before its node counts once the node is there', () => {
+  const made = cluster([], [pod({ node: 'late', cpu: '4' })]);
+  made.setNode(node('late'));
+  assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
+  made.removeNode('late');
+  made.setNode(node('late'));
+  assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
+});
