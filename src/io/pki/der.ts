@@ -23,7 +23,7 @@ export function parseDer(der: Uint8Array): forge.asn1.Asn1 {
 }
 
 /** Walks tags and lengths without recursion. Throws CodedError 'bad-der'. */
-export function checkDer(der: Uint8Array): void {
+function checkDer(der: Uint8Array): void {
   if (der.length === 0 || der.length > MAX_BYTES) {
     throw new CodedError('bad-der', `DER structure of ${der.length} bytes; at most ${MAX_BYTES} are accepted`);
   }

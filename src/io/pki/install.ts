@@ -234,7 +234,7 @@ async function ensureCurrent(
 }
 
 /** Undefined when the pair on disk will do. */
-export function whyReissue(
+function whyReissue(
   certPem: string | undefined,
   keyPem: string | undefined,
   authority: Authority,

@@ -1,0 +1,238 @@
+/**
+ * Makes the single executables: bundle, assets and the pinned Node in one file.
+ *
+ *   node build/package.ts                    dist/hyperedge-linux-<this machine's architecture>
+ *   node build/package.ts --all              x64 and arm64
+ *   node build/package.ts --if-stale         nothing when no source is newer than the executable
+ */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { chmod, copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { basename, join } from 'node:path';
+import { parseArgs, promisify } from 'node:util';
+import { bundle } from '../esbuild.config.mjs';
+
+type Architecture = 'x64' | 'arm64';
+
+interface SeaOptions {
+  readonly nodePath: string;
+  readonly useLocalNode: boolean;
+  readonly targets: readonly { platform: string; arch: string; nodeRange: string; output: string }[];
+  readonly seaConfig: Readonly<Record<string, unknown>>;
+}
+
+const require = createRequire(import.meta.url);
+const run = promisify(execFile);
+const root = join(import.meta.dirname, '..');
+const dist = join(root, 'dist');
+const cache = join(dist, 'cache');
+
+export const executableOf = (architecture: string): string => join(dist, `hyperedge-linux-${architecture}`);
+
+const { values: flags } = parseArgs({
+  options: { all: { type: 'boolean', default: false }, 'if-stale': { type: 'boolean', default: false } },
+});
+
+const host = process.arch as Architecture;
+const architectures: Architecture[] = flags.all ? ['x64', 'arm64'] : [host];
+if (flags['if-stale'] && (await isFresh(executableOf(host)))) process.exit(0);
+
+await mkdir(cache, { recursive: true });
+if (!existsSync(join(root, 'src/api/schema/generated/types.ts'))) {
+  await run(process.execPath, [join(root, 'build/generate-schemas.ts')]);
+}
+const bundled = await bundle(join(dist, 'bundle'));
+say(`bundled ${Math.round(bundled.bytes / 1024)} KiB: main and ${bundled.workers.length} worker(s)`);
+for (const architecture of architectures) await makeExecutable(architecture);
+
+async function makeExecutable(architecture: Architecture): Promise<void> {
+  const began = performance.now();
+  const output = executableOf(architecture);
+  const temporary = `${output}.new`;
+  const node = await strip(await nodeBinary(architecture), architecture);
+  const files: Record<string, string> = { 'better_sqlite3.node': addon(architecture) };
+  for (const worker of bundled.workers) files[basename(worker)] = worker;
+  const manifest = join(cache, `assets-${architecture}.json`);
+  await writeFile(manifest, JSON.stringify(await manifestOf(files)));
+  const descriptions = join(root, 'src/api/schema/generated/descriptions.json');
+  const sea = require('@yao-pkg/pkg/lib-es5/sea.js').default as (entry: string, options: SeaOptions) => Promise<void>;
+  await quietly(() =>
+    sea(bundled.main, {
+      nodePath: node,
+      // With the local Node named too, the blob is made by this process's own Node, whatever the target's architecture.
+      useLocalNode: true,
+      targets: [{ platform: 'linux', arch: architecture, nodeRange: 'node24', output: temporary }],
+      seaConfig: {
+        disableExperimentalSEAWarning: true,
+        // Compiled code is of the architecture that compiled it.
+        useCodeCache: architecture === host,
+        execArgv: ['--disable-warning=ExperimentalWarning'],
+        // Nobody else's NODE_OPTIONS reach into the appliance.
+        execArgvExtension: 'none',
+        assets: {
+          'assets.json': manifest,
+          ...files,
+          ...(existsSync(descriptions) ? { 'descriptions.json': descriptions } : {}),
+        },
+      },
+    }),
+  );
+  await chmod(temporary, 0o755);
+  await rename(temporary, output);
+  const megabytes = ((await stat(output)).size / 1e6).toFixed(1);
+  say(`${output.slice(root.length + 1)}: ${megabytes} MB in ${((performance.now() - began) / 1000).toFixed(1)} s`);
+  await checkVersion(output, architecture);
+}
+
+/** The first thing any user does with it. Foreign architectures run under user-mode emulation where that is installed. */
+async function checkVersion(output: string, architecture: Architecture): Promise<void> {
+  const name = output.slice(root.length + 1);
+  if (architecture === host) {
+    const { stdout } = await run(output, ['version']);
+    say(`${name} version: ${stdout.trim().split('\n')[0]}`);
+    return;
+  }
+  const emulator = architecture === 'arm64' ? 'qemu-aarch64-static' : 'qemu-x86_64-static';
+  const sysroot = process.env['HYPEREDGE_SYSROOT'] ?? join(cache, `sysroot-${architecture}`);
+  if (!(await onPath(emulator))) {
+    say(`${name} was not run: ${emulator} is not installed (package qemu-user-static)`);
+    return;
+  }
+  if (!existsSync(sysroot)) await makeSysroot(sysroot, architecture).catch(() => undefined);
+  if (!existsSync(join(sysroot, 'lib')) && !existsSync(join(sysroot, 'usr/lib'))) {
+    say(`${name} was not run: no ${architecture} C library at ${sysroot.slice(root.length + 1)}`);
+    return;
+  }
+  const { stdout } = await run(emulator, ['-L', sysroot, output, 'version'], { timeout: 60_000 });
+  say(`${name} version (emulated): ${stdout.trim().split('\n')[0]}`);
+}
+
+/** The few libraries that Node is linked with, from Debian's own packages of the other architecture. */
+async function makeSysroot(sysroot: string, architecture: Architecture): Promise<void> {
+  const debian = architecture === 'x64' ? 'amd64' : architecture;
+  const work = `${sysroot}.work`;
+  await mkdir(work, { recursive: true });
+  try {
+    const uris: string[] = [];
+    for (const name of ['libc6', 'libstdc++6', 'libgcc-s1']) {
+      const { stdout } = await run('apt-get', ['download', '--print-uris', `${name}`]);
+      const native = /'([^']+)'/.exec(stdout)?.[1];
+      if (native !== undefined) uris.push(native.replace(/_(amd64|arm64)\.deb$/, `_${debian}.deb`));
+    }
+    for (const uri of uris) {
+      const response = await fetch(uri.replace(/^mirror\+/, ''));
+      if (!response.ok) throw new Error(`${uri}: HTTP ${response.status}`);
+      const file = join(work, basename(uri));
+      await writeFile(file, Buffer.from(await response.arrayBuffer()));
+      await run('dpkg-deb', ['-x', file, join(work, 'root')]);
+    }
+    await rename(join(work, 'root'), sysroot);
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+/** The pinned Node for an architecture: this process's own, or npm's package of the same version. */
+async function nodeBinary(architecture: Architecture): Promise<string> {
+  if (architecture === host) return process.execPath;
+  const version = process.version.slice(1);
+  const name = `node-linux-${architecture}`;
+  const binary = join(cache, `${name}-${version}`);
+  if (existsSync(binary)) return binary;
+  const installed = join(root, 'node_modules', name, 'bin/node');
+  if (existsSync(installed)) return installed;
+  say(`fetching ${name}@${version} from npm`);
+  const work = join(cache, `${name}.work`);
+  await mkdir(work, { recursive: true });
+  try {
+    await run('npm', ['pack', '--silent', '--pack-destination', work, `${name}@${version}`], { cwd: work });
+    const archive = (await readdir(work)).find((file) => file.endsWith('.tgz'));
+    if (archive === undefined) throw new Error(`npm pack made no archive of ${name}@${version}`);
+    await run('tar', ['-xzf', join(work, archive), '-C', work, 'package/bin/node']);
+    await copyFile(join(work, 'package/bin/node'), `${binary}.new`);
+    await chmod(`${binary}.new`, 0o755);
+    await rename(`${binary}.new`, binary);
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+  return binary;
+}
+
+/** Debugging symbols are a fifth of Node's binary. Without a fitting strip(1) it is packed as it is. */
+async function strip(binary: string, architecture: Architecture): Promise<string> {
+  const { size, mtimeMs } = await stat(binary);
+  const key = createHash('sha256').update(`${binary} ${size} ${mtimeMs}`).digest('hex').slice(0, 12);
+  const stripped = join(cache, `node-${architecture}-stripped-${key}`);
+  if (existsSync(stripped)) return stripped;
+  const prefix = architecture === host ? '' : architecture === 'arm64' ? 'aarch64-linux-gnu-' : 'x86_64-linux-gnu-';
+  for (const tool of [`${prefix}strip`, 'llvm-strip', 'llvm-strip-14']) {
+    try {
+      await run(tool, ['-o', `${stripped}.new`, binary]);
+      await rename(`${stripped}.new`, stripped);
+      return stripped;
+    } catch {
+      await rm(`${stripped}.new`, { force: true });
+    }
+  }
+  say(`the ${architecture} Node keeps its debugging symbols: no strip(1) for it is installed`);
+  return binary;
+}
+
+function addon(architecture: Architecture): string {
+  return join(root, 'node_modules/better-sqlite3/prebuilds', `linux-${architecture}.node`);
+}
+
+interface Manifest {
+  /** Of all contents: names the directory that they are unpacked to. */
+  readonly hash: string;
+  readonly files: Readonly<Record<string, string>>;
+}
+
+async function manifestOf(files: Readonly<Record<string, string>>): Promise<Manifest> {
+  const digests: Record<string, string> = {};
+  for (const [name, path] of Object.entries(files)) {
+    digests[name] = createHash('sha256')
+      .update(await readFile(path))
+      .digest('hex');
+  }
+  const hash = createHash('sha256').update(JSON.stringify(digests)).digest('hex').slice(0, 24);
+  return { hash, files: digests };
+}
+
+async function isFresh(executable: string): Promise<boolean> {
+  if (!existsSync(executable)) return false;
+  const made = (await stat(executable)).mtimeMs;
+  const sources = ['package-lock.json', 'esbuild.config.mjs'].map((name) => join(root, name));
+  for (const directory of ['src', 'build']) {
+    for (const entry of await readdir(join(root, directory), { recursive: true, withFileTypes: true })) {
+      if (entry.isFile()) sources.push(join(entry.parentPath, entry.name));
+    }
+  }
+  const times = await Promise.all(sources.map(async (file) => (await stat(file)).mtimeMs));
+  return times.every((time) => time < made);
+}
+
+async function onPath(name: string): Promise<boolean> {
+  return (process.env['PATH'] ?? '').split(':').some((directory) => existsSync(join(directory, name)));
+}
+
+/** The packer reports its steps on stdout; ours say the same in one line. */
+async function quietly(body: () => Promise<void>): Promise<void> {
+  const { log, info, warn } = console;
+  const kept: unknown[][] = [];
+  console.log = console.info = console.warn = (...args: unknown[]) => void kept.push(args);
+  try {
+    await body();
+  } catch (error) {
+    for (const args of kept) warn(...args);
+    throw error;
+  } finally {
+    Object.assign(console, { log, info, warn });
+  }
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

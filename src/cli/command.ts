@@ -1,0 +1,87 @@
+/** What a command of the executable is made of. */
+import type { ParseArgsOptionsConfig } from 'node:util';
+
+export type FlagValues = Readonly<Record<string, string | boolean | (string | boolean)[] | undefined>>;
+
+export interface Invocation {
+  readonly flags: FlagValues;
+  readonly positionals: readonly string[];
+  readonly out: Output;
+}
+
+export interface Output {
+  stdout(text: string): void;
+  stderr(text: string): void;
+}
+
+export interface Command {
+  /** After `hyperedge`: `image import FILE…`. */
+  readonly usage: string;
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** Further lines of `--help`, without the flags. */
+  readonly description?: string;
+  readonly flags: Readonly<Record<string, Flag>>;
+  /** Fewest and most positional arguments. */
+  readonly arguments: readonly [number, number];
+  /** Resolves with the exit code: 0 done, 1 failed. Throws UsageError for 2. */
+  run(invocation: Invocation): Promise<number>;
+}
+
+export interface Flag {
+  readonly type: 'string' | 'boolean';
+  readonly short?: string;
+  readonly multiple?: boolean;
+  /** Placeholder of a string flag's value. */
+  readonly value?: string;
+  readonly help: string;
+}
+
+/** Wrong use of the command line: exit code 2. */
+export class UsageError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'UsageError';
+  }
+}
+
+/** Flags that every command has. */
+export const COMMON_FLAGS: Readonly<Record<string, Flag>> = {
+  help: { type: 'boolean', short: 'h', help: 'show this help' },
+  verbose: { type: 'boolean', help: 'with an error, show where it came from' },
+};
+
+export const ROOT_FLAG: Flag = {
+  type: 'string',
+  value: 'DIR',
+  help: 'directory that all files are below (default /)',
+};
+
+export function toParseArgs(flags: Readonly<Record<string, Flag>>): ParseArgsOptionsConfig {
+  const options: ParseArgsOptionsConfig = {};
+  for (const [name, flag] of Object.entries(flags)) {
+    options[name] = {
+      type: flag.type,
+      ...(flag.short === undefined ? {} : { short: flag.short }),
+      ...(flag.multiple === true ? { multiple: true } : {}),
+    };
+  }
+  return options;
+}
+
+/** A string flag; undefined when it was not given. */
+export function stringFlag(flags: FlagValues, name: string): string | undefined {
+  const value = flags[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** A flag that is a whole number in a range. Throws UsageError. */
+export function integerFlag(flags: FlagValues, name: string, min: number, max: number): number | undefined {
+  const text = stringFlag(flags, name);
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value < min || value > max) {
+    throw new UsageError(`--${name}=${text}: give a whole number from ${min} to ${max}`);
+  }
+  return value;
+}

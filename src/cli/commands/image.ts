@@ -1,0 +1,106 @@
+import { silentLog } from '../../base/log.ts';
+import { type Command, type FlagValues, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
+import { humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
+
+/** The store takes any number of processes at a time: these commands work with and without a running host process. */
+async function openStore(flags: FlagValues) {
+  const [{ createImageStore }, { canonicalRoot, pathsBelow }] = await Promise.all([
+    import('../../io/images/index.ts'),
+    import('../../roles/settings.ts'),
+  ]);
+  const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
+  return createImageStore({ root: paths.images, log: silentLog });
+}
+
+export const importCommand: Command = {
+  usage: 'image import FILE… [--name NAME]',
+  summary: 'Takes every image of docker-archive or oci-archive files (plain, gzip or zstd) into this host’s store.',
+  description:
+    'No registry and no running host process is needed. Names come from the archive unless --name gives one.',
+  flags: {
+    name: { type: 'string', value: 'NAME', help: 'the image’s name, instead of those in the archive' },
+    output: OUTPUT_FLAG,
+    root: ROOT_FLAG,
+  },
+  arguments: [1, 1000],
+  run: async ({ flags, positionals, out }) => {
+    const name = stringFlag(flags, 'name');
+    if (name !== undefined && positionals.length > 1) throw new UsageError('--name names the image of one file');
+    const store = await openStore(flags);
+    const imported: { id: string; names: readonly string[] }[] = [];
+    for (const file of positionals) {
+      for (const image of await store.importArchive(file, name)) {
+        imported.push({ id: image.id, names: image.names });
+        if (flags['output'] === undefined) out.stdout(`imported ${image.names.join(', ')} (${shortId(image.id)})\n`);
+      }
+    }
+    out.stdout((await printDocument(flags, imported)) ?? '');
+    return 0;
+  },
+};
+
+export const listCommand: Command = {
+  usage: 'image list [-o json|yaml|wide]',
+  summary: 'Lists the images of this host.',
+  flags: { output: OUTPUT_FLAG, root: ROOT_FLAG },
+  arguments: [0, 0],
+  run: async ({ flags, out }) => {
+    const images = await (await openStore(flags)).list();
+    const document = await printDocument(flags, images);
+    if (document !== undefined) {
+      out.stdout(document);
+      return 0;
+    }
+    const wide = flags['output'] === 'wide';
+    const rows = images.flatMap((image) => {
+      const names =
+        image.repoTags.length > 0 ? image.repoTags : image.repoDigests.length > 0 ? image.repoDigests : ['<none>'];
+      return names.map((name) => [
+        name,
+        wide ? image.id : shortId(image.id),
+        humanBytes(image.sizeBytes),
+        ...(wide ? [image.repoDigests.join(',') || '<none>'] : []),
+      ]);
+    });
+    out.stdout(printTable(['NAME', 'ID', 'SIZE', ...(wide ? ['DIGESTS'] : [])], rows));
+    return 0;
+  },
+};
+
+export const removeCommand: Command = {
+  usage: 'image remove IMAGE…',
+  summary: 'Removes images by name or id; layers that a container uses stay until it is gone.',
+  flags: { root: ROOT_FLAG },
+  arguments: [1, 1000],
+  run: async ({ flags, positionals, out }) => {
+    const store = await openStore(flags);
+    let missing = 0;
+    for (const image of positionals) {
+      if ((await store.status(image)) === undefined) {
+        out.stderr(`hyperedge: image ${image} is not in the store: see hyperedge image list\n`);
+        missing++;
+        continue;
+      }
+      await store.remove(image);
+      out.stdout(`removed ${image}\n`);
+    }
+    await store.collectGarbage();
+    return missing === 0 ? 0 : 1;
+  },
+};
+
+export const verifyCommand: Command = {
+  usage: 'image verify [IMAGE]',
+  summary: 'Reads every stored byte of the images, or of one, and compares it with what was unpacked.',
+  flags: { root: ROOT_FLAG },
+  arguments: [0, 1],
+  run: async ({ flags, positionals, out }) => {
+    const store = await openStore(flags);
+    const faults = await store.verify(positionals[0]);
+    for (const fault of faults) out.stderr(`hyperedge: ${fault}\n`);
+    if (faults.length === 0) out.stdout('all images are as they were imported\n');
+    return faults.length === 0 ? 0 : 1;
+  },
+};
+
+const shortId = (id: string): string => id.replace(/^sha256:/, '').slice(0, 12);

@@ -1,0 +1,63 @@
+import { COMPONENTS } from '../../roles/component-names.ts';
+import { type Command, integerFlag, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
+
+function checkComponent(name: string | undefined): string {
+  if (name === undefined || !COMPONENTS.some((each) => each === name)) {
+    throw new UsageError(`unknown component "${name ?? ''}": give ${COMPONENTS.join(', ')}`);
+  }
+  return name;
+}
+
+export const restartCommand: Command = {
+  usage: 'master-restart api|controllers|etcd',
+  summary: 'Restarts a control-plane component of this host.',
+  description: 'The host process stops its container and starts it again; the other components go on.',
+  flags: { root: ROOT_FLAG },
+  arguments: [1, 2],
+  run: async ({ flags, positionals, out }) => {
+    const component = checkComponent(positionals[0]);
+    // OKD's script takes the container as a second word; each of our components has one of its own name.
+    if (positionals[1] !== undefined) checkComponent(positionals[1]);
+    const [{ askControl }, { canonicalRoot, pathsBelow }] = await Promise.all([
+      import('../../roles/control.ts'),
+      import('../../roles/settings.ts'),
+    ]);
+    const socket = pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).controlSocket;
+    await askControl(socket, 'POST', `/restart/${component}`);
+    out.stdout(`${component} restarted\n`);
+    return 0;
+  },
+};
+
+export const logsCommand: Command = {
+  usage: 'master-logs COMPONENT CONTAINER [-f] [--tail N]',
+  summary: 'Shows the log of a control-plane container of this host.',
+  description: 'Works from the log files: neither the API server nor the host process has to run.',
+  flags: {
+    follow: { type: 'boolean', short: 'f', help: 'go on as the log grows' },
+    tail: { type: 'string', value: 'N', help: 'only the last N lines' },
+    previous: { type: 'boolean', short: 'p', help: 'the log of the run before' },
+    root: ROOT_FLAG,
+  },
+  arguments: [1, 2],
+  run: async ({ flags, positionals, out }) => {
+    const component = checkComponent(positionals[0]);
+    const container = positionals[1] === undefined ? component : checkComponent(positionals[1]);
+    const tail = integerFlag(flags, 'tail', 0, 1_000_000);
+    const [{ findContainerLogs, printLog }, { canonicalRoot, pathsBelow }] = await Promise.all([
+      import('../../roles/container-logs.ts'),
+      import('../../roles/settings.ts'),
+    ]);
+    const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
+    const logs = await findContainerLogs(paths.podLogs, `master-${component}`, container);
+    const file = flags['previous'] === true ? logs.at(-2) : logs.at(-1);
+    if (file === undefined) {
+      out.stderr(
+        `hyperedge: ${component} has no ${flags['previous'] === true ? 'earlier ' : ''}log below ${paths.podLogs}\n`,
+      );
+      return 1;
+    }
+    await printLog(file, { follow: flags['follow'] === true, tail }, out.stdout, out.stderr);
+    return 0;
+  },
+};

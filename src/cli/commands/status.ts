@@ -1,0 +1,42 @@
+import type { Command } from '../command.ts';
+import { ROOT_FLAG, stringFlag } from '../command.ts';
+import { OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
+
+export const statusCommand: Command = {
+  usage: 'status [-o json|yaml|wide]',
+  summary: 'Shows what runs on this host.',
+  flags: { output: OUTPUT_FLAG, root: ROOT_FLAG },
+  arguments: [0, 0],
+  run: async ({ flags, out }) => {
+    const [{ askControl }, { canonicalRoot, pathsBelow }] = await Promise.all([
+      import('../../roles/control.ts'),
+      import('../../roles/settings.ts'),
+    ]);
+    const socket = pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).controlSocket;
+    const status = await askControl<import('../../roles/control.ts').HostStatus>(socket, 'GET', '/status');
+    const document = await printDocument(flags, status);
+    if (document !== undefined) {
+      out.stdout(document);
+      return 0;
+    }
+    const wide = flags['output'] === 'wide';
+    out.stdout(
+      `node ${status.node} (${status.nodeIp}): ${status.ready ? 'Ready' : 'NotReady'}\n` +
+        `hyperedge ${status.version}, pid ${status.pid}, since ${status.startedAt}, cgroup driver ${status.cgroupDriver}\n` +
+        `kubeconfig ${status.kubeconfig}\n\n`,
+    );
+    out.stdout(
+      printTable(
+        ['COMPONENT', 'STATE', 'RESTARTS', 'STARTED', ...(wide ? ['PID'] : [])],
+        status.components.map((each) => [
+          each.name,
+          each.state,
+          String(each.restarts),
+          each.startedAt,
+          ...(wide ? [String(each.pid)] : []),
+        ]),
+      ),
+    );
+    return 0;
+  },
+};

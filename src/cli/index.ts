@@ -1,0 +1,167 @@
+/** The command line: argv → command. Exit codes: 0 done, 1 failed, 2 usage. Errors are one line. */
+import { basename } from 'node:path';
+import { parseArgs } from 'node:util';
+import { messageOf } from '../base/errors.ts';
+import { COMMON_FLAGS, type Command, type Flag, type Output, toParseArgs, UsageError } from './command.ts';
+
+interface Entry {
+  readonly summary: string;
+  load(): Promise<Command>;
+}
+
+/** Loaded when asked for: a command pays only for its own code. Two-word commands have two-word names. */
+const COMMANDS: Readonly<Record<string, Entry>> = {
+  run: {
+    summary: 'the host process: kubelet, service proxy and, as static pods, the control plane',
+    load: async () => (await import('./commands/run.ts')).runCommand,
+  },
+  etcd: { summary: 'the store', load: async () => (await import('./commands/components.ts')).etcdCommand },
+  api: { summary: 'the API server', load: async () => (await import('./commands/components.ts')).apiCommand },
+  controllers: {
+    summary: 'the controllers and the scheduler',
+    load: async () => (await import('./commands/components.ts')).controllersCommand,
+  },
+  'image import': {
+    summary: 'take images from docker-archive or oci-archive files',
+    load: async () => (await import('./commands/image.ts')).importCommand,
+  },
+  'image list': {
+    summary: 'the images of this host',
+    load: async () => (await import('./commands/image.ts')).listCommand,
+  },
+  'image remove': {
+    summary: 'remove images that no container uses',
+    load: async () => (await import('./commands/image.ts')).removeCommand,
+  },
+  'image verify': {
+    summary: 'check every stored byte of the images against its digest',
+    load: async () => (await import('./commands/image.ts')).verifyCommand,
+  },
+  'master-restart': {
+    summary: 'restart api, controllers or etcd',
+    load: async () => (await import('./commands/master.ts')).restartCommand,
+  },
+  'master-logs': {
+    summary: 'the log of a control-plane container',
+    load: async () => (await import('./commands/master.ts')).logsCommand,
+  },
+  status: { summary: 'what runs on this host', load: async () => (await import('./commands/status.ts')).statusCommand },
+  version: { summary: 'versions', load: async () => (await import('./commands/version.ts')).versionCommand },
+};
+
+/** Names under which the executable may be linked, and the command each stands for. */
+const LINK_NAMES: ReadonlyMap<string, string> = new Map([
+  ['master-restart', 'master-restart'],
+  ['master-logs', 'master-logs'],
+]);
+
+export interface MainOptions {
+  readonly argv: readonly string[];
+  readonly argv0: string;
+  /** Default: the process's own streams. */
+  readonly out?: Output;
+}
+
+/** Runs one command; never rejects. */
+export async function main(options: MainOptions): Promise<number> {
+  const out = options.out ?? processOutput;
+  const linked = LINK_NAMES.get(basename(options.argv0));
+  const argv = linked === undefined ? [...options.argv] : [linked, ...options.argv];
+  const verbose = argv.includes('--verbose');
+  try {
+    return await dispatch(argv, out);
+  } catch (error) {
+    const usage = error instanceof UsageError;
+    out.stderr(`hyperedge: ${messageOf(error).replaceAll(/\s*\n\s*/g, ' ')}\n`);
+    if (verbose && error instanceof Error && error.stack !== undefined) out.stderr(`${stackOf(error)}\n`);
+    return usage ? 2 : 1;
+  }
+}
+
+async function dispatch(argv: readonly string[], out: Output): Promise<number> {
+  const [first, second] = argv;
+  if (first === undefined) {
+    out.stderr(overview());
+    return 2;
+  }
+  if (first === '--help' || first === '-h' || first === 'help') {
+    out.stdout(overview());
+    return 0;
+  }
+  if (first === '--version') return dispatch(['version'], out);
+  const pair = `${first} ${second ?? ''}`;
+  const name = Object.hasOwn(COMMANDS, first) ? first : Object.hasOwn(COMMANDS, pair) ? pair : undefined;
+  const entry = name === undefined ? undefined : COMMANDS[name];
+  if (name === undefined || entry === undefined) {
+    const group = Object.keys(COMMANDS).filter((each) => each.startsWith(`${first} `));
+    if (group.length > 0 && (second === undefined || second === '--help' || second === '-h')) {
+      (second === undefined ? out.stderr : out.stdout)(listing(group));
+      return second === undefined ? 2 : 0;
+    }
+    const shown = group.length > 0 && second !== undefined ? pair : first;
+    throw new UsageError(`unknown command "${shown}": see hyperedge --help`);
+  }
+  const command = await entry.load();
+  return runCommand(command, argv.slice(name.split(' ').length), out);
+}
+
+async function runCommand(command: Command, argv: readonly string[], out: Output): Promise<number> {
+  const flags = { ...command.flags, ...COMMON_FLAGS };
+  let parsed: { values: Record<string, string | boolean | (string | boolean)[] | undefined>; positionals: string[] };
+  try {
+    parsed = parseArgs({ args: [...argv], options: toParseArgs(flags), allowPositionals: true, strict: true });
+  } catch (error) {
+    // Node's own advice after the first sentence is about quoting, which is rarely the trouble.
+    throw new UsageError(`${messageOf(error).split('. ')[0]}: see hyperedge ${wordsOf(command)} --help`);
+  }
+  if (parsed.values['help'] === true) {
+    out.stdout(helpOf(command, flags));
+    return 0;
+  }
+  const [fewest, most] = command.arguments;
+  if (parsed.positionals.length < fewest || parsed.positionals.length > most) {
+    throw new UsageError(`usage: hyperedge ${command.usage}`);
+  }
+  return command.run({ flags: parsed.values, positionals: parsed.positionals, out });
+}
+
+/** The command's own words, without arguments and flags. */
+function wordsOf(command: Command): string {
+  return command.usage
+    .split(' ')
+    .filter((word) => /^[a-z-]+$/.test(word))
+    .join(' ');
+}
+
+function overview(): string {
+  return `hyperedge: a Kubernetes control plane and node in one executable\n\nUsage: hyperedge COMMAND [FLAGS]\n\n${listing(
+    Object.keys(COMMANDS),
+  )}\nhyperedge COMMAND --help shows a command's flags.\n`;
+}
+
+function listing(names: readonly string[]): string {
+  const width = Math.max(...names.map((name) => name.length)) + 2;
+  return names.map((name) => `  ${name.padEnd(width)}${COMMANDS[name]?.summary ?? ''}\n`).join('');
+}
+
+function helpOf(command: Command, flags: Readonly<Record<string, Flag>>): string {
+  const lines = Object.entries(flags).map(([name, flag]) => {
+    const short = flag.short === undefined ? '    ' : `-${flag.short}, `;
+    return { left: `${short}--${name}${flag.type === 'string' ? ` ${flag.value ?? 'VALUE'}` : ''}`, help: flag.help };
+  });
+  const width = Math.max(...lines.map(({ left }) => left.length)) + 2;
+  const description = command.description === undefined ? '' : `\n${command.description}\n`;
+  return `Usage: hyperedge ${command.usage}\n\n${command.summary}\n${description}\nFlags:\n${lines
+    .map(({ left, help }) => `  ${left.padEnd(width)}${help}\n`)
+    .join('')}`;
+}
+
+function stackOf(error: Error): string {
+  const cause = error.cause instanceof Error ? `\ncaused by: ${stackOf(error.cause)}` : '';
+  return `${error.stack ?? error.message}${cause}`;
+}
+
+const processOutput: Output = {
+  stdout: (text) => void process.stdout.write(text),
+  stderr: (text) => void process.stderr.write(text),
+};

@@ -1,0 +1,45 @@
+/** How commands print: tables for people, JSON and YAML for programs. */
+import { type Flag, type FlagValues, UsageError } from './command.ts';
+
+export const OUTPUT_FLAG: Flag = { type: 'string', short: 'o', value: 'FORMAT', help: 'json, yaml or wide' };
+
+/** The document in the asked format; undefined when a table is wanted. Throws UsageError. */
+export async function printDocument(flags: FlagValues, document: unknown): Promise<string | undefined> {
+  switch (flags['output']) {
+    case undefined:
+    case 'wide':
+      return undefined;
+    case 'json':
+      return `${JSON.stringify(document, undefined, 2)}\n`;
+    case 'yaml':
+      return (await import('yaml')).stringify(document, { lineWidth: 0 });
+    default:
+      throw new UsageError(`-o ${String(flags['output'])}: give json, yaml or wide`);
+  }
+}
+
+/** Columns as kubectl prints them: three spaces apart, the last one unpadded. */
+export function printTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = header.map((name, column) => Math.max(name.length, ...rows.map((row) => (row[column] ?? '').length)));
+  return [header, ...rows]
+    .map(
+      (row) =>
+        `${header
+          .map((_, column) => (row[column] ?? '').padEnd((widths[column] ?? 0) + 3))
+          .join('')
+          .trimEnd()}\n`,
+    )
+    .join('');
+}
+
+/** `1.5MiB` */
+export function humanBytes(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)}${units[unit]}`;
+}

@@ -1,0 +1,109 @@
+/** kubeconfig file → a client that follows the file's certificates when they are exchanged. */
+
+import { readFileSync, watch } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { parse } from 'yaml';
+import type { Clock, RandomSource } from '../base/clock.ts';
+import { CodedError, messageOf } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import {
+  type ApiClient,
+  type ClientCredentials,
+  createApiClient,
+  createInformerFactory,
+  type InformerFactory,
+  type PemSource,
+  parseKubeconfig,
+} from '../client/index.ts';
+import { resolveBeside } from './config/master-config.ts';
+import { readReferenced } from './files.ts';
+
+export interface ClientContext {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Log;
+}
+
+export interface OpenedClient {
+  readonly client: ApiClient;
+  newInformers(): InformerFactory;
+  close(): Promise<void>;
+}
+
+/** Throws CodedError 'bad-config' or 'unreadable' naming the file. */
+export async function openClient(kubeconfig: string, userAgent: string, context: ClientContext): Promise<OpenedClient> {
+  const text = await readReferenced(kubeconfig, 'kubeconfig');
+  let access: ReturnType<typeof parseKubeconfig>;
+  try {
+    access = parseKubeconfig(parse(text));
+  } catch (error) {
+    throw new CodedError('bad-config', `${kubeconfig}: ${messageOf(error)}`, { cause: error });
+  }
+  const credentials = followCredentials(kubeconfig, access, context.log);
+  const client = createApiClient({
+    server: access.server,
+    userAgent,
+    log: context.log.named('client'),
+    clock: context.clock,
+    credentials: credentials.current,
+    ...(access.tlsServerName === undefined ? {} : { tlsServerName: access.tlsServerName }),
+  });
+  return {
+    client,
+    newInformers: () =>
+      createInformerFactory({ client, log: context.log, clock: context.clock, random: context.random }),
+    close: async () => {
+      credentials.stop();
+      await client.close();
+    },
+  };
+}
+
+/** Reads PEM files once and again when their directory tells of a change; asking is then free. */
+function followCredentials(
+  kubeconfig: string,
+  access: ReturnType<typeof parseKubeconfig>,
+  log: Log,
+): { current: () => ClientCredentials; stop: () => void } {
+  const files = [access.ca, access.cert, access.key].filter((source) => source !== undefined && 'file' in source);
+  const text = (source: PemSource): string =>
+    'data' in source ? source.data : readFileSync(resolveBeside(kubeconfig, source.file), 'utf8');
+  const load = (): ClientCredentials => ({
+    ...(access.ca === undefined ? {} : { ca: text(access.ca) }),
+    ...(access.cert === undefined ? {} : { cert: text(access.cert) }),
+    ...(access.key === undefined ? {} : { key: text(access.key) }),
+    ...(access.token === undefined ? {} : { token: access.token }),
+  });
+  let current = load();
+  const reload = (): void => {
+    try {
+      const next = load();
+      if (next.cert !== current.cert || next.key !== current.key || next.ca !== current.ca) {
+        current = next;
+        log.info('client certificate exchanged', { kubeconfig });
+      }
+    } catch (error) {
+      log.warn('client certificate cannot be read; keeping the present one', { error: messageOf(error) });
+    }
+  };
+  const watched = new Set(
+    files.flatMap((source) =>
+      source !== undefined && 'file' in source ? [dirname(resolveBeside(kubeconfig, source.file))] : [],
+    ),
+  );
+  const watchers = [...watched].map((directory) => {
+    const watcher = watch(directory, { persistent: false }, (_, name) => {
+      if (name === null || basename(name).endsWith('-current.pem')) reload();
+    });
+    watcher.on('error', (error) =>
+      log.warn('certificates are no longer watched', { directory, error: messageOf(error) }),
+    );
+    return watcher;
+  });
+  return {
+    current: () => current,
+    stop: () => {
+      for (const watcher of watchers) watcher.close();
+    },
+  };
+}

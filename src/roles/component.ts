@@ -1,0 +1,60 @@
+/** A control-plane component as a process of its own: configuration, log, start, signal, stop. */
+import type { Log } from '../base/log.ts';
+import { readMasterLogLevel } from './config/master-env.ts';
+import type { Component, ComponentOptions } from './controllers.ts';
+import { createProcessLog, endOnDefect, scrubEnvironment, untilSignal, watchLag, within } from './process.ts';
+import { canonicalRoot, pathsBelow } from './settings.ts';
+
+export interface ComponentFlags {
+  readonly root: string | undefined;
+  readonly configFile: string | undefined;
+  readonly envFile: string | undefined;
+  readonly logLevel: number | undefined;
+}
+
+/** Longer than any orderly end takes; the kubelet's patience is longer still. */
+const STOP_TIMEOUT_MS = 8_000;
+
+type Start = (options: ComponentOptions & { readonly onFatal: (error: Error) => void }) => Promise<Component>;
+
+/** Loaded one at a time: the store's process holds no API server. */
+const STARTS = {
+  etcd: async (): Promise<Start> => (await import('./etcd.ts')).startEtcd,
+  api: async (): Promise<Start> => (await import('./api.ts')).startApi,
+  controllers: async (): Promise<Start> => (await import('./controllers.ts')).startControllers,
+} as const;
+
+/** Runs until a signal. Resolves with the exit code; throws CodedErrors of the configuration. */
+export async function runComponent(name: keyof typeof STARTS, flags: ComponentFlags): Promise<number> {
+  scrubEnvironment();
+  const paths = pathsBelow(await canonicalRoot(flags.root));
+  const level = flags.logLevel ?? (await readMasterLogLevel(flags.envFile ?? paths.masterEnv)) ?? 2;
+  const log: Log = createProcessLog(name === 'api' ? 'apiserver' : name, level);
+  endOnDefect(log);
+  const lag = watchLag(log);
+  // Until the servers listen nothing else keeps the process alive while it waits.
+  const hold = setInterval(() => {}, 1 << 30);
+  const interrupted = untilSignal(log);
+  let failed: Error | undefined;
+  const fatal = Promise.withResolvers<void>();
+  try {
+    const start = await STARTS[name]();
+    const component = await start({
+      configFile: flags.configFile ?? (name === 'etcd' ? paths.etcdConfig : paths.masterConfig),
+      log,
+      onFatal: (error) => {
+        failed = error;
+        fatal.resolve();
+      },
+    });
+    await Promise.race([interrupted.signal, fatal.promise]);
+    if (!(await within(component.stop(), STOP_TIMEOUT_MS))) log.warn('did not stop in time', { ms: STOP_TIMEOUT_MS });
+  } finally {
+    interrupted.dispose();
+    lag.stop();
+    clearInterval(hold);
+  }
+  if (failed !== undefined) log.error('ended', { error: failed.message });
+  // Whatever a library still holds open must not keep a stopped component from ending.
+  process.exit(failed === undefined ? 0 : 1);
+}

@@ -1,0 +1,66 @@
+/** The bootstrap file, `/etc/origin/bootstrap.yaml`: what this host is. Every field has a default; so has the file. */
+import { isIP } from 'node:net';
+import type { Field, Parsed } from './strict-yaml.ts';
+import { checkedString, dictionary, integer, list, object, oneOf, readConfigFile, string } from './strict-yaml.ts';
+
+export const ROLES = ['master', 'etcd', 'node'] as const;
+export type Role = (typeof ROLES)[number];
+
+const NODE_NAME = {
+  pattern: /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
+  mend: 'use lower-case letters, digits, "-" and "."',
+};
+const ip = (): Field<string> => checkedString((text) => (isIP(text) === 0 ? 'give an IP address' : undefined));
+const cidr = (): Field<string> =>
+  checkedString((text) => {
+    const [address = '', length = '', ...rest] = text.split('/');
+    const bits = isIP(address) === 4 ? 32 : isIP(address) === 6 ? 128 : 0;
+    const valid = rest.length === 0 && bits > 0 && /^\d+$/.test(length) && Number(length) <= bits;
+    return valid ? undefined : 'give an address range such as 172.30.0.0/16';
+  });
+const absolutePath = (): Field<string> => string({ pattern: /^\//, mend: 'give an absolute path' });
+const port = (): Field<number> => integer(1, 65_535);
+const linkName = (): Field<string> =>
+  string({
+    pattern: /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,14}$/,
+    mend: 'a link name has up to 15 letters, digits, "-", "_" or "."',
+  });
+
+const shape = {
+  apiVersion: oneOf('hyperedge.dev/v1'),
+  kind: oneOf('Bootstrap'),
+  roles: list(oneOf(...ROLES)),
+  logLevel: integer(0, 10),
+  node: object({
+    name: string(NODE_NAME),
+    ip: ip(),
+    labels: dictionary(string()),
+    maxPods: integer(1, 10_000),
+    systemReserved: dictionary(string()),
+  }),
+  ports: object({ api: port(), kubelet: port(), controllers: port(), etcd: port(), etcdPeer: port() }),
+  network: object({
+    clusterCIDR: cidr(),
+    serviceCIDR: cidr(),
+    clusterDomain: string({ pattern: /^[a-z0-9.-]+$/, mend: 'give a DNS domain such as cluster.local' }),
+    bridge: linkName(),
+    nftTable: string({ pattern: /^[a-zA-Z_][a-zA-Z0-9_-]{0,62}$/, mend: 'use letters, digits, "-" and "_"' }),
+    proxyMode: oneOf('auto', 'nftables', 'userspace'),
+  }),
+  cgroup: object({ driver: oneOf('auto', 'systemd', 'cgroupfs'), root: absolutePath() }),
+  storage: object({
+    endpoints: list(string({ pattern: /^https?:\/\/[^/]+$/, mend: 'give URLs such as https://10.0.0.5:2379' })),
+    caFile: absolutePath(),
+    certFile: absolutePath(),
+    keyFile: absolutePath(),
+  }),
+} as const;
+
+export type BootstrapFile = Parsed<typeof shape, 'apiVersion' | 'kind'>;
+
+export const bootstrapField: Field<BootstrapFile> = object(shape, ['apiVersion', 'kind']);
+
+/** Undefined when there is no file. Throws CodedError 'bad-config' naming file, line and field. */
+export function readBootstrap(file: string): Promise<BootstrapFile | undefined> {
+  return readConfigFile(file, bootstrapField);
+}

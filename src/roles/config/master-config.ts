@@ -1,0 +1,102 @@
+/** `/etc/origin/master/master-config.yaml`: the fields of OKD 3.11's MasterConfig that are honoured. File names are relative to it. */
+import { dirname, isAbsolute, join } from 'node:path';
+import { CodedError } from '../../base/errors.ts';
+import type { Field, Parsed } from './strict-yaml.ts';
+import { checkedString, integer, list, object, oneOf, readConfigFile, string } from './strict-yaml.ts';
+
+/** `address:port`, IPv6 in brackets. */
+export const bindAddress = (): Field<string> =>
+  checkedString((text) =>
+    parseBindAddress(text) === undefined ? 'give address:port, such as 0.0.0.0:8443' : undefined,
+  );
+
+export function parseBindAddress(text: string): { readonly address: string; readonly port: number } | undefined {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3] ?? 0);
+  const address = match?.[1] ?? match?.[2];
+  return address === undefined || port > 65_535 ? undefined : { address, port };
+}
+
+const shape = {
+  apiVersion: oneOf('v1'),
+  kind: oneOf('MasterConfig'),
+  masterPublicURL: string({ pattern: /^https:\/\//, mend: 'give an https:// URL' }),
+  servingInfo: object({ bindAddress: bindAddress(), certFile: string(), keyFile: string(), clientCA: string() }, [
+    'bindAddress',
+    'certFile',
+    'keyFile',
+    'clientCA',
+  ]),
+  etcdClientInfo: object(
+    {
+      urls: list(string({ pattern: /^https?:\/\/[^/]+$/, mend: 'give a URL such as https://10.0.0.5:2379' })),
+      ca: string(),
+      certFile: string(),
+      keyFile: string(),
+    },
+    ['urls'],
+  ),
+  kubeletClientInfo: object({ ca: string(), certFile: string(), keyFile: string(), port: integer(1, 65_535) }, [
+    'ca',
+    'certFile',
+    'keyFile',
+  ]),
+  serviceAccountConfig: object({ masterCA: string(), privateKeyFile: string(), publicKeyFiles: list(string()) }, [
+    'masterCA',
+    'privateKeyFile',
+    'publicKeyFiles',
+  ]),
+  authConfig: object({
+    requestHeader: object({ clientCA: string(), clientCommonNames: list(string()) }, ['clientCA', 'clientCommonNames']),
+  }),
+  kubernetesMasterConfig: object({
+    masterIP: string(),
+    servicesSubnet: string(),
+    servicesNodePortRange: string({ pattern: /^\d+-\d+$/, mend: 'give a range such as 30000-32767' }),
+  }),
+  masterClients: object({ openshiftLoopbackKubeConfig: string(), schedulerKubeConfig: string() }, [
+    'openshiftLoopbackKubeConfig',
+    'schedulerKubeConfig',
+  ]),
+  controllerConfig: object({
+    healthBindAddress: bindAddress(),
+    signer: object({ certFile: string(), keyFile: string() }, ['certFile', 'keyFile']),
+  }),
+  networkConfig: object({
+    clusterNetworks: list(object({ cidr: string(), hostSubnetLength: integer(2, 16) }, ['cidr', 'hostSubnetLength'])),
+    serviceNetworkCIDR: string(),
+  }),
+} as const;
+
+export type MasterConfig = Parsed<
+  typeof shape,
+  | 'apiVersion'
+  | 'kind'
+  | 'servingInfo'
+  | 'etcdClientInfo'
+  | 'kubeletClientInfo'
+  | 'serviceAccountConfig'
+  | 'masterClients'
+>;
+
+const field: Field<MasterConfig> = object(shape, [
+  'apiVersion',
+  'kind',
+  'servingInfo',
+  'etcdClientInfo',
+  'kubeletClientInfo',
+  'serviceAccountConfig',
+  'masterClients',
+]);
+
+/** Throws CodedError 'bad-config' naming file, line and field. */
+export async function readMasterConfig(file: string): Promise<MasterConfig> {
+  const config = await readConfigFile(file, field);
+  if (config === undefined) throw new CodedError('bad-config', `${file} is not there; hyperedge run writes it`);
+  return config;
+}
+
+/** Paths in a configuration file are relative to the file, as in OKD. */
+export function resolveBeside(configFile: string, path: string): string {
+  return isAbsolute(path) ? path : join(dirname(configFile), path);
+}

@@ -1,0 +1,212 @@
+/**
+ * Configuration files, read strictly: a key that is unknown or given twice, a custom tag, an alias or a value of the wrong type is
+ * refused in one line that names file, line, field and the mend. Half-understood configuration is worse than none.
+ */
+import { readFile } from 'node:fs/promises';
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Pair,
+  parseDocument,
+  visit,
+  type Node as YamlNode,
+} from 'yaml';
+import { CodedError, messageOf } from '../../base/errors.ts';
+
+const MAX_BYTES = 1024 * 1024;
+
+/** What a field may hold. `parse` returns the value or throws an Error whose message is the mend. */
+export interface Field<T> {
+  parse(at: Cursor): T;
+}
+
+/** A place in a document: the node, how the field is called, and how to complain about it. */
+export interface Cursor {
+  readonly node: YamlNode | null;
+  readonly path: string;
+  fail(what: string, node?: YamlNode | null): never;
+  into(node: YamlNode | null, path: string): Cursor;
+}
+
+/** The file's value; undefined when there is no such file. Throws CodedError 'bad-config'. */
+export async function readConfigFile<T>(file: string, field: Field<T>): Promise<T | undefined> {
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new CodedError('bad-config', `cannot read ${file}: ${messageOf(error)}`, { cause: error });
+  }
+  return parseConfig(text, file, field);
+}
+
+/** Throws CodedError 'bad-config': `file:line: field: what is wrong; the mend`. */
+export function parseConfig<T>(text: string, file: string, field: Field<T>): T {
+  if (text.length > MAX_BYTES) throw new CodedError('bad-config', `${file}: larger than ${MAX_BYTES} bytes`);
+  const lines = new LineCounter();
+  const lineOf = (offset: number): number => lines.linePos(offset).line;
+  const refuse = (line: number, what: string): never => {
+    throw new CodedError('bad-config', `${file}:${line}: ${what}`);
+  };
+  const document = parseDocument(text, { lineCounter: lines, uniqueKeys: false, schema: 'core', logLevel: 'error' });
+  const problem = document.errors[0] ?? document.warnings[0];
+  if (problem !== undefined) {
+    const what = (problem.message.split('\n')[0] ?? '').replace(/ at line \d+.*$/, '').replace(/:$/, '');
+    refuse(Math.min(lineOf(problem.pos[0]), text.split('\n').length), what);
+  }
+  visit(document, {
+    Alias: (_, node) => refuse(lineOf(node.range?.[0] ?? 0), 'aliases are not accepted: write the value out'),
+    Node: (_, node) => {
+      // Every ordinary tag is resolved from the value itself; an explicit one is somebody's attempt at something else.
+      if (node.tag?.startsWith('!')) refuse(lineOf(node.range?.[0] ?? 0), `tag "${node.tag}" is not accepted`);
+      return undefined;
+    },
+  });
+  const cursor = (node: YamlNode | null, path: string): Cursor => ({
+    node,
+    path,
+    into: cursor,
+    fail: (what, at = node) => refuse(lineOf(at?.range?.[0] ?? 0), path === '' ? what : `${path}: ${what}`),
+  });
+  return field.parse(cursor(document.contents as YamlNode | null, ''));
+}
+
+export function string(check?: { readonly pattern: RegExp; readonly mend: string }): Field<string> {
+  return {
+    parse: (at) => {
+      const value = scalar(at);
+      if (typeof value !== 'string') return at.fail(`must be a string, not ${describe(at.node)}`);
+      if (check !== undefined && !check.pattern.test(value))
+        return at.fail(`"${value}" is not accepted; ${check.mend}`);
+      return value;
+    },
+  };
+}
+
+/** A string that `test` accepts; it returns the mend otherwise. */
+export function checkedString(test: (value: string) => string | undefined): Field<string> {
+  const base = string();
+  return {
+    parse: (at) => {
+      const value = base.parse(at);
+      const mend = test(value);
+      return mend === undefined ? value : at.fail(`"${value}" is not accepted; ${mend}`);
+    },
+  };
+}
+
+export function oneOf<const T extends string>(...values: readonly T[]): Field<T> {
+  return {
+    parse: (at) => {
+      const value = scalar(at);
+      const found = values.find((each) => each === value);
+      return found ?? at.fail(`must be one of ${values.join(', ')}, not ${describe(at.node)}`);
+    },
+  };
+}
+
+export function integer(min: number, max: number): Field<number> {
+  return {
+    parse: (at) => {
+      const value = scalar(at);
+      if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
+        return at.fail(`must be a whole number from ${min} to ${max}, not ${describe(at.node)}`);
+      }
+      return value;
+    },
+  };
+}
+
+export function boolean(): Field<boolean> {
+  return {
+    parse: (at) => {
+      const value = scalar(at);
+      return typeof value === 'boolean' ? value : at.fail(`must be true or false, not ${describe(at.node)}`);
+    },
+  };
+}
+
+export function list<T>(element: Field<T>): Field<T[]> {
+  return {
+    parse: (at) => {
+      if (!isSeq(at.node)) return at.fail(`must be a list, not ${describe(at.node)}`);
+      return at.node.items.map((item, index) => element.parse(at.into(item as YamlNode, `${at.path}[${index}]`)));
+    },
+  };
+}
+
+/** Keys are the user's own. */
+export function dictionary<T>(element: Field<T>): Field<ReadonlyMap<string, T>> {
+  return {
+    parse: (at) => {
+      const entries = pairsOf(at).map(
+        ([key, value]) => [key, element.parse(at.into(value, join(at.path, key)))] as const,
+      );
+      return new Map(entries);
+    },
+  };
+}
+
+type Shape = Readonly<Record<string, Field<unknown>>>;
+type ValueOf<F> = F extends Field<infer T> ? T : never;
+export type Parsed<S extends Shape, R extends keyof S> = { readonly [K in R]: ValueOf<S[K]> } & {
+  readonly [K in Exclude<keyof S, R>]?: ValueOf<S[K]>;
+};
+
+/** A mapping with these keys and no others. */
+export function object<const S extends Shape, R extends keyof S & string = never>(
+  shape: S,
+  required: readonly R[] = [],
+): Field<Parsed<S, R>> {
+  return {
+    parse: (at) => {
+      const result: Record<string, unknown> = {};
+      for (const [key, value, keyNode] of pairsOf(at)) {
+        const field = Object.hasOwn(shape, key) ? shape[key] : undefined;
+        if (field === undefined) {
+          const known = Object.keys(shape).join(', ');
+          return at.into(keyNode, join(at.path, key)).fail(`unknown field; known here are ${known}`);
+        }
+        const next = at.into(value ?? keyNode, join(at.path, key));
+        if (value === null || (isScalar(value) && value.value === null))
+          next.fail('has no value; give one or remove the line');
+        result[key] = field.parse(next);
+      }
+      for (const key of required) {
+        if (!Object.hasOwn(result, key)) at.fail(`${join(at.path, key)} is missing`);
+      }
+      return result as Parsed<S, R>;
+    },
+  };
+}
+
+function pairsOf(at: Cursor): [string, YamlNode | null, YamlNode][] {
+  if (!isMap(at.node)) return at.fail(`must be a mapping of fields, not ${describe(at.node)}`);
+  const seen = new Set<string>();
+  return at.node.items.map((item) => {
+    const pair = item as Pair<YamlNode, YamlNode | null>;
+    const key = isScalar(pair.key) ? String(pair.key.value) : at.fail('keys must be plain strings', pair.key);
+    if (seen.has(key)) at.into(pair.key, join(at.path, key)).fail('given twice; remove one');
+    seen.add(key);
+    return [key, pair.value, pair.key];
+  });
+}
+
+function scalar(at: Cursor): unknown {
+  return isScalar(at.node) ? at.node.value : undefined;
+}
+
+function describe(node: YamlNode | null): string {
+  if (isMap(node)) return 'a mapping';
+  if (isSeq(node)) return 'a list';
+  if (isAlias(node) || node === null) return 'nothing';
+  if (isScalar(node)) return node.value === null ? 'nothing' : JSON.stringify(node.value);
+  return 'something else';
+}
+
+function join(path: string, key: string): string {
+  return path === '' ? key : `${path}.${key}`;
+}

@@ -1,0 +1,108 @@
+/** What every server process of the executable has: time, randomness, a log on stderr, and an orderly end. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { writeSync } from 'node:fs';
+import type { Clock, RandomSource } from '../base/clock.ts';
+import { messageOf } from '../base/errors.ts';
+import { createLog, type Log, type LogSink } from '../base/log.ts';
+
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  setTimer: (delayMs, callback) => {
+    // Node fires longer timers at once; 24 days later the caller will have been asked again.
+    const timer = setTimeout(callback, Math.min(delayMs, 0x7fff_ffff));
+    timer.unref();
+    return { cancel: () => clearTimeout(timer) };
+  },
+};
+
+export const systemRandom: RandomSource = {
+  random: () => Math.random(),
+  uuid: () => randomUUID(),
+  bytes: (length) => randomBytes(length),
+};
+
+/** Lines go to stderr as they come; one that cannot be written (a pipe without a reader, a full disk) is lost, not fatal. */
+export const stderrSink: LogSink = {
+  write: (line) => {
+    try {
+      writeSync(2, `${line}\n`);
+    } catch {
+      // EAGAIN, EPIPE, ENOSPC: there is nowhere left to say so.
+    }
+  },
+};
+
+export function createProcessLog(component: string, level: number, sink: LogSink = stderrSink): Log {
+  return createLog({ component, level, sink, nowMs: () => Date.now() });
+}
+
+/** Resolves with the first of SIGINT, SIGTERM; a second one ends the process at once. */
+export function untilSignal(log: Log): { readonly signal: Promise<NodeJS.Signals>; dispose(): void } {
+  let dispose = (): void => {};
+  const signal = new Promise<NodeJS.Signals>((resolve) => {
+    let asked = false;
+    const handler = (name: NodeJS.Signals): void => {
+      if (asked) process.exit(1);
+      asked = true;
+      log.info('stopping', { signal: name });
+      resolve(name);
+    };
+    process.on('SIGINT', handler);
+    process.on('SIGTERM', handler);
+    dispose = () => {
+      process.off('SIGINT', handler);
+      process.off('SIGTERM', handler);
+    };
+  });
+  return { signal, dispose };
+}
+
+/**
+ * A defect must not turn into a process that half works: it is logged with its stack and the process ends; whoever supervises it
+ * (kubelet, systemd) starts it again.
+ */
+export function endOnDefect(log: Log): void {
+  const end = (error: unknown): void => {
+    log.error('defect, process ends', {
+      error: messageOf(error),
+      stack: error instanceof Error ? error.stack : undefined,
+    });
+    process.exit(1);
+  };
+  process.on('uncaughtException', end);
+  process.on('unhandledRejection', end);
+}
+
+/** NODE_OPTIONS of whoever started us are not our children's business. */
+export function scrubEnvironment(): void {
+  for (const name of ['NODE_OPTIONS', 'NODE_PATH', 'NODE_REPL_EXTERNAL_MODULE', 'NODE_EXTRA_CA_CERTS']) {
+    delete process.env[name];
+  }
+}
+
+/** Says so when the event loop was blocked: the hazard behind most unexplained time-outs. */
+export function watchLag(log: Log, thresholdMs = 200): { stop(): void } {
+  const periodMs = 500;
+  let expected = performance.now() + periodMs;
+  const timer = setInterval(() => {
+    const lateMs = performance.now() - expected;
+    if (lateMs > thresholdMs) log.warn('event loop was blocked', { ms: Math.round(lateMs) });
+    expected = performance.now() + periodMs;
+  }, periodMs);
+  timer.unref();
+  return { stop: () => clearInterval(timer) };
+}
+
+/** Waits for `work`, but no longer than `ms`. True when it finished. */
+export async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  try {
+    return await Promise.race([work.then(() => true as const), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

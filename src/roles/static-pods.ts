@@ -1,0 +1,144 @@
+/**
+ * The control plane as static pods (OKD 3.11 "Master components as static pods"): each is this executable with a sub-command, in the
+ * host's own root read-only, on the host's network, writing only where its volumes are.
+ */
+import { rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Container, Pod, Probe } from 'kubernetes-types/core/v1';
+import { packaged, selfCommand } from './assets.ts';
+import { writeGenerated } from './config/generated-file.ts';
+import type { Settings } from './settings.ts';
+
+/** The image that stands for the host's own root and this executable; known to the runtime, in no registry. */
+const HOST_ROOT_IMAGE = 'hyperedge.local/host-root';
+
+/** OKD's names for the manifest files. */
+const FILES = { etcd: 'etcd.yaml', api: 'apiserver.yaml', controllers: 'controller.yaml' } as const;
+
+interface HostDirectory {
+  readonly name: string;
+  readonly path: string;
+  readonly writable?: boolean;
+}
+
+/** Writes the manifests of this host's roles and removes those of roles it no longer has. Resolves with edited ones that were kept. */
+export async function writeStaticPods(settings: Settings, assets: string | undefined): Promise<string[]> {
+  const master = settings.roles.has('master');
+  const wanted = new Map<string, Pod | undefined>([
+    [FILES.etcd, settings.roles.has('etcd') && settings.storage === undefined ? etcdPod(settings, assets) : undefined],
+    [FILES.api, master ? apiPod(settings, assets) : undefined],
+    [FILES.controllers, master ? controllersPod(settings, assets) : undefined],
+  ]);
+  const kept: string[] = [];
+  for (const [file, pod] of wanted) {
+    const path = join(settings.paths.staticPods, file);
+    if (pod === undefined) await rm(path, { force: true });
+    else if ((await writeGenerated(path, pod)) === 'kept') kept.push(path);
+  }
+  return kept;
+}
+
+function etcdPod(settings: Settings, assets: string | undefined): Pod {
+  const directory = dirname(settings.paths.etcdConfig);
+  return controlPlanePod(assets, {
+    component: 'etcd',
+    args: ['--config', settings.paths.etcdConfig, '--env', settings.paths.masterEnv],
+    directories: [
+      { name: 'etcd-config', path: directory },
+      { name: 'master-config', path: dirname(settings.paths.masterEnv) },
+      { name: 'etcd-data', path: settings.paths.etcdData, writable: true },
+    ],
+    livenessProbe: { tcpSocket: { host: '127.0.0.1', port: settings.ports.etcd } },
+    requests: { cpu: '50m', memory: '48Mi' },
+    graceSeconds: 10,
+  });
+}
+
+function apiPod(settings: Settings, assets: string | undefined): Pod {
+  const get = (path: string): Probe => ({
+    httpGet: { host: '127.0.0.1', scheme: 'HTTPS', port: settings.ports.api, path },
+  });
+  return controlPlanePod(assets, {
+    component: 'api',
+    args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv],
+    directories: [{ name: 'master-config', path: dirname(settings.paths.masterConfig) }],
+    livenessProbe: get('/livez'),
+    readinessProbe: get('/readyz'),
+    requests: { cpu: '50m', memory: '64Mi' },
+    graceSeconds: 15,
+  });
+}
+
+function controllersPod(settings: Settings, assets: string | undefined): Pod {
+  return controlPlanePod(assets, {
+    component: 'controllers',
+    args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv],
+    directories: [{ name: 'master-config', path: dirname(settings.paths.masterConfig) }],
+    livenessProbe: {
+      httpGet: { host: '127.0.0.1', scheme: 'HTTPS', port: settings.ports.controllers, path: '/healthz' },
+    },
+    requests: { cpu: '20m', memory: '48Mi' },
+    graceSeconds: 10,
+  });
+}
+
+interface ComponentPod {
+  readonly component: 'etcd' | 'api' | 'controllers';
+  readonly args: readonly string[];
+  readonly directories: readonly HostDirectory[];
+  readonly livenessProbe: Probe;
+  readonly readinessProbe?: Probe;
+  readonly requests: Record<string, string>;
+  readonly graceSeconds: number;
+}
+
+function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
+  const directories = [...spec.directories, ...programDirectories(assets)];
+  const probe = (given: Probe, delaySeconds: number): Probe => ({
+    ...given,
+    initialDelaySeconds: delaySeconds,
+    periodSeconds: 10,
+    timeoutSeconds: 10,
+  });
+  const container: Container = {
+    name: spec.component,
+    image: HOST_ROOT_IMAGE,
+    imagePullPolicy: 'Never',
+    command: [...selfCommand(), spec.component],
+    args: [...spec.args],
+    resources: { requests: spec.requests },
+    livenessProbe: probe(spec.livenessProbe, 20),
+    ...(spec.readinessProbe === undefined
+      ? {}
+      : { readinessProbe: { ...probe(spec.readinessProbe, 0), periodSeconds: 2 } }),
+    volumeMounts: directories.map(({ name, path, writable }) => ({
+      name,
+      mountPath: path,
+      ...(writable === true ? {} : { readOnly: true }),
+    })),
+    securityContext: { readOnlyRootFilesystem: true },
+  };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: `master-${spec.component}`,
+      namespace: 'kube-system',
+      labels: { 'openshift.io/component': spec.component, 'openshift.io/control-plane': 'true' },
+      annotations: { 'scheduler.alpha.kubernetes.io/critical-pod': '' },
+    },
+    spec: {
+      hostNetwork: true,
+      restartPolicy: 'Always',
+      priorityClassName: 'system-node-critical',
+      terminationGracePeriodSeconds: spec.graceSeconds,
+      containers: [container],
+      volumes: directories.map(({ name, path }) => ({ name, hostPath: { path } })),
+    },
+  };
+}
+
+/** What the executable itself needs from other file systems than the root's. */
+function programDirectories(assets: string | undefined): HostDirectory[] {
+  return packaged && assets !== undefined ? [{ name: 'assets', path: assets }] : [];
+}

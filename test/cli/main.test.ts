@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../src/base/version.ts';
+import { main } from '../../src/cli/index.ts';
+import { humanBytes, printTable } from '../../src/cli/printers.ts';
+
+interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function hyperedge(argv: readonly string[], argv0 = 'hyperedge'): Promise<Ran> {
+  let stdout = '';
+  let stderr = '';
+  const code = await main({
+    argv,
+    argv0,
+    out: {
+      stdout: (text) => {
+        stdout += text;
+      },
+      stderr: (text) => {
+        stderr += text;
+      },
+    },
+  });
+  return { code, stdout, stderr };
+}
+
+async function withRoot(body: (root: string) => Promise<void>): Promise<void> {
+  const root = await mkdtemp(join(tmpdir(), 'cli-'));
+  try {
+    await body(root);
+  } finally {
+    await rm(root, { recursive: true });
+  }
+}
+
+test('version, in each format', async () => {
+  const plain = await hyperedge(['version']);
+  assert.equal(plain.code, 0);
+  assert.match(
+    plain.stdout,
+    new RegExp(
+      `^hyperedge ${PRODUCT_VERSION} \\(Kubernetes ${KUBERNETES_VERSION.gitVersion.replace('+', '\\+')}, Node v24`,
+    ),
+  );
+  assert.equal(JSON.parse((await hyperedge(['version', '-o', 'json'])).stdout).hyperedge, PRODUCT_VERSION);
+  assert.match((await hyperedge(['version', '-o', 'yaml'])).stdout, /^hyperedge: /);
+  assert.equal((await hyperedge(['version', '-o', 'xml'])).code, 2);
+});
+
+test('wrong use is exit code 2 and one line', async () => {
+  for (const argv of [
+    ['frobnicate'],
+    ['join'],
+    ['snapshot', 'save'],
+    ['image', 'frob'],
+    ['version', '--frob'],
+    ['image', 'import'],
+    ['master-restart', 'everything'],
+    ['run', '--loglevel', '11'],
+    ['run', '--loglevel'],
+    ['version', 'x'],
+    ['__proto__'],
+    ['constructor'],
+  ]) {
+    const { code, stderr, stdout } = await hyperedge(argv);
+    assert.equal(code, 2, argv.join(' '));
+    assert.equal(stdout, '');
+    assert.match(stderr, /^hyperedge: .+\n$/, argv.join(' '));
+    assert.equal(stderr.trim().split('\n').length, 1, stderr);
+  }
+  assert.match((await hyperedge(['join'])).stderr, /unknown command "join"/);
+});
+
+test('help for all and for each', async () => {
+  const overview = await hyperedge(['--help']);
+  assert.equal(overview.code, 0);
+  for (const name of [
+    'run',
+    'etcd',
+    'api',
+    'controllers',
+    'image import',
+    'image list',
+    'image remove',
+    'image verify',
+    'master-restart',
+    'master-logs',
+    'status',
+    'version',
+  ]) {
+    assert.ok(overview.stdout.includes(`  ${name} `), name);
+    const help = await hyperedge([...name.split(' '), '--help']);
+    assert.equal(help.code, 0, name);
+    assert.match(help.stdout, new RegExp(`^Usage: hyperedge ${name}`));
+  }
+  assert.equal((await hyperedge([])).code, 2);
+  assert.equal((await hyperedge(['image', '--help'])).code, 0);
+});
+
+test('links to the executable are commands', () =>
+  withRoot(async (root) => {
+    const directory = join(root, 'var/log/pods/kube-system_master-api-n1_abc/api');
+    await mkdir(directory, { recursive: true });
+    await writeFile(join(directory, '0.log'), '2026-01-01T00:00:00Z stderr F old\n');
+    await writeFile(
+      join(directory, '1.log'),
+      '2026-01-01T00:00:00Z stderr F one\n2026-01-01T00:00:01Z stdout P tw\n2026-01-01T00:00:02Z stdout F o\n2026-01-01T00:00:03Z stderr F three\n',
+    );
+    const logs = await hyperedge(['api', 'api', '--root', root], '/usr/local/bin/master-logs');
+    assert.deepEqual([logs.code, logs.stdout, logs.stderr], [0, 'two\n', 'one\nthree\n']);
+    const tail = await hyperedge(['master-logs', 'api', '--tail', '1', '--root', root]);
+    assert.deepEqual([tail.stdout, tail.stderr], ['', 'three\n']);
+    const previous = await hyperedge(['master-logs', 'api', 'api', '-p', '--root', root]);
+    assert.equal(previous.stderr, 'old\n');
+    const none = await hyperedge(['master-logs', 'etcd', 'etcd', '--root', root]);
+    assert.equal(none.code, 1);
+    assert.match(none.stderr, /etcd has no log below/);
+  }));
+
+test('commands that need the host process say when it does not run', () =>
+  withRoot(async (root) => {
+    for (const argv of [['status'], ['master-restart', 'api']]) {
+      const { code, stderr } = await hyperedge([...argv, '--root', root]);
+      assert.equal(code, 1);
+      assert.match(stderr, /^hyperedge: hyperedge run is not running here/);
+    }
+  }));
+
+test('a missing configuration is one line; --verbose adds where it came from', () =>
+  withRoot(async (root) => {
+    const entry = join(import.meta.dirname, '../../src/main.ts');
+    const run = (...argv: string[]): Promise<Ran> =>
+      new Promise((resolve) => {
+        execFile(process.execPath, [entry, ...argv], (error, stdout, stderr) => {
+          resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr });
+        });
+      });
+    const plain = await run('run', '--root', root, '--config', join(root, 'none.yaml'));
+    assert.equal(plain.code, 1);
+    assert.match(plain.stderr, /^hyperedge: .*none\.yaml is not there; .*\n$/);
+    const verbose = await run('run', '--root', root, '--config', join(root, 'none.yaml'), '--verbose');
+    assert.match(verbose.stderr, /\n {4}at /);
+  }));
+
+test('tables and sizes', () => {
+  assert.equal(printTable(['A', 'LONGER'], [['value', 'x']]), 'A       LONGER\nvalue   x\n');
+  assert.deepEqual([0, 1023, 1536, 5 * 1024 ** 3].map(humanBytes), ['0B', '1023B', '1.5KiB', '5.0GiB']);
+});

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { readEtcdConfig } from '../../../src/roles/config/etcd-config.ts';
+import { writeGenerated } from '../../../src/roles/config/generated-file.ts';
+import { readMasterConfig } from '../../../src/roles/config/master-config.ts';
+import { parseMasterLogLevel } from '../../../src/roles/config/master-env.ts';
+import { pairArgument, readNodeConfig, singleArgument } from '../../../src/roles/config/node-config.ts';
+import { etcdConfigOf, masterConfigOf, nodeConfigOf } from '../../../src/roles/generate.ts';
+import { kubeletConfigOf } from '../../../src/roles/kubelet-config.ts';
+import { settingsOf } from '../../../src/roles/settings.ts';
+
+const settings = settingsOf('/r', '/r/etc/origin/bootstrap.yaml', undefined, undefined, {
+  defaultRouteLink: 'eth0',
+  byLink: [{ link: 'eth0', address: '10.0.0.7' }],
+});
+
+let directory = '';
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'config-'));
+});
+after(() => rm(directory, { recursive: true }));
+
+test('a generated file follows its source until somebody edits it', async () => {
+  const path = join(directory, 'sub/generated.yaml');
+  assert.equal(await writeGenerated(path, { a: 1 }), 'written');
+  assert.equal(await writeGenerated(path, { a: 1 }), 'unchanged');
+  assert.equal(await writeGenerated(path, { a: 2 }), 'written');
+  await writeFile(path, (await readFile(path, 'utf8')).replace('a: 2', 'a: 3'));
+  assert.equal(await writeGenerated(path, { a: 4 }), 'kept');
+  assert.match(await readFile(path, 'utf8'), /a: 3/);
+  await writeFile(path, '');
+  assert.equal(await writeGenerated(path, { a: 4 }), 'written');
+  await writeFile(path, 'a: 9');
+  assert.equal(await writeGenerated(path, { a: 4 }), 'kept');
+});
+
+test('what we generate is what the strict readers accept', async () => {
+  const write = async (name: string, document: unknown): Promise<string> => {
+    const path = join(directory, name);
+    await writeGenerated(path, document);
+    return path;
+  };
+  const master = masterConfigOf(settings);
+  assert.deepEqual(await readMasterConfig(await write('master-config.yaml', master)), master);
+  assert.equal(master.servingInfo.certFile, 'master.server.crt');
+  assert.deepEqual(master.etcdClientInfo.urls, ['https://127.0.0.1:2379']);
+  const etcd = etcdConfigOf(settings);
+  assert.deepEqual(await readEtcdConfig(await write('etcd.conf.yaml', etcd)), etcd);
+  const node = nodeConfigOf(settings, 'cgroupfs');
+  assert.deepEqual(await readNodeConfig(await write('node-config.yaml', node)), node);
+  const kubelet = kubeletConfigOf(settings, node);
+  assert.equal(kubelet.listen.port, 10_250);
+  assert.equal(kubelet.maxPods, 250);
+  assert.deepEqual(kubelet.nodeIps, ['10.0.0.7']);
+});
+
+test('an absent file says who writes it', async () => {
+  await assert.rejects(
+    readMasterConfig(join(directory, 'none.yaml')),
+    /none\.yaml is not there; hyperedge run writes it/,
+  );
+});
+
+test('master.env: OPTIONS first, then DEBUG_LOGLEVEL, mistakes by line', () => {
+  const level = (text: string): number | undefined => parseMasterLogLevel(text, 'master.env');
+  assert.equal(level('OPTIONS=--loglevel=4\nDEBUG_LOGLEVEL=8\n'), 4);
+  assert.equal(level('# x\n\nexport DEBUG_LOGLEVEL="8"\n'), 8);
+  assert.equal(level("OPTIONS='--v=1 --loglevel=6'"), 6);
+  assert.equal(level('OTHER=x\n'), undefined);
+  assert.throws(() => level('A=1\nOPTIONS=--loglevel=11'), /master\.env:2: OPTIONS: "11" is not a log level/);
+  assert.throws(() => level('what is this'), /master\.env:1: /);
+});
+
+test('kubelet arguments are checked', () => {
+  assert.deepEqual(
+    pairArgument('f', 'node-labels', ['a=1,b=2', '__proto__=x']),
+    Object.fromEntries([
+      ['a', '1'],
+      ['b', '2'],
+      ['__proto__', 'x'],
+    ]),
+  );
+  assert.throws(
+    () => pairArgument('f', 'node-labels', ['a']),
+    /f: kubeletArguments\.node-labels: "a" is not key=value/,
+  );
+  assert.throws(() => singleArgument('f', 'max-pods', ['1', '2']), /exactly one/);
+});

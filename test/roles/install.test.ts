@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { Pod } from 'kubernetes-types/core/v1';
+import { parse } from 'yaml';
+import { silentLog } from '../../src/base/log.ts';
+import { bootstrapField } from '../../src/roles/config/bootstrap.ts';
+import { parseConfig } from '../../src/roles/config/strict-yaml.ts';
+import { installHost } from '../../src/roles/install.ts';
+import { settingsOf } from '../../src/roles/settings.ts';
+
+async function withRoot(body: (root: string) => Promise<void>): Promise<void> {
+  const root = await mkdtemp(join(tmpdir(), 'install-'));
+  try {
+    await body(root);
+  } finally {
+    await rm(root, { recursive: true });
+  }
+}
+
+const settings = (root: string, yaml = '') =>
+  settingsOf(
+    root,
+    'bootstrap.yaml',
+    parseConfig(`apiVersion: hyperedge.dev/v1\nkind: Bootstrap\n${yaml}`, 'b', bootstrapField),
+    undefined,
+    { defaultRouteLink: 'eth0', byLink: [{ link: 'eth0', address: '10.0.0.7' }] },
+  );
+const options = { nowMs: Date.UTC(2026, 10, 20), cgroupDriver: 'cgroupfs', assets: undefined, log: silentLog };
+
+test('a first start writes all that OKD has; a second one writes nothing', () =>
+  withRoot(async (root) => {
+    const first = await installHost(settings(root), options);
+    assert.ok(first.issued.length > 10);
+    assert.deepEqual(await installHost(settings(root), options), { issued: [], kept: [] });
+    assert.deepEqual((await readdir(join(root, 'etc/origin/node/pods'))).toSorted(), [
+      'apiserver.yaml',
+      'controller.yaml',
+      'etcd.yaml',
+    ]);
+    assert.equal(
+      await readFile(join(root, 'etc/origin/master/master.env'), 'utf8'),
+      'OPTIONS=--loglevel=2\nDEBUG_LOGLEVEL=2\n',
+    );
+    const server = new X509Certificate(await readFile(join(root, 'etc/origin/master/master.server.crt')));
+    for (const ip of ['127.0.0.1', '10.0.0.7', '172.30.0.1']) assert.equal(server.checkIP(ip), ip);
+    assert.ok(server.checkHost('kubernetes.default.svc.cluster.local'));
+  }));
+
+test('the manifests are OKD’s pods: names, containers, labels, host network, probes, read-only but for the data', () =>
+  withRoot(async (root) => {
+    await installHost(settings(root), options);
+    const pod = async (file: string): Promise<Pod> =>
+      parse(await readFile(join(root, 'etc/origin/node/pods', file), 'utf8'));
+    const expected = { 'etcd.yaml': 'etcd', 'apiserver.yaml': 'api', 'controller.yaml': 'controllers' };
+    for (const [file, component] of Object.entries(expected)) {
+      const { metadata, spec } = await pod(file);
+      const container = spec?.containers[0];
+      assert.equal(metadata?.name, `master-${component}`);
+      assert.equal(metadata?.namespace, 'kube-system');
+      assert.equal(metadata?.labels?.['openshift.io/component'], component);
+      assert.equal(spec?.hostNetwork, true);
+      assert.equal(container?.name, component);
+      assert.equal(container?.image, 'hyperedge.local/host-root');
+      assert.ok(container?.livenessProbe !== undefined && container.resources?.requests !== undefined);
+      assert.ok(container?.command?.at(-1) === component && container.args?.includes('--config'));
+      const writable = container?.volumeMounts
+        ?.filter((mount) => mount.readOnly !== true)
+        .map((mount) => mount.mountPath);
+      assert.deepEqual(writable, component === 'etcd' ? [join(root, 'var/lib/origin/openshift.local.etcd')] : []);
+    }
+  }));
+
+test('roles decide: without etcd there is no etcd pod, and a role that goes takes its manifest with it', () =>
+  withRoot(async (root) => {
+    await installHost(settings(root), options);
+    await installHost(settings(root, 'storage: {endpoints: ["https://10.0.0.9:2379"]}\n'), options);
+    assert.deepEqual((await readdir(join(root, 'etc/origin/node/pods'))).toSorted(), [
+      'apiserver.yaml',
+      'controller.yaml',
+    ]);
+    const config = parse(await readFile(join(root, 'etc/origin/master/master-config.yaml'), 'utf8'));
+    assert.deepEqual(config.etcdClientInfo, { urls: ['https://10.0.0.9:2379'] });
+  }));
+
+test('edited files are kept, and reported', () =>
+  withRoot(async (root) => {
+    await installHost(settings(root), options);
+    const path = join(root, 'etc/origin/node/node-config.yaml');
+    await writeFile(path, (await readFile(path, 'utf8')).replace('"250"', '"30"'));
+    const manifest = join(root, 'etc/origin/node/pods/etcd.yaml');
+    await writeFile(manifest, `${await readFile(manifest, 'utf8')}# mine\n`);
+    assert.deepEqual((await installHost(settings(root), options)).kept.toSorted(), [path, manifest].toSorted());
+    assert.match(await readFile(path, 'utf8'), /"30"/);
+  }));
