@@ -11,6 +11,8 @@ export const LABELS = {
 } as const;
 export const ANNOTATIONS = {
   containerHash: 'io.kubernetes.container.hash',
+  /** Seconds; for pods whose object is gone when their kubelet comes back. */
+  terminationGracePeriod: 'io.kubernetes.pod.terminationGracePeriod',
   terminationMessagePath: 'io.kubernetes.container.terminationMessagePath',
   terminationMessagePolicy: 'io.kubernetes.container.terminationMessagePolicy',
 } as const;

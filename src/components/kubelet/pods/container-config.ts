@@ -2,6 +2,7 @@
 import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
 import { amountOf, CPU_PERIOD_US, oomScoreAdjOf, quotaOfMilli, sharesOfMilli } from '../../../core/cgroup/resources.ts';
 import { containerHash } from '../../../core/podplan/hash.ts';
+import { graceOf } from '../../../core/podplan/plan.ts';
 import type {
   ContainerConfig,
   ContainerSecurity,
@@ -54,6 +55,7 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
     },
     annotations: {
       [ANNOTATIONS.containerHash]: containerHash(container),
+      [ANNOTATIONS.terminationGracePeriod]: String(graceOf(pod)),
       [ANNOTATIONS.terminationMessagePath]: container.terminationMessagePath ?? '/dev/termination-log',
       [ANNOTATIONS.terminationMessagePolicy]: container.terminationMessagePolicy ?? 'File',
     },

@@ -1,7 +1,7 @@
 import type { Pod } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../base/errors.ts';
 import { graceOf } from '../../../core/podplan/plan.ts';
-import { LABELS } from '../../../core/podplan/snapshot.ts';
+import { ANNOTATIONS, LABELS } from '../../../core/podplan/snapshot.ts';
 import { CONFIG_SOURCE, fullName, isMirror } from '../sources/static-pod.ts';
 import { PodWorker } from './pod-worker.ts';
 import type { PodServices } from './services.ts';
@@ -290,7 +290,10 @@ export class PodManager {
       this.services.log.info('ending a pod that nobody wants any more', { pod: fullName(pod), uid });
       const worker = new PodWorker(pod, this.services);
       this.managed.set(uid, { worker, source: sandbox.annotations[CONFIG_SOURCE] ?? 'api', gone: true });
-      worker.terminate(ORPHAN_GRACE_SECONDS);
+      const grace = containers.map((status) => Number(status.annotations[ANNOTATIONS.terminationGracePeriod]));
+      worker.terminate(
+        Math.max(0, ...grace.map((seconds) => (Number.isNaN(seconds) ? ORPHAN_GRACE_SECONDS : seconds))),
+      );
     }
   }
 
@@ -300,6 +303,7 @@ export class PodManager {
   }
 }
 
+/** Upstream's default, for containers that some other kubelet made. */
 const ORPHAN_GRACE_SECONDS = 30;
 
 function mirrorMatches(mirror: Pod | undefined, pod: Pod): boolean {

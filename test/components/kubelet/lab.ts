@@ -1,0 +1,231 @@
+/** A kubelet with everything real under it: runc, cgroups, mounts, TLS; only the API is in memory. */
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, rm, rmdir } from 'node:fs/promises';
+import { request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Clock } from '../../../src/base/clock.ts';
+import { createLog, type Log, silentLog } from '../../../src/base/log.ts';
+import {
+  type ApiAccess,
+  createKubelet,
+  DEFAULT_KUBELET_CONFIG,
+  type Kubelet,
+  type KubeletConfig,
+} from '../../../src/components/kubelet/index.ts';
+import { createCgroupFileSystem } from '../../../src/io/cgroupfs/index.ts';
+import { createFileWatch, createHostFacts, createMounter } from '../../../src/io/host/index.ts';
+import { createImageStore } from '../../../src/io/images/index.ts';
+import { createBridgeNetwork } from '../../../src/io/links/index.ts';
+import { createOciRuntime, type OciRuntime } from '../../../src/io/oci/index.ts';
+import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/index.ts';
+import { createStreamingServer } from '../../../src/io/streaming/index.ts';
+import { writeBusyboxArchive } from '../../conformance/busybox-image.ts';
+
+export const realClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  setTimer: (delayMs, callback) => {
+    const timer = setTimeout(callback, delayMs);
+    timer.unref();
+    return { cancel: () => clearTimeout(timer) };
+  },
+};
+
+export const IMAGE = 'lab.local/busybox:1';
+export const NODE = 'lab-node';
+
+export interface KubeletLab {
+  readonly directory: string;
+  readonly cgroup: string;
+  readonly manifests: string;
+  readonly kubelet: () => Kubelet;
+  readonly runtime: () => OciRuntime;
+  readonly logLines: string[];
+  /** Starts (again) on the same state, as a new process would. */
+  boot(api?: ApiAccess): Promise<void>;
+  /** Ends this kubelet and its runtime client; pods go on. */
+  halt(): Promise<void>;
+  get(
+    path: string,
+    as?: 'admin' | 'nobody' | 'bearer-reader',
+    method?: string,
+  ): Promise<{ code: number; body: string }>;
+  cleanUp(): Promise<void>;
+}
+
+export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): Promise<KubeletLab> {
+  const directory = await mkdtemp(join(tmpdir(), 'kubelet-lab-'));
+  const cgroup = `kubelet-test-${randomBytes(4).toString('hex')}`;
+  const manifests = join(directory, 'manifests');
+  await mkdir(manifests);
+  const images = createImageStore({ root: join(directory, 'images'), log: silentLog });
+  const archive = join(directory, 'busybox.tar');
+  await writeBusyboxArchive(archive, IMAGE);
+  await images.importArchive(archive);
+
+  const validity = lifetimeFrom(Date.now(), 1);
+  const authority = await createAuthority('lab-ca', validity);
+  const serving = await issue(authority, {
+    subject: { commonName: NODE },
+    usages: ['server'],
+    names: { dns: [], ips: ['127.0.0.1'] },
+    validity,
+  });
+  const admin = await issue(authority, {
+    subject: { commonName: 'admin', organizations: ['admins'] },
+    usages: ['client'],
+    validity,
+  });
+
+  const logLines: string[] = [];
+  const log: Log = createLog({
+    component: 'kubelet',
+    level: 4,
+    sink: {
+      write: (line) => {
+        logLines.push(line);
+        if (process.env['KUBELET_LAB_LOG'] !== undefined) process.stderr.write(`${line}\n`);
+      },
+    },
+    nowMs: Date.now,
+  });
+  const config: KubeletConfig = {
+    ...DEFAULT_KUBELET_CONFIG,
+    nodeName: NODE,
+    nodeIps: ['127.0.0.1'],
+    paths: {
+      volumes: join(directory, 'volumes'),
+      podLogs: join(directory, 'logs/pods'),
+      containerLogs: join(directory, 'logs/containers'),
+      staticPods: manifests,
+      images: join(directory, 'images'),
+    },
+    listen: { address: '127.0.0.1', port: 0 },
+    cgroupRoot: `/${cgroup}`,
+    ...overrides,
+  };
+  await mkdir(config.paths.images, { recursive: true });
+  const mounts = createMounter();
+  let runtime: OciRuntime;
+  let kubelet: Kubelet;
+  const streaming = createStreamingServer({ clock: realClock, log: silentLog });
+  const suffix = randomBytes(3).toString('hex');
+  const cidr = `10.${200 + ((randomBytes(1)[0] ?? 0) % 50)}.${randomBytes(1)[0]}.0/24`;
+  const network = createBridgeNetwork({
+    stateDirectory: join(directory, 'network'),
+    bridge: `kl-${suffix}`,
+    clusterCidr: cidr,
+    nftTable: `kl-${suffix}`,
+    log: silentLog,
+  });
+  await network.setPodCidr(cidr);
+
+  const lab: KubeletLab = {
+    directory,
+    cgroup,
+    manifests,
+    logLines,
+    kubelet: () => kubelet,
+    runtime: () => runtime,
+    async boot(api) {
+      runtime = createOciRuntime({
+        stateRoot: join(directory, 'state'),
+        runRoot: join(directory, 'run'),
+        images,
+        network,
+        cgroupDriver: 'cgroupfs',
+        clock: realClock,
+        log: silentLog,
+      });
+      await runtime.start();
+      kubelet = createKubelet({
+        config,
+        runtime,
+        cgroups: createCgroupFileSystem(),
+        slices: undefined,
+        host: createHostFacts({ nowMs: Date.now }),
+        files: createFileWatch(),
+        mounts,
+        streaming,
+        api,
+        servingCertificate: async () => ({ cert: serving.certPem, key: serving.keyPem }),
+        clientCa: async () => authority.certPem,
+        clock: realClock,
+        random: { random: Math.random, uuid: () => crypto.randomUUID(), bytes: (length) => new Uint8Array(length) },
+        log,
+      });
+      await kubelet.start();
+    },
+    async halt() {
+      await kubelet.stop();
+      await runtime.stop();
+    },
+    get(path, as = 'admin', method = 'GET') {
+      return new Promise((resolve, reject) => {
+        const call = request(
+          {
+            host: '127.0.0.1',
+            port: kubelet.port,
+            path,
+            method,
+            ca: authority.certPem,
+            agent: false,
+            ...(as === 'admin' ? { cert: admin.certPem, key: admin.keyPem } : {}),
+            ...(as === 'bearer-reader' ? { headers: { authorization: 'Bearer good' } } : {}),
+          },
+          (response) => {
+            let body = '';
+            response.setEncoding('utf8');
+            response.on('data', (chunk: string) => {
+              body += chunk;
+            });
+            response.on('end', () => resolve({ code: response.statusCode ?? 0, body }));
+          },
+        );
+        call.on('error', reject);
+        call.end();
+      });
+    },
+    async cleanUp() {
+      await kubelet?.stop();
+      for (const sandbox of await runtime.listPodSandboxes()) {
+        await runtime.stopPodSandbox(sandbox.id);
+        await runtime.removePodSandbox(sandbox.id);
+      }
+      await runtime.stop();
+      await streaming.stop();
+      await network.destroy();
+      await mounts.unmountTree(directory);
+      for (const root of [
+        '/sys/fs/cgroup',
+        ...(await readdir('/sys/fs/cgroup')).map((each) => join('/sys/fs/cgroup', each)),
+      ]) {
+        await removeCgroups(join(root, cgroup));
+      }
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+  return lab;
+}
+
+async function removeCgroups(path: string): Promise<void> {
+  const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
+  for (const entry of entries) if (entry.isDirectory()) await removeCgroups(join(path, entry.name));
+  await rmdir(path).catch(() => {});
+}
+
+/** Waits for a condition that some event will make true; fails with what was seen last. */
+export async function eventually<T>(
+  what: string,
+  look: () => T | undefined | Promise<T | undefined>,
+  timeoutMs = 15_000,
+): Promise<T> {
+  const deadline = Date.now() + timeoutMs;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined && found !== false) return found;
+    if (Date.now() > deadline) throw new Error(`not in ${timeoutMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 15));
+  }
+}
