@@ -1,0 +1,103 @@
+/**
+ * `npm run bench:appliance`: start times and memory of a whole appliance of the packaged executable, each against its goal.
+ * Times are compared with a bare limit taken in the same run: how long this machine needs to start the same Node binary doing nothing,
+ * once for each process of the appliance. Prints a table and exits 1 when a goal is missed.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Appliance, eventually, executable, sleep } from '../e2e/harness.ts';
+import { helloImage, importHelloImage } from '../e2e/images.ts';
+
+const execute = promisify(execFile);
+const GOALS = { apiReadyMs: 1_500, nodeReadyMs: 2_500, podRunningMs: 5_000, idlePssMb: 350 };
+const rounds = Number(process.argv[2] ?? 5);
+
+const median = (values: readonly number[]): number =>
+  [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+
+/** Proportional set size of a process in kB: shared pages are counted once over all who share them. */
+async function pssKb(pid: number): Promise<number> {
+  const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '');
+  return Number(/^Pss:\s+(\d+) kB/m.exec(text)?.[1] ?? 0);
+}
+
+async function bareStartMs(): Promise<number> {
+  const begin = performance.now();
+  await execute(executable, ['version']);
+  return performance.now() - begin;
+}
+
+const samples = { apiReadyMs: [] as number[], nodeReadyMs: [] as number[], podRunningMs: [] as number[] };
+const bare: number[] = [];
+let idle: { command: string; mb: number }[] = [];
+
+for (let round = 0; round < rounds; round++) {
+  bare.push(await bareStartMs());
+  const scratch = await mkdtemp(join(tmpdir(), 'he-bench-'));
+  const appliance = await Appliance.create();
+  try {
+    // The image is in the store before the start, as on a host that was prepared for an air-gapped site.
+    await importHelloImage(appliance, scratch);
+    const begin = performance.now();
+    appliance.launch();
+    await eventually('kubeconfig', 20_000, () => (existsSync(appliance.kubeconfig) ? true : undefined));
+    await eventually('API ready', 20_000, async () =>
+      (await appliance.kubectl(['get', '--raw', '/readyz'])).stdout === 'ok' ? true : undefined,
+    );
+    samples.apiReadyMs.push(performance.now() - begin);
+    const pod = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'first' },
+      spec: {
+        containers: [{ name: 'c', image: helloImage, command: ['sleep', '1000'] }],
+        terminationGracePeriodSeconds: 1,
+      },
+    };
+    await eventually('first pod accepted', 20_000, async () =>
+      (await appliance.kubectl(['create', '-f', '-'], { input: JSON.stringify(pod) })).code === 0 ? true : undefined,
+    );
+    await eventually('node Ready', 20_000, async () =>
+      / Ready /.test((await appliance.kubectl(['get', 'nodes', '--no-headers'])).stdout) ? true : undefined,
+    );
+    samples.nodeReadyMs.push(performance.now() - begin);
+    await eventually('pod Running', 20_000, async () =>
+      /Running/.test((await appliance.kubectl(['get', 'pod', 'first', '--no-headers'])).stdout) ? true : undefined,
+    );
+    samples.podRunningMs.push(performance.now() - begin);
+    if (round === rounds - 1) {
+      await appliance.must(['apply', '-f', join(import.meta.dirname, '../../examples/hello.yaml')]);
+      await sleep(30_000);
+      idle = await Promise.all(
+        (await appliance.processes()).map(async ({ pid, command }) => ({ command, mb: (await pssKb(pid)) / 1024 })),
+      );
+    }
+  } finally {
+    await appliance.stop();
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+const idlePssMb = idle.reduce((sum, each) => sum + each.mb, 0);
+const bareMs = median(bare);
+const rows: [string, number, number, string][] = [
+  ['API ready', median(samples.apiReadyMs), GOALS.apiReadyMs, 'ms'],
+  ['node Ready', median(samples.nodeReadyMs), GOALS.nodeReadyMs, 'ms'],
+  ['first pod Running', median(samples.podRunningMs), GOALS.podRunningMs, 'ms'],
+  ['idle memory, all processes (PSS)', idlePssMb, GOALS.idlePssMb, 'MB'],
+];
+let missed = 0;
+console.log(`bare start of the executable (\`version\`): ${bareMs.toFixed(0)} ms; medians of ${rounds} runs follow`);
+for (const [what, value, goal, unit] of rows) {
+  const met = value <= goal;
+  if (!met) missed++;
+  const ratio = unit === 'ms' ? `  ${(value / bareMs).toFixed(1)} x bare start` : '';
+  console.log(`${met ? 'met   ' : 'MISSED'} ${what}: ${value.toFixed(0)} ${unit} (goal ${goal} ${unit})${ratio}`);
+}
+for (const each of idle.sort((a, b) => b.mb - a.mb))
+  console.log(`       ${each.mb.toFixed(1).padStart(6)} MB  ${each.command.slice(0, 110)}`);
+process.exit(missed === 0 ? 0 : 1);

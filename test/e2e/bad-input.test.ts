@@ -1,0 +1,180 @@
+/** Bad input gets a clear answer, loses nothing and hangs nothing. */
+import assert from 'node:assert/strict';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { Appliance, eventually, run } from './harness.ts';
+import { helloImage } from './images.ts';
+
+describe('manifests and images', () => {
+  let appliance: Appliance;
+  before(async () => {
+    appliance = await Appliance.create();
+    await appliance.start();
+  });
+  after(async () => {
+    await appliance?.stop();
+  });
+
+  const apply = (manifest: string, ...args: string[]) =>
+    appliance.kubectl(['apply', ...args, '-f', '-'], { input: manifest, timeoutMs: 20_000 });
+
+  test('an unknown field under strict validation', async () => {
+    const ran = await apply('{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, dataa: {}}', '--validate=strict');
+    assert.notEqual(ran.code, 0);
+    assert.match(ran.stderr, /unknown field "dataa"/);
+  });
+
+  test('a wrong type', async () => {
+    const ran = await apply(
+      '{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: two}}',
+      '--validate=false',
+    );
+    assert.notEqual(ran.code, 0);
+    assert.match(ran.stderr, /replicas/);
+  });
+
+  test('a bad name', async () => {
+    const ran = await apply('{apiVersion: v1, kind: ConfigMap, metadata: {name: Bad_Name}}');
+    assert.notEqual(ran.code, 0);
+    assert.match(ran.stderr, /metadata\.name: Invalid value: "Bad_Name"/);
+  });
+
+  test('an unknown kind', async () => {
+    const ran = await apply('{apiVersion: v1, kind: Gadget, metadata: {name: a}}');
+    assert.notEqual(ran.code, 0);
+    assert.match(ran.stderr, /no matches for kind "Gadget"/);
+  });
+
+  test('a broken YAML', async () => {
+    const token = await appliance.must(['create', 'token', 'default']);
+    const server = await appliance.must(['config', 'view', '-o', 'jsonpath={.clusters[0].cluster.server}']);
+    const ran = await appliance.inside('curl', [
+      '-sSk',
+      '--max-time',
+      '5',
+      '-X',
+      'POST',
+      `${server}/api/v1/namespaces/default/configmaps`,
+      '-H',
+      `Authorization: Bearer ${token.trim()}`,
+      '-H',
+      'Content-Type: application/yaml',
+      '--data-binary',
+      'a: [1,\n b: {',
+    ]);
+    const status = JSON.parse(ran.stdout);
+    // The default service account may not create config maps: either answer is clear, neither is a crash.
+    assert.ok(status.code === 400 || status.code === 403, ran.stdout);
+    const throughKubectl = await apply('a: [1,\n b: {');
+    assert.notEqual(throughKubectl.code, 0);
+    const asAdmin = await appliance.kubectl(['create', '--raw', '/api/v1/namespaces/default/configmaps', '-f', '-'], {
+      input: '{"kind":',
+    });
+    assert.match(asAdmin.stderr, /BadRequest|invalid|unexpected/i);
+  });
+
+  test('an image that is not there', async () => {
+    await apply(
+      `{apiVersion: v1, kind: Pod, metadata: {name: absent}, spec: {containers: [{name: c, image: "127.0.0.1:1/none/absent:1"}]}}`,
+    );
+    await eventually('ErrImagePull', 30_000, async () => {
+      const waiting = JSON.parse(await appliance.must(['get', 'pod', 'absent', '-o', 'json'])).status
+        .containerStatuses?.[0]?.state?.waiting;
+      return /^(ErrImagePull|ImagePullBackOff)$/.test(waiting?.reason ?? '') && waiting.message !== ''
+        ? true
+        : undefined;
+    });
+    await eventually('back-off', 60_000, async () =>
+      /ImagePullBackOff/.test(await appliance.must(['get', 'pod', 'absent', '--no-headers'])) ? true : undefined,
+    );
+    assert.match(await appliance.must(['describe', 'pod', 'absent']), /Failed to pull image/);
+    await apply(
+      `{apiVersion: v1, kind: Pod, metadata: {name: never}, spec: {containers: [{name: c, image: "${helloImage}", imagePullPolicy: Never}]}}`,
+    );
+    await eventually('ErrImageNeverPull', 30_000, async () =>
+      /ErrImageNeverPull/.test(await appliance.must(['get', 'pod', 'never', '--no-headers'])) ? true : undefined,
+    );
+  });
+
+  test('a second start on the same root names the pid of the first', async () => {
+    const second = await appliance.hyperedge(['run', '--root', appliance.root], { timeoutMs: 20_000 });
+    assert.equal(second.code, 1);
+    assert.match(second.stderr, new RegExp(`\\b${appliance.hostPid}\\b`));
+    assert.equal(await appliance.must(['get', '--raw', '/readyz']), 'ok');
+  });
+
+  test('a port in use is named', async () => {
+    const other = join(appliance.root, 'other');
+    await mkdir(other);
+    const ran = await appliance.hyperedge(['run', '--root', other], { timeoutMs: 30_000 });
+    assert.equal(ran.code, 1, ran.stdout + ran.stderr);
+    assert.match(ran.stderr, /\b(8443|10250|2379)\b.*(in use|taken)|(in use|taken).*\b(8443|10250|2379)\b/i);
+  });
+});
+
+test('a corrupt bootstrap file names file, line and field', async () => {
+  const appliance = await Appliance.create();
+  try {
+    const path = join(appliance.root, 'etc/origin/bootstrap.yaml');
+    await mkdir(join(appliance.root, 'etc/origin'), { recursive: true });
+    const cases: [string, RegExp][] = [
+      [
+        'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nroles: [master, etcd, node]\nrols: [x]\n',
+        /bootstrap\.yaml:4.*rols/,
+      ],
+      ['apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nroles: master\n', /bootstrap\.yaml:3.*roles/],
+      ['apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nroles: [master\n', /bootstrap\.yaml:\d/],
+      ['apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nroles: [master]\nroles: [node]\n', /bootstrap\.yaml:4.*roles/],
+    ];
+    for (const [text, wanted] of cases) {
+      await writeFile(path, text);
+      const ran = await appliance.hyperedge(['run', '--root', appliance.root], { timeoutMs: 20_000 });
+      assert.equal(ran.code === 1 || ran.code === 2, true, ran.stdout + ran.stderr);
+      assert.match(ran.stderr, wanted);
+      assert.equal(ran.stderr.trim().split('\n').length, 1, ran.stderr);
+    }
+  } finally {
+    await appliance.stop();
+  }
+});
+
+test('a full disk: writes are refused with a clear Status, reads go on, room brings writes back', async () => {
+  const { mkdtemp } = await import('node:fs/promises');
+  const { tmpdir } = await import('node:os');
+  const root = await mkdtemp(join(tmpdir(), 'he-full-'));
+  const mounted = await run('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', root]);
+  assert.equal(mounted.code, 0, mounted.stderr);
+  const appliance = await Appliance.create({ root });
+  try {
+    await appliance.start();
+    await appliance.must(['create', 'cm', 'kept', '--from-literal=k=v']);
+    const block = join(root, 'ballast');
+    await run('dd', ['if=/dev/zero', `of=${block}`, 'bs=1M']);
+    const bulk = 'x'.repeat(200_000);
+    const refused = await eventually('a refused write', 60_000, async () => {
+      const ran = await appliance.kubectl(['create', '-f', '-'], {
+        input: JSON.stringify({
+          apiVersion: 'v1',
+          kind: 'ConfigMap',
+          metadata: { generateName: 'bulk-' },
+          data: { bulk },
+        }),
+        timeoutMs: 20_000,
+      });
+      return ran.code === 0 ? undefined : ran.stderr;
+    });
+    assert.match(refused, /space/);
+    assert.equal(await appliance.must(['get', 'cm', 'kept', '-o', 'jsonpath={.data.k}']), 'v');
+    await rm(block);
+    await eventually('writes again', 60_000, async () => {
+      const ran = await appliance.kubectl(['create', 'cm', 'afterwards', '--from-literal=k=v']);
+      return ran.code === 0 ? true : undefined;
+    });
+    assert.equal(await appliance.must(['get', 'cm', 'kept', '-o', 'jsonpath={.data.k}']), 'v');
+  } finally {
+    await appliance.stop();
+    await run('umount', ['-l', root]);
+    await rm(root, { recursive: true, force: true });
+  }
+});

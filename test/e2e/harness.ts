@@ -1,0 +1,299 @@
+/**
+ * A whole appliance of the packaged executable in a network namespace and a root directory of its own. Everything it makes is
+ * taken away by `stop`, also after a failure: processes by pid, mounts below the root, cgroups of its pods.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rm, rmdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
+export const executable = join(projectRoot, 'dist', `hyperedge-linux-${process.arch}`);
+
+export interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly input?: string;
+  readonly timeoutMs?: number;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const OUTPUT_LIMIT = 64 * 1024 * 1024;
+
+/** Runs to the end; never throws for an exit code. */
+export function run(file: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      file,
+      args,
+      {
+        timeout: options.timeoutMs ?? 60_000,
+        maxBuffer: OUTPUT_LIMIT,
+        killSignal: 'SIGKILL',
+        env: { ...process.env, ...options.env },
+      },
+      (error, stdout, stderr) => {
+        const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
+        resolve({ code, stdout, stderr: code === -1 ? `${stderr}${error?.message ?? ''}` : stderr });
+      },
+    );
+    if (options.input !== undefined) child.stdin?.end(options.input);
+    else child.stdin?.end();
+  });
+}
+
+/** kubectl binaries on this machine: whatever is installed, and Debian's 1.20 where the test script put it. */
+export function kubectls(): { readonly label: string; readonly path: string }[] {
+  const found = [
+    { label: 'installed', path: '/usr/bin/kubectl' },
+    { label: '1.20', path: process.env['KUBECTL_120'] ?? join(projectRoot, 'dist', 'test-tools', 'kubectl-1.20') },
+  ];
+  return found.filter((each) => existsSync(each.path));
+}
+
+export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Polls until `probe` gives a value that is not undefined; its last problem is in the error. */
+export async function eventually<T>(
+  what: string,
+  timeoutMs: number,
+  probe: () => Promise<T | undefined> | T | undefined,
+): Promise<T> {
+  const deadline = performance.now() + timeoutMs;
+  let last: unknown;
+  for (;;) {
+    try {
+      const value = await probe();
+      if (value !== undefined) return value;
+    } catch (error) {
+      last = error;
+    }
+    if (performance.now() > deadline)
+      throw new Error(`${what}: not within ${timeoutMs} ms${last === undefined ? '' : ` (${String(last)})`}`);
+    await sleep(100);
+  }
+}
+
+export interface ApplianceOptions {
+  /** Use this directory (e.g. a small tmpfs) instead of a new one. */
+  readonly root?: string;
+  readonly runArguments?: readonly string[];
+}
+
+/** One simulated host. */
+export class Appliance {
+  readonly root: string;
+  readonly #ownRoot: boolean;
+  readonly #holder: ChildProcess;
+  readonly #runArguments: readonly string[];
+  #host: ChildProcess | undefined;
+  #output = '';
+
+  private constructor(root: string, ownRoot: boolean, holder: ChildProcess, runArguments: readonly string[]) {
+    this.root = root;
+    this.#ownRoot = ownRoot;
+    this.#holder = holder;
+    this.#runArguments = runArguments;
+  }
+
+  static async create(options: ApplianceOptions = {}): Promise<Appliance> {
+    const root = options.root ?? (await mkdtemp(join(tmpdir(), 'he-e2e-')));
+    // A process that does nothing but hold the network namespace open.
+    const holder = spawn('unshare', ['--net', 'sleep', 'infinity'], { stdio: 'ignore' });
+    const appliance = new Appliance(root, options.root === undefined, holder, options.runArguments ?? []);
+    await eventually('network namespace', 5_000, async () =>
+      (await appliance.inside('ip', ['link', 'set', 'lo', 'up'])).code === 0 ? true : undefined,
+    );
+    return appliance;
+  }
+
+  get kubeconfig(): string {
+    return join(this.root, 'etc/origin/master/admin.kubeconfig');
+  }
+
+  get output(): string {
+    return this.#output;
+  }
+
+  get hostPid(): number {
+    return this.#host?.pid ?? -1;
+  }
+
+  /** Runs a command in the appliance's network namespace. */
+  inside(file: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+    return run('nsenter', ['-t', String(this.#holder.pid), '-n', file, ...args], options);
+  }
+
+  spawnInside(file: string, args: readonly string[]): ChildProcess {
+    return spawn('nsenter', ['-t', String(this.#holder.pid), '-n', file, ...args], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { ...process.env, KUBECONFIG: this.kubeconfig },
+    });
+  }
+
+  /** Starts `hyperedge run`; does not wait. */
+  launch(): void {
+    const child = spawn(
+      'nsenter',
+      ['-t', String(this.#holder.pid), '-n', executable, 'run', '--root', this.root, ...this.#runArguments],
+      { stdio: ['ignore', 'pipe', 'pipe'] },
+    );
+    this.#host = child;
+    for (const stream of [child.stdout, child.stderr])
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.#output += text;
+      });
+  }
+
+  /** Starts and waits until the node is Ready. Returns milliseconds from start to Ready. */
+  async start(timeoutMs = 60_000): Promise<number> {
+    const begin = performance.now();
+    this.launch();
+    try {
+      await eventually('node Ready', timeoutMs, async () => {
+        if (this.#host !== undefined && this.#host.exitCode !== null)
+          throw new Error(`hyperedge run ended with ${this.#host.exitCode}`);
+        if (!existsSync(this.kubeconfig)) return undefined;
+        const nodes = await this.kubectl(['get', 'nodes', '--no-headers']);
+        return / Ready /.test(nodes.stdout) ? true : undefined;
+      });
+    } catch (error) {
+      throw new Error(`${String(error)}\n${this.#output.slice(-6_000)}`);
+    }
+    return performance.now() - begin;
+  }
+
+  kubectl(args: readonly string[], options: RunOptions & { readonly path?: string } = {}): Promise<Ran> {
+    return this.inside(options.path ?? kubectls()[0]?.path ?? 'kubectl', args, {
+      ...options,
+      env: { KUBECONFIG: this.kubeconfig, HOME: this.root, ...options.env },
+    });
+  }
+
+  /** kubectl that must succeed; returns what it printed. */
+  async must(args: readonly string[], options: RunOptions & { readonly path?: string } = {}): Promise<string> {
+    const ran = await this.kubectl(args, options);
+    if (ran.code !== 0) throw new Error(`kubectl ${args.join(' ')}: exit ${ran.code}\n${ran.stdout}${ran.stderr}`);
+    return ran.stdout;
+  }
+
+  hyperedge(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+    return this.inside(executable, args, options);
+  }
+
+  /** Ends the host process and waits for it. */
+  async halt(signal: 'SIGTERM' | 'SIGKILL' | 'SIGINT', timeoutMs = 60_000): Promise<void> {
+    const host = this.#host;
+    if (host === undefined || host.exitCode !== null || host.signalCode !== null) return;
+    const ended = new Promise<void>((resolve) => host.once('exit', () => resolve()));
+    // nsenter executes the program in its own place, so the child is the host process itself.
+    host.kill(signal);
+    await Promise.race([
+      ended,
+      sleep(timeoutMs).then(() => {
+        throw new Error(`hyperedge run (pid ${host.pid}) did not end within ${timeoutMs} ms after ${signal}`);
+      }),
+    ]);
+  }
+
+  /** Processes whose command line or root is below this appliance's root. */
+  async processes(): Promise<{ readonly pid: number; readonly command: string }[]> {
+    const found: { pid: number; command: string }[] = [];
+    for (const name of await readdir('/proc')) {
+      if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
+      const command = (await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')).replaceAll('\0', ' ');
+      if (command.includes(this.root)) found.push({ pid: Number(name), command });
+    }
+    return found;
+  }
+
+  /** Takes everything away. Safe to call at any time, more than once. */
+  async stop(): Promise<void> {
+    await this.halt('SIGTERM').catch(() => this.halt('SIGKILL', 5_000).catch(() => {}));
+    const podUids = await readdir(join(this.root, 'var/log/pods')).then(
+      (names) => names.map((name) => name.split('_').at(-1) ?? ''),
+      () => [],
+    );
+    for (let round = 0; round < 3; round++) {
+      for (const { pid } of await this.processes()) tryKill(pid);
+      for (const pid of await pidsInPodCgroups(podUids)) tryKill(pid);
+      await sleep(50);
+    }
+    this.#holder.kill('SIGKILL');
+    await unmountBelow(this.root);
+    await removePodCgroups(podUids);
+    if (this.#ownRoot) await rm(this.root, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  }
+}
+
+function tryKill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+/** Mount points below `root`, deepest first. */
+async function unmountBelow(root: string): Promise<void> {
+  for (let round = 0; round < 3; round++) {
+    const mounts = (await readFile('/proc/self/mountinfo', 'utf8'))
+      .split('\n')
+      .map((line) => (line.split(' ')[4] ?? '').replaceAll('\\040', ' '))
+      .filter((point) => point.startsWith(`${root}/`))
+      .sort((left, right) => right.length - left.length);
+    if (mounts.length === 0) return;
+    for (const point of mounts) await run('umount', ['-l', point]);
+  }
+}
+
+const CGROUP_ROOT = '/sys/fs/cgroup';
+
+async function podCgroups(podUids: readonly string[]): Promise<string[]> {
+  if (podUids.length === 0) return [];
+  const found: string[] = [];
+  const visit = async (directory: string, depth: number): Promise<void> => {
+    for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => [])) {
+      if (!entry.isDirectory()) continue;
+      const path = join(directory, entry.name);
+      const plain = entry.name.replaceAll('_', '-');
+      if (podUids.some((uid) => uid !== '' && plain.includes(uid))) found.push(path);
+      else if (depth < 4 && (depth > 0 || !entry.name.includes('.'))) {
+        if (depth > 1 || entry.name.startsWith('kubepods') || depth === 0) await visit(path, depth + 1);
+      }
+    }
+  };
+  await visit(CGROUP_ROOT, 0);
+  return found;
+}
+
+async function pidsInPodCgroups(podUids: readonly string[]): Promise<number[]> {
+  const pids: number[] = [];
+  const collect = async (directory: string): Promise<void> => {
+    const text = await readFile(join(directory, 'cgroup.procs'), 'utf8').catch(() => '');
+    for (const line of text.split('\n')) if (line !== '') pids.push(Number(line));
+    for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => []))
+      if (entry.isDirectory()) await collect(join(directory, entry.name));
+  };
+  for (const directory of await podCgroups(podUids)) await collect(directory);
+  return pids.filter((pid) => pid !== process.pid && pid > 1);
+}
+
+async function removePodCgroups(podUids: readonly string[]): Promise<void> {
+  const removeTree = async (directory: string): Promise<void> => {
+    for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => []))
+      if (entry.isDirectory()) await removeTree(join(directory, entry.name));
+    await rmdir(directory).catch(() => {});
+  };
+  for (const directory of await podCgroups(podUids)) await removeTree(directory);
+  // The shared levels go when nobody else's pod is in them; rmdir refuses otherwise.
+  for (const hierarchy of await readdir(CGROUP_ROOT))
+    for (const level of ['kubepods/burstable', 'kubepods/besteffort', 'kubepods'])
+      await rmdir(join(CGROUP_ROOT, hierarchy, level)).catch(() => {});
+}
