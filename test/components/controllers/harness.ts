@@ -1,0 +1,200 @@
+/** Controllers and scheduler on a real API server, each with its real identity; nodes and kubelets are played. */
+import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { KubeObject, ResourceType } from '../../../src/api/meta/object.ts';
+import { isApiError } from '../../../src/api/meta/status.ts';
+import { resources } from '../../../src/api/resources.ts';
+import { createLog, type Log, silentLog } from '../../../src/base/log.ts';
+import {
+  type ApiClient,
+  createApiClient,
+  createEventRecorder,
+  createInformerFactory,
+  createLeaderElector,
+  type InformerFactory,
+  type ResourceClient,
+} from '../../../src/client/index.ts';
+import {
+  CONTROLLERS_LEASE,
+  type Controllers,
+  type ControllersOptions,
+  createControllers,
+} from '../../../src/components/controllers/index.ts';
+import { createScheduler, SCHEDULER_LEASE, type Scheduler } from '../../../src/components/scheduler/index.ts';
+import { createCertificateSigner, loadAuthority } from '../../../src/io/pki/index.ts';
+import { systemClock as clock, systemRandom as random } from '../../../src/roles/process.ts';
+import { startServer, type TestServer } from '../apiserver/harness.ts';
+
+export interface ControlPlane {
+  readonly api: TestServer;
+  /** As system:admin. */
+  readonly admin: ApiClient;
+  readonly controllers: Controllers;
+  readonly scheduler: Scheduler;
+  readonly log: Log;
+  of<T extends KubeObject>(type: ResourceType<T>): ResourceClient<T>;
+  clientAs(name: string, ...groups: string[]): Promise<ApiClient>;
+  addNode(name: string, change?: (node: Node) => void): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface ControlPlaneOptions {
+  readonly controllers?: Partial<ControllersOptions>;
+  /** Whether pods on nodes come up and go down by themselves. Default true. */
+  readonly kubelets?: boolean;
+  readonly logLevel?: number;
+}
+
+export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  const log =
+    options.logLevel === undefined
+      ? silentLog
+      : createLog({
+          component: 'test',
+          level: options.logLevel,
+          sink: { write: (line) => console.error(line) },
+          nowMs: () => Date.now(),
+        });
+  const api = await startServer();
+  const closing: (() => Promise<void>)[] = [];
+  const clientAs = async (name: string, ...groups: string[]): Promise<ApiClient> => {
+    const pair = await api.user(name, ...groups);
+    const client = createApiClient({
+      server: api.url,
+      ca: api.ca.certPem,
+      cert: pair.certPem,
+      key: pair.keyPem,
+      userAgent: `${name.split(':').at(-1) ?? name}/test`,
+      log,
+      clock,
+    });
+    closing.push(() => client.close());
+    return client;
+  };
+  const admin = await clientAs('system:admin', 'system:masters');
+  const manager = await clientAs('system:kube-controller-manager');
+  const binder = await clientAs('system:kube-scheduler');
+  const informers = createInformerFactory({ client: manager, log, clock, random });
+  const elector = (client: ApiClient, lease: { namespace: string; name: string }) =>
+    createLeaderElector({ client, ...lease, identity: 'test', clock, random, log });
+  const recorder = (client: ApiClient, component: string) =>
+    createEventRecorder({ client, component, clock, random, log });
+  const managerEvents = recorder(manager, 'controllers');
+  const binderEvents = recorder(binder, 'default-scheduler');
+  const controllers = createControllers({
+    client: manager,
+    informers,
+    recorder: managerEvents,
+    elector: elector(manager, CONTROLLERS_LEASE),
+    log: log.named('controllers'),
+    clock,
+    random,
+    signer: createCertificateSigner(loadAuthority(api.ca.certPem, api.ca.keyPem)),
+    rootCaPem: api.ca.certPem,
+    ...(options.controllers === undefined ? {} : { options: options.controllers }),
+  });
+  const scheduler = createScheduler({
+    client: binder,
+    informers,
+    recorder: binderEvents,
+    elector: elector(binder, SCHEDULER_LEASE),
+    log: log.named('scheduler'),
+    clock,
+    random,
+  });
+  await controllers.start();
+  await scheduler.start();
+  const played = createInformerFactory({ client: admin, log, clock, random });
+  if (options.kubelets !== false) await playKubelets(admin, played);
+  return {
+    api,
+    admin,
+    controllers,
+    scheduler,
+    log,
+    of: (type) => admin.resource(type),
+    clientAs,
+    addNode: (name, change) => addNode(admin, name, change),
+    stop: async () => {
+      await Promise.all([controllers.stop(), scheduler.stop()]);
+      await Promise.all([managerEvents.stop(), binderEvents.stop()]);
+      await Promise.all([informers.stop(), played.stop()]);
+      await Promise.all(closing.map((close) => close()));
+      await api.stop();
+    },
+  };
+}
+
+async function addNode(admin: ApiClient, name: string, change: ((node: Node) => void) | undefined): Promise<void> {
+  const now = new Date().toISOString().replace(/\.\d+/, '');
+  const node: Node = {
+    metadata: { name, labels: { 'kubernetes.io/hostname': name } },
+    status: {
+      allocatable: { cpu: '4', memory: '8Gi', pods: '110' },
+      capacity: { cpu: '4', memory: '8Gi', pods: '110' },
+      conditions: [
+        { type: 'Ready', status: 'True', reason: 'KubeletReady', lastHeartbeatTime: now, lastTransitionTime: now },
+      ],
+      addresses: [{ type: 'InternalIP', address: '192.0.2.1' }],
+    },
+  };
+  change?.(node);
+  const nodes = admin.resource(resources.nodes);
+  await nodes.create(node);
+  await nodes.patch(name, undefined, 'merge', { status: node.status }, { subresource: 'status' });
+}
+
+/** Bound pods become Ready with an address; deleted ones end at once. The image `broken` never starts. */
+async function playKubelets(admin: ApiClient, informers: InformerFactory): Promise<void> {
+  const client = admin.resource(resources.pods);
+  const pods = informers.informer(resources.pods);
+  let address = 1;
+  const act = async (pod: Pod): Promise<void> => {
+    const { name = '', namespace, uid, deletionTimestamp } = pod.metadata ?? {};
+    try {
+      if (deletionTimestamp !== undefined) {
+        await client.delete(name, namespace, {
+          gracePeriodSeconds: 0,
+          ...(uid === undefined ? {} : { preconditions: { uid } }),
+        });
+        return;
+      }
+      if ((pod.spec?.nodeName ?? '') === '' || pod.status?.phase === 'Running') return;
+      if (pod.spec?.containers[0]?.image === 'broken') return;
+      const ip = `10.128.${address >> 8}.${address++ & 255}`;
+      await client.patch(
+        name,
+        namespace,
+        'strategic',
+        {
+          status: {
+            phase: 'Running',
+            podIP: ip,
+            podIPs: [{ ip }],
+            conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: new Date().toISOString() }],
+          },
+        },
+        { subresource: 'status' },
+      );
+    } catch (error) {
+      if (!isApiError(error, 'NotFound') && !isApiError(error, 'Conflict')) console.error('played kubelet', error);
+    }
+  };
+  pods.onChange({ added: (pod) => void act(pod), updated: (pod) => void act(pod) });
+  await informers.startAndSync();
+}
+
+/** Waits until `check` returns something; fails with what it last threw or said. */
+export async function eventually<T>(check: () => Promise<T | undefined | false>, what: string, timeoutMs = 8_000): Promise<T> {
+  const deadline = Date.now() + timeoutMs;
+  let last: unknown = 'nothing';
+  for (;;) {
+    try {
+      const value = await check();
+      if (value !== undefined && value !== false) return value;
+    } catch (error) {
+      last = error;
+    }
+    if (Date.now() > deadline) throw new Error(`timed out waiting for ${what}: ${String(last)}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
