@@ -170,7 +170,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     log.error('service proxy does not run', { error: messageOf(error) });
   });
   let nodeReady = false;
-  const ready = kubelet.nodeReady.then(() => {
+  const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
   });
   const control = await serveControl(
@@ -187,7 +187,8 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
       const stopAll = async (): Promise<void> => {
         await kubelet.stop({ stopPods: !keepPods });
         await Promise.all([proxy.stop({ keepRules: keepPods }), proxyStarted, streaming.stop()]);
-        await recorder.stop();
+        // With its pods stopped there may be no API server left that takes events.
+        await within(recorder.stop(), keepPods ? 2_000 : 200);
         await informers.stop();
         await stopRest(parts, keepPods);
       };

@@ -82,6 +82,9 @@ function controllersPod(settings: Settings, assets: string | undefined): Pod {
   });
 }
 
+/** On shutdown the store goes last, after its client has written its last, and that one after its own clients. */
+const STOP_STAGE = { controllers: 1, api: 2, etcd: 3 } as const;
+
 interface ComponentPod {
   readonly component: 'etcd' | 'api' | 'controllers';
   readonly args: readonly string[];
@@ -125,7 +128,10 @@ function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
       name: `master-${spec.component}`,
       namespace: 'kube-system',
       labels: { 'openshift.io/component': spec.component, 'openshift.io/control-plane': 'true' },
-      annotations: { 'scheduler.alpha.kubernetes.io/critical-pod': '' },
+      annotations: {
+        'scheduler.alpha.kubernetes.io/critical-pod': '',
+        'hyperedge.dev/stop-stage': String(STOP_STAGE[spec.component]),
+      },
     },
     spec: {
       hostNetwork: true,

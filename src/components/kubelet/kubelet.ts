@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises';
-import type { Service } from 'kubernetes-types/core/v1';
+import type { Pod, Service } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -47,6 +47,15 @@ export interface Kubelet {
 const LOG_ROTATION_MS = 10_000;
 const COLLECTION_MS = 60_000;
 const IMAGE_COLLECTION_MS = 300_000;
+
+/** On a static pod: the higher, the later it is stopped together with the host. */
+const STOP_STAGE = 'hyperedge.dev/stop-stage';
+
+/** Pods of the API are stage 0; static pods, which they may depend on, come after them. */
+function stopStage(pod: Pod): number {
+  const stage = Number(pod.metadata?.annotations?.[STOP_STAGE] ?? 1);
+  return Number.isInteger(stage) && stage >= 0 ? stage : 1;
+}
 
 export function createKubelet(deps: KubeletDeps): Kubelet {
   return new NodeKubelet(deps);
@@ -117,10 +126,9 @@ class NodeKubelet implements Kubelet {
     // Stopping is this host's affair: the pods are not over, and the API must not hear that they were.
     services.statuses.stop();
     if (options.stopPods === true) {
-      const workers = manager.workers();
-      const isStatic = new Set(manager.allStaticPods().map((pod) => pod.metadata?.uid));
-      for (const controlPlane of [false, true]) {
-        const group = workers.filter((worker) => isStatic.has(worker.uid) === controlPlane);
+      const stages = new Map(manager.allStaticPods().map((pod) => [pod.metadata?.uid, stopStage(pod)]));
+      const staged = Map.groupBy(manager.workers(), (worker) => stages.get(worker.uid) ?? 0);
+      for (const [, group] of [...staged].sort(([left], [right]) => left - right)) {
         for (const worker of group) worker.terminate(worker.pod.spec?.terminationGracePeriodSeconds ?? 30);
         await Promise.all(group.map((worker) => worker.ended()));
       }
