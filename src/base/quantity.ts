@@ -21,7 +21,7 @@ const MAX_TEXT = 128;
 const MAX_EXPONENT = 64;
 
 const GRAMMAR = /^([+-]?)(\d*)(?:\.(\d*))?([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i|)$/;
-const LOOKS_LIKE = /^[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*$/;
+const LOOKS_LIKE = /^[+-]?(?=[\d.])\d*\.?\d*[eEinumkKMGTP]*[-+]?\d*$/;
 
 const DECIMAL_EXPONENT: Readonly<Record<string, number>> = {
   n: -9,

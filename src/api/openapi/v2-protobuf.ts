@@ -6,12 +6,13 @@ import { Writer } from '../etcd/wire.ts';
 import type { SchemaObject } from './definitions.ts';
 import type { OpenApiV2, OperationV2, ParameterV2, PathItemV2 } from './v2.ts';
 
-/** Media types a client names to get this form; the first is what it is answered with. */
-export const OPENAPI_V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
-export const OPENAPI_V2_PROTOBUF_TYPES: readonly string[] = [
-  OPENAPI_V2_PROTOBUF,
+/** What clients name to get this form: the old name is no valid media type, so answers carry the new one. */
+export const OPENAPI_V2_PROTOBUF_REQUESTS: readonly string[] = [
+  'application/com.github.proto-openapi.spec.v2@v1.0+protobuf',
   'application/com.github.proto-openapi.spec.v2.v1.0+protobuf',
 ];
+/** The content type of the answer. */
+export const OPENAPI_V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
 export function encodeOpenapiV2(document: OpenApiV2): Uint8Array {
   const out = new Writer(1 << 20);

@@ -43,7 +43,7 @@ export function keepAllocated(service: Service, old: Service): void {
       if (isSet(before.clusterIP)) spec.clusterIP = before.clusterIP;
       if ((spec.clusterIPs ?? []).length === 0 && before.clusterIPs !== undefined) spec.clusterIPs = before.clusterIPs;
     }
-    spec.ipFamilies ??= before.ipFamilies ?? [];
+    if (before.ipFamilies !== undefined) spec.ipFamilies ??= before.ipFamilies;
     if (before.ipFamilyPolicy !== undefined) spec.ipFamilyPolicy ??= before.ipFamilyPolicy;
   }
   if (needsNodePort(before) && needsNodePort(spec)) keepNodePorts(spec.ports ?? [], before.ports ?? []);

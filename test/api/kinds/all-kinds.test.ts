@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { validateObjectMeta } from '../../../src/api/meta/validation.ts';
+import { builtinKinds, kindByGvk, kindByPath, subresourceKinds } from '../../../src/api/registry/index.ts';
+import { pruneAndCheck } from '../../../src/api/schema/decode.ts';
+import { schemaOfType } from '../../../src/api/schema/index.ts';
+import { context, created, deepFreeze, defaulted, sample, storedKinds, texts } from './samples.ts';
+
+for (const kind of storedKinds) {
+  test(`${kind.kind}: a good document passes the whole pipeline`, () => {
+    const document = defaulted(kind.kind);
+    const schema = schemaOfType(kind.schemaName);
+    assert.ok(schema);
+    assert.deepEqual(pruneAndCheck(schema, document), { unknownFields: [], typeErrors: [] });
+    assert.deepEqual(texts(validateObjectMeta(document.metadata, kind)), []);
+    kind.strategy.prepareForCreate?.(document, context);
+    assert.deepEqual(texts(kind.strategy.validate?.(document)), []);
+    assert.deepEqual(pruneAndCheck(schema, structuredClone(document)), { unknownFields: [], typeErrors: [] });
+    const updated = structuredClone(document);
+    kind.strategy.prepareForUpdate?.(updated, document, context);
+    assert.deepEqual(updated, document, 'an update that changes nothing changes nothing');
+    assert.deepEqual(texts(kind.strategy.validateUpdate?.(updated, document)), []);
+    kind.statusStrategy?.prepareForUpdate?.(updated, document, context);
+    assert.deepEqual(texts(kind.statusStrategy?.validateUpdate?.(updated, document)), []);
+  });
+
+  test(`${kind.kind}: defaulting is idempotent and tolerates missing parts`, () => {
+    const once = defaulted(kind.kind);
+    const twice = structuredClone(once);
+    kind.setDefaults?.(twice);
+    assert.deepEqual(twice, once);
+    const empty = { apiVersion: once['apiVersion'], kind: kind.kind, metadata: { name: 'x' } };
+    kind.setDefaults?.(empty as never);
+    const again = structuredClone(empty);
+    kind.setDefaults?.(again as never);
+    assert.deepEqual(again, empty);
+  });
+
+  test(`${kind.kind}: validation, columns and selectors never mutate and never throw`, () => {
+    for (const document of [deepFreeze(created(kind.kind)), deepFreeze({ metadata: {} })]) {
+      kind.strategy.validate?.(document);
+      kind.strategy.validateUpdate?.(document, document);
+      kind.strategy.warnings?.(document, undefined);
+      kind.statusStrategy?.validateUpdate?.(document, document);
+      for (const strategy of Object.values(kind.subresourceStrategies ?? {}))
+        strategy.validateUpdate?.(document, document);
+      for (const column of kind.columns) {
+        const cell = column.cell(document, context.nowMs);
+        const type = column.type === 'date' ? 'string' : column.type === 'integer' ? 'number' : column.type;
+        if (type !== 'string') assert.equal(typeof cell, type, column.name);
+      }
+      for (const [field, read] of Object.entries(kind.fieldSelectors ?? {})) {
+        assert.equal(typeof read(document), 'string', field);
+      }
+      kind.scale?.selector(document);
+      kind.defaultGraceSeconds?.(document);
+    }
+  });
+
+  test(`${kind.kind}: a spec endpoint keeps the status, a status endpoint keeps the spec`, () => {
+    const { statusStrategy } = kind;
+    if (statusStrategy === undefined) return;
+    const old = created(kind.kind);
+    const spec = structuredClone(old);
+    spec['status'] = { fromClient: true };
+    kind.strategy.prepareForUpdate?.(spec, old, context);
+    assert.deepEqual(spec['status'], old['status']);
+    const status = structuredClone(old);
+    status['spec'] = { fromClient: true };
+    statusStrategy.prepareForUpdate?.(status, old, context);
+    assert.deepEqual(status['spec'], old['spec']);
+  });
+}
+
+test('kinds are found by kind and by path, in every version', () => {
+  assert.equal(kindByGvk({ group: 'apps', version: 'v1', kind: 'Deployment' })?.kind.plural, 'deployments');
+  assert.equal(kindByPath('', 'v1', 'pods')?.kind.kind, 'Pod');
+  assert.equal(kindByPath('events.k8s.io', 'v1', 'events')?.alias?.group, 'events.k8s.io');
+  assert.equal(kindByPath('', 'v1', 'events')?.alias, undefined);
+  assert.equal(kindByGvk({ group: 'policy', version: 'v1', kind: 'Eviction' })?.kind.virtual, true);
+  assert.equal(kindByPath('policy', 'v1', 'evictions'), undefined);
+  assert.equal(kindByPath('', 'v1', '__proto__'), undefined);
+});
+
+test('no two kinds share a path, a store prefix or a short name', () => {
+  const paths = builtinKinds.map((kind) => `${kind.group}/${kind.version}/${kind.plural}`);
+  assert.equal(new Set(paths).size, paths.length);
+  const prefixes = storedKinds.map((kind) => kind.storagePrefix);
+  assert.equal(new Set(prefixes).size, prefixes.length);
+  const short = storedKinds.flatMap((kind) => kind.shortNames ?? []);
+  assert.equal(new Set(short).size, short.length);
+  for (const kind of subresourceKinds) assert.ok(kind.virtual);
+});
+
+test('samples are not shared between calls', () => {
+  assert.notEqual(sample('Pod'), sample('Pod'));
+});

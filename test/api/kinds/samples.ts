@@ -1,0 +1,178 @@
+/** One valid, minimal-to-rich document of every stored kind, as a user would post it. */
+import type { KindDefinition, StrategyContext } from '../../../src/api/registry/definition.ts';
+import { builtinKinds } from '../../../src/api/registry/index.ts';
+
+export type Document = Record<string, unknown> & { metadata: Record<string, unknown> };
+
+const container = {
+  name: 'main',
+  image: 'example.com/app:1',
+  ports: [{ containerPort: 8080, name: 'http' }],
+  env: [
+    { name: 'A', value: 'b' },
+    { name: 'IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } },
+    { name: 'C', valueFrom: { configMapKeyRef: { name: 'config', key: 'c' } } },
+  ],
+  resources: { limits: { cpu: '500m', memory: '64Mi' } },
+  livenessProbe: { httpGet: { port: 'http' } },
+  readinessProbe: { exec: { command: ['true'] } },
+  volumeMounts: [{ name: 'data', mountPath: '/data' }],
+  securityContext: { runAsUser: 1000, capabilities: { drop: ['ALL'] } },
+};
+
+const podSpec = {
+  initContainers: [
+    { name: 'init', image: 'busybox' },
+    { name: 'sidecar', image: 'busybox', restartPolicy: 'Always', startupProbe: { tcpSocket: { port: 1 } } },
+  ],
+  containers: [container],
+  volumes: [
+    { name: 'data', emptyDir: {} },
+    { name: 'secret', secret: { secretName: 's' } },
+    {
+      name: 'all',
+      projected: {
+        sources: [
+          { serviceAccountToken: { path: 'token' } },
+          { configMap: { name: 'ca', items: [{ key: 'ca.crt', path: 'ca.crt' }] } },
+          { downwardAPI: { items: [{ path: 'ns', fieldRef: { fieldPath: 'metadata.namespace' } }] } },
+        ],
+      },
+    },
+  ],
+  tolerations: [{ operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300, key: 'k' }],
+  affinity: {
+    podAntiAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: [
+        { topologyKey: 'kubernetes.io/hostname', labelSelector: { matchLabels: { app: 'x' } } },
+      ],
+    },
+  },
+  topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'ScheduleAnyway' }],
+};
+
+const labels = { app: 'x' };
+const workloadSpec = { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: podSpec } };
+
+const request = btoa('-----BEGIN CERTIFICATE REQUEST-----\nMIIB\n-----END CERTIFICATE REQUEST-----\n');
+
+const CONTENTS: Readonly<Record<string, object>> = {
+  ConfigMap: { data: { a: 'b' }, binaryData: { c: 'aGk=' } },
+  Endpoints: { subsets: [{ addresses: [{ ip: '10.1.2.3' }], ports: [{ port: 80 }] }] },
+  Event: {
+    involvedObject: { kind: 'Pod', name: 'x', namespace: 'ns' },
+    reason: 'Started',
+    message: 'm',
+    type: 'Normal',
+  },
+  Namespace: {},
+  Node: {
+    spec: { podCIDR: '10.128.0.0/23', podCIDRs: ['10.128.0.0/23'] },
+    status: {
+      capacity: { cpu: '4', memory: '8Gi' },
+      addresses: [{ type: 'InternalIP', address: '192.0.2.1' }],
+      conditions: [{ type: 'Ready', status: 'True' }],
+      nodeInfo: {
+        kubeletVersion: 'v1.36.0',
+        osImage: 'Debian',
+        kernelVersion: '6.1',
+        containerRuntimeVersion: 'r://1',
+      },
+    },
+  },
+  Pod: { spec: podSpec },
+  ReplicationController: { spec: { template: { metadata: { labels }, spec: podSpec } } },
+  Secret: { stringData: { a: 'ä€' } },
+  ServiceAccount: { secrets: [{ name: 's' }] },
+  Service: { spec: { selector: labels, ports: [{ port: 80, targetPort: 'http' }] } },
+  ControllerRevision: { data: { a: 1 }, revision: 1 },
+  DaemonSet: { spec: workloadSpec },
+  Deployment: { spec: workloadSpec },
+  ReplicaSet: { spec: workloadSpec },
+  CertificateSigningRequest: {
+    spec: { request, signerName: 'example.com/signer', usages: ['client auth', 'digital signature'] },
+  },
+  Lease: { spec: { holderIdentity: 'me', leaseDurationSeconds: 15 } },
+  EndpointSlice: { addressType: 'IPv4', endpoints: [{ addresses: ['10.1.2.3'] }], ports: [{ port: 80, name: 'http' }] },
+  ClusterRoleBinding: {
+    roleRef: { kind: 'ClusterRole', name: 'system:x' },
+    subjects: [
+      { kind: 'User', name: 'u' },
+      { kind: 'ServiceAccount', name: 'sa', namespace: 'ns' },
+    ],
+  },
+  ClusterRole: {
+    rules: [
+      { verbs: ['get'], apiGroups: [''], resources: ['pods'] },
+      { verbs: ['get'], nonResourceURLs: ['/healthz'] },
+    ],
+  },
+  RoleBinding: { roleRef: { kind: 'Role', name: 'r' }, subjects: [{ kind: 'Group', name: 'g' }] },
+  Role: { rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] },
+  PriorityClass: { value: 1000 },
+};
+
+export const storedKinds: readonly KindDefinition[] = builtinKinds.filter((kind) => kind.virtual !== true);
+
+export function kindNamed(name: string): KindDefinition {
+  const kind = builtinKinds.find((each) => each.kind === name);
+  if (kind === undefined) throw new Error(`no kind ${name}`);
+  return kind;
+}
+
+/** A fresh document of the kind; `change` may alter it. */
+export function sample(name: string, change: (document: Document) => void = () => {}): Document {
+  const kind = kindNamed(name);
+  const content = CONTENTS[name];
+  if (content === undefined) throw new Error(`no sample of ${name}`);
+  const document: Document = {
+    apiVersion: kind.group === '' ? kind.version : `${kind.group}/${kind.version}`,
+    kind: name,
+    metadata: { name: 'x', ...(kind.namespaced ? { namespace: 'ns' } : {}) },
+    ...structuredClone(content),
+  };
+  change(document);
+  return document;
+}
+
+/** As the pipeline hands it to strategies: defaulted. */
+export function defaulted(name: string, change?: (document: Document) => void): Document {
+  const document = sample(name, change);
+  kindNamed(name).setDefaults?.(document);
+  return document;
+}
+
+/** As it is stored after creation. */
+export function created(name: string, change?: (document: Document) => void): Document {
+  const document = defaulted(name, change);
+  kindNamed(name).strategy.prepareForCreate?.(document, context);
+  return document;
+}
+
+export const context: StrategyContext = {
+  nowMs: Date.parse('2026-01-02T03:04:05Z'),
+  user: { name: 'alice', uid: 'u1', groups: ['g1'], extra: { scope: ['a'] } },
+  newUid: () => '00000000-0000-4000-8000-000000000000',
+  randomSuffix: (length) => 'x'.repeat(length),
+};
+
+/** `field: message` of each error. */
+export function texts(errors: readonly { field: string; message: string }[] | undefined): string[] {
+  return (errors ?? []).map((error) => `${error.field}: ${error.message}`);
+}
+
+export function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const each of Object.values(value)) deepFreeze(each);
+  }
+  return value;
+}
+
+/** The object at a path, which must be there. */
+export function at(document: unknown, ...path: (string | number)[]): Record<string, unknown> {
+  let current = document;
+  for (const step of path) current = (current as Record<string | number, unknown>)[step];
+  if (typeof current !== 'object' || current === null) throw new Error(`nothing at ${path.join('.')}`);
+  return current as Record<string, unknown>;
+}

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { builtinKinds, subresourceKinds } from '../../../src/api/registry/index.ts';
+import {
+  type ListNode,
+  nodeAt,
+  type SchemaNode,
+  schemaNameOf,
+  schemaOf,
+  schemaOfType,
+  typeNames,
+} from '../../../src/api/schema/index.ts';
+import { namedFacts } from '../../../src/api/schema/merge-keys.ts';
+
+const pod = schemaOf({ group: '', version: 'v1', kind: 'Pod' });
+
+function listAt(...path: string[]): ListNode {
+  const node = nodeAt(pod, ...path);
+  assert.ok(node?.kind === 'list', path.join('.'));
+  return node;
+}
+
+test('every kind, and its list, has a schema of the name it declares', () => {
+  for (const kind of [...builtinKinds, ...subresourceKinds]) {
+    assert.equal(schemaNameOf(kind), kind.schemaName);
+    assert.ok(schemaOf(kind), kind.kind);
+    if (kind.virtual !== true) assert.ok(schemaOf({ ...kind, kind: kind.listKind }), kind.listKind);
+    for (const alias of kind.aliases ?? []) assert.ok(schemaOf({ ...alias, kind: kind.kind }));
+  }
+  assert.equal(schemaOf({ group: 'x.example.com', version: 'v1', kind: 'Pod' }), undefined);
+  assert.equal(schemaOf({ group: '', version: '__proto__', kind: 'constructor' }), undefined);
+});
+
+test('merge facts speak only of what exists', () => {
+  for (const name of namedFacts().types) assert.ok(schemaOfType(name), name);
+  for (const name of namedFacts().fields) {
+    const dot = name.lastIndexOf('.');
+    assert.ok(schemaOfType(name.slice(0, dot))?.fields.has(name.slice(dot + 1)), name);
+  }
+});
+
+test('golden merge facts', () => {
+  const ports = listAt('spec', 'containers', 'ports');
+  assert.deepEqual(
+    [ports.listType, ports.mapKeys, ports.patchMergeKey],
+    ['map', ['containerPort', 'protocol'], 'containerPort'],
+  );
+  assert.deepEqual(ports.mapKeyDefaults, { protocol: 'TCP' });
+  const volumes = listAt('spec', 'volumes');
+  assert.deepEqual([volumes.patchStrategy, volumes.patchMergeKey], [['merge', 'retainKeys'], 'name']);
+  assert.equal(listAt('spec', 'tolerations').listType, 'atomic');
+  assert.deepEqual(listAt('spec', 'tolerations').patchStrategy, []);
+  assert.deepEqual(listAt('spec', 'containers', 'volumeMounts').mapKeys, ['mountPath']);
+  assert.equal(listAt('metadata', 'finalizers').listType, 'set');
+  assert.deepEqual(listAt('metadata', 'ownerReferences').mapKeys, ['uid']);
+  assert.deepEqual([listAt('status', 'hostIPs').listType, listAt('status', 'hostIPs').patchMergeKey], ['atomic', 'ip']);
+  const selector = nodeAt(pod, 'spec', 'nodeSelector');
+  assert.ok(selector?.kind === 'map' && selector.atomic);
+  const deployment = schemaOf({ group: 'apps', version: 'v1', kind: 'Deployment' });
+  const strategy = nodeAt(deployment, 'spec', 'strategy');
+  assert.deepEqual(strategy?.patchStrategy, ['retainKeys']);
+  const labelSelector = nodeAt(deployment, 'spec', 'selector');
+  assert.ok(labelSelector?.kind === 'object' && labelSelector.atomic);
+  const service = schemaOf({ group: '', version: 'v1', kind: 'Service' });
+  const servicePorts = nodeAt(service, 'spec', 'ports');
+  assert.ok(servicePorts?.kind === 'list');
+  assert.deepEqual([servicePorts.mapKeys, servicePorts.patchMergeKey], [['port', 'protocol'], 'port']);
+});
+
+test('scalars have their types', () => {
+  const types: readonly [string[], string][] = [
+    [['spec', 'containers', 'resources', 'limits', 'cpu'], 'quantity'],
+    [['spec', 'overhead', 'cpu'], 'quantity'],
+    [['spec', 'volumes', 'emptyDir', 'sizeLimit'], 'quantity'],
+    [['spec', 'containers', 'livenessProbe', 'httpGet', 'port'], 'int-or-string'],
+    [['spec', 'containers', 'ports', 'containerPort'], 'int32'],
+    [['spec', 'terminationGracePeriodSeconds'], 'int64'],
+    [['metadata', 'creationTimestamp'], 'date-time'],
+    [['metadata', 'managedFields', 'fieldsV1'], 'any'],
+    [['spec', 'hostNetwork'], 'boolean'],
+  ];
+  for (const [path, type] of types) {
+    const node: SchemaNode | undefined = nodeAt(pod, ...path);
+    assert.equal(node?.kind === 'scalar' ? node.type : node?.kind, type, path.join('.'));
+  }
+  const lease = nodeAt(schemaOf({ group: 'coordination.k8s.io', version: 'v1', kind: 'Lease' }), 'spec', 'renewTime');
+  assert.ok(lease?.kind === 'scalar' && lease.type === 'date-time-micro');
+  const secret = nodeAt(schemaOf({ group: '', version: 'v1', kind: 'Secret' }), 'data', 'x');
+  assert.ok(secret?.kind === 'scalar' && secret.type === 'byte');
+});
+
+test('every quantity that the type declarations know is one here', async () => {
+  const source = await readFile(
+    new URL('../../../node_modules/kubernetes-types/core/v1.d.ts', import.meta.url),
+    'utf8',
+  );
+  let type = '';
+  let field = '';
+  let found = 0;
+  for (const line of source.split('\n')) {
+    type = /^export interface (\w+)/.exec(line)?.[1] ?? type;
+    field = /^ {4}(\w+)\??:/.exec(line)?.[1] ?? field;
+    if (!/\bQuantity;/.test(line)) continue;
+    let node: SchemaNode | undefined = schemaOfType(`io.k8s.api.core.v1.${type}`)?.fields.get(field);
+    if (node === undefined) continue;
+    if (node.kind === 'map') node = node.items;
+    assert.ok(node.kind === 'scalar' && node.type === 'quantity', `${type}.${field}`);
+    found++;
+  }
+  assert.ok(found >= 10, `only ${found} quantities were compared`);
+});
+
+test('whole schemas can be walked: no reference leads nowhere', () => {
+  const seen = new Set<string>();
+  const walk = (node: SchemaNode): void => {
+    if (node.kind === 'list' || node.kind === 'map') walk(node.items);
+    if (node.kind !== 'object' || seen.has(node.typeName)) return;
+    seen.add(node.typeName);
+    for (const field of node.fields.values()) walk(field);
+    for (const required of node.required) assert.ok(node.fields.has(required), `${node.typeName}.${required}`);
+  };
+  for (const name of typeNames()) {
+    const node = schemaOfType(name);
+    assert.ok(node);
+    walk(node);
+  }
+  assert.ok(seen.size > 200);
+});
+
+test('the generator is deterministic', async () => {
+  const file = new URL('../../../src/api/schema/generated/types.ts', import.meta.url);
+  const before = await readFile(file, 'utf8');
+  await promisify(execFile)(process.execPath, [
+    new URL('../../../build/generate-schemas.ts', import.meta.url).pathname,
+  ]);
+  assert.equal(await readFile(file, 'utf8'), before);
+});
