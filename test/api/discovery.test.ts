@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aggregatedContentType, discoveryDocuments, servedGroupVersions } from '../../src/api/discovery/index.ts';
+import { builtinKinds } from '../../src/api/registry/index.ts';
+
+const documents = discoveryDocuments(builtinKinds);
+
+test('resource lists name kinds and their sub-resources', () => {
+  const core = documents.resources.get('v1');
+  assert.deepEqual(
+    core?.resources.find((each) => each.name === 'pods'),
+    {
+      name: 'pods',
+      singularName: 'pod',
+      namespaced: true,
+      kind: 'Pod',
+      verbs: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
+      shortNames: ['po'],
+      categories: ['all'],
+    },
+  );
+  assert.deepEqual(
+    core?.resources.find((each) => each.name === 'pods/eviction'),
+    {
+      name: 'pods/eviction',
+      singularName: '',
+      namespaced: true,
+      group: 'policy',
+      version: 'v1',
+      kind: 'Eviction',
+      verbs: ['create'],
+    },
+  );
+  const apps = documents.resources.get('apps/v1')?.resources.map((each) => each.name);
+  assert.deepEqual(apps, [
+    'controllerrevisions',
+    'daemonsets',
+    'daemonsets/status',
+    'deployments',
+    'deployments/scale',
+    'deployments/status',
+    'replicasets',
+    'replicasets/scale',
+    'replicasets/status',
+  ]);
+  assert.ok(documents.resources.get('events.k8s.io/v1')?.resources.some((each) => each.name === 'events'));
+});
+
+test('sub-resources that kubectl needs are there', () => {
+  const names = new Set(documents.resources.get('v1')?.resources.map((each) => each.name));
+  for (const name of [
+    'pods/log',
+    'pods/exec',
+    'pods/attach',
+    'pods/portforward',
+    'pods/binding',
+    'pods/ephemeralcontainers',
+    'pods/status',
+    'namespaces/finalize',
+    'namespaces/status',
+    'nodes/proxy',
+    'serviceaccounts/token',
+    'replicationcontrollers/scale',
+    'services/status',
+  ]) {
+    assert.ok(names.has(name), name);
+  }
+  const csr = documents.resources.get('certificates.k8s.io/v1')?.resources.map((each) => each.name);
+  assert.ok(csr?.includes('certificatesigningrequests/approval'));
+});
+
+test('groups stand in order of preference, each with its versions', () => {
+  const groups = documents.apiGroups.groups.map((group) => group.name);
+  assert.equal(groups[0], 'apps');
+  assert.equal(new Set(groups).size, groups.length);
+  assert.ok(groups.includes('policy'));
+  for (const group of documents.apiGroups.groups) {
+    assert.deepEqual(group.preferredVersion, group.versions[0]);
+    for (const version of group.versions) assert.ok(documents.resources.has(version.groupVersion));
+  }
+  assert.equal(servedGroupVersions(builtinKinds)[0]?.group, '');
+});
+
+test('aggregated discovery says the same in one document', () => {
+  for (const version of ['v2', 'v2beta1'] as const) {
+    const list = documents.aggregated('apis', version) as {
+      apiVersion: string;
+      items: {
+        metadata: { name: string };
+        versions: { version: string; resources: { resource: string; scope: string }[] }[];
+      }[];
+    };
+    assert.equal(list.apiVersion, `apidiscovery.k8s.io/${version}`);
+    for (const group of list.items) {
+      for (const each of group.versions) {
+        const plain = documents.resources.get(`${group.metadata.name}/${each.version}`)?.resources ?? [];
+        assert.deepEqual(
+          each.resources.map((resource) => resource.resource),
+          plain.map((resource) => resource.name).filter((name) => !name.includes('/')),
+        );
+      }
+    }
+    assert.match(aggregatedContentType(version), new RegExp(`v=${version};as=APIGroupDiscoveryList$`));
+  }
+});
