@@ -1,5 +1,5 @@
 /**
- * The order of a merged list. Items that the writer knows come in the writer's order; the others, which only the live object has,
+ * The order of a list after a strategic merge. Items that the writer knows come in the writer's order; the others, which only the live object has,
  * stay before those known items that they preceded in it, as far as both wishes can be met.
  */
 export function orderByPatch<T>(
@@ -23,11 +23,7 @@ export function orderByPatch<T>(
 }
 
 /** Merges two lists, each keeping its order; an item of `others` goes first where both have a place and its place is lower. */
-export function interleave<T>(
-  others: readonly T[],
-  known: readonly T[],
-  placeOf: (item: T) => number | undefined,
-): T[] {
+function interleave<T>(others: readonly T[], known: readonly T[], placeOf: (item: T) => number | undefined): T[] {
   const result: T[] = [];
   let next = 0;
   for (const item of known) {

@@ -6,7 +6,6 @@ import type { ListNode, SchemaNode } from '../../api/schema/node.ts';
 import { clone, equal, field, isObject, isScalar, type JsonObject, type JsonValue, setField } from './document.ts';
 import { badPatch } from './errors.ts';
 import { child, EMPTY_SET, type FieldSet, fieldElement, isEmpty, isMember, memberNode } from './field-set.ts';
-import { interleave } from './list-order.ts';
 
 /** How a place in a document merges. */
 type Shape =
@@ -232,30 +231,52 @@ function shallowClone(live: JsonObject, applied: JsonObject): JsonObject {
   return copy;
 }
 
+/** The applied items in their order; items that only the live list has keep their place before what followed them. */
 function mergeLists(live: readonly JsonValue[], applied: readonly JsonValue[], schema: ListNode): JsonValue[] {
   interface Item {
     readonly element: string | undefined;
     readonly value: JsonValue;
   }
   const keyed = (value: JsonValue): Item => ({ element: itemElement(value, schema), value });
-  const places = new Map<string, number>();
-  const before = new Map<string, JsonValue>();
   const liveItems = live.map(keyed);
-  for (const [index, { element, value }] of liveItems.entries()) {
-    if (element === undefined || places.has(element)) continue;
-    places.set(element, index);
-    before.set(element, value);
+  const before = new Map<string, JsonValue>();
+  for (const { element, value } of liveItems) {
+    if (element !== undefined && !before.has(element)) before.set(element, value);
   }
-  const known = applied.map(keyed);
-  const appliedElements = new Set(known.map(({ element }) => element));
-  const others = liveItems.filter(({ element }) => element === undefined || !appliedElements.has(element));
-  const ordered = interleave(others, known, ({ element }) => (element === undefined ? undefined : places.get(element)));
-  const fromApplied = new Set(known);
-  return ordered.map((item) => {
-    if (!fromApplied.has(item)) return clone(item.value);
-    const old = item.element === undefined ? undefined : before.get(item.element);
-    return mergeTyped(old, item.value, schema.items);
-  });
+  const appliedItems = applied.map(keyed);
+  const known = new Set(appliedItems.map(({ element }) => element));
+  const isShared = ({ element }: Item): boolean => element !== undefined && before.has(element);
+  const merged: JsonValue[] = [];
+  let next = 0;
+  /** Takes over live-only items up to the one that the applied list wants next of those that both have. */
+  const catchUp = (awaited: Item | undefined): void => {
+    for (let item = liveItems[next]; item !== undefined; item = liveItems[++next]) {
+      if (item.element === undefined || !known.has(item.element)) merged.push(clone(item.value));
+      else if (awaited === undefined || item.element === awaited.element) return;
+    }
+  };
+  const awaitedAfter = nextShared(appliedItems, isShared);
+  for (const [index, item] of appliedItems.entries()) {
+    catchUp(awaitedAfter[index]);
+    if (isShared(item) && liveItems[next]?.element === item.element) next++;
+    merged.push(
+      mergeTyped(item.element === undefined ? undefined : before.get(item.element), item.value, schema.items),
+    );
+  }
+  const rest = liveItems.slice(next).filter(({ element }) => element === undefined || !known.has(element));
+  return [...merged, ...rest.map(({ value }) => clone(value))];
+}
+
+/** For each item the first one from there on that both lists have. */
+function nextShared<T>(items: readonly T[], isShared: (item: T) => boolean): (T | undefined)[] {
+  const result: (T | undefined)[] = [];
+  let shared: T | undefined;
+  for (let index = items.length - 1; index >= 0; index--) {
+    const item = items[index];
+    if (item !== undefined && isShared(item)) shared = item;
+    result[index] = shared;
+  }
+  return result;
 }
 
 function withoutNulls(value: JsonValue): JsonValue {
