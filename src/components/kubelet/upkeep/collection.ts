@@ -71,25 +71,25 @@ async function removeDanglingLinks(directory: string): Promise<void> {
   }
 }
 
-/** Directories and cgroups of pods that nobody knows any more; only once every source has been heard. */
+/**
+ * Directories and cgroups of pods that nobody knows any more; only once every source has been heard. A pod's directory goes last, so it
+ * tells whose cgroups are ours: another instance may have its own pods in the same tree.
+ */
 export async function collectOrphans(services: PodServices, pods: PodManager): Promise<void> {
   if (!pods.apiHasSynced) return;
   const known = new Set([...pods.workers().map((worker) => worker.uid), ...services.view.uids()]);
   const names = await readdir(services.directories.pods).catch((): string[] => []);
-  for (const uid of names) {
-    if (known.has(uid)) continue;
+  const orphans = names.filter((uid) => !known.has(uid));
+  if (orphans.length === 0) return;
+  const cgroups = await services.cgroups.list();
+  for (const uid of orphans) {
     try {
       await services.volumes.tearDown(uid);
+      for (const { path } of cgroups.filter((each) => each.uid === uid)) await services.cgroups.removePath(path);
       await services.directories.removePod(uid);
     } catch (error) {
-      services.log.warn('orphaned pod directory not removed', { uid, error: messageOf(error) });
+      services.log.warn('orphaned pod not removed', { uid, error: messageOf(error) });
     }
-  }
-  for (const { uid, path } of await services.cgroups.list()) {
-    if (known.has(uid)) continue;
-    await services.cgroups
-      .removePath(path)
-      .catch((error: unknown) => services.log.warn('orphaned cgroup not removed', { uid, error: messageOf(error) }));
   }
 }
 
