@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { initialProbeState, type ProbeKind, probeTiming, stepProbe } from '../../../src/core/podplan/probe.ts';
+
+const play = (kind: ProbeKind, outcomes: string, thresholds: { success?: number; failure?: number } = {}): string => {
+  const timing = probeTiming({ successThreshold: thresholds.success ?? 1, failureThreshold: thresholds.failure ?? 3 });
+  let state = initialProbeState(kind);
+  let seen = '';
+  for (const outcome of outcomes) {
+    state = stepProbe(kind, state, outcome === '+' ? 'success' : 'failure', timing);
+    seen += state.verdict === undefined ? '?' : state.verdict === 'success' ? '+' : '-';
+  }
+  return seen;
+};
+
+describe('probes', () => {
+  it('need as many outcomes in a row as their thresholds say', () => {
+    assert.equal(play('readiness', '+--+---+'), '++++++-+');
+    assert.equal(play('readiness', '++-++', { success: 2, failure: 1 }), '-+--+');
+  });
+  it('hold a verdict of death until the container is replaced', () => {
+    assert.equal(play('liveness', '---+++'), '++----');
+    assert.equal(play('startup', '--+', { failure: 5 }), '??+');
+    assert.equal(play('startup', '---++'), '??---');
+  });
+  it('have upstream defaults', () => {
+    assert.deepEqual(probeTiming({}), {
+      initialDelayMs: 0,
+      periodMs: 10_000,
+      timeoutMs: 1_000,
+      successThreshold: 1,
+      failureThreshold: 3,
+    });
+  });
+});
