@@ -250,14 +250,19 @@ class Collector {
   }
 
   /** Guarded by the version that was read: a change in between means to look again. */
-  async #patch(at: Coordinates, object: KubeObject, metadata: object): Promise<void> {
+  async #patch(
+    at: Coordinates,
+    object: KubeObject,
+    metadata: Readonly<Record<string, readonly unknown[]>>,
+  ): Promise<void> {
     const { client, kind } = this.#clientFor(at);
     await ignoreGone(async () => {
       await client.patch(at.name, kind.namespaced ? at.namespace : undefined, 'merge', {
         metadata: {
           uid: object.metadata?.uid,
           resourceVersion: object.metadata?.resourceVersion,
-          ...metadata,
+          // An empty list is written as none at all, as upstream encodes it.
+          ...Object.fromEntries(Object.entries(metadata).map(([key, list]) => [key, list.length === 0 ? null : list])),
         },
       });
     });

@@ -184,7 +184,11 @@ async function playKubelets(admin: ApiClient, informers: InformerFactory): Promi
 }
 
 /** Waits until `check` returns something; fails with what it last threw or said. */
-export async function eventually<T>(check: () => Promise<T | undefined | false>, what: string, timeoutMs = 8_000): Promise<T> {
+export async function eventually<T>(
+  check: () => Promise<T | undefined | false>,
+  what: string,
+  timeoutMs = 8_000,
+): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   let last: unknown = 'nothing';
   for (;;) {

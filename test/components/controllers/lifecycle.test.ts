@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { ConfigMap } from 'kubernetes-types/core/v1';
+import { isApiError } from '../../../src/api/meta/status.ts';
+import { resources } from '../../../src/api/resources.ts';
+import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
+
+let plane: ControlPlane;
+before(async () => {
+  plane = await startControlPlane();
+  await plane.addNode('n1');
+});
+after(() => plane.stop());
+
+const namespace = 'default';
+const gone = (read: Promise<unknown>): Promise<boolean> =>
+  read.then(
+    () => false,
+    (error: unknown) => {
+      if (isApiError(error, 'NotFound')) return true;
+      throw error;
+    },
+  );
+const maps = () => plane.of(resources.configMaps);
+const owned = (
+  name: string,
+  owner: ConfigMap,
+  more: { uid?: string; blockOwnerDeletion?: boolean } = {},
+): ConfigMap => ({
+  metadata: {
+    name,
+    namespace,
+    ownerReferences: [
+      {
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        name: owner.metadata?.name ?? '',
+        uid: more.uid ?? owner.metadata?.uid ?? '',
+        ...(more.blockOwnerDeletion === undefined ? {} : { blockOwnerDeletion: more.blockOwnerDeletion }),
+      },
+    ],
+  },
+});
+
+test('every namespace gets its service account and the CA, also after they were deleted', async () => {
+  await plane.of(resources.namespaces).create({ metadata: { name: 'fresh' } });
+  const accounts = plane.of(resources.serviceAccounts);
+  await eventually(() => accounts.get('default', 'fresh'), 'the account');
+  const map = await eventually(() => maps().get('kube-root-ca.crt', 'fresh'), 'the CA');
+  assert.equal(map.data?.['ca.crt'], plane.api.ca.certPem);
+  await accounts.delete('default', 'fresh');
+  await maps().delete('kube-root-ca.crt', 'fresh');
+  await eventually(() => accounts.get('default', 'fresh'), 'the account again');
+  await eventually(() => maps().get('kube-root-ca.crt', 'fresh'), 'the CA again');
+  await maps().patch('kube-root-ca.crt', 'fresh', 'merge', { data: { 'ca.crt': 'forged' } });
+  await eventually(
+    async () => (await maps().get('kube-root-ca.crt', 'fresh')).data?.['ca.crt'] === plane.api.ca.certPem,
+    'the right CA',
+  );
+});
+
+test('a namespace goes with all that is in it; finalizers hold it and are named', async () => {
+  await plane.of(resources.namespaces).create({ metadata: { name: 'doomed' } });
+  await eventually(() => plane.of(resources.serviceAccounts).get('default', 'doomed'), 'the account');
+  await maps().create({ metadata: { name: 'held', namespace: 'doomed', finalizers: ['example.com/hold'] } });
+  await plane.of(resources.pods).create({
+    metadata: { name: 'p', namespace: 'doomed' },
+    spec: { containers: [{ name: 'c', image: 'i' }] },
+  });
+  await plane.of(resources.namespaces).delete('doomed');
+  const held = await eventually(async () => {
+    const found = await plane.of(resources.namespaces).get('doomed');
+    return (
+      found.status?.conditions?.some(
+        (each) => each.type === 'NamespaceFinalizersRemaining' && each.status === 'True',
+      ) && found
+    );
+  }, 'the condition');
+  const message = held.status?.conditions?.find((each) => each.type === 'NamespaceFinalizersRemaining')?.message;
+  assert.equal(
+    message,
+    'Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances',
+  );
+  assert.equal(await gone(plane.of(resources.pods).get('p', 'doomed')), true);
+  await maps().patch('held', 'doomed', 'merge', { metadata: { finalizers: null } });
+  await eventually(() => gone(plane.of(resources.namespaces).get('doomed')), 'the end of the namespace', 12_000);
+});
+
+test('background: dependents of dependents go after their owner', async () => {
+  const owner = await maps().create({ metadata: { name: 'owner', namespace } });
+  const child = await maps().create(owned('child', owner));
+  await maps().create(owned('grandchild', child));
+  await maps().delete('owner', namespace);
+  await eventually(() => gone(maps().get('grandchild', namespace)), 'the grandchild');
+  assert.equal(await gone(maps().get('child', namespace)), true);
+});
+
+test('foreground: the owner stays until its blocking dependents are gone', async () => {
+  const owner = await maps().create({ metadata: { name: 'fg', namespace } });
+  const held = owned('fg-child', owner, { blockOwnerDeletion: true });
+  await maps().create({ ...held, metadata: { ...held.metadata, finalizers: ['example.com/hold'] } });
+  await maps().create(owned('fg-other', owner));
+  await maps().delete('fg', namespace, { propagationPolicy: 'Foreground' });
+  await eventually(
+    async () => (await maps().get('fg-child', namespace)).metadata?.deletionTimestamp !== undefined,
+    'the child being deleted',
+  );
+  assert.equal(await gone(maps().get('fg', namespace)), false);
+  await maps().patch('fg-child', namespace, 'merge', { metadata: { finalizers: null } });
+  await eventually(() => gone(maps().get('fg', namespace)), 'the owner');
+  await eventually(() => gone(maps().get('fg-other', namespace)), 'the dependent that did not block');
+});
+
+test('orphan: dependents stay and forget their owner', async () => {
+  const owner = await maps().create({ metadata: { name: 'or', namespace } });
+  await maps().create(owned('or-child', owner));
+  await maps().delete('or', namespace, { propagationPolicy: 'Orphan' });
+  await eventually(() => gone(maps().get('or', namespace)), 'the owner');
+  const child = await maps().get('or-child', namespace);
+  assert.equal(child.metadata?.ownerReferences, undefined);
+});
+
+test('an owner that never was: its dependent goes; one owner of two left: only the reference goes', async () => {
+  const owner = await maps().create({ metadata: { name: 'real', namespace } });
+  await maps().create(owned('stray', owner, { uid: '00000000-0000-4000-8000-000000000000' }));
+  await eventually(() => gone(maps().get('stray', namespace)), 'the stray');
+  const two = owned('two', owner);
+  two.metadata?.ownerReferences?.push({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    name: 'never',
+    uid: '00000000-0000-4000-8000-000000000001',
+  });
+  await maps().create(two);
+  const kept = await eventually(async () => {
+    const found = await maps().get('two', namespace);
+    return found.metadata?.ownerReferences?.length === 1 && found;
+  }, 'one reference');
+  assert.equal(kept.metadata?.ownerReferences?.[0]?.uid, owner.metadata?.uid);
+  assert.equal(await gone(maps().get('real', namespace)), false);
+});
+
+test('a reference from another namespace neither keeps its holder nor harms those in the right one', async () => {
+  const owner = await maps().create({ metadata: { name: 'home', namespace } });
+  await plane.of(resources.namespaces).create({ metadata: { name: 'abroad' } });
+  await eventually(() => plane.of(resources.serviceAccounts).get('default', 'abroad'), 'the namespace');
+  const far = owned('far', owner);
+  await maps().create({ ...far, metadata: { ...far.metadata, namespace: 'abroad' } });
+  await eventually(() => gone(maps().get('far', 'abroad')), 'the far one');
+  await maps().create(owned('near', owner));
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assert.equal(await gone(maps().get('near', namespace)), false);
+});
+
+test('deleting a deployment takes its sets and pods along', async () => {
+  await plane.of(resources.deployments).create({
+    metadata: { name: 'd', namespace },
+    spec: {
+      replicas: 2,
+      selector: { matchLabels: { app: 'd' } },
+      template: { metadata: { labels: { app: 'd' } }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+    },
+  });
+  const list = async () => (await plane.of(resources.pods).list({ namespace, labelSelector: 'app=d' })).items;
+  await eventually(async () => (await list()).length === 2, 'two pods');
+  await plane.of(resources.deployments).delete('d', namespace);
+  await eventually(async () => (await list()).length === 0, 'no pod');
+  const sets = (await plane.of(resources.replicaSets).list({ namespace, labelSelector: 'app=d' })).items;
+  assert.equal(sets.length, 0);
+});
+
+test('endpoints and slices follow readiness, and go with their service', async () => {
+  await plane.of(resources.deployments).create({
+    metadata: { name: 'be', namespace },
+    spec: {
+      replicas: 2,
+      selector: { matchLabels: { app: 'be' } },
+      template: {
+        metadata: { labels: { app: 'be' } },
+        spec: { containers: [{ name: 'c', image: 'i', ports: [{ name: 'http', containerPort: 8080 }] }] },
+      },
+    },
+  });
+  await plane.of(resources.services).create({
+    metadata: { name: 'be', namespace },
+    spec: { selector: { app: 'be' }, ports: [{ name: 'web', port: 80, targetPort: 'http' }] },
+  });
+  const endpoints = await eventually(async () => {
+    const found = await plane.of(resources.endpoints).get('be', namespace);
+    return found.subsets?.[0]?.addresses?.length === 2 && found;
+  }, 'two addresses');
+  assert.deepEqual(endpoints.subsets?.[0]?.ports, [{ name: 'web', port: 8080, protocol: 'TCP' }]);
+  const slices = async () =>
+    (await plane.of(resources.endpointSlices).list({ namespace, labelSelector: 'kubernetes.io/service-name=be' }))
+      .items;
+  const [slice] = await eventually(async () => {
+    const found = await slices();
+    return found[0]?.endpoints.length === 2 && found;
+  }, 'two endpoints');
+  assert.equal(slice?.metadata?.labels?.['endpointslice.kubernetes.io/managed-by'], 'endpointslice-controller.k8s.io');
+  const [pod] = (await plane.of(resources.pods).list({ namespace, labelSelector: 'app=be' })).items;
+  await plane
+    .of(resources.pods)
+    .patch(
+      pod?.metadata?.name ?? '',
+      namespace,
+      'strategic',
+      { status: { conditions: [{ type: 'Ready', status: 'False' }] } },
+      { subresource: 'status' },
+    );
+  await eventually(async () => {
+    const found = await plane.of(resources.endpoints).get('be', namespace);
+    return found.subsets?.[0]?.addresses?.length === 1 && found.subsets[0].notReadyAddresses?.length === 1;
+  }, 'one not ready');
+  await eventually(
+    async () => (await slices())[0]?.endpoints.some((endpoint) => endpoint.conditions?.ready === false),
+    'one not ready in the slice',
+  );
+  await plane.of(resources.services).delete('be', namespace);
+  await eventually(() => gone(plane.of(resources.endpoints).get('be', namespace)), 'the endpoints gone');
+  await eventually(async () => (await slices()).length === 0, 'the slices gone');
+});
