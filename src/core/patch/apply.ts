@@ -26,6 +26,7 @@ import {
   managedFieldsOf,
   NO_MANAGED_FIELDS,
   stripped,
+  withFields,
 } from './managed-fields.ts';
 import { type Comparison, checkApplied, compare, fieldsOf, mergeTyped, pruneUnowned } from './typed.ts';
 
@@ -65,7 +66,7 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /**
  * The live object with the applied configuration merged in, fields removed that the manager applied before and no longer names, and
- * managed fields brought up to date. When nothing changes, the result equals `live`, time stamps included. Throws ApiError:
+ * managed fields brought up to date; entries that did not change are those of `live`. When nothing changes, the result equals `live`, time stamps included. Throws ApiError:
  * Conflict naming every field and owner, BadRequest for a configuration that does not fit the schema.
  */
 export function applyServerSide(options: ApplyOptions): JsonObject {
@@ -89,7 +90,7 @@ export function applyServerSide(options: ApplyOptions): JsonObject {
 /**
  * The updated object with its managed fields: whoever writes a field owns it. The managed fields that `updated` carries count if they
  * can be read (clients may edit them), otherwise the live object's. Equal results keep the live entries, time stamps included.
- * The result shares with `updated` all but its metadata.
+ * The result shares with `updated` all but its metadata, and with `live` the entries that did not change.
  */
 export function trackUpdate(options: UpdateOptions): JsonObject {
   const { live, updated, schema, manager } = options;
@@ -156,7 +157,7 @@ function yieldFields(managed: ManagedFields, changes: Comparison, writer: string
   for (const [id, entry] of managed) {
     let fields = id === writer ? entry.fields : difference(entry.fields, changed);
     if (id !== writer) fields = difference(fields, changes.removed);
-    if (!isEmpty(fields)) left.set(id, fields === entry.fields ? entry : { ...entry, fields });
+    if (!isEmpty(fields)) left.set(id, withFields(entry, fields));
   }
   return left;
 }
@@ -171,7 +172,7 @@ function finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome): 
   const unchanged = options.live !== undefined && equal(object, bare(options.live));
   if (unchanged && before?.time !== undefined && now !== undefined) {
     const sameFields = equal(stripped(now.fields), stripped(before.fields));
-    if (sameFields && now.apiVersion === before.apiVersion) managed.set(identity, { ...now, time: before.time });
+    if (sameFields && now.apiVersion === before.apiVersion) managed.set(identity, before);
   }
   return withManagedFields(object, encodeManagedFields(managed));
 }
@@ -237,7 +238,7 @@ function annotationsOf(object: JsonObject): JsonObject | undefined {
 function managedForApply(options: ApplyOptions): ManagedFields {
   const { live, schema } = options;
   if (live === undefined) return NO_MANAGED_FIELDS;
-  const known = decodeManagedFields(managedFieldsOf(live)) ?? NO_MANAGED_FIELDS;
+  const known = decodeManagedFields(managedFieldsOf(live), { stored: true }) ?? NO_MANAGED_FIELDS;
   if (known.size > 0) return known;
   const fields = stripped(recursiveDifference(fieldsOf(bare(live), schema), ignoredFields(options)));
   if (isEmpty(fields)) return known;
@@ -254,9 +255,11 @@ function managedForApply(options: ApplyOptions): ManagedFields {
 
 /** Only writes of the object itself may edit the managed fields. */
 function managedForUpdate(options: UpdateOptions, sent: JsonValue | undefined): ManagedFields {
-  const own = (options.subresource ?? '') === '' ? decodeManagedFields(sent) : undefined;
+  const stored = managedFieldsOf(options.live);
+  const edited = (options.subresource ?? '') === '' && sent !== undefined && !equal(sent, stored);
+  const own = edited ? decodeManagedFields(sent, { stored: false }) : undefined;
   if (own !== undefined && own.size > 0) return own;
-  return decodeManagedFields(managedFieldsOf(options.live)) ?? NO_MANAGED_FIELDS;
+  return decodeManagedFields(stored, { stored: true }) ?? NO_MANAGED_FIELDS;
 }
 
 function entryFacts(options: WriteFacts): Pick<ManagedEntry, 'manager' | 'apiVersion' | 'subresource'> {

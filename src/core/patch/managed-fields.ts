@@ -19,6 +19,8 @@ export interface ManagedEntry {
   /** '' for the object itself. */
   readonly subresource: string;
   readonly fields: FieldSet;
+  /** The entry as it was read, if it was: stored again as it is while its fields stay the same set. */
+  readonly read?: { readonly item: JsonObject; readonly fields: FieldSet };
 }
 
 /** All owners of an object's fields, by identity. Treated as a value. */
@@ -48,6 +50,13 @@ const UNOWNED: FieldSet = {
   },
 };
 
+/** The entry with other fields; what it was read from no longer says what it is. */
+export function withFields(entry: ManagedEntry, fields: FieldSet): ManagedEntry {
+  if (fields === entry.fields) return entry;
+  const { read: _read, ...rest } = entry;
+  return { ...rest, fields };
+}
+
 /** Who an entry belongs to. An applier is the same whatever version it writes in. */
 export function identityOf(entry: Omit<ManagedEntry, 'fields' | 'time'>): string {
   const version = entry.operation === 'Apply' ? '' : entry.apiVersion;
@@ -59,17 +68,23 @@ export function managedFieldsOf(object: JsonObject | undefined): JsonValue | und
   return isObject(metadata) ? field(metadata, 'managedFields') : undefined;
 }
 
-/** Reads `metadata.managedFields`; undefined when something in it is not what it should be. */
-export function decodeManagedFields(value: JsonValue | undefined): ManagedFields | undefined {
+/**
+ * Reads `metadata.managedFields`; undefined when something in it is not what it should be. `stored`: it comes from the store, where
+ * only sets that were checked get to; they are then used as they are.
+ */
+export function decodeManagedFields(
+  value: JsonValue | undefined,
+  options: { readonly stored: boolean },
+): ManagedFields | undefined {
   if (value === undefined || value === null) return NO_MANAGED_FIELDS;
   if (!Array.isArray(value)) return undefined;
   const managed = new Map<string, ManagedEntry>();
   for (const item of value) {
-    const entry = decodeEntry(item);
+    const entry = decodeEntry(item, options.stored);
     if (entry === undefined) return undefined;
     const identity = identityOf(entry);
     const twin = managed.get(identity);
-    managed.set(identity, twin === undefined ? entry : { ...entry, fields: union(twin.fields, entry.fields) });
+    managed.set(identity, twin === undefined ? entry : withFields(entry, union(twin.fields, entry.fields)));
   }
   return managed;
 }
@@ -79,14 +94,15 @@ export function isReset(value: JsonValue | undefined): boolean {
   return Array.isArray(value) && value.length === 1 && isObject(value[0]) && Object.keys(value[0]).length === 0;
 }
 
-function decodeEntry(item: JsonValue): ManagedEntry | undefined {
+function decodeEntry(item: JsonValue, stored: boolean): ManagedEntry | undefined {
   if (!isObject(item)) return undefined;
   const text = (name: string): string => {
     const value = field(item, name);
     return typeof value === 'string' ? value : '';
   };
   const operation = text('operation');
-  const fields = parseFieldSet(field(item, 'fieldsV1') ?? {});
+  const sent = field(item, 'fieldsV1') ?? {};
+  const fields = stored && isObject(sent) ? (sent as FieldSet) : parseFieldSet(sent);
   const fieldsType = text('fieldsType');
   if (fields === undefined || (operation !== 'Apply' && operation !== 'Update')) return undefined;
   if ((fieldsType !== '' && fieldsType !== 'FieldsV1') || text('apiVersion') === '') return undefined;
@@ -98,15 +114,16 @@ function decodeEntry(item: JsonValue): ManagedEntry | undefined {
     time: time === '' ? undefined : time,
     subresource: text('subresource'),
     fields,
+    ...(stored ? { read: { item, fields } } : {}),
   };
 }
 
-/** The entries as they are stored: stripped, bounded, sorted. Entries that own nothing are gone. */
+/** The entries as they are stored: stripped, bounded, sorted. Entries that own nothing are gone; unchanged ones are those read. */
 export function encodeManagedFields(managed: ManagedFields): JsonValue[] {
   const entries: ManagedEntry[] = [];
   for (const entry of managed.values()) {
-    const fields = stripped(entry.fields);
-    if (!isEmpty(fields)) entries.push({ ...entry, fields });
+    const kept = entry.read === undefined ? withFields(entry, stripped(entry.fields)) : entry;
+    if (!isEmpty(kept.fields)) entries.push(kept);
   }
   return capped(entries.sort(compareEntries)).map(encodeEntry);
 }
@@ -118,6 +135,7 @@ export function stripped(fields: FieldSet): FieldSet {
 }
 
 function encodeEntry(entry: ManagedEntry): JsonObject {
+  if (entry.read !== undefined && entry.read.fields === entry.fields) return entry.read.item;
   return {
     ...(entry.manager === '' ? {} : { manager: entry.manager }),
     operation: entry.operation,
@@ -158,8 +176,9 @@ function capped(entries: readonly ManagedEntry[]): ManagedEntry[] {
     const bucket = ancient.get(key);
     // The first entry of a bucket saves nothing, the ones after it save one each.
     if (bucket !== undefined) excess--;
+    const { read: _read, ...own } = entry;
     ancient.set(key, {
-      ...entry,
+      ...own,
       manager: ANCIENT_MANAGER,
       fields: bucket === undefined ? entry.fields : union(bucket.fields, entry.fields),
     });
