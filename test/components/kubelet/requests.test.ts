@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Pod } from 'kubernetes-types/core/v1';
+import type { JsonObject } from '../../../src/api/meta/object.ts';
+import { resources } from '../../../src/api/resources.ts';
+import { schemaOf } from '../../../src/api/schema/index.ts';
+import { expand, serviceEnvironment } from '../../../src/components/kubelet/pods/environment.ts';
+import { hostsFile, parseResolvConf, podDns, podHostname } from '../../../src/components/kubelet/pods/network-files.ts';
+import { registryAuth } from '../../../src/components/kubelet/pods/registry-auth.ts';
+import { statusPatch } from '../../../src/components/kubelet/pods/status-patch.ts';
+import { routeOf } from '../../../src/components/kubelet/server/routes.ts';
+import { decodeStaticPod } from '../../../src/components/kubelet/sources/static-pod.ts';
+import { strategicMergePatch } from '../../../src/core/patch/index.ts';
+import type { PodStatus } from '../../../src/core/podplan/status.ts';
+
+describe('paths of the server', () => {
+  it('ask for the permission to run something, however the request comes', () => {
+    for (const method of ['GET', 'POST']) {
+      for (const path of [
+        '/exec/ns/pod/c?command=id',
+        '/exec/ns/pod/uid/c',
+        '/attach/ns/pod/c',
+        '/portForward/ns/pod',
+      ]) {
+        assert.equal(routeOf(method, path)?.verb, 'create', `${method} ${path}`);
+      }
+    }
+    assert.equal(routeOf('GET', '/containerLogs/ns/pod/c')?.verb, 'get');
+    assert.deepEqual(routeOf('GET', '/pods/')?.subresources, ['pods', 'proxy']);
+    assert.deepEqual(routeOf('GET', '/stats/summary')?.subresources, ['stats']);
+    assert.deepEqual(routeOf('POST', '/exec/ns/pod/uid/c')?.uid, 'uid');
+  });
+  it('are refused when they are none of ours', () => {
+    for (const path of [
+      '/',
+      '/nothing',
+      '/containerLogs/ns/pod',
+      '/containerLogs/ns/pod/c/d',
+      '/exec/ns/..%2fx/c',
+      '/exec/ns/%00/c',
+      '/exec/ns/%zz/c',
+      '/exec/ns//c',
+      '/constructor',
+      '/__proto__/a/b/c',
+    ]) {
+      assert.equal(routeOf('GET', path), undefined, path);
+    }
+  });
+});
+
+describe('status patches', () => {
+  const schema = schemaOf(resources.pods);
+  const apply = (from: PodStatus, patch: unknown): PodStatus =>
+    strategicMergePatch({ status: from } as unknown as JsonObject, { status: patch } as JsonObject, schema)[
+      'status'
+    ] as PodStatus;
+
+  it('turn one status into the other and leave what is not the kubelet`s', () => {
+    const from: PodStatus = {
+      phase: 'Pending',
+      message: 'old',
+      nominatedNodeName: 'n',
+      podIPs: [{ ip: '10.0.0.1' }, { ip: 'fd00::1' }],
+      podIP: '10.0.0.1',
+      conditions: [
+        { type: 'Ready', status: 'False', reason: 'ContainersNotReady', message: 'm', lastTransitionTime: 'a' },
+        { type: 'example.com/gate', status: 'True' },
+      ],
+      containerStatuses: [
+        { name: 'a', image: 'i', imageID: '', ready: false, restartCount: 0, state: { waiting: { reason: 'x' } } },
+      ],
+    };
+    const to: PodStatus = {
+      phase: 'Running',
+      podIP: '10.0.0.2',
+      podIPs: [{ ip: '10.0.0.2' }],
+      conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: 'b' }],
+      containerStatuses: [
+        { name: 'a', image: 'i', imageID: 'd', ready: true, restartCount: 0, state: { running: { startedAt: 't' } } },
+      ],
+    };
+    const patch = statusPatch(from, to);
+    const result = apply(from, patch);
+    assert.equal(result.nominatedNodeName, 'n');
+    assert.equal(result.message, undefined);
+    assert.deepEqual(result.podIPs, [{ ip: '10.0.0.2' }]);
+    assert.deepEqual(result.containerStatuses, to.containerStatuses);
+    assert.deepEqual(result.conditions, [
+      { type: 'Ready', status: 'True', lastTransitionTime: 'b' },
+      { type: 'example.com/gate', status: 'True' },
+    ]);
+    assert.equal(statusPatch(result, to), undefined);
+  });
+});
+
+describe('static pods', () => {
+  const context = { nodeName: 'Host1', kind: 'file', origin: '/m/p.yaml', nowMs: 0 } as const;
+  const base = 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: c, image: i}]\n';
+
+  it('get their identity from node, origin and content', () => {
+    const pod = decodeStaticPod(base, context);
+    assert.equal(pod.metadata?.name, 'web-host1');
+    assert.equal(pod.metadata?.namespace, 'default');
+    assert.equal(pod.metadata?.annotations?.['kubernetes.io/config.hash'], pod.metadata?.uid);
+    assert.equal(pod.metadata?.annotations?.['kubernetes.io/config.source'], 'file');
+    assert.equal(decodeStaticPod(base, { ...context, nowMs: 5 }).metadata?.uid, pod.metadata?.uid);
+    assert.notEqual(decodeStaticPod(base, { ...context, nodeName: 'other' }).metadata?.uid, pod.metadata?.uid);
+    assert.notEqual(decodeStaticPod(base.replace('image: i', 'image: j'), context).metadata?.uid, pod.metadata?.uid);
+    assert.equal(pod.spec?.restartPolicy, 'Always');
+    assert.equal(
+      decodeStaticPod(`${base}  priorityClassName: system-node-critical\n`, context).spec?.priority,
+      2_000_001_000,
+    );
+  });
+
+  it('are refused with a reason when they could never start', () => {
+    for (const [text, why] of [
+      ['kind: Deployment', /not a v1 Pod/],
+      ['[', /p\.yaml/],
+      ['null', /not an object/],
+      [base.replace('web', '../etc'), /metadata\.name/],
+      [base.replace('{name: c, image: i}', ''), /spec\.containers/],
+      [`${base}  serviceAccountName: x\n`, /service account/],
+      [`${base}  volumes: [{name: v, secret: {secretName: s}}]\n`, /secret/],
+      [`${base}  volumes: [{name: v, persistentVolumeClaim: {claimName: s}}]\n`, /volume claim/],
+      [base.replace('image: i', 'image: i, envFrom: [{configMapRef: {name: m}}]'), /config map/],
+      [`${base}metadata: {name: twice}\n`, /unique/],
+      [`a: &a [x,x,x]\nb: &b [*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c]\n${base}`, /alias/i],
+    ] as const) {
+      assert.throws(() => decodeStaticPod(text, context), { code: 'static-pod', message: why });
+    }
+  });
+});
+
+describe('what containers find around them', () => {
+  const pod: Pod = { metadata: { name: 'p', namespace: 'ns' }, spec: { containers: [] } };
+
+  it('expands references once and leaves unknown ones', () => {
+    const lookup = (name: string): string | undefined => ({ A: '1', B: '$(A)' })[name];
+    assert.equal(expand('$(A) $(B) $(C) $$(A) $A $( $$', lookup), '1 $(A) $(C) $(A) $A $( $');
+  });
+
+  it('names services as Docker links did', () => {
+    const env = serviceEnvironment(pod, [
+      {
+        metadata: { name: 'db-main', namespace: 'ns' },
+        spec: {
+          clusterIP: '10.0.0.5',
+          ports: [
+            { port: 5432, name: 'pg' },
+            { port: 53, protocol: 'UDP' },
+          ],
+        },
+      },
+      { metadata: { name: 'elsewhere', namespace: 'other' }, spec: { clusterIP: '10.0.0.6', ports: [{ port: 1 }] } },
+      {
+        metadata: { name: 'kubernetes', namespace: 'default' },
+        spec: { clusterIP: '10.0.0.1', ports: [{ port: 443 }] },
+      },
+      { metadata: { name: 'headless', namespace: 'ns' }, spec: { clusterIP: 'None', ports: [{ port: 1 }] } },
+    ]);
+    assert.equal(env.get('DB_MAIN_SERVICE_HOST'), '10.0.0.5');
+    assert.equal(env.get('DB_MAIN_SERVICE_PORT_PG'), '5432');
+    assert.equal(env.get('DB_MAIN_PORT'), 'tcp://10.0.0.5:5432');
+    assert.equal(env.get('DB_MAIN_PORT_53_UDP_PROTO'), 'udp');
+    assert.equal(env.get('KUBERNETES_SERVICE_HOST'), '10.0.0.1');
+    assert.ok(![...env.keys()].some((name) => name.startsWith('ELSEWHERE') || name.startsWith('HEADLESS')));
+  });
+
+  it('resolves names as the DNS policy says', () => {
+    const host = parseResolvConf('nameserver 9.9.9.9\nsearch corp.example\noptions ndots:2 timeout:1\n');
+    const cluster = { servers: ['172.30.0.10'], domain: 'cluster.local' };
+    assert.deepEqual(podDns(pod, host, cluster), {
+      servers: ['172.30.0.10'],
+      searches: ['ns.svc.cluster.local', 'svc.cluster.local', 'cluster.local', 'corp.example'],
+      options: ['ndots:5'],
+    });
+    const onHost: Pod = { ...pod, spec: { containers: [], hostNetwork: true } };
+    assert.deepEqual(podDns(onHost, host, cluster), host);
+    const own: Pod = {
+      ...pod,
+      spec: {
+        containers: [],
+        dnsPolicy: 'None',
+        dnsConfig: { nameservers: ['1.1.1.1'], options: [{ name: 'ndots', value: '1' }] },
+      },
+    };
+    assert.deepEqual(podDns(own, host, cluster), { servers: ['1.1.1.1'], searches: [], options: ['ndots:1'] });
+  });
+
+  it('knows its own name', () => {
+    const named: Pod = {
+      ...pod,
+      spec: {
+        containers: [],
+        hostname: 'web',
+        subdomain: 'sub',
+        hostAliases: [{ ip: '1.2.3.4', hostnames: ['x', 'y'] }],
+      },
+    };
+    assert.equal(podHostname(named, 'node'), 'web');
+    assert.equal(podHostname({ ...pod, metadata: { name: `${'a'.repeat(62)}-b` } }, 'node'), 'a'.repeat(62));
+    const hosts = hostsFile(named, ['10.1.1.1'], 'web', { clusterDomain: 'cluster.local', hostFile: '' });
+    assert.match(hosts, /^10\.1\.1\.1\tweb\.sub\.ns\.svc\.cluster\.local\tweb$/m);
+    assert.match(hosts, /^1\.2\.3\.4\tx\ty$/m);
+  });
+
+  it('pulls with the credentials of the registry, the most exact ones', () => {
+    const auths = {
+      'reg.example:5000': { auth: Buffer.from('u:p:q').toString('base64') },
+      'reg.example:5000/team': { username: 't', password: 'x' },
+    };
+    const secret = { data: { '.dockerconfigjson': Buffer.from(JSON.stringify({ auths })).toString('base64') } };
+    assert.deepEqual(registryAuth([secret], 'reg.example:5000/app:1'), { username: 'u', password: 'p:q' });
+    assert.deepEqual(registryAuth([secret], 'reg.example:5000/team/app'), { username: 't', password: 'x' });
+    assert.equal(registryAuth([secret], 'other.example/app'), undefined);
+    assert.equal(registryAuth([{ data: { '.dockerconfigjson': 'bm90IGpzb24=' } }], 'a/b'), undefined);
+  });
+});
