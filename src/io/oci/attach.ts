@@ -1,16 +1,13 @@
 /**
- * Attaching to a running container. Its output is followed in the log, so a stalled client never stalls the container. Input goes
- * to conmon's attach socket, which is of type SOCK_SEQPACKET; Node cannot open such a socket, `socat` can.
+ * Attaching to a running container. Its output is followed in the log, so a stalled client never stalls the container.
+ * Input goes to its monitor.
  */
-import { spawn } from 'node:child_process';
 import { type AttachOptions, type ProcessStreams, RuntimeError } from '../../core/podplan/port.ts';
-import { childEnvironment } from './command.ts';
 import { resizeTerminal } from './conmon.ts';
 import { followLog } from './log-follow.ts';
+import { type MonitorInput, openMonitorInput } from './monitor-input.ts';
 import type { ContainerRecord } from './records.ts';
-import { type InputSink, inputSink, outputPipe } from './streams.ts';
-
-const SOCK_SEQPACKET = 5;
+import { outputPipe } from './streams.ts';
 
 /** `ended` resolves when the container has exited. Throws RuntimeError 'internal' when input is wanted and cannot be had. */
 export async function attachToContainer(
@@ -29,9 +26,9 @@ export async function attachToContainer(
   const follower = await followLog(container.logPath);
   const stdout = outputPipe();
   const stderr = outputPipe();
-  let input: { readonly sink: InputSink; close(): void } | undefined;
+  let input: MonitorInput | undefined;
   try {
-    input = options.stdin ? await openInput(socat, bundle) : undefined;
+    input = options.stdin ? await openMonitorInput(socat, bundle) : undefined;
   } catch (error) {
     follower.close();
     await follower.run(() => Promise.resolve());
@@ -62,28 +59,4 @@ export async function attachToContainer(
       input?.close();
     },
   };
-}
-
-function openInput(socat: string, bundle: string): Promise<{ readonly sink: InputSink; close(): void }> {
-  // The socket's path may be longer than a socket address: it is named relative to the bundle. Output that comes back the same way is
-  // thrown away, but has to be read.
-  const child = spawn(socat, ['-t', '1', '-', `UNIX-CONNECT:attach,type=${SOCK_SEQPACKET}`], {
-    cwd: bundle,
-    stdio: ['pipe', 'ignore', 'ignore'],
-    env: { ...childEnvironment },
-  });
-  return new Promise((resolve, reject) => {
-    child.on('error', (error) => {
-      reject(new RuntimeError('internal', `attaching standard input needs socat: ${error.message}`, { cause: error }));
-    });
-    child.on('spawn', () => {
-      if (child.stdin === null) return;
-      resolve({
-        sink: inputSink(child.stdin),
-        close: () => {
-          child.kill('SIGKILL');
-        },
-      });
-    });
-  });
 }

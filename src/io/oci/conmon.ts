@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { messageOf } from '../../base/errors.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
@@ -32,41 +32,79 @@ export interface MonitorOptions {
 export async function createMonitored(
   options: MonitorOptions,
 ): Promise<{ readonly pid: number; readonly monitorPid: number }> {
-  const { bundle } = options;
+  const { bundle, id } = options;
   const monitorPidFile = join(bundle, 'monitor.pid');
   const args = [
-    '--api-version',
-    '1',
-    '--cid',
-    options.id,
-    '--cuuid',
-    options.id,
-    '--name',
-    options.id,
-    '--runtime',
-    options.runc.path,
-    '--bundle',
-    bundle,
-    '--persist-dir',
-    bundle,
-    '--container-pidfile',
-    join(bundle, 'pid'),
-    '--conmon-pidfile',
-    monitorPidFile,
-    '--exit-dir',
-    options.exits,
-    '--log-path',
-    `k8s-file:${options.logPath}`,
-    '--full-attach',
+    ...commonArguments(options),
+    ...['--cuuid', id, '--name', id, '--persist-dir', bundle],
+    ...['--container-pidfile', join(bundle, 'pid'), '--conmon-pidfile', monitorPidFile],
     ...(options.driver === 'systemd' ? ['--systemd-cgroup'] : []),
     ...(options.tty ? ['--terminal'] : []),
     ...(options.stdin ? ['--stdin'] : []),
     ...(options.leaveStdinOpen ? ['--leave-stdin-open'] : []),
-    ...options.runc.globalArgs
-      .filter((argument) => argument !== '--systemd-cgroup')
-      .flatMap((argument) => ['--runtime-arg', argument]),
   ];
-  const child = spawn(options.conmon, args, {
+  const { pid, sync } = await launchMonitor(options.conmon, args, bundle, 'create-failed');
+  sync.destroy();
+  const monitorPid = Number((await readFile(monitorPidFile, 'utf8')).trim());
+  return { pid, monitorPid };
+}
+
+export interface TerminalExecOptions {
+  readonly conmon: string;
+  readonly runc: Runc;
+  /** Of the container. */
+  readonly id: string;
+  /** Scratch directory of this exec, with `process.json`; gets `attach` and `ctl` as a container's bundle has them. */
+  readonly bundle: string;
+  /** Where the output goes, in CRI log format. */
+  readonly logPath: string;
+}
+
+/** Starts a process with a terminal in a container. `exitCode` resolves when it has ended. Throws RuntimeError 'start-failed'. */
+export async function execMonitored(
+  options: TerminalExecOptions,
+): Promise<{ readonly pid: number; readonly exitCode: Promise<number> }> {
+  const { bundle } = options;
+  const args = [
+    ...commonArguments({ ...options, exits: bundle }),
+    ...['--cuuid', basename(bundle), '--container-pidfile', join(bundle, 'pid')],
+    ...['--exec', '--exec-process-spec', join(bundle, 'process.json'), '--terminal', '--stdin'],
+  ];
+  const { pid, sync } = await launchMonitor(options.conmon, args, bundle, 'start-failed');
+  let said = '';
+  sync.on('data', (part: Buffer) => {
+    said += part.toString('utf8');
+  });
+  const exitCode = new Promise<number>((resolve) => {
+    // Without a report the monitor itself was killed, and the process with it.
+    sync.on('close', () => resolve(reportedNumber(said) ?? 137));
+    sync.resume();
+  });
+  return { pid, exitCode };
+}
+
+const commonArguments = (options: {
+  readonly id: string;
+  readonly runc: Runc;
+  readonly bundle: string;
+  readonly exits: string;
+  readonly logPath: string;
+}): readonly string[] => [
+  ...['--api-version', '1', '--cid', options.id, '--runtime', options.runc.path, '--bundle', options.bundle],
+  ...['--exit-dir', options.exits, '--log-path', `k8s-file:${options.logPath}`, '--full-attach'],
+  ...options.runc.globalArgs
+    .filter((argument) => argument !== '--systemd-cgroup')
+    .flatMap((argument) => ['--runtime-arg', argument]),
+];
+
+/** Resolves when the monitor has reported the pid of what it started; `sync` is the rest of its report pipe, paused. */
+async function launchMonitor(
+  conmon: string,
+  args: readonly string[],
+  bundle: string,
+  code: 'create-failed' | 'start-failed',
+): Promise<{ readonly pid: number; readonly sync: Readable }> {
+  const child = spawn(conmon, args, {
     cwd: bundle,
     detached: true,
     env: { ...childEnvironment, _OCI_SYNCPIPE: '3', _OCI_STARTPIPE: '4' },
@@ -82,48 +120,72 @@ export async function createMonitored(
   try {
     const report = await new Promise<string>((resolve, reject) => {
       const timer = setTimeout(
-        () => reject(new RuntimeError('create-failed', 'the container monitor gave no answer')),
+        () => reject(new RuntimeError(code, 'the container monitor gave no answer')),
         CREATE_TIMEOUT_MS,
       );
       let said = '';
       const settle = (): void => {
         clearTimeout(timer);
+        sync.pause();
+        sync.off('data', collect).off('end', settle);
         resolve(said);
+      };
+      const collect = (part: Buffer): void => {
+        said += part.toString('utf8');
+        const end = said.indexOf('\n');
+        if (end < 0) return;
+        settle();
+        if (end + 1 < said.length) sync.unshift(Buffer.from(said.slice(end + 1)));
       };
       child.on('error', (error) => {
         clearTimeout(timer);
-        reject(new RuntimeError('create-failed', `${options.conmon}: ${error.message}`, { cause: error }));
+        reject(new RuntimeError(code, `${conmon}: ${error.message}`, { cause: error }));
       });
-      sync.on('data', (part: Buffer) => {
-        said += part.toString('utf8');
-        if (said.includes('\n')) settle();
-      });
-      sync.on('end', settle);
+      sync.on('data', collect).on('end', settle);
       // The monitor waits for this before it does anything, so that its parent could still have moved it.
       start.end('\0');
     });
-    const pid = parseReport(report, complaint);
-    const monitorPid = Number((await readFile(monitorPidFile, 'utf8')).trim());
-    return { pid, monitorPid };
-  } finally {
+    const pid = reportedNumber(report);
+    if (pid === undefined || pid <= 0)
+      throw new RuntimeError(
+        code,
+        reportedMessage(report) || complaint.trim() || 'the container monitor ended without a report',
+      );
+    return { pid, sync };
+  } catch (error) {
     sync.destroy();
+    throw error;
+  } finally {
     child.stderr?.destroy();
     child.unref();
   }
 }
 
-function parseReport(report: string, complaint: string): number {
-  let value: unknown;
+/** Reports are lines of `{"data": number, "message": text}`. */
+function parseReport(report: string): Record<string, unknown> {
   try {
-    value = JSON.parse(report.split('\n', 1)[0] ?? '');
+    const value: unknown = JSON.parse(report.split('\n', 1)[0] ?? '');
+    return typeof value === 'object' && value !== null ? { ...value } : {};
   } catch {
-    throw new RuntimeError('create-failed', `container monitor: ${complaint.trim() || 'it ended without a report'}`);
+    return {};
   }
-  const answer = typeof value === 'object' && value !== null ? value : {};
-  const pid = 'data' in answer ? answer.data : undefined;
-  if (typeof pid === 'number' && pid > 0) return pid;
-  const message = 'message' in answer && typeof answer.message === 'string' ? answer.message : complaint;
-  throw new RuntimeError('create-failed', message.trim() || 'the runtime could not create the container');
+}
+
+function reportedNumber(report: string): number | undefined {
+  const { data } = parseReport(report);
+  return typeof data === 'number' ? data : undefined;
+}
+
+/** The runtime's own words, which it wraps in its log format: `time="…" level=error msg="…"`. */
+function reportedMessage(report: string): string {
+  const { message } = parseReport(report);
+  if (typeof message !== 'string') return '';
+  const quoted = /\bmsg=("(?:[^"\\]|\\.)*")/.exec(message)?.[1];
+  try {
+    return quoted === undefined ? message.trim() : String(JSON.parse(quoted));
+  } catch {
+    return message.trim();
+  }
 }
 
 /** Asks the monitor to open its log file anew. Does nothing when the monitor is gone. */

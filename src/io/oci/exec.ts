@@ -1,22 +1,20 @@
-/** Running further processes in a container, by `runc exec`. */
+/** Running further processes in a container: by `runc exec` under pipes, by a monitor with a terminal. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { watch } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
+import { PassThrough } from 'node:stream';
 import type { Clock } from '../../base/clock.ts';
 import { type ExecOptions, type ExecResult, type ProcessStreams, RuntimeError } from '../../core/podplan/port.ts';
 import { childEnvironment } from './command.ts';
-import { createNewlineTranslator, openSizeHolder, type SizeHolder, translateNewlines } from './pty.ts';
-import type { Runc } from './runc.ts';
 import type { OciProcess } from './spec.ts';
 import { inputSink } from './streams.ts';
+import { execWithTerminal, killQuietly, type TerminalExecDeps } from './terminal-exec.ts';
 
 const MAX_SYNC_OUTPUT_BYTES = 16 * 1024 * 1024;
 
-export interface ExecDeps {
-  readonly runc: Runc;
+export interface ExecDeps extends TerminalExecDeps {
   /** Scratch directory. */
   readonly execs: string;
   readonly clock: Clock;
@@ -31,14 +29,15 @@ export async function execInContainer(
 ): Promise<ProcessStreams> {
   const work = join(deps.execs, randomBytes(12).toString('hex'));
   await mkdir(work, { mode: 0o700 });
-  let size: SizeHolder | undefined;
+  const cleared = (): Promise<void> => rm(work, { recursive: true, force: true });
   try {
     await writeFile(join(work, 'process.json'), JSON.stringify(await processFor(bundle, options)), { mode: 0o600 });
-    size = options.tty ? await openSizeHolder() : undefined;
-    return await launch(deps, containerId, work, options, size);
+    if (!options.tty) return await launch(deps, containerId, work, options);
+    const streams = await execWithTerminal(deps, containerId, work, options.stdin);
+    void streams.exited.then(cleared);
+    return streams;
   } catch (error) {
-    await size?.close();
-    await rm(work, { recursive: true, force: true });
+    await cleared();
     throw error;
   }
 }
@@ -60,7 +59,6 @@ async function launch(
   containerId: string,
   work: string,
   options: ExecOptions,
-  size: SizeHolder | undefined,
 ): Promise<ProcessStreams> {
   const pidFile = join(work, 'pid');
   const log = join(work, 'log');
@@ -79,20 +77,18 @@ async function launch(
   // Watching starts before the process does, so that its pid file cannot be missed.
   const started = watchForFile(work, 'pid');
   const child = spawn(deps.runc.path, [...deps.runc.globalArgs, ...args], {
-    stdio: [
-      options.stdin ? 'pipe' : 'ignore',
-      options.stdout ? 'pipe' : 'ignore',
-      size?.fd ?? (options.stderr ? 'pipe' : 'ignore'),
-    ],
+    stdio: [options.stdin ? 'pipe' : 'ignore', options.stdout ? 'pipe' : 'ignore', options.stderr ? 'pipe' : 'ignore'],
     env: { ...childEnvironment },
   });
+  // Taken at once: Node throws away what nobody reads when a child exits, and a short command is gone before its start was noticed.
+  const stdout = child.stdout?.pipe(new PassThrough());
+  const stderr = child.stderr?.pipe(new PassThrough());
   const exited = exitCode(child);
   let over = false;
   const finished = exited.then(
     async (code) => {
       over = true;
       started.cancel();
-      await size?.close();
       const pid = await readPid(pidFile);
       const complaint = pid === undefined ? await readComplaint(log) : '';
       await rm(work, { recursive: true, force: true });
@@ -122,28 +118,16 @@ async function launch(
   };
   return {
     stdin: child.stdin === null ? undefined : inputSink(child.stdin),
-    stdout: child.stdout === null ? undefined : size === undefined ? child.stdout : terminalOutput(child.stdout, pid),
-    stderr: child.stderr ?? undefined,
-    resize: (columns, rows) => {
-      if (over || size === undefined) return;
-      void size.setSize(columns, rows).then(() => {
-        if (!over) child.kill('SIGWINCH');
-      });
-    },
+    stdout,
+    stderr,
+    // Only a terminal has a size.
+    resize: () => {},
     exited: finished.then(({ code }) => code),
     close: () => {
       kill();
       child.stdin?.destroy();
     },
   };
-}
-
-function terminalOutput(stdout: Readable, pid: number | undefined): Readable {
-  if (pid === undefined) return stdout;
-  const translator = createNewlineTranslator();
-  void translateNewlines(pid).then(translator.stop);
-  stdout.on('error', () => translator.stream.end());
-  return stdout.pipe(translator.stream);
 }
 
 /** Runs to the end or to the timeout; output beyond 16 MiB is dropped. */
@@ -234,12 +218,4 @@ async function readComplaint(log: string): Promise<string> {
     // Not JSON: runc's words as they are.
   }
   return lines.at(-1) ?? '';
-}
-
-function killQuietly(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has just ended.
-  }
 }

@@ -36,18 +36,7 @@ export async function followLog(path: string): Promise<LogFollower> {
   });
   watcher.on('error', notify);
 
-  let pending: Buffer = Buffer.alloc(0);
-  const parse = async (emit: (stream: 'stdout' | 'stderr', content: Uint8Array) => Promise<void>): Promise<void> => {
-    let start = 0;
-    for (;;) {
-      const end = pending.indexOf(0x0a, start);
-      if (end < 0) break;
-      const line = parseLine(pending.subarray(start, end + 1));
-      start = end + 1;
-      if (line !== undefined) await emit(line.stream, line.content);
-    }
-    pending = pending.subarray(start);
-  };
+  const parse = createLogParser();
 
   /** After a rotation the path names another file; the old one has been read to its end then. */
   const reopened = async (): Promise<boolean> => {
@@ -69,8 +58,7 @@ export async function followLog(path: string): Promise<LogFollower> {
           const { bytesRead } = await file.read(buffer, 0, READ_BYTES, position);
           if (bytesRead > 0) {
             position += bytesRead;
-            pending = Buffer.concat([pending, buffer.subarray(0, bytesRead)]);
-            await parse(emit);
+            for (const { stream, content } of parse(buffer.subarray(0, bytesRead))) await emit(stream, content);
             continue;
           }
           if (await reopened()) continue;
@@ -94,6 +82,30 @@ export async function followLog(path: string): Promise<LogFollower> {
       closed = true;
       notify();
     },
+  };
+}
+
+export interface LogPiece {
+  readonly stream: 'stdout' | 'stderr';
+  readonly content: Buffer;
+}
+
+/** Cuts chunks of a log into what the container wrote; incomplete lines wait for the next chunk. */
+export function createLogParser(): (chunk: Buffer) => readonly LogPiece[] {
+  let pending: Buffer = Buffer.alloc(0);
+  return (chunk) => {
+    const bytes = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
+    const pieces: LogPiece[] = [];
+    let start = 0;
+    for (;;) {
+      const end = bytes.indexOf(0x0a, start);
+      if (end < 0) break;
+      const piece = parseLine(bytes.subarray(start, end + 1));
+      if (piece !== undefined) pieces.push(piece);
+      start = end + 1;
+    }
+    pending = Buffer.from(bytes.subarray(start));
+    return pieces;
   };
 }
 

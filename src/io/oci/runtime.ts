@@ -217,7 +217,10 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
     };
   }
 
-  const execDeps = (): ExecDeps => ({ runc: up().context.runc, execs: paths.execs, clock: deps.clock });
+  const execDeps = (): ExecDeps => {
+    const { runc, programs } = up().context;
+    return { runc, conmon: programs.conmon, socat: programs.socat, execs: paths.execs, clock: deps.clock };
+  };
 
   function runningContainer(id: string) {
     const { containers } = up();

@@ -32,6 +32,8 @@ export interface OutputPipe {
   readonly readable: AsyncIterable<Uint8Array>;
   push(chunk: Uint8Array): Promise<void>;
   end(): void;
+  /** Nobody reads any more: waiting and later pushes resolve. */
+  abandon(): void;
 }
 
 export function outputPipe(): OutputPipe {
@@ -51,6 +53,9 @@ export function outputPipe(): OutputPipe {
     },
     end: () => {
       stream.end();
+    },
+    abandon: () => {
+      stream.destroy();
     },
   };
 }

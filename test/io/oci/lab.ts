@@ -1,0 +1,100 @@
+/** A runtime with everything real under it, in a temporary directory; to be used inside a network namespace of its own (netns.ts). */
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, readdir, rm, rmdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Clock } from '../../../src/base/clock.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import { createImageStore } from '../../../src/io/images/index.ts';
+import { createBridgeNetwork } from '../../../src/io/links/index.ts';
+import { createOciRuntime, type OciRuntime, type OciRuntimeDeps } from '../../../src/io/oci/index.ts';
+import { writeBusyboxArchive } from '../../conformance/busybox-image.ts';
+import type { RuntimeUnderTest } from '../../conformance/runtime.ts';
+
+const run = promisify(execFile);
+
+export const realClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  setTimer: (delayMs, callback) => {
+    const timer = setTimeout(callback, delayMs);
+    timer.unref();
+    return { cancel: () => clearTimeout(timer) };
+  },
+};
+
+export interface RuntimeLab extends RuntimeUnderTest {
+  readonly runtime: () => OciRuntime;
+  readonly directory: string;
+}
+
+export const BUSYBOX = 'lab.local/busybox:1';
+
+export async function createRuntimeLab(overrides: Partial<OciRuntimeDeps> = {}): Promise<RuntimeLab> {
+  const directory = await mkdtemp(join(tmpdir(), 'oci-lab-'));
+  await run('ip', ['link', 'set', 'lo', 'up']);
+  const cgroup = `/kubepods-test-${randomBytes(4).toString('hex')}`;
+  const network = () =>
+    createBridgeNetwork({
+      stateDirectory: join(directory, 'network'),
+      bridge: 'he-oci0',
+      clusterCidr: '10.128.0.0/14',
+      nftTable: 'he-oci-pods',
+      log: silentLog,
+    });
+  const images = createImageStore({ root: join(directory, 'images'), log: silentLog });
+  const archive = join(directory, 'busybox.tar');
+  await writeBusyboxArchive(archive, BUSYBOX);
+  await images.importArchive(archive);
+
+  let current: OciRuntime;
+  let currentNetwork = network();
+  const boot = async (): Promise<void> => {
+    currentNetwork = network();
+    await currentNetwork.setPodCidr('10.128.2.0/23');
+    current = createOciRuntime({
+      stateRoot: join(directory, 'state'),
+      runRoot: join(directory, 'run'),
+      images,
+      network: currentNetwork,
+      cgroupDriver: 'cgroupfs',
+      clock: realClock,
+      log: silentLog,
+      ...overrides,
+    });
+    await current.start();
+  };
+  await boot();
+
+  return {
+    runtime: () => current,
+    directory,
+    image: BUSYBOX,
+    logRoot: join(directory, 'logs'),
+    cgroupParent: (pod) => `${cgroup}/${pod}`,
+    restart: async () => {
+      await current.stop();
+      await boot();
+    },
+    cleanUp: async () => {
+      for (const sandbox of await current.listPodSandboxes()) await current.removePodSandbox(sandbox.id);
+      await current.stop();
+      await currentNetwork.destroy();
+      await removeCgroups(cgroup);
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Removes the test's own cgroups from every hierarchy, innermost first. */
+async function removeCgroups(name: string): Promise<void> {
+  const remove = async (path: string): Promise<void> => {
+    const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
+    for (const entry of entries) if (entry.isDirectory()) await remove(join(path, entry.name));
+    await rmdir(path).catch(() => {});
+  };
+  const roots = ['/sys/fs/cgroup', ...(await readdir('/sys/fs/cgroup')).map((each) => join('/sys/fs/cgroup', each))];
+  for (const root of roots) await remove(join(root, name));
+}
