@@ -3,6 +3,7 @@ import type { Answer, Decision, RangeAnswer } from '../../core/mvcc/machine.ts';
 
 /** One writer serves all answers: encoding is synchronous, and `finish` copies the message out. */
 const writer = new Writer(16 << 10);
+const NO_HEADER = Buffer.alloc(0);
 
 /** Writes answers that begin with etcd's ResponseHeader. */
 export class Encoder {
@@ -88,8 +89,9 @@ function operation(out: Writer, answer: Answer, revision: number): void {
     for (const kv of answer.previous) out.message(3, kv);
     out.end(mark);
   } else {
+    // Of a nested transaction etcd leaves the header empty.
     const mark = out.begin(4);
-    innerHeader(out, revision).bool(2, answer.succeeded);
+    out.message(1, NO_HEADER).bool(2, answer.succeeded);
     for (const nested of answer.answers) operation(out, nested, revision);
     out.end(mark);
   }

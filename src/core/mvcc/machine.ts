@@ -184,11 +184,16 @@ export class Machine {
     this.#prepare(path, this.#head, pinned);
     const changes: Change[] = [];
     this.#writing = changes;
-    // Nothing that was found in memory by the preparation may leave it before the last operation has been applied.
-    this.#cache.hold();
-    const answer = this.#apply(path, this.#head + 1, pinned);
-    this.#cache.release();
-    this.#writing = [];
+    let answer: TxnAnswer;
+    try {
+      answer = this.#apply(path, this.#head + 1, pinned);
+    } catch (error) {
+      // A range behind a delete may look at keys that the preparation did not: as if nothing had happened, then.
+      this.#takeBack(changes, this.#head + 1);
+      throw error;
+    } finally {
+      this.#writing = [];
+    }
     return { answer, decided: this.#seal(changes), revision: this.#head };
   }
 
@@ -228,8 +233,7 @@ export class Machine {
   rollBack(): void {
     for (let at = this.#pending.length - 1; at >= 0; at -= 1) {
       const { changes, revision } = this.#pending[at] as DecidedRevision;
-      for (let i = changes.length - 1; i >= 0; i -= 1) this.#undo((changes[i] as Change).version);
-      this.#garbage.takeBack(revision);
+      this.#takeBack(changes, revision);
     }
     this.#pending.length = 0;
     this.#head = this.#visible;
@@ -496,6 +500,11 @@ export class Machine {
     this.#cache.addCurrent(version);
     this.leases.move(version.key, before?.lease ?? 0n, version.lease);
     if (before !== undefined || isDelete(version)) this.#garbage.add(version.revision, history);
+  }
+
+  #takeBack(changes: readonly Change[], revision: number): void {
+    for (let i = changes.length - 1; i >= 0; i -= 1) this.#undo((changes[i] as Change).version);
+    this.#garbage.takeBack(revision);
   }
 
   #undo(version: Version): void {

@@ -83,9 +83,6 @@ function writesOf(operations: readonly RequestOp[]): Writes {
     for (const key of [...success.puts, ...failure.puts]) {
       if (puts.has(key) || covered(deletes, key)) throw new MvccError('duplicate-key');
     }
-    for (const key of puts) {
-      if (covered(success.deletes, key) || covered(failure.deletes, key)) throw new MvccError('duplicate-key');
-    }
     for (const key of [...success.puts, ...failure.puts]) puts.add(key);
     deletes.push(...success.deletes, ...failure.deletes);
   }

@@ -22,17 +22,6 @@ export class ValueCache {
     this.#past = new Pool(limits.pastBytes);
   }
 
-  /** Until `release`, nothing leaves. */
-  hold(): void {
-    this.#current.held = true;
-    this.#past.held = true;
-  }
-
-  release(): void {
-    this.#current.release(this.stored);
-    this.#past.release(this.stored);
-  }
-
   get bytes(): number {
     return this.#current.bytes + this.#past.bytes;
   }
@@ -63,7 +52,6 @@ class Pool {
   /** In the order of arrival. */
   readonly #members = new Set<Version>();
   bytes = 0;
-  held = false;
 
   constructor(limit: number) {
     this.#limit = limit;
@@ -73,15 +61,6 @@ class Pool {
     if (version.kv === undefined || this.#members.has(version)) return;
     this.#members.add(version);
     this.bytes += version.size;
-    if (!this.held) this.#evict(stored);
-  }
-
-  release(stored: number): void {
-    this.held = false;
-    this.#evict(stored);
-  }
-
-  #evict(stored: number): void {
     if (this.bytes <= this.#limit) return;
     for (const oldest of this.#members) {
       if (this.bytes <= this.#limit || oldest.revision > stored) return;

@@ -48,7 +48,7 @@ export class RevisionFile {
       db.pragma('cache_size = -4096');
       db.pragma('temp_store = MEMORY');
       createSchema(db, path);
-      writeFileSync(join(directory, 'owner'), `${process.pid}\n`, { mode: 0o600 });
+      noteOwner(directory);
       return new RevisionFile(directory, db);
     } catch (error) {
       db?.close();
@@ -273,6 +273,15 @@ function openFailure(error: unknown, directory: string, path: string): CodedErro
     return new CodedError('corrupt', `${path} is damaged: ${messageOf(error)}`, { cause: error });
   }
   return new CodedError('unwritable', `${path}: ${messageOf(error)}`, { cause: error });
+}
+
+/** The lock is SQLite's; this only lets the next one say who has it, so a full disk does not matter. */
+function noteOwner(directory: string): void {
+  try {
+    writeFileSync(join(directory, 'owner'), `${process.pid}\n`, { mode: 0o600 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+  }
 }
 
 function ownerOf(directory: string): string {
