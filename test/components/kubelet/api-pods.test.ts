@@ -4,6 +4,9 @@ import { after, before, describe, it } from 'node:test';
 import type { Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
 import { setPodDefaults } from '../../../src/api/podspec/defaults.ts';
 import { resources } from '../../../src/api/resources.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import type { PodServices } from '../../../src/components/kubelet/pods/services.ts';
+import { rotatedLogs, rotateLogs } from '../../../src/components/kubelet/upkeep/log-rotation.ts';
 import { createKubeletLab, eventually, IMAGE, type KubeletLab, NODE } from './lab.ts';
 import { MemoryApi } from './memory-api.ts';
 
@@ -286,6 +289,45 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     assert.equal(summary.node.nodeName, NODE);
     assert.ok(summary.node.memory.workingSetBytes > 0);
     assert.match((await lab.get('/metrics/resource')).body, /^node_cpu_usage_seconds_total \d/m);
+  });
+
+  it('take commands over a WebSocket', async () => {
+    create('shell', { containers: [container('sleep 1000')] });
+    await when('shell', 'Running', (found) => found.status?.phase === 'Running');
+    const output = await lab.exec(
+      '/exec/default/shell/main?input=1&output=1&error=1&command=/bin/sh&command=-c&command=read%20x;echo%20got%20$x;exit%207',
+      'hello\n',
+    );
+    assert.equal(output.stdout, 'got hello\n');
+    assert.match(output.error, /command terminated with non-zero exit code|"7"/);
+    assert.equal((await lab.execStatus('/exec/default/shell/main?output=1&command=id', 'bearer-reader')).code, 403);
+    assert.equal((await lab.execStatus('/exec/default/shell/main?output=1&command=id', 'nobody')).code, 401);
+    assert.equal((await lab.execStatus('/exec/default/shell/other?output=1&command=id', 'admin')).code, 404);
+  });
+
+  it('have their logs rotated without losing a line', async () => {
+    create('busy', {
+      containers: [container('i=0; while [ $i -lt 400 ]; do echo $i; i=$((i+1)); sleep 0.005; done; sleep 1000')],
+    });
+    await when('busy', 'Running', (found) => found.status?.phase === 'Running');
+    const follow = lab.get('/containerLogs/default/busy/main?follow=true&limitBytes=1490');
+    const settings = { containerLogMaxBytes: 4_000, containerLogMaxFiles: 3 };
+    const containers = await lab.runtime().listContainers();
+    const services = {
+      settings,
+      view: { uids: () => ['all'], get: () => ({ sandboxes: [], containers }) },
+      runtime: lab.runtime(),
+      clock: { nowMs: () => Date.now() + rotations++ * 1000 },
+      log: silentLog,
+    };
+    let rotations = 0;
+    const logged = containers.find((each) => each.labels['io.kubernetes.pod.name'] === 'busy')?.logPath ?? '';
+    await eventually('three rotations', async () => {
+      await rotateLogs(services as unknown as PodServices);
+      return rotations >= 3 || undefined;
+    });
+    assert.equal((await follow).body, Array.from({ length: 400 }, (_, index) => `${index}\n`).join(''));
+    assert.equal((await rotatedLogs(logged)).length, 2);
   });
 
   it('give their log as it grows, in part and with times', async () => {

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readdir, rm, rmdir } from 'node:fs/promises';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { WebSocket } from 'ws';
 import type { Clock } from '../../../src/base/clock.ts';
 import { createLog, type Log, silentLog } from '../../../src/base/log.ts';
 import {
@@ -51,6 +52,10 @@ export interface KubeletLab {
     as?: 'admin' | 'nobody' | 'bearer-reader',
     method?: string,
   ): Promise<{ code: number; body: string }>;
+  /** Runs to its end over a WebSocket; `input` is what it reads. */
+  exec(path: string, input: string): Promise<{ stdout: string; stderr: string; error: string }>;
+  /** How an upgrade that is not granted is answered. */
+  execStatus(path: string, as: 'admin' | 'nobody' | 'bearer-reader'): Promise<{ code: number }>;
   cleanUp(): Promise<void>;
 }
 
@@ -185,6 +190,45 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
         );
         call.on('error', reject);
         call.end();
+      });
+    },
+    exec(path, input) {
+      return new Promise((resolve, reject) => {
+        const socket = new WebSocket(`wss://127.0.0.1:${kubelet.port}${path}`, 'v5.channel.k8s.io', {
+          ca: authority.certPem,
+          cert: admin.certPem,
+          key: admin.keyPem,
+        });
+        const channels = ['', '', '', ''];
+        socket.on('open', () => {
+          socket.send(Buffer.concat([Buffer.from([0]), Buffer.from(input)]));
+        });
+        socket.on('message', (data: Buffer) => {
+          const channel = data[0] ?? 0;
+          channels[channel] = (channels[channel] ?? '') + data.subarray(1).toString();
+        });
+        socket.on('close', () =>
+          resolve({ stdout: channels[1] ?? '', stderr: channels[2] ?? '', error: channels[3] ?? '' }),
+        );
+        socket.on('error', reject);
+      });
+    },
+    execStatus(path, as) {
+      return new Promise((resolve, reject) => {
+        const socket = new WebSocket(`wss://127.0.0.1:${kubelet.port}${path}`, 'v5.channel.k8s.io', {
+          ca: authority.certPem,
+          ...(as === 'admin' ? { cert: admin.certPem, key: admin.keyPem } : {}),
+          ...(as === 'bearer-reader' ? { headers: { authorization: 'Bearer good' } } : {}),
+        });
+        socket.on('unexpected-response', (_request, response) => {
+          response.resume();
+          resolve({ code: response.statusCode ?? 0 });
+        });
+        socket.on('open', () => {
+          socket.close();
+          resolve({ code: 101 });
+        });
+        socket.on('error', reject);
       });
     },
     async cleanUp() {

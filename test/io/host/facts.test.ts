@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { cpus, tmpdir, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { parseOsRelease } from '../../../src/io/host/facts.ts';
+import { createFileWatch, createHostFacts } from '../../../src/io/host/index.ts';
+
+describe('facts of the host', () => {
+  const facts = createHostFacts({ nowMs: () => 42 });
+
+  it('are those of the kernel', async () => {
+    const info = await facts.info();
+    assert.equal(info.memoryBytes, totalmem());
+    assert.equal(info.cpus, cpus().length);
+    assert.equal(info.bootId, (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim());
+    assert.match(info.architecture, /^(amd64|arm64)$/);
+    assert.notEqual(info.systemUuid, '');
+    const usage = await facts.usage();
+    assert.equal(usage.timestampMs, 42);
+    assert.ok(usage.cpuUsageNanoSeconds > 0 && usage.memoryAvailableBytes > 0 && usage.processes > 1);
+    assert.ok(usage.memoryWorkingSetBytes <= info.memoryBytes);
+    const disk = await facts.fileSystem('/');
+    assert.ok(disk.capacityBytes >= disk.availableBytes && disk.inodes >= disk.inodesFree);
+  });
+
+  it('read os-release as its manual says', () => {
+    assert.deepEqual(
+      { ...parseOsRelease('A="x y"\nB=\'z\'\nC=plain\n# D=no\nPRETTY_NAME="Debian GNU/Linux 12"\n__proto__=x\n') },
+      { A: 'x y', B: 'z', C: 'plain', PRETTY_NAME: 'Debian GNU/Linux 12' },
+    );
+  });
+
+  it('watch calls back once for a burst, and takes a path that is not there', async () => {
+    const path = join(tmpdir(), `watch-test-${process.pid}`);
+    await writeFile(path, '');
+    let calls = 0;
+    const watch = createFileWatch().watch(path, () => {
+      calls += 1;
+    });
+    try {
+      for (let index = 0; index < 5; index += 1) await writeFile(path, String(index));
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      assert.ok(calls >= 1 && calls <= 3, String(calls));
+    } finally {
+      watch.close();
+      await rm(path);
+    }
+    createFileWatch()
+      .watch(`${path}-absent`, () => {})
+      .close();
+  });
+});
