@@ -3,7 +3,7 @@
  *
  *   node build/package.ts                    dist/hyperedge-linux-<this machine's architecture>
  *   node build/package.ts --all              x64 and arm64
- *   node build/package.ts --if-stale         nothing when no source is newer than the executable
+ *   node build/package.ts --if-stale         does nothing when no source is newer than the executable
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -40,9 +40,7 @@ const architectures: Architecture[] = flags.all ? ['x64', 'arm64'] : [host];
 if (flags['if-stale'] && (await isFresh(executableOf(host)))) process.exit(0);
 
 await mkdir(cache, { recursive: true });
-if (!existsSync(join(root, 'src/api/schema/generated/types.ts'))) {
-  await run(process.execPath, [join(root, 'build/generate-schemas.ts')]);
-}
+await run(process.execPath, [join(root, 'build/generate-schemas.ts')]);
 const bundled = await bundle(join(dist, 'bundle'));
 say(`bundled ${Math.round(bundled.bytes / 1024)} KiB: main and ${bundled.workers.length} worker(s)`);
 for (const architecture of architectures) await makeExecutable(architecture);
