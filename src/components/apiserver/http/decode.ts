@@ -5,6 +5,7 @@ import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { checkDepth, duplicateFields } from './json-scan.ts';
+import { decodeProtobuf, PROTOBUF } from './protobuf/decode.ts';
 
 /** Parsing YAML costs the event loop about a hundred times what JSON does; clients send it by hand only. */
 const MAX_YAML_BYTES = 512 * 1024;
@@ -16,20 +17,22 @@ export interface Decoded {
   readonly duplicates: readonly string[];
 }
 
-export type BodyFormat = 'json' | 'yaml';
+export type BodyFormat = 'json' | 'yaml' | 'protobuf';
 
 /** The format a content type names. Throws 'UnsupportedMediaType'. An absent type is JSON, as upstream. */
 export function bodyFormat(contentType: string | undefined): BodyFormat {
   const type = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   if (type === '' || type === 'application/json' || type === 'text/json') return 'json';
   if (type === 'application/yaml' || type === 'text/yaml' || type === 'application/x-yaml') return 'yaml';
+  if (type === PROTOBUF) return 'protobuf';
   throw new ApiError(
     'UnsupportedMediaType',
-    `the body of the request was in an unknown format - accepted media types include: application/json, application/yaml`,
+    `the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, ${PROTOBUF}`,
   );
 }
 
 export function decodeBody(body: Buffer, format: BodyFormat, wantDuplicates: boolean): Decoded {
+  if (format === 'protobuf') return { document: decodeProtobuf(body), duplicates: [] };
   const value = decodeValue(body, format);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new ApiError('BadRequest', 'the body of the request is not an object');
@@ -39,7 +42,7 @@ export function decodeBody(body: Buffer, format: BodyFormat, wantDuplicates: boo
 }
 
 /** Any JSON value, for patches that are lists. */
-export function decodeValue(body: Buffer, format: BodyFormat): JsonValue {
+export function decodeValue(body: Buffer, format: Exclude<BodyFormat, 'protobuf'>): JsonValue {
   if (!isUtf8(body)) throw new ApiError('BadRequest', 'the body of the request is not UTF-8');
   if (format === 'json' || looksLikeJson(body)) return decodeJson(body);
   return decodeYaml(body);

@@ -71,6 +71,8 @@ export class ServiceAllocator {
     if (spec.type === 'ExternalName') {
       delete spec.clusterIP;
       delete spec.clusterIPs;
+      delete spec.ipFamilies;
+      delete spec.ipFamilyPolicy;
       return;
     }
     if (spec.clusterIP === undefined || spec.clusterIP === '') {
@@ -80,6 +82,8 @@ export class ServiceAllocator {
       this.#checkAddress(service, spec.clusterIP);
     }
     spec.clusterIPs = [spec.clusterIP];
+    spec.ipFamilies ??= ['IPv4'];
+    spec.ipFamilyPolicy ??= 'SingleStack';
     const wantsPorts = spec.type === 'NodePort' || spec.type === 'LoadBalancer';
     for (const [index, port] of (spec.ports ?? []).entries()) {
       if (!wantsPorts) {
