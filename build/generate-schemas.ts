@@ -185,7 +185,9 @@ async function main(): Promise<void> {
     for (const attribute of attributes) {
       const field = attribute.baseName;
       fields[field] = compactType(attribute.type, attribute, names, declarations.quantities.has(name, field));
-      const text = docs.fields.get(field) || other?.fields.get(field) || '';
+      // For integers-or-strings the client documents the type, not the field.
+      const own = attribute.type === 'IntOrString' ? '' : docs.fields.get(field);
+      const text = own || other?.fields.get(field) || docs.fields.get(field) || '';
       if (text !== '') texts[field] = text;
     }
     types[name] = { ...(required.length === 0 ? {} : { r: [...required] }), f: fields };

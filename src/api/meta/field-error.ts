@@ -20,8 +20,15 @@ export interface FieldError {
   readonly message: string;
 }
 
-const quote = (value: unknown): string =>
-  typeof value === 'string' ? JSON.stringify(value) : value === undefined ? 'null' : JSON.stringify(value);
+/** Values are echoed up to here: a large wrong value must not make a larger answer. */
+const MAX_ECHO = 4096;
+/** How many failures one answer names. */
+const MAX_FAILURES = 128;
+
+const quote = (value: unknown): string => {
+  const text = value === undefined ? 'null' : JSON.stringify(value);
+  return text.length > MAX_ECHO ? `${text.slice(0, MAX_ECHO)}…` : text;
+};
 
 export const fieldError = {
   required: (field: string, detail = ''): FieldError => ({
@@ -61,12 +68,13 @@ export const fieldError = {
   }),
 };
 
-/** The 422 that carries every field error, worded as upstream's `NewInvalid`. */
+/** The 422 that carries the field errors (the first of very many), worded as upstream's `NewInvalid`. */
 export function invalid(
   subject: { readonly group: string; readonly kind: string },
   name: string,
-  failures: readonly FieldError[],
+  found: readonly FieldError[],
 ): ApiError {
+  const failures = found.slice(0, MAX_FAILURES);
   const texts = failures.map((failure) => `${failure.field}: ${failure.message}`);
   const text = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
   const kind = subject.group === '' ? subject.kind : `${subject.kind}.${subject.group}`;

@@ -127,6 +127,7 @@ export function validateAnnotations(
 function validateOwnerReferences(references: ObjectMeta['ownerReferences'], path: string): FieldError[] {
   const errors: FieldError[] = [];
   let controller: string | undefined;
+  let contested = false;
   (references ?? []).forEach((reference, index) => {
     const at = `${path}[${index}]`;
     if (!isSet(reference.apiVersion) || !/^(?:[^/]+\/)?[^/]+$/.test(reference.apiVersion)) {
@@ -141,6 +142,8 @@ function validateOwnerReferences(references: ObjectMeta['ownerReferences'], path
     if (reference.controller === true) {
       const name = `${reference.kind}/${reference.name}`;
       if (controller !== undefined) {
+        if (contested) return;
+        contested = true;
         errors.push(
           fieldError.invalid(
             path,

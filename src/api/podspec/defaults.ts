@@ -25,7 +25,8 @@ export function allContainers(spec: PodSpec | undefined): (Container | Ephemeral
 
 /** What holds for pods and not for templates: requests follow limits, host ports follow container ports on the host network. */
 export function setPodDefaults(pod: Pod): void {
-  const spec = (pod.spec ??= emptySpec());
+  pod.spec ??= emptySpec();
+  const spec = pod.spec;
   for (const container of [...(spec.containers ?? []), ...(spec.initContainers ?? [])]) {
     const limits = container.resources?.limits;
     if (container.resources === undefined || limits === undefined) continue;
@@ -44,7 +45,8 @@ export function setPodDefaults(pod: Pod): void {
 }
 
 export function setPodTemplateDefaults(template: PodTemplateSpec): void {
-  setPodSpecDefaults((template.spec ??= emptySpec()));
+  template.spec ??= emptySpec();
+  setPodSpecDefaults(template.spec);
 }
 
 /** A spec that was left out has defaults all the same; validation then says what it must have. */

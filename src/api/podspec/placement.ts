@@ -11,7 +11,7 @@ import type {
 import { dns1123LabelErrors, dns1123SubdomainErrors, labelValueErrors, qualifiedNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
-import { validateNameRule, validateOneOf, validatePositive, validateRange } from '../validation/scalars.ts';
+import { validateNameRule, validateOneOf, validatePositive } from '../validation/scalars.ts';
 import { validateLabelSelector } from '../validation/selectors.ts';
 
 const NODE_OPERATORS = ['DoesNotExist', 'Exists', 'Gt', 'In', 'Lt', 'NotIn'];
@@ -218,9 +218,4 @@ export function validateTopologySpread(
     errors.push(...validateLabelSelector(constraint.labelSelector, `${at}.labelSelector`));
   });
   return errors;
-}
-
-/** The range of priorities that users may give. */
-export function validateUserPriority(value: number | undefined, path: string): FieldError[] {
-  return validateRange(value, -2147483648, 1000000000, path);
 }

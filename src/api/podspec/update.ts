@@ -83,11 +83,10 @@ function validateGateRemoval(spec: PodSpec, before: PodSpec): FieldError[] {
 
 /** Tolerations may be added, and their seconds changed; nothing that was tolerated may stop being so. */
 function validateAddedTolerations(tolerations: readonly Toleration[], old: readonly Toleration[]): FieldError[] {
-  const kept = old.every((before) =>
-    tolerations.some((now) =>
-      semanticEqual({ ...now, tolerationSeconds: undefined }, { ...before, tolerationSeconds: undefined }),
-    ),
-  );
+  const identity = ({ key = '', operator = 'Equal', value = '', effect = '' }: Toleration): string =>
+    JSON.stringify([key, operator, value, effect]);
+  const present = new Set(tolerations.map(identity));
+  const kept = old.every((before) => present.has(identity(before)));
   return kept
     ? []
     : [

@@ -2,7 +2,7 @@
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
 import { labelValueErrors, qualifiedNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
-import { isSet, validateLabels } from '../meta/validation.ts';
+import { validateLabels } from '../meta/validation.ts';
 
 const OPERATORS = ['DoesNotExist', 'Exists', 'In', 'NotIn'];
 
@@ -39,8 +39,4 @@ export function validateLabelSelector(selector: LabelSelector | undefined, path:
 /** True when the selector has no requirement at all. */
 export function isEmptySelector(selector: LabelSelector | undefined): boolean {
   return Object.keys(selector?.matchLabels ?? {}).length + (selector?.matchExpressions?.length ?? 0) === 0;
-}
-
-export function requireNonEmpty(value: string | undefined, path: string, detail = ''): FieldError[] {
-  return isSet(value) ? [] : [fieldError.required(path, detail)];
 }

@@ -11,10 +11,11 @@ type Request = CertificateSigningRequest;
 /** Conditions get their times here; deciders need not. */
 function stampConditions(request: Request, old: Request, context: StrategyContext): void {
   const now = `${new Date(context.nowMs).toISOString().slice(0, 19)}Z`;
+  const earlier = new Map((old.status?.conditions ?? []).map((each) => [each.type, each]));
   for (const condition of request.status?.conditions ?? []) {
     condition.lastUpdateTime ??= now;
     if (condition.lastTransitionTime !== undefined) continue;
-    const before = old.status?.conditions?.find((each) => each.type === condition.type);
+    const before = earlier.get(condition.type);
     condition.lastTransitionTime = before?.status === condition.status ? (before.lastTransitionTime ?? now) : now;
   }
 }
@@ -70,7 +71,8 @@ export const certificateSigningRequests: KindDefinition<Request> = {
       restorePart(request, old, 'spec');
       // Decisions are made through /approval; whatever stands here about them is the old state.
       const isDecision = (each: { type: string }): boolean => each.type === 'Approved' || each.type === 'Denied';
-      const status = (request.status ??= {});
+      request.status ??= {};
+      const status = request.status;
       const kept = (old.status?.conditions ?? []).filter(isDecision);
       const own = (status.conditions ?? []).filter((each) => !isDecision(each));
       if (kept.length + own.length > 0) status.conditions = [...kept, ...own];

@@ -118,7 +118,7 @@ function validateConditions(conditions: readonly CertificateSigningRequestCondit
     if (types.has(condition.type)) errors.push(fieldError.duplicate(`${at}.type`, condition.type));
     types.add(condition.type);
     const other = condition.type === 'Approved' ? 'Denied' : condition.type === 'Denied' ? 'Approved' : undefined;
-    if (other !== undefined && (conditions ?? []).slice(0, index).some((each) => each.type === other)) {
+    if (other !== undefined && types.has(other)) {
       errors.push(
         fieldError.invalid(`${at}.type`, condition.type, 'Approved and Denied conditions are mutually exclusive'),
       );

@@ -100,9 +100,11 @@ export const daemonSets: KindDefinition<DaemonSet> = {
   schemaName: 'io.k8s.api.apps.v1.DaemonSet',
   storagePrefix: 'daemonsets',
   setDefaults(set) {
-    const spec = (set.spec ??= {} as DaemonSetSpec);
+    set.spec ??= {} as DaemonSetSpec;
+    const spec = set.spec;
     spec.template ??= {};
-    const update = (spec.updateStrategy ??= {});
+    spec.updateStrategy ??= {};
+    const update = spec.updateStrategy;
     if (!isSet(update.type)) update.type = 'RollingUpdate';
     if (update.type === 'RollingUpdate') {
       update.rollingUpdate ??= {};

@@ -109,10 +109,12 @@ export const deployments: KindDefinition<Deployment> = {
   schemaName: 'io.k8s.api.apps.v1.Deployment',
   storagePrefix: 'deployments',
   setDefaults(deployment) {
-    const spec = (deployment.spec ??= {} as DeploymentSpec);
+    deployment.spec ??= {} as DeploymentSpec;
+    const spec = deployment.spec;
     spec.template ??= {};
     spec.replicas ??= 1;
-    const rollout = (spec.strategy ??= {});
+    spec.strategy ??= {};
+    const rollout = spec.strategy;
     if (!isSet(rollout.type)) rollout.type = 'RollingUpdate';
     if (rollout.type === 'RollingUpdate') {
       rollout.rollingUpdate ??= {};

@@ -13,7 +13,8 @@ const { strategy, statusStrategy } = specStatusStrategies<Namespace>({
   generations: false,
   initialStatus: () => ({ phase: 'Active' }),
   prepareForCreate(namespace) {
-    const finalizers = (namespace.spec ??= {}).finalizers ?? [];
+    namespace.spec ??= {};
+    const finalizers = namespace.spec.finalizers ?? [];
     if (!finalizers.includes(FINALIZER)) namespace.spec.finalizers = [...finalizers, FINALIZER];
   },
   prepareForUpdate(namespace, old) {

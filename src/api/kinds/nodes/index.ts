@@ -13,7 +13,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Node>({
   // A kubelet registers its node with the status it has measured.
   initialStatus: (node) => node.status ?? {},
   validate: validateNode,
-  validateUpdate: validateNodeUpdate,
+  validateUpdate: (node, old) => [...validateNode(node), ...validateNodeUpdate(node, old)],
   validateStatusUpdate: (node) => validateNode(node),
 });
 

@@ -1,6 +1,6 @@
 /** Pods. Source: k8s.io/kubernetes/pkg/registry/core/pod. */
 import type { Pod } from 'kubernetes-types/core/v1';
-import { allContainers, setPodDefaults } from '../../podspec/defaults.ts';
+import { setPodDefaults } from '../../podspec/defaults.ts';
 import { qosClassOf } from '../../podspec/qos.ts';
 import {
   validateEphemeralContainersUpdate,
@@ -44,18 +44,25 @@ const { strategy, statusStrategy } = specStatusStrategies<Pod>({
   warnings: (pod, old) => (old === undefined ? podWarnings(pod) : []),
 });
 
+/** The most warnings one answer carries; they travel in headers. */
+const MAX_WARNINGS = 32;
+
 /** What will not do what the author may think. */
 function podWarnings(pod: Pod): string[] {
   const warnings: string[] = [];
-  for (const container of allContainers(pod.spec)) {
-    const seen = new Set<string>();
-    for (const [index, variable] of (container.env ?? []).entries()) {
-      if (seen.has(variable.name)) {
-        warnings.push(
-          `spec.containers[${container.name}].env[${index}]: hides previous definition of ${JSON.stringify(variable.name)}, which may be dropped when using apply`,
-        );
+  for (const list of ['initContainers', 'containers'] as const) {
+    for (const [index, container] of (pod.spec?.[list] ?? []).entries()) {
+      const seen = new Set<string>();
+      for (const [position, { name }] of (container.env ?? []).entries()) {
+        if (seen.has(name)) {
+          const at = `spec.${list}[${index}].env[${position}]`;
+          warnings.push(
+            `${at}: hides previous definition of ${JSON.stringify(name)}, which may be dropped when using apply`,
+          );
+        }
+        if (warnings.length === MAX_WARNINGS) return warnings;
+        seen.add(name);
       }
-      seen.add(variable.name);
     }
   }
   return warnings;
@@ -161,8 +168,9 @@ export const pods: KindDefinition<Pod> = {
 function readinessGatesText(pod: Pod): string {
   const gates = pod.spec?.readinessGates ?? [];
   if (gates.length === 0) return NONE;
-  const passed = gates.filter((gate) =>
-    pod.status?.conditions?.some((each) => each.type === gate.conditionType && each.status === 'True'),
+  const holding = new Set(
+    (pod.status?.conditions ?? []).filter((each) => each.status === 'True').map((each) => each.type),
   );
+  const passed = gates.filter((gate) => holding.has(gate.conditionType));
   return `${passed.length}/${gates.length}`;
 }

@@ -70,7 +70,8 @@ export const replicaSets: KindDefinition<ReplicaSet> = {
   schemaName: 'io.k8s.api.apps.v1.ReplicaSet',
   storagePrefix: 'replicasets',
   setDefaults(set) {
-    const spec = (set.spec ??= {} as ReplicaSetSpec);
+    set.spec ??= {} as ReplicaSetSpec;
+    const spec = set.spec;
     spec.template ??= {};
     spec.replicas ??= 1;
     const labels = spec.template?.metadata?.labels;

@@ -56,7 +56,8 @@ export const replicationControllers: KindDefinition<ReplicationController> = {
   schemaName: 'io.k8s.api.core.v1.ReplicationController',
   storagePrefix: 'controllers',
   setDefaults(controller) {
-    const spec = (controller.spec ??= {});
+    controller.spec ??= {};
+    const spec = controller.spec;
     const labels = spec.template?.metadata?.labels;
     if (labels !== undefined && Object.keys(labels).length > 0) {
       if (Object.keys(spec.selector ?? {}).length === 0) spec.selector = { ...labels };

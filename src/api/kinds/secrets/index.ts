@@ -89,7 +89,8 @@ export const secrets: KindDefinition<Secret> = {
     if (!isSet(secret.type)) secret.type = 'Opaque';
     if (secret.stringData === undefined) return;
     // Write-only convenience: text becomes data, and wins over it.
-    const data = (secret.data ??= {});
+    secret.data ??= {};
+    const data = secret.data;
     for (const [key, value] of Object.entries(secret.stringData)) {
       Object.defineProperty(data, key, {
         value: encodeBase64(value),

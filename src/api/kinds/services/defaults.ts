@@ -7,7 +7,8 @@ import { isSet } from '../../meta/validation.ts';
 const AFFINITY_SECONDS = 10800;
 
 export function setServiceDefaults(service: Service): void {
-  const spec = (service.spec ??= {});
+  service.spec ??= {};
+  const spec = service.spec;
   if (!isSet(spec.sessionAffinity)) spec.sessionAffinity = 'None';
   if (spec.sessionAffinity === 'None') delete spec.sessionAffinityConfig;
   else if (spec.sessionAffinity === 'ClientIP') {
@@ -55,9 +56,10 @@ export function keepAllocated(service: Service, old: Service): void {
 /** Node ports the new service leaves open go to the ports that had them, unless it asks for that number elsewhere. */
 function keepNodePorts(ports: ServicePort[], before: readonly ServicePort[]): void {
   const taken = new Set(ports.map((port) => `${port.protocol}/${port.nodePort ?? 0}`));
+  const had = new Map(before.map((port) => [`${port.protocol}/${port.port}`, port]));
   for (const port of ports) {
     if ((port.nodePort ?? 0) !== 0) continue;
-    const same = before.find((each) => each.port === port.port && each.protocol === port.protocol);
+    const same = had.get(`${port.protocol}/${port.port}`);
     if (same?.nodePort !== undefined && !taken.has(`${same.protocol}/${same.nodePort}`)) port.nodePort = same.nodePort;
   }
 }
