@@ -108,6 +108,8 @@ export class OwnershipGraph {
     if (node === undefined) return suspects;
     this.#nodes.delete(uid);
     for (const owner of node.owners) this.#dropDependent(owner.uid, uid, suspects);
+    // An object that names itself as its owner has gone with itself.
+    node.dependents.delete(uid);
     for (const dependent of node.dependents) suspects.delete.add(dependent);
     if (node.dependents.size > 0) {
       // Dependents still name it; it stays as a virtual node until they are dealt with, so that nothing is forgotten.

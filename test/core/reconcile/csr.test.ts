@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import { timestamp } from '../../../src/core/reconcile/context.ts';
+import { awaitsSignature, cleanInMs, planApproval, validityMs } from '../../../src/core/reconcile/csr/approval.ts';
+import { objection, SIGNER } from '../../../src/core/reconcile/csr/policy.ts';
+import type { CertificateRequestFacts } from '../../../src/core/reconcile/csr/port.ts';
+import { NOW, node } from './objects.ts';
+
+const facts = (more: Partial<CertificateRequestFacts> = {}): CertificateRequestFacts => ({
+  commonName: 'system:node:n',
+  organizations: ['system:nodes'],
+  dnsNames: [],
+  ipAddresses: [],
+  emailAddresses: [],
+  uris: [],
+  requestsCa: false,
+  signatureValid: true,
+  keyType: 'ec',
+  keyBits: 256,
+  ...more,
+});
+const CLIENT = ['digital signature', 'client auth'];
+const SERVER = ['digital signature', 'server auth'];
+const serving = facts({ dnsNames: ['n'] });
+
+const cases: readonly (readonly [string, string, readonly string[], CertificateRequestFacts, boolean])[] = [
+  ['kubelet client', SIGNER.kubeletClient, CLIENT, facts(), true],
+  ['with key encipherment', SIGNER.kubeletClient, [...CLIENT, 'key encipherment'], facts(), true],
+  ['without client auth', SIGNER.kubeletClient, ['digital signature'], facts(), false],
+  ['with server auth as well', SIGNER.kubeletClient, [...CLIENT, 'server auth'], facts(), false],
+  ['with a DNS name', SIGNER.kubeletClient, CLIENT, facts({ dnsNames: ['n'] }), false],
+  ['with an address', SIGNER.kubeletClient, CLIENT, facts({ ipAddresses: ['10.0.0.1'] }), false],
+  ['with an e-mail address', SIGNER.kubeletClient, CLIENT, facts({ emailAddresses: ['a@b'] }), false],
+  ['with a URI', SIGNER.kubeletClient, CLIENT, facts({ uris: ['spiffe://x'] }), false],
+  [
+    'of two organisations',
+    SIGNER.kubeletClient,
+    CLIENT,
+    facts({ organizations: ['system:nodes', 'system:masters'] }),
+    false,
+  ],
+  ['of no organisation', SIGNER.kubeletClient, CLIENT, facts({ organizations: [] }), false],
+  ['of another name', SIGNER.kubeletClient, CLIENT, facts({ commonName: 'admin' }), false],
+  ['of an empty node name', SIGNER.kubeletClient, CLIENT, facts({ commonName: 'system:node:' }), false],
+  ['kubelet serving', SIGNER.kubeletServing, SERVER, serving, true],
+  ['serving without names', SIGNER.kubeletServing, SERVER, facts(), false],
+  ['serving with client auth', SIGNER.kubeletServing, CLIENT, serving, false],
+  [
+    'serving with an e-mail address',
+    SIGNER.kubeletServing,
+    SERVER,
+    facts({ dnsNames: ['n'], emailAddresses: ['a@b'] }),
+    false,
+  ],
+  ['any client', SIGNER.client, CLIENT, facts({ commonName: 'jane', organizations: ['dev'] }), true],
+  ['a client of system:masters', SIGNER.client, CLIENT, facts({ organizations: ['system:masters'] }), false],
+  ['a client with server auth', SIGNER.client, [...CLIENT, 'server auth'], facts(), false],
+  ['a CA', SIGNER.client, CLIENT, facts({ requestsCa: true }), false],
+  ['a wrong signature', SIGNER.client, CLIENT, facts({ signatureValid: false }), false],
+  ['a small RSA key', SIGNER.client, CLIENT, facts({ keyType: 'rsa', keyBits: 1024 }), false],
+  ['a giant RSA key', SIGNER.client, CLIENT, facts({ keyType: 'rsa', keyBits: 16_384 }), false],
+  ['an unknown signer', 'example.com/x', CLIENT, facts(), false],
+];
+
+for (const [title, signer, usages, given, accepted] of cases) {
+  test(`signer: ${title}`, () => assert.equal(objection(signer, usages, given) === undefined, accepted));
+}
+
+const request = (
+  spec: Partial<NonNullable<CertificateSigningRequest['spec']>>,
+  conditions: { type: string; atMs: number }[] = [],
+): CertificateSigningRequest => ({
+  metadata: { name: 'r', creationTimestamp: timestamp(NOW) },
+  spec: { request: '', signerName: SIGNER.kubeletClient, usages: CLIENT, ...spec },
+  status: {
+    conditions: conditions.map(({ type, atMs }) => ({ type, status: 'True', lastUpdateTime: timestamp(atMs) })),
+  },
+});
+const approve = (
+  spec: Partial<NonNullable<CertificateSigningRequest['spec']>>,
+  more: Partial<Parameters<typeof planApproval>[0]> = {},
+) => planApproval({ request: request(spec), facts: facts(), node: undefined, tokenEndsAtMs: undefined, ...more }, NOW);
+
+test('a node renews itself, whether it is ready or not', () => {
+  const plan = approve({ username: 'system:node:n' }, { node: node('n', { ready: 'True' }) });
+  assert.equal(plan.kind, 'approve-if-allowed');
+  assert.ok(plan.kind === 'approve-if-allowed' && plan.subresources.includes('selfnodeclient'));
+});
+
+test('a bootstrap identity may take a name that is free or whose node is not ready, while its token lives', () => {
+  const username = 'system:bootstrap:abcdef';
+  assert.equal(approve({ username }).kind, 'approve-if-allowed');
+  assert.equal(approve({ username }, { node: node('n', { ready: 'Unknown' }) }).kind, 'approve-if-allowed');
+  assert.equal(approve({ username }, { node: node('n', { ready: 'True' }) }).kind, 'ignore');
+  assert.equal(approve({ username }, { tokenEndsAtMs: NOW + 1 }).kind, 'approve-if-allowed');
+  assert.equal(approve({ username }, { tokenEndsAtMs: NOW }).kind, 'ignore');
+  assert.equal(approve({ username }, { tokenEndsAtMs: 'gone' }).kind, 'ignore');
+});
+
+test('another node is a bootstrap identity, too: it cannot take the place of a live one', () => {
+  assert.equal(approve({ username: 'system:node:evil' }, { node: node('n', { ready: 'True' }) }).kind, 'ignore');
+});
+
+test('a serving certificate: only the node itself, only its own addresses', () => {
+  const spec = {
+    username: 'system:node:n',
+    groups: ['system:nodes'],
+    signerName: SIGNER.kubeletServing,
+    usages: SERVER,
+  };
+  const self = { ...node('n'), status: { addresses: [{ type: 'Hostname', address: 'N' }] } };
+  assert.equal(approve(spec, { facts: serving, node: self }).kind, 'approve');
+  assert.equal(approve(spec, { facts: facts({ dnsNames: ['n', 'api'] }), node: self }).kind, 'ignore');
+  assert.equal(approve(spec, { facts: serving }).kind, 'ignore');
+  assert.equal(approve({ ...spec, username: 'system:node:m' }, { facts: serving, node: self }).kind, 'ignore');
+  assert.equal(approve({ ...spec, groups: [] }, { facts: serving, node: self }).kind, 'ignore');
+});
+
+test('nobody is approved automatically for the general client signer', () => {
+  assert.equal(approve({ username: 'x', signerName: SIGNER.client }).kind, 'ignore');
+});
+
+test('the life of a certificate is what was asked for, within bounds', () => {
+  assert.equal(validityMs(request({}), 5_000), 5_000);
+  assert.equal(validityMs(request({ expirationSeconds: 3_600 }), 86_400_000), 3_600_000);
+  assert.equal(validityMs(request({ expirationSeconds: 60 }), 86_400_000), 600_000);
+  assert.equal(validityMs(request({ expirationSeconds: 864_000 }), 86_400_000), 86_400_000);
+});
+
+test('a denied request is never signed', () => {
+  assert.equal(awaitsSignature(request({}, [{ type: 'Approved', atMs: NOW }])), true);
+  const both = request({}, [
+    { type: 'Approved', atMs: NOW },
+    { type: 'Denied', atMs: NOW },
+  ]);
+  assert.equal(awaitsSignature(both), false);
+});
+
+test('finished requests go after an hour, pending ones after a day', () => {
+  const hour = 3_600_000;
+  assert.equal(cleanInMs(request({}), NOW), 24 * hour);
+  assert.equal(cleanInMs(request({}), NOW + 25 * hour), 0);
+  assert.equal(cleanInMs(request({}, [{ type: 'Denied', atMs: NOW }]), NOW), hour);
+});

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Pod } from 'kubernetes-types/core/v1';
+import { planEndpoints } from '../../../src/core/reconcile/endpoints/plan.ts';
+import { pod, service } from './objects.ts';
+
+const http = service({ selector: { app: 'a' }, ports: [{ port: 80, targetPort: 8080 }] });
+const planned = (pods: readonly Pod[], of = http) => {
+  const plan = planEndpoints(of, pods, undefined);
+  return plan.kind === 'create' ? plan.endpoints : assert.fail(`planned ${plan.kind}`);
+};
+
+test('ready and not ready addresses stand apart, in the order of their addresses', () => {
+  const made = planned([
+    pod({ ip: '10.0.0.2', ready: true }),
+    pod({ ip: '10.0.0.1', ready: true }),
+    pod({ ip: '10.0.0.3', ready: false }),
+    pod({ ip: '10.0.0.4', ready: true, deleting: true }),
+  ]);
+  assert.equal(made?.subsets?.length, 1);
+  assert.deepEqual(
+    made?.subsets?.[0]?.addresses?.map((each) => each.ip),
+    ['10.0.0.1', '10.0.0.2'],
+  );
+  assert.deepEqual(
+    made?.subsets?.[0]?.notReadyAddresses?.map((each) => each.ip),
+    ['10.0.0.3'],
+  );
+  assert.deepEqual(made?.subsets?.[0]?.ports, [{ port: 8080, protocol: 'TCP' }]);
+});
+
+test('the same backends in another order change nothing', () => {
+  const pods = [pod({ ip: '10.0.0.2', ready: true }), pod({ ip: '10.0.0.1', ready: true })];
+  const made = planned(pods);
+  assert.equal(planEndpoints(http, [...pods].reverse(), made).kind, 'none');
+});
+
+test('no backend: an object without subsets', () => {
+  assert.equal(planned([])?.subsets, undefined);
+});
+
+test('a headless service is marked, and may do without ports', () => {
+  const made = planned([pod({ ip: '10.0.0.1', ready: true })], service({ selector: { app: 'a' }, clusterIP: 'None' }));
+  assert.equal(made?.metadata?.labels?.['service.kubernetes.io/headless'], '');
+  assert.equal(made?.subsets?.[0]?.addresses?.length, 1);
+  assert.equal(made?.subsets?.[0]?.ports, undefined);
+});
+
+test('a pod of a headless service brings its name', () => {
+  const named = pod({ ip: '10.0.0.1', ready: true });
+  named.spec = { containers: [], hostname: 'h', subdomain: 'svc' };
+  assert.equal(planned([named])?.subsets?.[0]?.addresses?.[0]?.hostname, 'h');
+});
+
+test('a thousand addresses at most, ready ones first, and the object says so', () => {
+  const pods = Array.from({ length: 1_100 }, (_, index) =>
+    pod({ ip: `10.0.${index >> 8}.${index & 255}`, ready: index >= 100 }),
+  );
+  const made = planned(pods);
+  assert.equal(made?.subsets?.[0]?.addresses?.length, 1_000);
+  assert.equal(made?.subsets?.[0]?.notReadyAddresses, undefined);
+  assert.equal(made?.metadata?.annotations?.['endpoints.kubernetes.io/over-capacity'], 'truncated');
+  assert.equal(planEndpoints(http, pods, made).kind, 'none');
+});
