@@ -78,6 +78,9 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const connections = new WeakMap<object, ConnectionInfo>();
   const sockets = new Set<TLSSocket>();
   const sessions = new Set<ServerHttp2Session>();
+  /** HTTP/1.1 connections with a request in flight, or taken over by an upgrade. */
+  const busy = new Set<TLSSocket>();
+  let closing = false;
   const describe = (key: object, socket: TLSSocket): ConnectionInfo => {
     let info = connections.get(key);
     if (info === undefined) {
@@ -96,7 +99,10 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   server.on('secureConnection', (socket) => {
     socket.setNoDelay(true);
     sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
+    socket.once('close', () => {
+      sockets.delete(socket);
+      busy.delete(socket);
+    });
     socket.on('error', () => socket.destroy());
   });
   server.on('session', (session) => {
@@ -106,10 +112,19 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   });
   server.on('request', (request, response) => {
     const asHttp1 = request as unknown as HttpRequest;
+    if (request.httpVersionMajor < 2) {
+      const socket = asHttp1.socket as TLSSocket;
+      busy.add(socket);
+      response.once('close', () => {
+        busy.delete(socket);
+        if (closing) socket.end();
+      });
+    }
     options.request(asHttp1, response as unknown as HttpResponse, connectionOf(asHttp1));
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy());
+    busy.add(socket as TLSSocket);
     options.upgrade(request, socket, head, connectionOf(request));
   });
   await new Promise<void>((resolve, reject) => {
@@ -123,8 +138,11 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     port: (server.address() as AddressInfo).port,
     updateTls: (tls) => server.setSecureContext(contextOf(tls)),
     close: async (graceMs) => {
+      closing = true;
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const session of sessions) session.close();
+      // Node counts a connection that has not sent anything yet as one in use, and would wait for it.
+      for (const socket of sockets) if (!busy.has(socket) && socket.alpnProtocol !== 'h2') socket.destroy();
       const timer = setTimeout(() => {
         for (const session of sessions) session.destroy();
         for (const socket of sockets) socket.destroy();
