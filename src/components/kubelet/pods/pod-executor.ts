@@ -41,6 +41,8 @@ export class PodExecutor {
     if (action.replaces.length > 0) {
       services.events.pod(pod, 'Normal', 'SandboxChanged', 'Pod sandbox changed, it will be killed and re-created.');
     }
+    // First of all: what is found later without an owner is known by this directory.
+    await mkdir(services.directories.pod(uid), { recursive: true, mode: 0o750 });
     try {
       await services.volumes.setUp(pod, { podIps: [], hostIps: services.hostIps });
     } catch (error) {

@@ -22,7 +22,7 @@ interface Entry {
 }
 
 const FIRST_RETRY_MS = 100;
-const MAX_RETRY_MS = 5_000;
+const MAX_RETRY_MS = 1_000;
 
 /** Brings statuses to the API: one pod at a time in order, the latest wins, and only differences. Source: pkg/kubelet/status. */
 export class StatusManager {
