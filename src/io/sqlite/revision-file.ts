@@ -4,7 +4,7 @@
  * refused and no shared-memory file is needed.
  */
 import { randomBytes } from 'node:crypto';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
@@ -18,19 +18,24 @@ const SCHEMA_VERSION = 1;
 const OLDEST_SQLITE = [3, 51, 3];
 const LOAD_BYTES = 1 << 20;
 const WAL_BYTES = 4 << 20;
+const PAGE_BYTES = 4096;
+/** Pages that a small commit touches. */
+const COMMIT_PAGES = 2;
 const VACUUM_PAGES = 128;
 /** Free pages that are not worth giving back. */
 const SPARE_PAGES = 1024;
 
 export class RevisionFile {
-  readonly #directory: string;
   readonly #db: Database.Database;
   readonly #statements: Statements;
+  readonly #inTransaction: (body: CommitBody) => void;
+  /** About what the write-ahead log holds that is not in the database yet. Its file keeps its size when it starts over. */
+  #walBytes = 0;
 
-  private constructor(directory: string, db: Database.Database) {
-    this.#directory = directory;
+  private constructor(db: Database.Database) {
     this.#db = db;
     this.#statements = prepare(db);
+    this.#inTransaction = db.transaction((body: CommitBody) => this.#write(body)).immediate;
   }
 
   /** Throws CodedError 'in-use', 'unsupported', 'corrupt', 'no-space', 'unwritable'. */
@@ -49,7 +54,7 @@ export class RevisionFile {
       db.pragma('temp_store = MEMORY');
       createSchema(db, path);
       noteOwner(directory);
-      return new RevisionFile(directory, db);
+      return new RevisionFile(db);
     } catch (error) {
       db?.close();
       throw openFailure(error, directory, path);
@@ -86,7 +91,8 @@ export class RevisionFile {
   }
 
   commit(body: CommitBody): void {
-    this.#db.transaction(() => this.#write(body)).immediate();
+    this.#inTransaction(body);
+    this.#walBytes += (COMMIT_PAGES + body.discards.length) * PAGE_BYTES + body.rows.data.length * 1.25;
   }
 
   read(revisions: readonly number[]): Array<Uint8Array | undefined> {
@@ -121,14 +127,14 @@ export class RevisionFile {
   }
 
   /** True when the write-ahead log has grown enough to be worth emptying. */
-  walIsLarge(): boolean {
-    const wal = statSync(join(this.#directory, 'revisions.db-wal'), { throwIfNoEntry: false });
-    return wal !== undefined && wal.size >= WAL_BYTES;
+  get walIsLarge(): boolean {
+    return this.#walBytes >= WAL_BYTES;
   }
 
   /** Moves what the write-ahead log holds into the database; with `shrink`, gives its space back. */
   checkpoint(shrink: boolean): void {
     this.#db.pragma(`wal_checkpoint(${shrink ? 'TRUNCATE' : 'PASSIVE'})`);
+    this.#walBytes = 0;
   }
 
   /** Gives some free pages back to the file system; false when there is not enough to be worth it. `all`: down to none. */
@@ -136,6 +142,7 @@ export class RevisionFile {
     const free = pragmaNumber(this.#db, 'freelist_count');
     if (free === 0 || (!all && (free < SPARE_PAGES || free * 2 < pragmaNumber(this.#db, 'page_count')))) return false;
     this.#db.pragma(`incremental_vacuum(${VACUUM_PAGES})`);
+    this.#walBytes += VACUUM_PAGES * PAGE_BYTES;
     return true;
   }
 

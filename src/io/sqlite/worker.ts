@@ -18,6 +18,8 @@ if (port === null) throw new Error('this is the entry of a worker thread');
 let directory = '';
 let file: RevisionFile | undefined;
 let houseKeeping: NodeJS.Immediate | undefined;
+/** Rows have been deleted since free pages were last looked for. */
+let mayHaveFreePages = true;
 let snapshots = 0;
 
 function opened(): RevisionFile {
@@ -46,8 +48,9 @@ function keepHouse(): void {
   houseKeeping = undefined;
   if (file === undefined) return;
   try {
-    if (file.walIsLarge()) file.checkpoint(false);
-    else if (file.vacuumStep(false)) scheduleHousekeeping();
+    if (file.walIsLarge) file.checkpoint(false);
+    if (mayHaveFreePages) mayHaveFreePages = file.vacuumStep(false);
+    if (file.walIsLarge || mayHaveFreePages) scheduleHousekeeping();
   } catch (error) {
     // Without room it stays as it is until there is some; anything else shows in the next commit as well.
     if (sqliteCode(error) !== 'SQLITE_FULL') fatal(error);
@@ -91,7 +94,8 @@ function handle(
       return opened().load(request.after);
     case 'commit':
       commit(request.body);
-      scheduleHousekeeping();
+      mayHaveFreePages ||= request.body.discards.length > 0;
+      if (mayHaveFreePages || opened().walIsLarge) scheduleHousekeeping();
       return undefined;
     case 'read':
       return opened().read(request.revisions);

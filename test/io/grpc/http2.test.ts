@@ -1,0 +1,309 @@
+import assert from 'node:assert/strict';
+import { type ClientHttp2Session, connect as connectHttp2, createServer } from 'node:http2';
+import { type AddressInfo, connect as connectNet, type Socket } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { silentLog } from '../../../src/base/log.ts';
+import type { RpcListener, RpcService, StreamCall, StreamHandler } from '../../../src/components/etcd/port.ts';
+import { Channel } from '../../../src/io/grpc/channel.ts';
+import { encodeHeaders, HpackDecoder, HpackError } from '../../../src/io/grpc/hpack.ts';
+import {
+  Flag,
+  FrameType,
+  frame,
+  headersFrames,
+  PREFACE,
+  resetFrame,
+  settingsFrame,
+  windowUpdateFrame,
+} from '../../../src/io/grpc/http2-frames.ts';
+import { createRpcListener } from '../../../src/io/grpc/index.ts';
+import { MessageReader, messagePrefix, RpcError } from '../../../src/io/grpc/messages.ts';
+import { clock } from '../../components/etcd/harness.ts';
+
+const GRPC = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' };
+
+/** Says back what it hears: unary on /echo, message by message on /chat, the value of `x-mirror` on /mirror. */
+const service: RpcService = {
+  unary: (path) => {
+    if (path === '/echo') return (message, call) => call.reply(Buffer.from(message));
+    if (path === '/mirror')
+      return (_message, call) => call.reply(Buffer.from(call.metadata('x-mirror') ?? '', 'latin1'));
+    if (path === '/fail') return (_message, call) => call.fail(9, 'no: 100 % ü');
+    return undefined;
+  },
+  stream: (path) => {
+    if (path !== '/chat') return undefined;
+    return (call: StreamCall): StreamHandler => ({
+      message: (message) => void call.send(Buffer.from(message)),
+      ended: () => call.end(),
+      closed: () => {},
+      drained: () => {},
+    });
+  },
+  http: async (method, path) => ({ status: 200, contentType: 'text/plain', body: `${method} ${path}` }),
+};
+
+interface Answer {
+  readonly messages: Buffer[];
+  readonly status: string;
+  readonly message: string;
+}
+
+function call(
+  session: ClientHttp2Session,
+  path: string,
+  messages: readonly Buffer[],
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = session.request({ ...GRPC, ':path': path, ...headers });
+    const reader = new MessageReader(1 << 30);
+    const received: Buffer[] = [];
+    let fields: Record<string, unknown> = {};
+    request.on('response', (head) => Object.assign(fields, head));
+    request.on('trailers', (trailers) => {
+      fields = { ...fields, ...trailers };
+    });
+    request.on('data', (data: Buffer) => reader.push(data, (message) => received.push(message)));
+    request.on('end', () =>
+      resolve({
+        messages: received,
+        status: String(fields['grpc-status']),
+        message: String(fields['grpc-message'] ?? ''),
+      }),
+    );
+    request.on('error', reject);
+    for (const message of messages) request.write(Buffer.concat([messagePrefix(message.length), message]));
+    request.end();
+  });
+}
+
+describe('our HTTP/2 against that of Node', () => {
+  let listener: RpcListener;
+  let port = 0;
+  let session: ClientHttp2Session;
+  before(async () => {
+    listener = createRpcListener({ host: '127.0.0.1', port: 0, log: silentLog });
+    ({ port } = await listener.listen(service));
+    session = connectHttp2(`http://127.0.0.1:${port}`);
+  });
+  after(async () => {
+    session.close();
+    await listener.close(100);
+  });
+
+  it('serves unary calls of every size, many at once', async () => {
+    const sizes = [0, 1, 100, 16_378, 16_379, 16_384, 70_000, 1_900_000];
+    const answers = await Promise.all(sizes.map((size) => call(session, '/echo', [Buffer.alloc(size, 'x')])));
+    assert.deepEqual(
+      answers.map((a) => [a.status, a.messages[0]?.length]),
+      sizes.map((size) => ['0', size]),
+    );
+    const many = await Promise.all(
+      Array.from({ length: 500 }, (_, i) => call(session, '/echo', [Buffer.from(`${i}`)])),
+    );
+    assert.ok(many.every((a, i) => a.messages[0]?.toString() === `${i}`));
+  });
+
+  it('serves streams both ways', async () => {
+    const messages = Array.from({ length: 200 }, (_, i) => Buffer.alloc(i * 37, i));
+    const answer = await call(session, '/chat', messages);
+    assert.equal(answer.status, '0');
+    assert.deepEqual(answer.messages, messages);
+  });
+
+  it('reads every header that an encoder with Huffman and a dynamic table makes', async () => {
+    let visible = '';
+    for (let code = 0x20; code < 0x7f; code += 1) visible += String.fromCharCode(code);
+    for (const value of ['', 'short', visible.trim(), visible.repeat(5).trim(), 'ABCXYZ{}~^|<>\\', visible.trim()]) {
+      const answer = await call(session, '/mirror', [Buffer.alloc(0)], { 'x-mirror': value });
+      assert.equal(answer.messages[0]?.toString('latin1'), value);
+    }
+    // More than the table holds: entries have to leave it in the right order.
+    for (let i = 0; i < 200; i += 1) {
+      const value = `${i}-${'v'.repeat(100)}`;
+      const answer = await call(session, '/mirror', [Buffer.alloc(0)], { 'x-mirror': value, [`x-${i % 50}`]: value });
+      assert.equal(answer.messages[0]?.toString('latin1'), value);
+    }
+  });
+
+  it('answers failures, unknown methods, and messages that are too large or compressed', async () => {
+    const failed = await call(session, '/fail', [Buffer.alloc(0)]);
+    assert.deepEqual([failed.status, decodeURIComponent(failed.message)], ['9', 'no: 100 % ü']);
+    assert.equal((await call(session, '/nothing', [])).status, '12');
+    assert.equal((await call(session, '/echo', [])).status, '13');
+    assert.equal((await call(session, '/echo', [Buffer.alloc(3 << 20)]).catch(() => ({ status: '8' }))).status, '8');
+    const answer = await new Promise<string>((resolve) => {
+      const request = session.request({ ...GRPC, ':path': '/echo' });
+      request.on('response', (head) => resolve(String(head['grpc-status'])));
+      request.on('error', () => {});
+      request.end(Buffer.from([1, 0, 0, 0, 0]));
+    });
+    assert.equal(answer, '12');
+  });
+
+  it('calls a server made of node:http2', async () => {
+    const server = createServer();
+    server.on('stream', (stream, headers) => {
+      const pieces: Buffer[] = [];
+      stream.on('data', (piece: Buffer) => pieces.push(piece));
+      stream.on('error', () => {});
+      stream.on('end', () => {
+        if (headers[':path'] === '/deny') {
+          stream.respond({ ':status': 200, 'grpc-status': '5', 'grpc-message': 'not%20here' }, { endStream: true });
+          return;
+        }
+        stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
+        stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+        stream.end(Buffer.concat(pieces));
+      });
+    });
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve);
+    });
+    const channel = new Channel({
+      endpoints: [`http://127.0.0.1:${(server.address() as AddressInfo).port}`],
+      log: silentLog,
+      clock,
+    });
+    for (const size of [0, 10, 16_384, 300_000]) {
+      assert.equal((await channel.unary('/echo', Buffer.alloc(size), 5000)).length, size);
+    }
+    await assert.rejects(channel.unary('/deny', Buffer.alloc(0), 5000), (error) => {
+      return error instanceof RpcError && error.code === 5 && error.message === 'not here';
+    });
+    channel.close();
+    server.close();
+  });
+});
+
+describe('a hostile HTTP/2 client', () => {
+  let listener: RpcListener;
+  let port = 0;
+  let honest: Channel;
+  before(async () => {
+    listener = createRpcListener({ host: '127.0.0.1', port: 0, log: silentLog });
+    ({ port } = await listener.listen(service));
+    honest = new Channel({ endpoints: [`http://127.0.0.1:${port}`], log: silentLog, clock });
+  });
+  after(async () => {
+    honest.close();
+    await listener.close(100);
+  });
+
+  const HEADERS = encodeHeaders([
+    { name: ':method', value: 'POST' },
+    { name: ':path', value: '/chat' },
+    { name: 'content-type', value: 'application/grpc' },
+  ]);
+
+  /** Sends bytes after a proper greeting; resolves with the GOAWAY code, or undefined when the connection just ends. */
+  function attack(
+    bytes: Buffer | ((socket: Socket) => void),
+    greeting = Buffer.concat([PREFACE, settingsFrame([])]),
+  ): Promise<number | undefined> {
+    return new Promise((resolve, reject) => {
+      const socket = connectNet(port, '127.0.0.1');
+      const timer = setTimeout(() => {
+        socket.destroy();
+        reject(new Error('the connection was not closed'));
+      }, 5000);
+      const received: Buffer[] = [];
+      socket.on('data', (data) => received.push(data));
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        clearTimeout(timer);
+        const all = Buffer.concat(received);
+        for (let at = 0; at + 9 <= all.length; at += 9 + all.readUIntBE(at, 3)) {
+          if (all[at + 3] === FrameType.goAway) return resolve(all.readUInt32BE(at + 13));
+        }
+        return resolve(undefined);
+      });
+      socket.write(greeting);
+      if (typeof bytes === 'function') bytes(socket);
+      else socket.write(bytes);
+    });
+  }
+
+  async function others(): Promise<void> {
+    assert.equal((await honest.unary('/echo', Buffer.from('well'), 1000)).toString(), 'well');
+  }
+
+  const cases: ReadonlyArray<readonly [what: string, bytes: Buffer, code: number]> = [
+    ['a frame larger than allowed', Buffer.concat([Buffer.from([0x00, 0x40, 0x01, 0, 0, 0, 0, 0, 1])]), 6],
+    ['headers that are not HPACK', headersFrames(1, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), false), 9],
+    ['an index that is not in the table', headersFrames(1, Buffer.from([0xc5]), false), 9],
+    ['a Huffman string with bad padding', headersFrames(1, Buffer.from([0x00, 0x81, 0x00, 0x81, 0x00]), false), 9],
+    ['data on a stream that was never opened', frame(FrameType.data, 0, 7, Buffer.alloc(1)), 1],
+    ['an even stream number', headersFrames(2, HEADERS, false), 1],
+    [
+      'a header block that is interrupted',
+      Buffer.concat([frame(FrameType.headers, 0, 1, HEADERS), frame(FrameType.ping, 0, 0, Buffer.alloc(8))]),
+      1,
+    ],
+    [
+      'padding longer than its frame',
+      frame(FrameType.headers, Flag.padded | Flag.endHeaders, 1, Buffer.from([9, 0x82])),
+      1,
+    ],
+    [
+      'a window update of zero',
+      Buffer.concat([headersFrames(1, HEADERS, false), Buffer.from(windowUpdateFrame(1, 0))]),
+      1,
+    ],
+    ['a window that overflows', Buffer.from(windowUpdateFrame(0, 0x7fff_ffff)), 3],
+    ['settings of a wrong size', frame(FrameType.settings, 0, 0, Buffer.alloc(5)), 6],
+    ['push', frame(FrameType.pushPromise, 0, 1, Buffer.alloc(4)), 1],
+  ];
+  for (const [what, bytes, code] of cases) {
+    it(`is sent away for ${what}`, async () => {
+      assert.equal(await attack(bytes), code);
+      await others();
+    });
+  }
+
+  it('is sent away for opening and resetting streams without end', async () => {
+    const code = await attack((socket) => {
+      const frames: Buffer[] = [];
+      for (let i = 0; i < 5000; i += 1) frames.push(headersFrames(2 * i + 1, HEADERS, false), resetFrame(2 * i + 1, 8));
+      socket.write(Buffer.concat(frames));
+    });
+    assert.equal(code, 11);
+    await others();
+  });
+
+  it('is sent away for a flood of pings, settings, or continuations', async () => {
+    const flood = (one: Buffer): Buffer => Buffer.concat(Array.from({ length: 5000 }, () => one));
+    assert.equal(await attack(flood(frame(FrameType.ping, 0, 0, Buffer.alloc(8)))), 11);
+    assert.equal(await attack(flood(settingsFrame([]))), 11);
+    const endless = flood(frame(FrameType.continuation, 0, 1, Buffer.alloc(100)));
+    assert.equal(await attack(Buffer.concat([frame(FrameType.headers, 0, 1, HEADERS), endless])), 11);
+    await others();
+  });
+
+  it('is cut off when it does not speak first', async () => {
+    assert.equal(await attack(headersFrames(1, HEADERS, false), PREFACE), 1);
+    assert.equal(await attack(Buffer.alloc(0), Buffer.from('PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n')), undefined);
+    await others();
+  });
+});
+
+describe('HPACK', () => {
+  it('decodes what it encodes', () => {
+    const fields = [
+      { name: ':method', value: 'POST' },
+      { name: ':path', value: `/${'p'.repeat(300)}` },
+      { name: 'x-custom', value: 'v' },
+      { name: 'content-type', value: '' },
+    ];
+    assert.deepEqual(new HpackDecoder().decode(encodeHeaders(fields)), fields);
+  });
+
+  it('refuses blocks that unfold into too much', () => {
+    const decoder = new HpackDecoder();
+    const big = Buffer.concat([Buffer.from([0x40, 1, 0x61, 0x7f, 0xa1, 0x1e]), Buffer.alloc(4000, 'x')]);
+    decoder.decode(big);
+    assert.throws(() => decoder.decode(Buffer.alloc(100, 0xbe)), HpackError);
+    assert.throws(() => new HpackDecoder().decode(Buffer.from([0x3f, 0xe2, 0x1f])), HpackError);
+  });
+});
