@@ -24,9 +24,9 @@ export interface ControllersDeps {
 export interface ControllersOptions {
   readonly clusterCidr: string;
   readonly nodeCidrMaskSize: number;
+  /** Never given to pods, should the two overlap. */
   readonly serviceCidr: string;
   readonly allocateNodeCidrs: boolean;
-  readonly nodeMonitorPeriodMs: number;
   readonly nodeMonitorGracePeriodMs: number;
   readonly nodeStartupGracePeriodMs: number;
   readonly terminatedPodThreshold: number;
@@ -41,7 +41,6 @@ export const DEFAULT_OPTIONS: ControllersOptions = {
   nodeCidrMaskSize: 23,
   serviceCidr: '172.30.0.0/16',
   allocateNodeCidrs: true,
-  nodeMonitorPeriodMs: 5_000,
   nodeMonitorGracePeriodMs: 40_000,
   nodeStartupGracePeriodMs: 60_000,
   terminatedPodThreshold: 12_500,

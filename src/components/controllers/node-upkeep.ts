@@ -29,6 +29,7 @@ export const nodeIpamController: ControllerSpec = {
           }
         }
       };
+      if (!handle.options.serviceCidr.includes(':')) pool.occupy(handle.options.serviceCidr, '');
       // Everything in use is marked before anything is given away.
       for (const node of nodes.list()) occupy(node);
       const queue = scope.queue(async (name) => {

@@ -42,6 +42,10 @@ export interface ControlPlaneOptions {
   /** Whether pods on nodes come up and go down by themselves. Default true. */
   readonly kubelets?: boolean;
   readonly logLevel?: number;
+  /** A server that is there already and stays; default: an own one. */
+  readonly api?: TestServer;
+  /** The name in the leases. Default 'test'. */
+  readonly identity?: string;
 }
 
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
@@ -54,7 +58,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
           sink: { write: (line) => console.error(line) },
           nowMs: () => Date.now(),
         });
-  const api = await startServer();
+  const api = options.api ?? (await startServer());
   const closing: (() => Promise<void>)[] = [];
   const clientAs = async (name: string, ...groups: string[]): Promise<ApiClient> => {
     const pair = await api.user(name, ...groups);
@@ -75,7 +79,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   const binder = await clientAs('system:kube-scheduler');
   const informers = createInformerFactory({ client: manager, log, clock, random });
   const elector = (client: ApiClient, lease: { namespace: string; name: string }) =>
-    createLeaderElector({ client, ...lease, identity: 'test', clock, random, log });
+    createLeaderElector({ client, ...lease, identity: options.identity ?? 'test', clock, random, log });
   const recorder = (client: ApiClient, component: string) =>
     createEventRecorder({ client, component, clock, random, log });
   const managerEvents = recorder(manager, 'controllers');
@@ -119,7 +123,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       await Promise.all([managerEvents.stop(), binderEvents.stop()]);
       await Promise.all([informers.stop(), played.stop()]);
       await Promise.all(closing.map((close) => close()));
-      await api.stop();
+      if (options.api === undefined) await api.stop();
     },
   };
 }

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Deployment } from 'kubernetes-types/apps/v1';
+import { resources } from '../../../src/api/resources.ts';
+import { DEFAULT_OPTIONS } from '../../../src/components/controllers/deps.ts';
+import { createHandle } from '../../../src/components/controllers/framework.ts';
+import { type ControllersDeps, controllers } from '../../../src/components/controllers/index.ts';
+import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
+
+let first: ControlPlane;
+before(async () => {
+  first = await startControlPlane({ identity: 'first' });
+  await first.addNode('n1');
+});
+after(() => first.api.stop());
+
+const deployment = (name: string): Deployment => ({
+  metadata: { name, namespace: 'default' },
+  spec: {
+    replicas: 2,
+    selector: { matchLabels: { app: name } },
+    template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+  },
+});
+const available = (plane: ControlPlane, name: string) =>
+  eventually(
+    async () => (await plane.of(resources.deployments).get(name, 'default')).status?.availableReplicas === 2,
+    `${name} available`,
+  );
+
+test('a standby does nothing until the leader lets go, then goes on at once', async () => {
+  await eventually(async () => first.controllers.leading && first.scheduler.leading, 'the first to lead');
+  const { api } = first;
+  const second = await startControlPlane({ identity: 'second', api, kubelets: false });
+  try {
+    await first.of(resources.deployments).create(deployment('before'));
+    await available(first, 'before');
+    assert.equal(second.controllers.leading, false);
+    assert.equal(second.scheduler.leading, false);
+    await first.controllers.stop();
+    await first.scheduler.stop();
+    assert.equal(first.controllers.leading, false);
+    const stoppedAt = performance.now();
+    await eventually(async () => second.controllers.leading && second.scheduler.leading, 'the second to lead');
+    assert.ok(performance.now() - stoppedAt < 4_000, 'a released lease is taken without waiting for it to expire');
+    await second.of(resources.deployments).create(deployment('after'));
+    await available(second, 'after');
+    const sets = await second.of(resources.replicaSets).list({ namespace: 'default', labelSelector: 'app=before' });
+    assert.equal(sets.items.length, 1, 'the new leader makes nothing twice');
+    const lease = await second.of(resources.leases).get('kube-controller-manager', 'kube-system');
+    assert.equal(lease.spec?.holderIdentity, 'second');
+  } finally {
+    await second.stop();
+    // Everything but the API server, which the last hook ends.
+    await first.stop().catch(() => {});
+  }
+});
+
+test('a controller gets at nothing it has not declared', () => {
+  const deps = {
+    log: { named: () => undefined },
+    client: { resource: () => ({}) },
+    informers: { informer: () => ({}) },
+  } as unknown as ControllersDeps;
+  const spec = { name: 'x', reads: [resources.pods], writes: [resources.nodes], prepare: () => () => {} };
+  const handle = createHandle(spec, deps, DEFAULT_OPTIONS);
+  assert.doesNotThrow(() => handle.informer(resources.pods));
+  assert.doesNotThrow(() => handle.writer(resources.nodes));
+  assert.throws(() => handle.informer(resources.nodes), /does not declare that it reads nodes/);
+  assert.throws(() => handle.writer(resources.pods), /does not declare that it writes pods/);
+});
+
+test('every controller has a name of its own and declares what it works on', () => {
+  const names = controllers.map((controller) => controller.name);
+  assert.equal(new Set(names).size, names.length);
+  for (const controller of controllers) {
+    // Which kinds there are to collect is known only at run time.
+    if (controller.name !== 'garbage-collector') assert.ok(controller.reads.length > 0 && controller.writes.length > 0);
+  }
+});
