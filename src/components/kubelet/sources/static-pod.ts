@@ -6,9 +6,9 @@ import { setPodDefaults } from '../../../api/podspec/defaults.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import { canonicalJson } from '../../../core/podplan/hash.ts';
 
-export const CONFIG_HASH = 'kubernetes.io/config.hash';
+const CONFIG_HASH = 'kubernetes.io/config.hash';
 export const CONFIG_MIRROR = 'kubernetes.io/config.mirror';
-export const CONFIG_SEEN = 'kubernetes.io/config.seen';
+const CONFIG_SEEN = 'kubernetes.io/config.seen';
 export const CONFIG_SOURCE = 'kubernetes.io/config.source';
 
 /** What admission would resolve, were there an API server to ask. Source: scheduling.k8s.io system priority classes. */
