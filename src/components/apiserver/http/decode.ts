@@ -76,7 +76,7 @@ function decodeYaml(body: Buffer): JsonValue {
       strict: true,
       uniqueKeys: true,
       resolveKnownTags: false,
-      logLevel: 'silent',
+      logLevel: 'error',
     });
     const [problem] = [...document.errors, ...document.warnings];
     if (problem !== undefined) throw problem;

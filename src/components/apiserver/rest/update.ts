@@ -175,21 +175,26 @@ async function write(
     if (request.options.dryRun) return { done: true, updated: { object: current, removed: true } };
     const effects = isService ? context.services.release(old as Service) : NO_EFFECTS;
     const result = await context.objects.remove(place, current, effects);
-    if (result.written) return { done: true, updated: { object: result.object, removed: true } };
+    // The answer shows the object as it went: without the finalizer that held it.
+    if (result.written) return { done: true, updated: { object: rendered(place, current, next), removed: true } };
     return { done: false, current: 'current' in result ? result.current : current };
   }
   const effects = isService ? context.services.allocate(next as Service, old as Service) : NO_EFFECTS;
   if (isUnchanged(old, next)) return { done: true, updated: { object: current, removed: false } };
   if (request.options.dryRun) {
-    const stored = { apiVersion: next.apiVersion ?? '', kind: next.kind ?? '' };
-    const bytes = spliceRevision(encodeObject(stored, next), current.revision);
-    const object = new CachedObject(place.namespace, place.name, bytes, current.revision, current.createRevision);
-    return { done: true, updated: { object, removed: false } };
+    return { done: true, updated: { object: rendered(place, current, next), removed: false } };
   }
   const result = await context.objects.update(place, current, next, effects);
   if (result.written) return { done: true, updated: { object: result.object, removed: false } };
   if ('lostGuard' in result) throw context.services.taken(next as Service, result.lostGuard);
   return { done: false, current: result.current };
+}
+
+/** `next` at the revision of `current`: an answer that was not stored. */
+function rendered(place: Place, current: CachedObject, next: KubeObject): CachedObject {
+  const type = { apiVersion: next.apiVersion ?? '', kind: next.kind ?? '' };
+  const bytes = spliceRevision(encodeObject(type, next), current.revision);
+  return new CachedObject(place.namespace, place.name, bytes, current.revision, current.createRevision);
 }
 
 /** An object that waits for its deletion goes with its last finalizer; a pod only after its grace, a namespace when it is empty. */

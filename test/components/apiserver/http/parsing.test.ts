@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { decodeBody, decodeJson } from '../../../../src/components/apiserver/http/decode.ts';
+import { checkDepth, duplicateFields } from '../../../../src/components/apiserver/http/json-scan.ts';
+import { negotiate } from '../../../../src/components/apiserver/http/negotiate.ts';
+import { parseRequestInfo } from '../../../../src/components/apiserver/http/request-info.ts';
+
+const pick = (method: string, url: string) => {
+  const info = parseRequestInfo(method, url);
+  return info.resource
+    ? [info.verb, info.group, info.version, info.namespace, info.plural, info.name, info.subresource].join('|')
+    : `${info.verb} ${info.path}`;
+};
+
+describe('request info', () => {
+  // Upstream's table of request_info_test.go, as facts.
+  const cases: readonly (readonly [string, string, string])[] = [
+    ['GET', '/api/v1/namespaces', 'list||v1||namespaces||'],
+    ['GET', '/api/v1/namespaces/other', 'get||v1|other|namespaces|other|'],
+    ['PUT', '/api/v1/namespaces/other/finalize', 'update||v1|other|namespaces|other|finalize'],
+    ['GET', '/api/v1/namespaces/other/pods', 'list||v1|other|pods||'],
+    ['GET', '/api/v1/namespaces/other/pods/foo', 'get||v1|other|pods|foo|'],
+    ['HEAD', '/api/v1/namespaces/other/pods/foo', 'get||v1|other|pods|foo|'],
+    ['GET', '/api/v1/pods', 'list||v1||pods||'],
+    ['GET', '/api/v1/pods?watch=true', 'watch||v1||pods||'],
+    ['GET', '/api/v1/pods?watch=false', 'list||v1||pods||'],
+    ['GET', '/api/v1/watch/namespaces/other/pods', 'watch||v1|other|pods||'],
+    ['DELETE', '/api/v1/namespaces/other/pods', 'deletecollection||v1|other|pods||'],
+    ['DELETE', '/api/v1/namespaces/other/pods/foo', 'delete||v1|other|pods|foo|'],
+    ['GET', '/api/v1/namespaces/other/pods/foo/log', 'get||v1|other|pods|foo|log'],
+    ['GET', '/api/v1/nodes/n:10250/proxy/a%2fb/../c', 'get||v1||nodes|n:10250|proxy'],
+    ['POST', '/apis/apps/v1/namespaces/other/deployments', 'create|apps|v1|other|deployments||'],
+    [
+      'PATCH',
+      '/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode',
+      'patch|rbac.authorization.k8s.io|v1||clusterroles|system:node|',
+    ],
+    ['GET', '/api/v1/pods?fieldSelector=metadata.name%3Dfoo', 'list||v1||pods|foo|'],
+    ['GET', '/api', 'get /api'],
+    ['GET', '/apis/apps/v1', 'get /apis/apps/v1'],
+    ['GET', '/api/v1/', 'get /api/v1/'],
+    ['POST', '/healthz', 'post /healthz'],
+  ];
+  for (const [method, url, expected] of cases) {
+    it(`${method} ${url}`, () => assert.equal(pick(method, url), expected));
+  }
+
+  for (const url of [
+    '/api/v1/namespaces/a/pods/..',
+    '/api/v1/namespaces/../secrets',
+    '/api/v1/namespaces/a%2fb/pods',
+    '/api/v1/namespaces/a/pods/x%00y',
+    '/api/v1/namespaces/a/pods/%2e%2e',
+    '/api/v1/namespaces/a/pods/%zz',
+    '/healthz/%2e%2e/metrics',
+    'x',
+  ]) {
+    it(`refuses ${url}`, () => assert.throws(() => parseRequestInfo('GET', url), { httpCode: 400 }));
+  }
+
+  it('has no resource below a named sub-resource', () => {
+    assert.throws(() => parseRequestInfo('GET', '/api/v1/namespaces/a/pods/x/log/y'), { httpCode: 404 });
+  });
+});
+
+describe('JSON scan', () => {
+  it('finds duplicate fields with their paths', () => {
+    const text = '{"a":{"b":1,"c":[{"x":1},{"x":1,"y":{"z":0},"x":2}],"b":2},"k\\u0065y":1,"key":"a\\"b:{,"}';
+    assert.deepEqual(duplicateFields(Buffer.from(text)), ['a.c[1].x', 'a.b', 'key']);
+  });
+
+  it('is not led astray by values that look like fields', () => {
+    assert.deepEqual(duplicateFields(Buffer.from('{"a":"a","b":["a","a",{"a":"a"}],"c":{"a":"b"}}')), []);
+  });
+
+  it('refuses depth before anything recursive sees it', () => {
+    const deep = Buffer.from('['.repeat(100_000) + ']'.repeat(100_000));
+    assert.throws(() => decodeJson(deep), { httpCode: 400 });
+    assert.throws(() => checkDepth(Buffer.from('{"a":'.repeat(100_000))), { httpCode: 400 });
+    checkDepth(Buffer.from(`"${'['.repeat(100_000)}"`));
+  });
+});
+
+describe('bodies', () => {
+  it('keeps __proto__ as a field like any other', () => {
+    const { document } = decodeBody(Buffer.from('{"data":{"__proto__":"x","constructor":"y"}}'), 'json', false);
+    const data = document['data'] as Record<string, unknown>;
+    assert.ok(Object.hasOwn(data, '__proto__'));
+    assert.equal(Object.getPrototypeOf(data), Object.prototype);
+    assert.equal(({} as Record<string, unknown>)['x'], undefined);
+  });
+
+  it('reads YAML', () => {
+    const { document } = decodeBody(Buffer.from('a: 1\nb: [x, "y"]\nc: &k {d: true}\ne: *k\n'), 'yaml', false);
+    assert.deepEqual(document, { a: 1, b: ['x', 'y'], c: { d: true }, e: { d: true } });
+  });
+
+  const bomb = [
+    'a: &a [x,x,x,x,x,x,x,x,x]',
+    ...'bcdefghi'.split('').map((letter, index) => {
+      const before = 'abcdefgh'[index];
+      return `${letter}: &${letter} [${Array(9).fill(`*${before}`).join(',')}]`;
+    }),
+  ].join('\n');
+  for (const [name, text] of [
+    ['an alias bomb', bomb],
+    ['a custom tag', 'a: !!js/function "x"'],
+    ['a local tag', 'a: !env HOME'],
+    ['a duplicate key', 'a: 1\na: 2'],
+    ['broken YAML', 'a: [1'],
+    ['deep flow', '['.repeat(5000)],
+    ['two documents', 'a: 1\n---\nb: 2'],
+  ] as const) {
+    it(`refuses ${name}`, () => {
+      const began = performance.now();
+      assert.throws(() => decodeBody(Buffer.from(text), 'yaml', false), { httpCode: 400 });
+      assert.ok(performance.now() - began < 2000);
+    });
+  }
+
+  it('refuses bytes that are not UTF-8 and documents that are not objects', () => {
+    assert.throws(() => decodeBody(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), 'json', false), {
+      httpCode: 400,
+    });
+    assert.throws(() => decodeBody(Buffer.from('[]'), 'json', false), { httpCode: 400 });
+    assert.throws(() => decodeBody(Buffer.from('{"a":'), 'json', false), { httpCode: 400 });
+  });
+});
+
+describe('negotiation', () => {
+  it("takes the client's first acceptable form", () => {
+    const table =
+      'application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json';
+    assert.deepEqual(negotiate(table), { format: 'json', as: 'Table', version: 'v1' });
+    assert.deepEqual(negotiate('application/vnd.kubernetes.protobuf,application/json'), {
+      format: 'json',
+      as: 'object',
+      version: '',
+    });
+    assert.deepEqual(negotiate('application/yaml;q=0.5, application/json;q=0.4'), {
+      format: 'yaml',
+      as: 'object',
+      version: '',
+    });
+    assert.equal(negotiate('application/json;as=Table;v=v9;g=meta.k8s.io,*/*').as, 'object');
+    assert.equal(negotiate(undefined).format, 'json');
+  });
+
+  it('says 406 when there is none', () => {
+    assert.throws(() => negotiate('application/vnd.kubernetes.protobuf'), { httpCode: 406 });
+    assert.throws(() => negotiate('text/html'), { httpCode: 406 });
+  });
+});

@@ -1,0 +1,436 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { startServer, type TestServer } from '../harness.ts';
+
+interface Thing {
+  kind: string;
+  message: string;
+  reason: string;
+  metadata: {
+    name: string;
+    uid: string;
+    resourceVersion: string;
+    generation?: number;
+    deletionTimestamp?: string;
+    deletionGracePeriodSeconds?: number;
+    finalizers?: string[];
+    continue?: string;
+    remainingItemCount?: number;
+    managedFields?: { manager: string; operation: string; subresource?: string }[];
+  };
+  data?: Record<string, string>;
+  spec: Record<string, unknown>;
+  status: Record<string, unknown>;
+  items: Thing[];
+  rows: { cells: unknown[]; object: Thing }[];
+  columnDefinitions: { name: string }[];
+}
+
+const MAPS = '/api/v1/namespaces/default/configmaps';
+const PODS = '/api/v1/namespaces/default/pods';
+const DEPLOYMENTS = '/apis/apps/v1/namespaces/default/deployments';
+
+const configMap = (name: string, data: Record<string, string> = {}) => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name },
+  data,
+});
+const pod = (name: string, extra: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name },
+  spec: { containers: [{ name: 'c', image: 'i' }], ...extra },
+});
+const deployment = (name: string, replicas: number) => ({
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name },
+  spec: {
+    replicas,
+    selector: { matchLabels: { app: name } },
+    template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+  },
+});
+
+describe('objects over HTTPS', () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startServer();
+    await server.call('POST', '/api/v1/namespaces/default/serviceaccounts', {
+      body: { metadata: { name: 'default' } },
+    });
+  });
+  after(() => server.stop());
+  const call = (method: string, path: string, options: Parameters<TestServer['call']>[2] = {}) =>
+    server.call<Thing>(method, path, options);
+
+  it('creates, reads its own write, refuses a second one, and generates names', async () => {
+    const created = await call('POST', MAPS, { body: configMap('a', { k: 'v' }) });
+    assert.equal(created.code, 201);
+    const read = await call('GET', `${MAPS}/a`);
+    assert.deepEqual(read.body, created.body);
+    const again = await call('POST', MAPS, { body: configMap('a') });
+    assert.equal(again.code, 409);
+    assert.equal(again.body.reason, 'AlreadyExists');
+    const generated = await call('POST', MAPS, { body: { metadata: { generateName: 'g-' } } });
+    assert.match(generated.body.metadata.name, /^g-[bcdfghjklmnpqrstvwxz2456789]{5}$/);
+    assert.equal((await call('GET', `${MAPS}/none`)).code, 404);
+  });
+
+  it('keeps __proto__ as a key and changes no prototype', async () => {
+    const raw = '{"metadata":{"name":"proto"},"data":{"__proto__":"x"}}';
+    assert.equal((await call('POST', MAPS, { raw })).code, 201);
+    assert.match((await call('GET', `${MAPS}/proto`)).text, /"data":\{"__proto__":"x"\}/);
+    for (const [type, patch] of [
+      ['application/merge-patch+json', '{"data":{"__proto__":"y","constructor":"z"}}'],
+      ['application/strategic-merge-patch+json', '{"data":{"__proto__":"w"}}'],
+      ['application/json-patch+json', '[{"op":"add","path":"/data/__proto__","value":"v"}]'],
+    ] as const) {
+      const patched = await call('PATCH', `${MAPS}/proto`, { raw: patch, type });
+      assert.ok([200, 400].includes(patched.code), patched.text);
+    }
+    assert.equal(({} as Record<string, unknown>)['constructor'], Object);
+    assert.match((await call('GET', `${MAPS}/proto`)).text, /"__proto__":"[vw]"/);
+  });
+
+  it('guards updates with resourceVersion and uid', async () => {
+    const created = (await call('POST', MAPS, { body: configMap('guarded', { n: '0' }) })).body;
+    const first = await call('PUT', `${MAPS}/guarded`, { body: { ...created, data: { n: '1' } } });
+    assert.equal(first.code, 200);
+    const stale = await call('PUT', `${MAPS}/guarded`, { body: { ...created, data: { n: '2' } } });
+    assert.equal(stale.code, 409);
+    assert.match(stale.body.message, /the object has been modified/);
+    const other = { ...created, metadata: { ...created.metadata, resourceVersion: '', uid: 'x' } };
+    assert.equal((await call('PUT', `${MAPS}/guarded`, { body: other })).code, 409);
+    const unconditional = await call('PUT', `${MAPS}/guarded`, { body: configMap('guarded', { n: '3' }) });
+    assert.equal(unconditional.body.data?.['n'], '3');
+    assert.equal(unconditional.body.metadata.uid, created.metadata.uid);
+    const same = await call('PUT', `${MAPS}/guarded`, { body: configMap('guarded', { n: '3' }) });
+    assert.equal(
+      same.body.metadata.resourceVersion,
+      unconditional.body.metadata.resourceVersion,
+      'no change, no write',
+    );
+  });
+
+  it('loses no increment under concurrent patches', async () => {
+    await call('POST', DEPLOYMENTS, { body: deployment('race', 0) });
+    const keys = Array.from({ length: 24 }, (_, index) => `k${index}`);
+    const answers = await Promise.all(
+      keys.map((key) =>
+        call('PATCH', `${DEPLOYMENTS}/race`, {
+          raw: JSON.stringify({ metadata: { annotations: { [key]: 'x' } } }),
+          type: 'application/merge-patch+json',
+        }),
+      ),
+    );
+    assert.deepEqual(new Set(answers.map((each) => each.code)), new Set([200]));
+    const annotations = (await server.call<{ metadata: { annotations: object } }>('GET', `${DEPLOYMENTS}/race`)).body
+      .metadata.annotations;
+    assert.deepEqual(Object.keys(annotations).sort(), [...keys].sort());
+  });
+
+  it('separates spec and status, counts generations, scales', async () => {
+    const created = (await call('POST', DEPLOYMENTS, { body: { ...deployment('parts', 2), status: { replicas: 9 } } }))
+      .body;
+    assert.equal(created.metadata.generation, 1);
+    assert.equal(created.status['replicas'], undefined);
+    const status = await call('PATCH', `${DEPLOYMENTS}/parts/status`, {
+      raw: '{"spec":{"replicas":7},"status":{"replicas":5}}',
+      type: 'application/merge-patch+json',
+    });
+    assert.equal(status.body.spec['replicas'], 2);
+    assert.equal(status.body.status['replicas'], 5);
+    assert.equal(status.body.metadata.generation, 1);
+    const scale = await call('GET', `${DEPLOYMENTS}/parts/scale`);
+    assert.deepEqual(
+      [scale.body.kind, scale.body.spec['replicas'], scale.body.status],
+      ['Scale', 2, { replicas: 5, selector: 'app=parts' }],
+    );
+    const scaled = await call('PUT', `${DEPLOYMENTS}/parts/scale`, { body: { ...scale.body, spec: { replicas: 4 } } });
+    assert.equal(scaled.code, 200);
+    const after = (await call('GET', `${DEPLOYMENTS}/parts`)).body;
+    assert.deepEqual([after.spec['replicas'], after.metadata.generation, after.status['replicas']], [4, 2, 5]);
+    assert.equal(
+      (await call('PUT', `${DEPLOYMENTS}/parts/scale`, { body: { ...scale.body, spec: { replicas: 1 } } })).code,
+      409,
+    );
+  });
+
+  it('applies on the server: creates, owns, conflicts, forces', async () => {
+    const apply = (manager: string, replicas: number, query = '') =>
+      call('PATCH', `${DEPLOYMENTS}/applied?fieldManager=${manager}${query}`, {
+        raw: JSON.stringify(deployment('applied', replicas)),
+        type: 'application/apply-patch+yaml',
+      });
+    assert.equal((await apply('one', 1)).code, 201);
+    assert.equal((await apply('one', 2)).code, 200);
+    const conflict = await apply('two', 3);
+    assert.equal(conflict.code, 409);
+    assert.match(conflict.body.message, /conflict with "one"/);
+    const forced = await apply('two', 3, '&force=true');
+    assert.equal(forced.body.spec['replicas'], 3);
+    const managers = forced.body.metadata.managedFields?.map((each) => `${each.manager} ${each.operation}`);
+    assert.ok(managers?.includes('one Apply') && managers.includes('two Apply'), String(managers));
+    const unnamed = await call('PATCH', `${DEPLOYMENTS}/applied`, { raw: '{}', type: 'application/apply-patch+yaml' });
+    assert.equal(unnamed.code, 400);
+  });
+
+  it('tries without writing', async () => {
+    assert.equal((await call('POST', `${MAPS}?dryRun=All`, { body: configMap('dry') })).code, 201);
+    assert.equal((await call('GET', `${MAPS}/dry`)).code, 404);
+    await call('POST', MAPS, { body: configMap('dry', { a: '1' }) });
+    const patched = await call('PATCH', `${MAPS}/dry?dryRun=All`, {
+      raw: '{"data":{"a":"2"}}',
+      type: 'application/merge-patch+json',
+    });
+    assert.equal(patched.body.data?.['a'], '2');
+    assert.equal((await call('DELETE', `${MAPS}/dry?dryRun=All`)).code, 200);
+    assert.equal((await call('GET', `${MAPS}/dry`)).body.data?.['a'], '1');
+    assert.equal((await call('POST', `${MAPS}?dryRun=Some`, { body: configMap('x') })).code, 400);
+  });
+
+  it('refuses unknown and duplicate fields when asked to, warns otherwise', async () => {
+    const raw = '{"metadata":{"name":"strict"},"spec":{"containers":[{"name":"c","image":"i","nope":1,"image":"j"}]}}';
+    const strict = await call('POST', `${PODS}?fieldValidation=Strict`, { raw });
+    assert.equal(strict.code, 400);
+    assert.match(
+      strict.body.message,
+      /duplicate field \\?"spec.containers\[0\].image\\?", unknown field \\?"spec.containers\[0\].nope\\?"/,
+    );
+    const warned = await call('POST', `${PODS}?fieldValidation=Warn`, { raw });
+    assert.equal(warned.code, 201);
+    assert.match(String(warned.headers['warning']), /299 - "unknown field \\"spec\.containers\[0\]\.nope\\""/);
+    const ignored = await call('POST', `${PODS}?fieldValidation=Ignore`, { raw: raw.replace('strict', 'ignored') });
+    assert.equal(ignored.headers['warning'], undefined);
+    assert.doesNotMatch(ignored.text, /nope/);
+  });
+
+  it('says what is wrong with an object', async () => {
+    const bad = await server.call<{ reason: string; details: { causes: { field: string }[] } }>('POST', PODS, {
+      body: { ...pod('Bad Name'), metadata: { name: 'Bad Name' } },
+    });
+    assert.equal(bad.code, 422);
+    assert.ok(bad.body.details.causes.some((cause) => cause.field === 'metadata.name'));
+    assert.equal((await call('POST', PODS, { body: { ...pod('x'), kind: 'Service' } })).code, 400);
+    assert.equal(
+      (await call('POST', PODS, { body: { ...pod('x'), metadata: { name: 'x', namespace: 'other' } } })).code,
+      400,
+    );
+    assert.equal((await call('POST', '/api/v1/namespaces/nowhere/pods', { body: pod('x') })).code, 404);
+    assert.equal((await call('POST', PODS, { raw: 'x: y', type: 'text/plain' })).code, 415);
+    assert.equal((await call('GET', '/api/v1/namespaces/default/nodes')).code, 404);
+    assert.equal((await call('GET', '/api/v1/namespaces/default/nothings')).code, 404);
+  });
+
+  it('deletes pods with grace, and for good when told', async () => {
+    await call('POST', PODS, { body: pod('graceful', { nodeName: 'n1', terminationGracePeriodSeconds: 20 }) });
+    const marked = await call('DELETE', `${PODS}/graceful`);
+    assert.equal(marked.body.metadata.deletionGracePeriodSeconds, 20);
+    assert.notEqual(marked.body.metadata.deletionTimestamp, undefined);
+    const shorter = await call('DELETE', `${PODS}/graceful?gracePeriodSeconds=5`);
+    assert.equal(shorter.body.metadata.deletionGracePeriodSeconds, 5);
+    const wrong = await call('DELETE', `${PODS}/graceful`, {
+      body: { gracePeriodSeconds: 0, preconditions: { uid: 'x' } },
+    });
+    assert.equal(wrong.code, 409);
+    const uid = marked.body.metadata.uid;
+    assert.equal(
+      (await call('DELETE', `${PODS}/graceful`, { body: { gracePeriodSeconds: 0, preconditions: { uid } } })).code,
+      200,
+    );
+    assert.equal((await call('GET', `${PODS}/graceful`)).code, 404);
+    await call('POST', PODS, { body: pod('unscheduled') });
+    await call('DELETE', `${PODS}/unscheduled`);
+    assert.equal((await call('GET', `${PODS}/unscheduled`)).code, 404);
+  });
+
+  it('waits for finalizers, and goes with the last one', async () => {
+    await call('POST', MAPS, { body: { ...configMap('held'), metadata: { name: 'held', finalizers: ['a.b/c'] } } });
+    const marked = await call('DELETE', `${MAPS}/held`, { body: { propagationPolicy: 'Foreground' } });
+    assert.deepEqual(marked.body.metadata.finalizers, ['a.b/c', 'foregroundDeletion']);
+    const patch = (finalizers: string[]) =>
+      call('PATCH', `${MAPS}/held`, {
+        raw: JSON.stringify({ metadata: { finalizers } }),
+        type: 'application/merge-patch+json',
+      });
+    assert.equal((await patch(['foregroundDeletion'])).code, 200);
+    assert.equal((await call('GET', `${MAPS}/held`)).code, 200);
+    assert.equal((await patch([])).code, 200);
+    assert.equal((await call('GET', `${MAPS}/held`)).code, 404);
+  });
+
+  it('empties a namespace only through finalize', async () => {
+    await call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'going' } } });
+    const marked = await call('DELETE', '/api/v1/namespaces/going');
+    assert.equal(marked.body.status['phase'], 'Terminating');
+    const refused = await call('POST', '/api/v1/namespaces/going/configmaps', { body: configMap('late') });
+    assert.equal(refused.code, 403);
+    assert.match(refused.text, /NamespaceTerminating/);
+    assert.equal((await call('DELETE', '/api/v1/namespaces/going')).code, 200);
+    const finalized = await call('PUT', '/api/v1/namespaces/going/finalize', {
+      body: { ...marked.body, metadata: { name: 'going' }, spec: {} },
+    });
+    assert.equal(finalized.code, 200);
+    assert.equal((await call('GET', '/api/v1/namespaces/going')).code, 404);
+    assert.equal((await call('DELETE', '/api/v1/namespaces/default')).code, 403);
+  });
+
+  it('lists in pages that show one and the same moment', async () => {
+    for (const name of ['p-a', 'p-b', 'p-c', 'p-d', 'p-e']) {
+      await call('POST', MAPS, { body: { ...configMap(name), metadata: { name, labels: { page: 'yes' } } } });
+    }
+    const first = await call('GET', `${MAPS}?labelSelector=page%3Dyes&limit=2`);
+    const revision = first.body.metadata.resourceVersion;
+    await call('DELETE', `${MAPS}/p-d`);
+    await call('PATCH', `${MAPS}/p-e`, { raw: '{"data":{"late":"yes"}}', type: 'application/merge-patch+json' });
+    const second = await call(
+      'GET',
+      `${MAPS}?labelSelector=page%3Dyes&limit=2&continue=${first.body.metadata.continue}`,
+    );
+    const third = await call(
+      'GET',
+      `${MAPS}?labelSelector=page%3Dyes&limit=2&continue=${second.body.metadata.continue}`,
+    );
+    const names = [first, second, third].flatMap((page) => page.body.items.map((each) => each.metadata.name));
+    assert.deepEqual(names, ['p-a', 'p-b', 'p-c', 'p-d', 'p-e']);
+    assert.equal(third.body.items[0]?.data?.['late'], undefined);
+    assert.equal(third.body.metadata.resourceVersion, revision);
+    assert.equal(third.body.metadata.continue, undefined);
+    const exact = await call(
+      'GET',
+      `${MAPS}?labelSelector=page%3Dyes&resourceVersion=${revision}&resourceVersionMatch=Exact`,
+    );
+    assert.equal(exact.body.items.length, 5);
+    await server.store.compact(Number(revision) + 1);
+    const late = await call('GET', `${MAPS}?labelSelector=page%3Dyes&limit=2&continue=${first.body.metadata.continue}`);
+    assert.equal(late.code, 410);
+    const onward = await call(
+      'GET',
+      `${MAPS}?labelSelector=page%3Dyes&limit=9&continue=${late.body.metadata.continue}`,
+    );
+    assert.deepEqual(
+      onward.body.items.map((each) => each.metadata.name),
+      ['p-c', 'p-e'],
+    );
+    assert.equal((await call('GET', `${MAPS}?continue=rubbish&limit=1`)).code, 400);
+    assert.equal((await call('GET', `${MAPS}?resourceVersion=99999999&timeoutSeconds=1`)).code, 504);
+  });
+
+  it('selects by labels and fields', async () => {
+    await call('POST', PODS, {
+      body: { ...pod('on-n2', { nodeName: 'n2' }), metadata: { name: 'on-n2', labels: { a: 'b' } } },
+    });
+    const names = async (query: string) =>
+      (await call('GET', `${PODS}?${query}`)).body.items?.map((each) => each.metadata.name);
+    assert.deepEqual(await names('fieldSelector=spec.nodeName%3Dn2'), ['on-n2']);
+    assert.deepEqual(await names('labelSelector=a+in+(b,c)'), ['on-n2']);
+    assert.deepEqual(await names('fieldSelector=metadata.name%3Don-n2'), ['on-n2']);
+    assert.equal((await call('GET', `${PODS}?fieldSelector=spec.nothing%3Dx`)).code, 400);
+    assert.equal((await call('GET', `${PODS}?labelSelector=a+in`)).code, 400);
+  });
+
+  it('answers as table, as metadata alone and as YAML', async () => {
+    const as = (form: string) => ({ headers: { accept: form } });
+    const rows = await call('GET', PODS, as('application/json;as=Table;v=v1;g=meta.k8s.io'));
+    assert.equal(rows.body.kind, 'Table');
+    assert.equal(rows.body.columnDefinitions[0]?.name, 'Name');
+    assert.equal(rows.body.rows[0]?.object.kind, 'PartialObjectMetadata');
+    const partial = await call('GET', PODS, as('application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io'));
+    assert.equal(partial.body.kind, 'PartialObjectMetadataList');
+    assert.equal(partial.body.items[0]?.spec, undefined);
+    const yaml = await call('GET', `${MAPS}/a`, as('application/yaml'));
+    assert.match(yaml.text, /^apiVersion: v1\nkind: ConfigMap\n/);
+    assert.equal((await call('GET', `${MAPS}/a`, as('text/html'))).code, 406);
+  });
+
+  it('takes YAML and zipped bodies, and refuses what is too large before looking into it', async () => {
+    const yaml = await call('POST', MAPS, {
+      raw: 'metadata: {name: from-yaml}\ndata: {a: "1"}\n',
+      type: 'application/yaml',
+    });
+    assert.equal(yaml.code, 201);
+    const zipped = await call('POST', MAPS, {
+      raw: gzipSync(JSON.stringify(configMap('from-gzip'))),
+      headers: { 'content-encoding': 'gzip' },
+    });
+    assert.equal(zipped.code, 201);
+    const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, 0x20));
+    assert.equal((await call('POST', MAPS, { raw: bomb, headers: { 'content-encoding': 'gzip' } })).code, 413);
+    const large = Buffer.alloc(3 * 1024 * 1024 + 1, 0x20);
+    assert.equal((await call('POST', MAPS, { raw: large }).catch(() => ({ code: 413 }))).code, 413);
+    assert.equal((await call('POST', MAPS, { raw: '['.repeat(100_000) })).code, 400);
+    const operations = JSON.stringify(
+      Array.from({ length: 10_001 }, () => ({ op: 'test', path: '/kind', value: 'ConfigMap' })),
+    );
+    assert.equal(
+      (await call('PATCH', `${MAPS}/a`, { raw: operations, type: 'application/json-patch+json' })).code,
+      413,
+    );
+  });
+
+  it('gives services addresses and ports of their own, and takes them back', async () => {
+    const service = (name: string, spec: object) => ({ metadata: { name }, spec: { ports: [{ port: 80 }], ...spec } });
+    const path = '/api/v1/namespaces/default/services';
+    const fixed = await call('POST', path, {
+      body: service('fixed', { clusterIP: '172.30.9.9', type: 'NodePort', ports: [{ port: 80, nodePort: 31000 }] }),
+    });
+    assert.equal(fixed.code, 201, fixed.text);
+    assert.equal((await call('POST', path, { body: service('same', { clusterIP: '172.30.9.9' }) })).code, 422);
+    assert.equal(
+      (await call('POST', path, { body: service('port', { type: 'NodePort', ports: [{ port: 1, nodePort: 31000 }] }) }))
+        .code,
+      422,
+    );
+    assert.equal((await call('POST', path, { body: service('outside', { clusterIP: '10.0.0.1' }) })).code, 422);
+    const many = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        call('POST', path, { body: service(`s${index}`, { type: 'NodePort' }) }),
+      ),
+    );
+    const addresses = new Set(many.map((each) => each.body.spec['clusterIP']));
+    assert.equal(addresses.size, 20);
+    const keys = async () =>
+      (await server.store.range('/registry/ipaddresses/', '/registry/ipaddresses0')).kvs.map((each) => each.key);
+    assert.ok((await keys()).includes('/registry/ipaddresses/172.30.9.9'));
+    await call('DELETE', `${path}/fixed`);
+    assert.ok(!(await keys()).includes('/registry/ipaddresses/172.30.9.9'));
+    assert.equal((await call('POST', path, { body: service('again', { clusterIP: '172.30.9.9' }) })).code, 201);
+    const headless = await call('POST', path, { body: service('headless', { clusterIP: 'None' }) });
+    assert.equal(headless.body.spec['clusterIP'], 'None');
+  });
+
+  it('binds a pod once', async () => {
+    await call('POST', PODS, { body: pod('tobind') });
+    const bind = (node: string) =>
+      call('POST', `${PODS}/tobind/binding`, {
+        body: { metadata: { name: 'tobind' }, target: { kind: 'Node', name: node } },
+      });
+    assert.equal((await bind('n1')).code, 201);
+    assert.equal((await call('GET', `${PODS}/tobind`)).body.spec['nodeName'], 'n1');
+    assert.equal((await bind('n2')).code, 409);
+  });
+
+  it('deletes collections by selector', async () => {
+    for (const name of ['c-1', 'c-2']) await call('POST', MAPS, { body: { metadata: { name, labels: { col: 'x' } } } });
+    const gone = await call('DELETE', `${MAPS}?labelSelector=col%3Dx`);
+    assert.equal(gone.body.items.length, 2);
+    assert.equal((await call('GET', `${MAPS}?labelSelector=col%3Dx`)).body.items.length, 0);
+    assert.equal((await call('GET', `${MAPS}/a`)).code, 200);
+  });
+
+  it('refuses writes on a full disk with the mend, and goes on by itself', async () => {
+    server.store.setFull(true);
+    try {
+      const refused = await call('POST', MAPS, { body: configMap('full') });
+      assert.equal(refused.code, 503);
+      assert.match(refused.body.message, /free space under the store's data directory/);
+      assert.equal((await call('GET', `${MAPS}/a`)).code, 200);
+    } finally {
+      server.store.setFull(false);
+    }
+    assert.equal((await call('POST', MAPS, { body: configMap('full') })).code, 201);
+  });
+});

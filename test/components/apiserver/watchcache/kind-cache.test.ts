@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { CachedObject, spliceRevision } from '../../../../src/components/apiserver/watchcache/cached-object.ts';
+import type { EventBatch } from '../../../../src/components/apiserver/watchcache/event-window.ts';
+import { CacheEvent, EventWindow } from '../../../../src/components/apiserver/watchcache/event-window.ts';
+import { KindCache } from '../../../../src/components/apiserver/watchcache/kind-cache.ts';
+import { ReadIndex } from '../../../../src/components/apiserver/watchcache/read-index.ts';
+
+const PREFIX = '/registry/things/';
+
+const storedValue = (namespace: string, name: string, text: string): Buffer =>
+  Buffer.from(
+    JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Thing',
+      metadata: { name, namespace, labels: { text } },
+      text: 'é"metadata":{',
+    }),
+  );
+
+function newCache(): KindCache {
+  return new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });
+}
+
+/** Mulberry32: the same seed gives the same run. */
+function generator(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+describe('spliced revision', () => {
+  it('stands right after the opening of metadata and changes nothing else', () => {
+    const value = storedValue('a', 'b', 'c');
+    const parsed = JSON.parse(spliceRevision(value, 42).toString()) as {
+      metadata: Record<string, unknown>;
+      text: string;
+    };
+    assert.equal(parsed.metadata['resourceVersion'], '42');
+    assert.equal(Object.keys(parsed.metadata)[0], 'resourceVersion');
+    delete parsed.metadata['resourceVersion'];
+    assert.deepEqual(parsed, JSON.parse(value.toString()));
+  });
+
+  it('is replaced by that of the delete', () => {
+    const object = new CachedObject('a', 'b', spliceRevision(storedValue('a', 'b', 'c'), 7), 7, 7);
+    const parsed = object.atRevision(1234).parse();
+    assert.equal(parsed.metadata?.resourceVersion, '1234');
+    assert.equal(parsed.metadata?.name, 'b');
+  });
+});
+
+describe('kind cache', () => {
+  it('equals a map that is sorted on every question, over random histories', () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const random = generator(seed);
+      const cache = newCache();
+      const oracle = new Map<string, string>();
+      const seen: string[] = [];
+      cache.load([], 0);
+      cache.subscribe(
+        {
+          deliver: (batch: EventBatch) => seen.push(...batch.events.map((each) => `${each.type} ${each.object.key}`)),
+          reset: () => {},
+        },
+        undefined,
+        0,
+      );
+      const expected: string[] = [];
+      for (let revision = 1; revision <= 200; revision++) {
+        // Names with '-' and '.', which sort before '/', tell apart an order by key from one by parts.
+        const namespace = ['a', 'a-b', 'a.b', 'b'][Math.floor(random() * 4)] ?? 'a';
+        const name = ['x', 'x-1', 'x.1', 'y', 'z'][Math.floor(random() * 5)] ?? 'x';
+        const key = `${namespace}/${name}`;
+        if (random() < 0.3) {
+          if (oracle.has(key)) expected.push(`DELETED ${key}`);
+          oracle.delete(key);
+          cache.applyDelete(PREFIX + key, revision);
+        } else {
+          expected.push(`${oracle.has(key) ? 'MODIFIED' : 'ADDED'} ${key}`);
+          oracle.set(key, String(revision));
+          cache.applyPut(PREFIX + key, storedValue(namespace, name, String(revision)), revision, 1);
+        }
+        if (random() < 0.5) cache.flush(revision);
+      }
+      cache.flush(200);
+      const sorted = [...oracle.keys()].sort();
+      assert.deepEqual(
+        cache.list(undefined).map((each) => each.key),
+        sorted,
+        `seed ${seed}`,
+      );
+      for (const namespace of ['a', 'a-b', 'a.b', 'b', 'c']) {
+        assert.deepEqual(
+          cache.list(namespace).map((each) => each.key),
+          sorted.filter((key) => key.startsWith(`${namespace}/`)),
+          `seed ${seed}`,
+        );
+      }
+      for (const [key, text] of oracle) {
+        const [namespace = '', name = ''] = key.split('/');
+        assert.equal(cache.get(namespace, name)?.labels()['text'], text);
+      }
+      assert.deepEqual(seen, expected, `seed ${seed}`);
+    }
+  });
+
+  it('hands out lists that later changes do not reach', () => {
+    const cache = newCache();
+    cache.load([], 0);
+    cache.applyPut(`${PREFIX}a/x`, storedValue('a', 'x', '1'), 1, 1);
+    const before = cache.list(undefined);
+    cache.applyPut(`${PREFIX}a/x`, storedValue('a', 'x', '2'), 2, 1);
+    cache.applyPut(`${PREFIX}a/w`, storedValue('a', 'w', '2'), 3, 3);
+    assert.deepEqual(
+      before.map((each) => each.revision),
+      [1],
+    );
+  });
+
+  it('resumes a watch from any revision it still knows and says 410 for older ones', () => {
+    const cache = newCache();
+    cache.load([], 10);
+    for (let revision = 11; revision <= 20; revision++) {
+      cache.applyPut(`${PREFIX}a/x`, storedValue('a', 'x', String(revision)), revision, 11);
+      cache.flush(revision);
+    }
+    const revisions: number[] = [];
+    const subscriber = {
+      deliver: (batch: EventBatch) => revisions.push(...batch.events.map((each) => each.revision)),
+      reset: () => {},
+    };
+    cache.subscribe(subscriber, 15, 20);
+    assert.deepEqual(revisions, [16, 17, 18, 19, 20]);
+    assert.throws(() => cache.subscribe(subscriber, 9, 20), { reason: 'Expired', httpCode: 410 });
+  });
+
+  it('shares one buffer among all who watch the whole kind', () => {
+    const cache = newCache();
+    cache.load([], 0);
+    const buffers: Buffer[] = [];
+    for (let index = 0; index < 3; index++) {
+      cache.subscribe({ deliver: (batch) => buffers.push(batch.joined), reset: () => {} }, undefined, 0);
+    }
+    cache.applyPut(`${PREFIX}a/x`, storedValue('a', 'x', '1'), 1, 1);
+    cache.flush(1);
+    assert.equal(buffers.length, 3);
+    assert.ok(buffers.every((each) => each === buffers[0]));
+  });
+});
+
+describe('event window', () => {
+  it('is bounded in number and in bytes, and says from where on it is whole', () => {
+    const window = new EventWindow(0, 100, 10_000);
+    for (let revision = 1; revision <= 5000; revision++) {
+      const object = new CachedObject('a', 'x', Buffer.alloc(150), revision, 1);
+      window.push(new CacheEvent('MODIFIED', object, undefined));
+    }
+    const kept = window.after(window.since);
+    assert.ok(kept !== undefined && kept.length <= 66 && kept.length > 0);
+    assert.equal(kept[0]?.revision, window.since + 1);
+    assert.equal(window.after(window.since - 1), undefined);
+  });
+});
+
+describe('read index', () => {
+  it('joins those who come while a question is on its way into the next one', async () => {
+    let asked = 0;
+    const pending: ((revision: number) => void)[] = [];
+    const index = new ReadIndex(() => {
+      asked += 1;
+      return new Promise((resolve) => pending.push(resolve));
+    });
+    const first = index.current();
+    const second = index.current();
+    const third = index.current();
+    assert.equal(asked, 1);
+    pending[0]?.(1);
+    assert.equal(await first, 1);
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(asked, 2);
+    pending[1]?.(2);
+    assert.deepEqual(await Promise.all([second, third]), [2, 2]);
+    await new Promise((resolve) => setImmediate(resolve));
+    const fourth = index.current();
+    assert.equal(asked, 3);
+    pending[2]?.(3);
+    assert.equal(await fourth, 3);
+  });
+
+  it('asks anew after a failure', async () => {
+    let fail = true;
+    const index = new ReadIndex(() => (fail ? Promise.reject(new Error('down')) : Promise.resolve(9)));
+    await assert.rejects(index.current());
+    fail = false;
+    assert.equal(await index.current(), 9);
+  });
+});
