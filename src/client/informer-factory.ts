@@ -25,6 +25,7 @@ export function createInformerFactory(deps: InformerFactoryDeps): InformerFactor
         options.namespace,
         options.labelSelector,
         options.fieldSelector,
+        options.metadataOnly === true,
       ]);
       const known = informers.get(key);
       // The key holds the whole identity of the type, so what is stored under it is an informer of T.

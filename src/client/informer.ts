@@ -115,12 +115,13 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
   }
 
   async #list(position: Position): Promise<Position> {
-    const { namespace, labelSelector, fieldSelector } = this.#options;
+    const { namespace, labelSelector, fieldSelector, metadataOnly } = this.#options;
     const selection = {
       signal: this.#stopping.signal,
       ...(namespace === undefined ? {} : { namespace }),
       ...(labelSelector === undefined ? {} : { labelSelector }),
       ...(fieldSelector === undefined ? {} : { fieldSelector }),
+      ...(metadataOnly === undefined ? {} : { metadataOnly }),
     };
     let page = await this.#deps.resource.list({
       ...selection,

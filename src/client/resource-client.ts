@@ -36,9 +36,11 @@ export function createResourceClient<T extends KubeObject>(
 
     list: async (options = {}) => {
       const path = collectionPath(type, options.namespace) + listQuery(options);
-      const list = (await transport.json({ method: 'GET', path, ...signalOf(options) })) as KubeList<T>;
+      const accept = options.metadataOnly === true ? { accept: metadataForm('PartialObjectMetadataList') } : {};
+      const list = (await transport.json({ method: 'GET', path, ...accept, ...signalOf(options) })) as KubeList<T>;
       // The items of a typed list carry no type of their own; whoever receives one alone (events, owner references) needs it.
       for (const item of list.items) {
+        if (options.metadataOnly === true) restoreType(item, type);
         item.apiVersion ??= apiVersion;
         item.kind ??= type.kind;
       }
@@ -96,6 +98,17 @@ export function createResourceClient<T extends KubeObject>(
   };
 }
 
+/** Source: Kubernetes API concepts, "Metadata-only fetches". */
+function metadataForm(as: 'PartialObjectMetadata' | 'PartialObjectMetadataList'): string {
+  return `application/json;as=${as};g=meta.k8s.io;v=v1`;
+}
+
+/** A metadata-only form says of itself that it is a PartialObjectMetadata; receivers want to know of what. */
+function restoreType(object: KubeObject, type: ResourceType): void {
+  object.apiVersion = apiVersionOf(type);
+  object.kind = type.kind;
+}
+
 async function* watch<T extends KubeObject>(
   transport: Transport,
   type: ResourceType<T>,
@@ -104,11 +117,16 @@ async function* watch<T extends KubeObject>(
   const { body } = await transport.stream({
     method: 'GET',
     path: collectionPath(type, options.namespace) + watchQuery(options),
+    ...(options.metadataOnly === true ? { accept: metadataForm('PartialObjectMetadata') } : {}),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
   const decoder = new LineDecoder();
   for await (const chunk of body) {
-    for (const line of decoder.push(chunk)) yield decodeEvent<T>(line);
+    for (const line of decoder.push(chunk)) {
+      const event = decodeEvent<T>(line);
+      if (options.metadataOnly === true) restoreType(event.object, type);
+      yield event;
+    }
   }
 }
 

@@ -12,6 +12,8 @@ export interface ListOptions {
   readonly limit?: number;
   readonly continue?: string;
   readonly resourceVersion?: string;
+  /** Items carry nothing but their type and metadata. */
+  readonly metadataOnly?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -38,6 +40,8 @@ export interface WatchOptions {
   readonly allowBookmarks?: boolean;
   /** After this long the server ends the stream. */
   readonly timeoutSeconds?: number;
+  /** Objects carry nothing but their type and metadata. */
+  readonly metadataOnly?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -116,6 +120,8 @@ export interface Informer<T extends KubeObject> {
 }
 
 export interface InformerOptions {
+  /** The copy holds nothing but types and metadata: for those who look at many kinds and read none. */
+  readonly metadataOnly?: boolean;
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;

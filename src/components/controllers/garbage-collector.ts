@@ -5,6 +5,7 @@
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Informer } from '../../client/types.ts';
 import {
@@ -25,10 +26,28 @@ import {
 import { type DiscoveredKind, discover } from './discovery.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from './framework.ts';
 
+/** Kinds of which other controllers hold whole copies anyway. */
+const SHARED: readonly ResourceType[] = [
+  resources.namespaces,
+  resources.nodes,
+  resources.pods,
+  resources.services,
+  resources.endpoints,
+  resources.endpointSlices,
+  resources.serviceAccounts,
+  resources.replicationControllers,
+  resources.deployments,
+  resources.replicaSets,
+  resources.daemonSets,
+  resources.controllerRevisions,
+  resources.clusterRoles,
+  resources.certificateSigningRequests,
+];
+
 /** Reads and deletes every kind the server lists; which those are is known only at run time. */
 export const garbageCollectorController: ControllerSpec = {
   name: 'garbage-collector',
-  reads: [],
+  reads: SHARED,
   writes: [],
   prepare: (handle) => (scope) => new Collector(handle, scope).start(),
 };
@@ -74,7 +93,7 @@ class Collector {
     for (const kind of discovery.kinds) {
       if (this.#monitored.has(titleOf(kind)) || !isCollectable(kind)) continue;
       this.#monitored.add(titleOf(kind));
-      informers.push({ kind, informer: this.#handle.deps.informers.informer<KubeObject>(kind) });
+      informers.push({ kind, informer: this.#informerOf(kind) });
     }
     for (const { informer } of informers) informer.start();
     const synced = informers.map(({ kind, informer }) =>
@@ -86,6 +105,13 @@ class Collector {
     // One kind that cannot be listed must not keep the others from being collected: absent owners are verified live anyway.
     this.#scope.after(SYNC_WAIT_MS, () => this.#open());
     if (discovery.errors.length > 0) this.#rediscover(10 * REDISCOVER_MS);
+  }
+
+  /** The copies others keep are shared; of all other kinds only metadata is held. */
+  #informerOf(kind: DiscoveredKind): Informer<KubeObject> {
+    const shared = SHARED.find((each) => each.group === kind.group && each.plural === kind.plural);
+    if (shared !== undefined) return this.#handle.informer<KubeObject>(shared);
+    return this.#handle.deps.informers.informer<KubeObject>(kind, { metadataOnly: true });
   }
 
   #monitor(kind: DiscoveredKind, informer: Informer<KubeObject>): void {

@@ -10,11 +10,6 @@ export function timestamp(nowMs: number): string {
   return new Date(Math.floor(nowMs / 1000) * 1000).toISOString().replace('.000Z', 'Z');
 }
 
-/** RFC 3339 with microseconds, as `metav1.MicroTime` travels. */
-export function microTimestamp(nowMs: number): string {
-  return new Date(nowMs).toISOString().replace('Z', '000Z');
-}
-
 /** Milliseconds of an API timestamp; NaN-free: an absent or broken time is `fallback`. */
 export function timeMs(time: string | undefined, fallback = 0): number {
   if (time === undefined) return fallback;

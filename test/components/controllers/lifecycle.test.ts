@@ -3,6 +3,9 @@ import { after, before, test } from 'node:test';
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../../src/api/meta/status.ts';
 import { resources } from '../../../src/api/resources.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import { createInformerFactory } from '../../../src/client/index.ts';
+import { systemClock as clock, systemRandom as random } from '../../../src/roles/process.ts';
 import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
 
 let plane: ControlPlane;
@@ -219,4 +222,26 @@ test('endpoints and slices follow readiness, and go with their service', async (
   await plane.of(resources.services).delete('be', namespace);
   await eventually(() => gone(plane.of(resources.endpoints).get('be', namespace)), 'the endpoints gone');
   await eventually(async () => (await slices()).length === 0, 'the slices gone');
+});
+
+test('a metadata-only copy holds type and metadata, from the list and from the watch, and nothing else', async () => {
+  const secrets = plane.of(resources.secrets);
+  await secrets.create({ metadata: { name: 's1', namespace, labels: { a: 'b' } }, data: { key: 'c2VjcmV0' } });
+  const informers = createInformerFactory({ client: plane.admin, log: silentLog, clock, random });
+  const informer = informers.informer(resources.secrets, { metadataOnly: true });
+  try {
+    await informers.startAndSync();
+    await secrets.create({ metadata: { name: 's2', namespace }, data: { key: 'c2VjcmV0' } });
+    const second = await eventually(async () => informer.get(`${namespace}/s2`), 'the second');
+    const first = informer.get(`${namespace}/s1`);
+    for (const copy of [first, second]) {
+      assert.equal(copy?.kind, 'Secret');
+      assert.equal(copy.apiVersion, 'v1');
+      assert.equal(copy.data, undefined);
+      assert.notEqual(copy.metadata?.uid, undefined);
+    }
+    assert.deepEqual(first?.metadata?.labels, { a: 'b' });
+  } finally {
+    await informers.stop();
+  }
 });
