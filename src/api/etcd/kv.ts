@@ -272,19 +272,6 @@ export function decodeKeyValue(bytes: Uint8Array): WireKeyValue {
   return { key, createRevision, modRevision, version, value, lease };
 }
 
-export function writeKeyValue(
-  writer: Writer,
-  kv: Omit<WireKeyValue, 'value'> & { readonly value: Uint8Array },
-): Writer {
-  return writer
-    .latin1(1, kv.key)
-    .int(2, kv.createRevision)
-    .int(3, kv.modRevision)
-    .int(4, kv.version)
-    .bytes(5, kv.value)
-    .big(6, kv.lease);
-}
-
 export interface WireRangeResponse {
   readonly revision: number;
   readonly kvs: readonly WireKeyValue[];

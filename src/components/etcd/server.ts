@@ -13,7 +13,8 @@ const CACHE_BYTES = 64 << 20;
 const FLUSH_INTERVAL_MS = 1000;
 /** etcd's default for `progress_notify`. */
 const PROGRESS_INTERVAL_MS = 600_000;
-const CLOSE_GRACE_MS = 500;
+/** Watches never end by themselves; their clients come back elsewhere. */
+const CLOSE_GRACE_MS = 100;
 
 export function createEtcdServer(deps: EtcdServerDeps): EtcdServer {
   let watches: WatchService | undefined;

@@ -71,6 +71,7 @@ export class Channel {
         const exchange = new UnaryExchange(deadlineMs, {
           done: (answer) => {
             this.#exchanges.delete(exchange);
+            if (this.#waiting.length > 0) this.#serveWaiting();
             resolve(answer);
           },
           failed: (error, untouched) => {

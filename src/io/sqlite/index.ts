@@ -42,7 +42,11 @@ class SqliteLog implements RevisionLog {
 
   async open(load: (rows: readonly LogRow[]) => void, onFatal: (error: Error) => void): Promise<LogState> {
     const { directory, nativeBinding, workerEntry } = this.#options;
-    const worker = new Worker(workerEntry ?? new URL('./worker.ts', import.meta.url), { name: 'sqlite' });
+    // The thread keeps nothing between commits: a young generation of the usual size would only be memory not given back.
+    const worker = new Worker(workerEntry ?? new URL('./worker.ts', import.meta.url), {
+      name: 'sqlite',
+      resourceLimits: { maxYoungGenerationSizeMb: 4 },
+    });
     this.#worker = worker;
     worker.on('message', (reply: WorkerReply) => this.#receive(reply));
     worker.on('error', (error) => this.#die(new CodedError('io', `the log's thread failed: ${error.message}`)));

@@ -50,6 +50,7 @@ export class RevisionFile {
       db.pragma('journal_mode = WAL');
       db.pragma('synchronous = FULL');
       db.pragma('wal_autocheckpoint = 0');
+      db.pragma('journal_size_limit = 8388608');
       db.pragma('cache_size = -4096');
       db.pragma('temp_store = MEMORY');
       createSchema(db, path);
