@@ -35,6 +35,10 @@ const server = createEtcdServer({
   clientUrls: ['https://127.0.0.1:2379'],
   onFatal: () => process.exit(1),
 });
+// Before the port is told: a test may stop us at once.
+process.once('SIGTERM', () => {
+  void server.stop().then(() => process.exit(0));
+});
 try {
   const address = await server.start();
   process.stdout.write(`${address.port}\n`);
@@ -42,6 +46,3 @@ try {
   log.error((error as Error).message);
   process.exit(1);
 }
-process.once('SIGTERM', () => {
-  void server.stop().then(() => process.exit(0));
-});
