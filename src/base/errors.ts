@@ -16,7 +16,10 @@ export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`assertion failed: ${message}`);
 }
 
-/** Marks unreachable code; keeps exhaustive switches exhaustive. */
+/**
+ * Marks unreachable code; keeps exhaustive switches exhaustive.
+ * @public
+ */
 export function unreachable(value: never): never {
   throw new Error(`unreachable: ${String(value)}`);
 }

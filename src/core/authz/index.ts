@@ -1,5 +1,5 @@
 /** Who may do what: RBAC, the node authorizer, escalation checks and the default policy. Pure. */
-export { aggregateAll, aggregatedRules, sameRules } from './aggregation.ts';
+export { aggregatedRules } from './aggregation.ts';
 export {
   AUTOUPDATE_ANNOTATION,
   type BootstrapPolicy,
@@ -8,15 +8,13 @@ export {
   reconcileRole,
 } from './bootstrap/index.ts';
 export { bindingEscalation, type EscalationContext, roleEscalation } from './escalation.ts';
-export { createNodeAuthorizer, NODES_GROUP, type NodeAuthorizer, nodeNameOf } from './node.ts';
+export { createNodeAuthorizer, type NodeAuthorizer, nodeNameOf } from './node.ts';
 export { createRbacAuthorizer, type EffectiveRules, type RbacAuthorizer } from './rbac.ts';
 export { type Coverage, covers } from './rules.ts';
 export {
   type Action,
   type Decision,
   describeDenial,
-  isPathAction,
   type PathAction,
-  PRIVILEGED_GROUP,
   type ResourceAction,
 } from './types.ts';
