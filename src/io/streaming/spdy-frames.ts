@@ -129,6 +129,8 @@ export function encodeHeaderBlock(headers: SpdyHeaders): Buffer {
   return Buffer.concat(parts);
 }
 
+const EMPTY_BLOCK = Buffer.from([0, 0, 0, 0xff, 0xff]);
+
 /**
  * Wraps header blocks into one endless zlib stream of stored (uncompressed) deflate blocks. Receivers cannot tell the
  * difference, every block ends on a byte boundary, and no compressor state is kept for the few bytes a server ever sends.
@@ -151,6 +153,8 @@ export function createStoredDeflate(): (block: Buffer) => Buffer {
       header.writeUInt16LE(~piece.length & 0xffff, 3);
       parts.push(header, piece);
     }
+    // An empty stored block, as a sync flush ends with: Go's inflater hands out what it has only when it sees one.
+    parts.push(Buffer.from([0, 0, 0, 0xff, 0xff]));
     return Buffer.concat(parts);
   };
 }
