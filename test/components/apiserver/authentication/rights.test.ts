@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { KeyPair } from '../../../../src/io/pki/certificate.ts';
+import { type CallOptions, startServer, type TestServer } from '../harness.ts';
+
+interface Thing {
+  message: string;
+  metadata: { uid: string; name: string };
+  status: { token: string };
+}
+
+const RBAC = '/apis/rbac.authorization.k8s.io/v1';
+const PODS = '/api/v1/namespaces/default/pods';
+const pod = (name: string, extra: object = {}, metadata: object = {}) => ({
+  metadata: { name, ...metadata },
+  spec: { containers: [{ name: 'c', image: 'i' }], ...extra },
+});
+
+describe('rights', () => {
+  let server: TestServer;
+  let bob: KeyPair;
+  let node: KeyPair;
+  before(async () => {
+    server = await startServer();
+    bob = await server.user('bob');
+    node = await server.user('system:node:n1', 'system:nodes');
+    await server.call('POST', '/api/v1/namespaces/default/serviceaccounts', {
+      body: { metadata: { name: 'default' } },
+    });
+  });
+  after(() => server.stop());
+  const call = (method: string, path: string, options?: CallOptions) => server.call<Thing>(method, path, options);
+  const grant = async (name: string, rules: object[]) => {
+    assert.equal(
+      (await call('POST', `${RBAC}/namespaces/default/roles`, { body: { metadata: { name }, rules } })).code,
+      201,
+    );
+    const body = {
+      metadata: { name },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
+      subjects: [{ kind: 'User', name: 'bob', apiGroup: 'rbac.authorization.k8s.io' }],
+    };
+    assert.equal((await call('POST', `${RBAC}/namespaces/default/rolebindings`, { body })).code, 201);
+  };
+
+  it('forbids whatever no role allows, in every form of asking', async () => {
+    const forms = [
+      'application/json',
+      'application/json;as=Table;v=v1;g=meta.k8s.io',
+      'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io',
+    ];
+    for (const accept of forms) {
+      for (const query of ['', '?watch=true', '?fieldSelector=metadata.name%3Dx', '?labelSelector=a', '?limit=1']) {
+        const answer = await call('GET', `/api/v1/namespaces/default/secrets${query}`, {
+          as: bob,
+          headers: { accept },
+        });
+        assert.equal(answer.code, 403, `${accept} ${query}`);
+        assert.match(answer.body.message, /secrets .*is forbidden: User "bob" cannot (list|watch) resource "secrets"/);
+      }
+    }
+  });
+
+  it('allows from the moment a role does, and no longer than it does', async () => {
+    await grant('reader', [{ verbs: ['list'], apiGroups: [''], resources: ['configmaps'] }]);
+    const list = () => call('GET', '/api/v1/namespaces/default/configmaps', { as: bob });
+    await untilCode(list, 200);
+    assert.equal((await call('GET', '/api/v1/configmaps', { as: bob })).code, 403);
+    await call('DELETE', `${RBAC}/namespaces/default/rolebindings/reader`);
+    await untilCode(list, 403);
+  });
+
+  it('hands out no right its writer lacks: on create, update, patch and apply', async () => {
+    await grant('role-writer', [
+      {
+        verbs: ['create', 'get', 'list', 'update', 'patch'],
+        apiGroups: ['rbac.authorization.k8s.io'],
+        resources: ['roles', 'rolebindings'],
+      },
+      { verbs: ['get'], apiGroups: [''], resources: ['pods'] },
+    ]);
+    const roles = `${RBAC}/namespaces/default/roles`;
+    const rules = (verb: string) => ({ rules: [{ verbs: [verb], apiGroups: [''], resources: ['pods'] }] });
+    await untilCode(() => call('GET', roles, { as: bob }), 200);
+    assert.equal(
+      (await call('POST', roles, { as: bob, body: { metadata: { name: 'own' }, ...rules('get') } })).code,
+      201,
+    );
+    const more = { metadata: { name: 'own' }, ...rules('delete') };
+    assert.equal((await call('POST', roles, { as: bob, body: { ...more, metadata: { name: 'more' } } })).code, 403);
+    assert.equal((await call('PUT', `${roles}/own`, { as: bob, body: more })).code, 403);
+    for (const type of ['application/merge-patch+json', 'application/strategic-merge-patch+json']) {
+      assert.equal(
+        (await call('PATCH', `${roles}/own`, { as: bob, raw: JSON.stringify(rules('delete')), type })).code,
+        403,
+        type,
+      );
+    }
+    const document = JSON.stringify({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', ...more });
+    const apply = await call('PATCH', `${roles}/own?fieldManager=x&force=true`, {
+      as: bob,
+      raw: document,
+      type: 'application/apply-patch+yaml',
+    });
+    assert.equal(apply.code, 403);
+    const binding = {
+      metadata: { name: 'admin' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+      subjects: [{ kind: 'User', name: 'bob', apiGroup: 'rbac.authorization.k8s.io' }],
+    };
+    assert.equal((await call('POST', `${RBAC}/namespaces/default/rolebindings`, { as: bob, body: binding })).code, 403);
+  });
+
+  it('lets a node register and write itself only', async () => {
+    const nodes = '/api/v1/nodes';
+    const labels = { 'kubernetes.io/hostname': 'n1', 'node-role.kubernetes.io/edge': '' };
+    assert.equal((await call('POST', nodes, { as: node, body: { metadata: { name: 'n1', labels } } })).code, 403);
+    const created = await server.call<{ spec: { taints: { key: string }[] } }>('POST', nodes, {
+      as: node,
+      body: { metadata: { name: 'n1', labels: { 'kubernetes.io/hostname': 'n1' } } },
+    });
+    assert.equal(created.code, 201, created.text);
+    assert.equal(created.body.spec.taints[0]?.key, 'node.kubernetes.io/not-ready');
+    assert.equal((await call('POST', nodes, { as: node, body: { metadata: { name: 'n2' } } })).code, 403);
+    await call('POST', nodes, { body: { metadata: { name: 'n2' } } });
+    const merge = (path: string, patch: object) =>
+      call('PATCH', path, { as: node, raw: JSON.stringify(patch), type: 'application/merge-patch+json' });
+    assert.equal((await merge(`${nodes}/n1/status`, { status: { phase: 'Running' } })).code, 200);
+    assert.equal((await merge(`${nodes}/n2/status`, { status: { phase: 'Running' } })).code, 403);
+    assert.equal((await merge(`${nodes}/n1`, { spec: { taints: [] } })).code, 403);
+    assert.equal(
+      (await merge(`${nodes}/n1`, { metadata: { labels: { 'node-restriction.kubernetes.io/x': 'y' } } })).code,
+      403,
+    );
+    assert.equal(
+      (await merge(`${nodes}/n1`, { metadata: { labels: { 'node.kubernetes.io/x': 'y', mine: 'z' } } })).code,
+      200,
+    );
+    assert.equal((await call('DELETE', `${nodes}/n2`, { as: node })).code, 403);
+  });
+
+  it('shows a node the secrets of its own pods', async () => {
+    for (const name of ['s1', 's2'])
+      await call('POST', '/api/v1/namespaces/default/secrets', { body: { metadata: { name } } });
+    await call('POST', PODS, {
+      body: pod('with-secret', { nodeName: 'n1', volumes: [{ name: 'v', secret: { secretName: 's1' } }] }),
+    });
+    await untilCode(() => call('GET', '/api/v1/namespaces/default/secrets/s1', { as: node }), 200);
+    assert.equal((await call('GET', '/api/v1/namespaces/default/secrets/s2', { as: node })).code, 403);
+    assert.equal((await call('GET', '/api/v1/namespaces/default/secrets', { as: node })).code, 403);
+    assert.equal((await call('GET', '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1', { as: node })).code, 200);
+    assert.equal((await call('GET', '/api/v1/pods', { as: node })).code, 403);
+  });
+
+  it('lets a node make mirror pods of itself and nothing more', async () => {
+    const uid = (await call('GET', '/api/v1/nodes/n1')).body.metadata.uid;
+    const mirror = (name: string, spec: object = {}, owner: object = {}) =>
+      pod(
+        name,
+        { nodeName: 'n1', ...spec },
+        {
+          annotations: { 'kubernetes.io/config.mirror': 'hash' },
+          ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid, controller: true, ...owner }],
+        },
+      );
+    const create = async (body: object) => (await call('POST', PODS, { as: node, body })).code;
+    assert.equal(await create(mirror('m-good')), 201);
+    assert.equal(await create(pod('m-plain', { nodeName: 'n1' })), 403);
+    assert.equal(await create(mirror('m-other', { nodeName: 'n2' })), 403);
+    assert.equal(await create(mirror('m-uid', {}, { uid: 'x' })), 403);
+    assert.equal(await create(mirror('m-controller', {}, { controller: false })), 403);
+    assert.equal(await create(mirror('m-secret', { volumes: [{ name: 'v', secret: { secretName: 's2' } }] })), 403);
+    assert.equal(await create(mirror('m-account', { serviceAccountName: 'default' })), 403);
+    assert.equal(
+      await create({
+        ...mirror('m-noowner'),
+        metadata: { name: 'm-noowner', annotations: { 'kubernetes.io/config.mirror': 'h' } },
+      }),
+      403,
+    );
+    await call('POST', PODS, { body: pod('elsewhere', { nodeName: 'n2' }) });
+    assert.equal((await call('DELETE', `${PODS}/elsewhere`, { as: node })).code, 403);
+    const status = (labels: object) =>
+      call('PATCH', `${PODS}/m-good/status`, {
+        as: node,
+        raw: JSON.stringify({ metadata: { labels }, status: { phase: 'Running' } }),
+        type: 'application/strategic-merge-patch+json',
+      });
+    assert.equal((await status({})).code, 200);
+    assert.equal((await status({ a: 'b' })).code, 403);
+    assert.equal((await call('PUT', `${PODS}/m-good`, { as: node, body: mirror('m-good') })).code, 403);
+    assert.equal((await call('DELETE', `${PODS}/m-good?gracePeriodSeconds=0`, { as: node })).code, 200);
+  });
+
+  it('binds a node to tokens of its own pods', async () => {
+    const uid = (await call('GET', `${PODS}/with-secret`)).body.metadata.uid;
+    const token = (reference: object | undefined) =>
+      call('POST', '/api/v1/namespaces/default/serviceaccounts/default/token', {
+        as: node,
+        body: {
+          spec: {
+            ...(reference === undefined ? {} : { boundObjectRef: { kind: 'Pod', apiVersion: 'v1', ...reference } }),
+          },
+        },
+      });
+    assert.equal((await token({ name: 'with-secret', uid })).code, 201);
+    assert.equal((await token({ name: 'with-secret' })).code, 403);
+    assert.equal((await token({ name: 'with-secret', uid: 'x' })).code, 409);
+    assert.equal((await token(undefined)).code, 403);
+    const other = (await call('GET', `${PODS}/elsewhere`)).body.metadata.uid;
+    assert.equal((await token({ name: 'elsewhere', uid: other })).code, 403);
+  });
+
+  it('writes leases of its own name only', async () => {
+    const leases = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
+    assert.equal(
+      (await call('POST', leases, { as: node, body: { metadata: { name: 'n1' }, spec: { holderIdentity: 'n1' } } }))
+        .code,
+      201,
+    );
+    assert.equal((await call('POST', leases, { as: node, body: { metadata: { name: 'n2' } } })).code, 403);
+  });
+
+  it('sets owners only where the writer could delete', async () => {
+    await grant('creator', [{ verbs: ['create', 'get'], apiGroups: [''], resources: ['configmaps'] }]);
+    const maps = '/api/v1/namespaces/default/configmaps';
+    await untilCode(() => call('POST', maps, { as: bob, body: { metadata: { generateName: 'x-' } } }), 201);
+    const ownerReferences = [{ apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' }];
+    assert.equal(
+      (await call('POST', maps, { as: bob, body: { metadata: { name: 'owned', ownerReferences } } })).code,
+      403,
+    );
+    assert.equal((await call('POST', maps, { body: { metadata: { name: 'owned', ownerReferences } } })).code, 201);
+  });
+});
+
+async function untilCode(ask: () => Promise<{ code: number; text: string }>, code: number): Promise<void> {
+  const deadline = performance.now() + 3000;
+  for (;;) {
+    const answer = await ask();
+    if (answer.code === code) return;
+    if (performance.now() > deadline) assert.fail(`${answer.code} instead of ${code}: ${answer.text}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { type ClientHttp2Session, connect as connectH2, constants } from 'node:http2';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect } from 'node:tls';
+import { startServer, type TestServer } from '../harness.ts';
+
+describe('hostile and odd clients', () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startServer();
+  });
+  after(() => server.stop());
+
+  function raw(bytes: string, waitMs = 4000): Promise<string> {
+    return new Promise((resolve) => {
+      const socket = connect({
+        host: '127.0.0.1',
+        port: server.port,
+        ca: server.ca.certPem,
+        cert: server.admin.certPem,
+        key: server.admin.keyPem,
+      });
+      let text = '';
+      socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+      socket.on('error', () => resolve(text));
+      socket.on('close', () => resolve(text));
+      setTimeout(() => socket.destroy(), waitMs).unref();
+      socket.on('secureConnect', () => socket.write(bytes));
+    });
+  }
+
+  it('refuses a request with both lengths', async () => {
+    const text = await raw(
+      'POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    );
+    assert.match(text, /^HTTP\/1\.1 400 /);
+  });
+
+  it('refuses oversized headers', async () => {
+    // The answer may be lost when the connection is reset with unread bytes; that it is refused is what counts.
+    const text = await raw(`GET /version HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(70_000)}\r\n\r\n`);
+    assert.match(text, /^(?:HTTP\/1\.1 431 .*)?$/s);
+  });
+
+  it('answers a body that is too large before it has come, and closes', async () => {
+    const text = await raw(
+      'POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n\r\n{',
+    );
+    assert.match(text, /^HTTP\/1\.1 413 /);
+    assert.match(text, /connection: close/i);
+  });
+
+  it('stops reading a chunked body at the limit', async () => {
+    const chunk = `10000\r\n${' '.repeat(0x10000)}\r\n`;
+    const text = await raw(
+      `POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(60)}`,
+    );
+    assert.match(text, /^HTTP\/1\.1 413 /);
+  });
+
+  it('answers paths that try to be something else', async () => {
+    for (const path of [
+      '/api/v1/namespaces/a%2fb/pods',
+      '/api/v1/namespaces/%2e%2e/secrets',
+      '/api/v1/namespaces/a/pods/x%00',
+      '/api/v1/../../metrics',
+    ]) {
+      const text = await raw(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      assert.match(text, /^HTTP\/1\.1 40[04] /, path);
+    }
+  });
+
+  const session = async (): Promise<ClientHttp2Session> => {
+    const client = connectH2(server.url, {
+      ca: server.ca.certPem,
+      cert: server.admin.certPem,
+      key: server.admin.keyPem,
+    });
+    client.on('error', () => {});
+    await new Promise((resolve) => client.once('connect', resolve));
+    return client;
+  };
+  const ask = (client: ClientHttp2Session, path: string): Promise<{ status: number; text: string }> =>
+    new Promise((resolve, reject) => {
+      const stream = client.request({ ':path': path });
+      let status = 0;
+      let text = '';
+      stream.on('response', (headers) => (status = Number(headers[':status'])));
+      stream.on('data', (chunk: Buffer) => (text += chunk.toString()));
+      stream.on('end', () => resolve({ status, text }));
+      stream.on('error', reject);
+      stream.end();
+    });
+
+  it('speaks HTTP/2, many requests at once', async () => {
+    const client = await session();
+    try {
+      const answers = await Promise.all(Array.from({ length: 100 }, () => ask(client, '/api/v1/namespaces/default')));
+      assert.ok(answers.every((each) => each.status === 200 && each.text.includes('"name":"default"')));
+      assert.equal((await ask(client, '/nothing')).status, 404);
+    } finally {
+      client.destroy();
+    }
+  });
+
+  it('ends a connection that resets streams rapidly, and others do not notice', async () => {
+    const other = await session();
+    const attacker = await session();
+    let ended = false;
+    attacker.on('close', () => (ended = true));
+    attacker.on('goaway', () => (ended = true));
+    try {
+      for (let round = 0; round < 40 && !ended; round++) {
+        for (let index = 0; index < 100 && !ended; index++) {
+          const stream = attacker.request({ ':path': '/api/v1/pods' });
+          stream.on('error', () => {});
+          stream.close(constants.NGHTTP2_CANCEL);
+        }
+        await sleep(5);
+      }
+      for (let wait = 0; wait < 100 && !ended; wait++) await sleep(20);
+      assert.ok(ended, 'the attacker is still connected');
+      const began = performance.now();
+      assert.equal((await ask(other, '/api/v1/namespaces/default')).status, 200);
+      assert.ok(performance.now() - began < 500);
+    } finally {
+      attacker.destroy();
+      other.destroy();
+    }
+  });
+
+  it('gives each path that is no resource its answer', async () => {
+    const version = await server.call<{ gitVersion: string }>('GET', '/version');
+    assert.match(version.body.gitVersion, /^v1\.\d+\.\d+\+hyperedge/);
+    assert.match((await server.call('GET', '/readyz?verbose')).text, /\[\+\]etcd ok\n[\s\S]*readyz check passed/);
+    assert.equal((await server.call('GET', '/readyz/none')).code, 404);
+    assert.match((await server.call('GET', '/metrics')).text, /apiserver_request_total\{.*verb="GET".*\} \d+/);
+    const issuer = await server.call<{ jwks_uri: string }>('GET', '/.well-known/openid-configuration');
+    assert.equal(issuer.body.jwks_uri, 'https://kubernetes.default.svc/openid/v1/jwks');
+    const keys = await server.call<{ keys: { kty: string; d?: string }[] }>('GET', '/openid/v1/jwks');
+    assert.deepEqual([keys.body.keys[0]?.kty, keys.body.keys[0]?.d], ['EC', undefined]);
+    const discovery = await server.call<{ items: unknown[] }>('GET', '/apis', {
+      headers: { accept: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList' },
+    });
+    assert.ok(discovery.body.items.length > 5);
+    const tag = discovery.headers.etag ?? '';
+    const again = await server.call('GET', '/apis', {
+      headers: { accept: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList', 'if-none-match': tag },
+    });
+    assert.equal(again.code, 304);
+    const index = await server.call<{ paths: Record<string, { serverRelativeURL: string }> }>('GET', '/openapi/v3');
+    const core = await server.call('GET', index.body.paths['api/v1']?.serverRelativeURL ?? '');
+    assert.match(core.text, /io\.k8s\.api\.core\.v1\.Pod/);
+    assert.ok(core.headers.expires !== undefined);
+  });
+});
