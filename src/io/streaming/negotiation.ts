@@ -86,7 +86,8 @@ function offeredStreamProtocols(request: IncomingMessage): readonly string[] {
   return tokens(request.headers['x-stream-protocol-version']);
 }
 
-function tokens(header: string | string[] | undefined): readonly string[] {
+/** The members of a comma-separated header. */
+export function tokens(header: string | string[] | undefined): readonly string[] {
   const joined = Array.isArray(header) ? header.join(',') : (header ?? '');
   return joined
     .split(',')

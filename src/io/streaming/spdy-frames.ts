@@ -154,7 +154,7 @@ export function createStoredDeflate(): (block: Buffer) => Buffer {
       parts.push(header, piece);
     }
     // An empty stored block, as a sync flush ends with: Go's inflater hands out what it has only when it sees one.
-    parts.push(Buffer.from([0, 0, 0, 0xff, 0xff]));
+    parts.push(EMPTY_BLOCK);
     return Buffer.concat(parts);
   };
 }

@@ -4,7 +4,13 @@ import type { Duplex } from 'node:stream';
 import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '../../base/clock.ts';
 import type { AttachOptions, ByteStream, ProcessStreams } from '../../core/podplan/port.ts';
-import { channelVersion, TUNNELLED_PORT_FORWARD, WEBSOCKET_REMOTE_COMMAND } from './negotiation.ts';
+import {
+  channelVersion,
+  refuseUpgrade,
+  TUNNELLED_PORT_FORWARD,
+  tokens,
+  WEBSOCKET_REMOTE_COMMAND,
+} from './negotiation.ts';
 import { forwardConnection, parsePort } from './port-forward.ts';
 import { serveRemoteCommand } from './remote-command.ts';
 import { serveSpdyPortForward } from './spdy-port-forward.ts';
@@ -25,26 +31,38 @@ interface Session {
   destroy(): void;
 }
 
-/** Finishes the handshake. Undefined when it failed: the client has its answer then. */
-function accept(
+/**
+ * Finishes the handshake with the first of `protocols` that the client offers; a client that offers none gets ''. Undefined when it
+ * failed: the client has its answer then.
+ *
+ * The choice is made here because `ws` refuses names with a slash, which the tunnel's name has (RFC 6455 wants tokens; Kubernetes does not).
+ */
+async function accept(
   request: IncomingMessage,
   socket: Duplex,
   head: Uint8Array,
   protocols: readonly string[],
-): Promise<WebSocket | undefined> {
+): Promise<{ readonly webSocket: WebSocket; readonly protocol: string } | undefined> {
+  const offered = tokens(request.headers['sec-websocket-protocol']);
+  const protocol = offered.length === 0 ? '' : protocols.find((candidate) => offered.includes(candidate));
+  if (protocol === undefined) {
+    await refuseUpgrade(socket, 400, 'unable to upgrade: no common websocket protocol');
+    return undefined;
+  }
+  delete request.headers['sec-websocket-protocol'];
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
     maxPayload: MAX_MESSAGE_BYTES,
-    handleProtocols: (offered) => protocols.find((candidate) => offered.has(candidate)) ?? false,
   });
+  if (protocol !== '') server.on('headers', (headers) => headers.push(`Sec-WebSocket-Protocol: ${protocol}`));
   return new Promise((resolve) => {
     const refused = (): void => resolve(undefined);
     socket.once('close', refused);
     server.handleUpgrade(request, socket, Buffer.from(head), (webSocket) => {
       socket.off('close', refused);
-      resolve(webSocket);
+      resolve({ webSocket, protocol });
     });
   });
 }
@@ -57,9 +75,9 @@ export async function serveWebSocketRemoteCommand(
   onSession: (session: Session) => void,
   open: (streams: AttachOptions) => Promise<ProcessStreams>,
 ): Promise<void> {
-  const webSocket = await accept(request, socket, head, WEBSOCKET_REMOTE_COMMAND);
-  if (webSocket === undefined) return;
-  const { protocol } = webSocket;
+  const accepted = await accept(request, socket, head, WEBSOCKET_REMOTE_COMMAND);
+  if (accepted === undefined) return;
+  const { webSocket, protocol } = accepted;
   const version = channelVersion(protocol);
   const channels = createWebSocketChannels(webSocket, {
     base64: protocol.includes('base64.'),
@@ -97,9 +115,10 @@ export async function serveWebSocketPortForward(
   onSession: (session: Session) => void,
   connect: (port: number) => Promise<ByteStream>,
 ): Promise<void> {
-  const webSocket = await accept(request, socket, head, PORT_FORWARD_PROTOCOLS);
-  if (webSocket === undefined) return;
-  if (webSocket.protocol === TUNNELLED_PORT_FORWARD) {
+  const accepted = await accept(request, socket, head, PORT_FORWARD_PROTOCOLS);
+  if (accepted === undefined) return;
+  const { webSocket, protocol } = accepted;
+  if (protocol === TUNNELLED_PORT_FORWARD) {
     const tunnel = createWebSocketStream(webSocket);
     await serveSpdyPortForward(tunnel, new Uint8Array(), clock, onSession, connect);
     return;
@@ -110,7 +129,7 @@ export async function serveWebSocketPortForward(
     return;
   }
   const channels = createWebSocketChannels(webSocket, {
-    base64: webSocket.protocol.includes('base64.'),
+    base64: protocol.includes('base64.'),
     closeSignal: false,
     readableIds: ports.map((_, index) => index * 2),
   });
