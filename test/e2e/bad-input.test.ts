@@ -17,7 +17,8 @@ describe('manifests and images', () => {
   });
 
   const apply = (manifest: string, ...args: string[]) =>
-    appliance.kubectl(['apply', ...args, '-f', '-'], { input: manifest, timeoutMs: 20_000 });
+    // The leading `---` keeps kubectl from taking a flow mapping for JSON.
+    appliance.kubectl(['apply', ...args, '-f', '-'], { input: `---\n${manifest}`, timeoutMs: 20_000 });
 
   test('an unknown field under strict validation', async () => {
     const ran = await apply('{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, dataa: {}}', '--validate=strict');

@@ -158,8 +158,10 @@ for (const { label, path } of kubectls()) {
     });
 
     test('describe, events, explain, api-resources, auth can-i, wait', async () => {
-      const pods = await inNamespace('wait', 'pod', '-l', 'app=web', '--for=condition=Ready', '--timeout=30s');
-      assert.match(pods, /condition met/);
+      assert.match(
+        await inNamespace('wait', 'deploy/web', '--for=condition=Available', '--timeout=30s'),
+        /condition met/,
+      );
       assert.match(await inNamespace('describe', 'deploy', 'web'), /ScalingReplicaSet/);
       assert.match(await inNamespace('describe', 'pods', '-l', 'app=web'), /Started +/);
       assert.match(await must('describe', 'node'), /kernel|Kernel Version/);
@@ -243,7 +245,7 @@ for (const { label, path } of kubectls()) {
       });
       assert.equal(piped.stdout, 'through');
       // `script` gives kubectl a terminal, so -t is real.
-      const shell = `${path} -n ${namespace} exec -it ${pod} -- /bin/sh -c 'tty && stty size'`;
+      const shell = `${path} -n ${namespace} exec -it ${pod} -- /bin/sh -c 'sleep 0.5; tty && stty size'`;
       const tty = await appliance.inside('script', ['-qec', `stty rows 33 cols 101; ${shell}`, '/dev/null'], {
         env: { KUBECONFIG: appliance.kubeconfig },
       });
@@ -290,13 +292,13 @@ for (const { label, path } of kubectls()) {
       const owned = join(scratch, `${namespace}-ssa.yaml`);
       await writeFile(
         owned,
-        `{apiVersion: v1, kind: ConfigMap, metadata: {name: owned, namespace: ${namespace}}, data: {k: one}}`,
+        `---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: owned, namespace: ${namespace}}, data: {k: one}}`,
       );
       await must('apply', '--server-side', '-f', owned);
       await must('apply', '--server-side', '--field-manager=other', '--force-conflicts', '-f', owned);
       await writeFile(
         owned,
-        `{apiVersion: v1, kind: ConfigMap, metadata: {name: owned, namespace: ${namespace}}, data: {k: two}}`,
+        `---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: owned, namespace: ${namespace}}, data: {k: two}}`,
       );
       const conflict = await appliance.kubectl(['apply', '--server-side', '-f', owned], { path });
       assert.notEqual(conflict.code, 0);
