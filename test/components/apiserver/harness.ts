@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type RequestOptions, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createLog, type Log, silentLog } from '../../../src/base/log.ts';
+import { type Log, silentLog } from '../../../src/base/log.ts';
 import { type ApiServer, type ApiServerConfig, createApiServer } from '../../../src/components/apiserver/index.ts';
 import type { Store } from '../../../src/core/mvcc/port.ts';
 import { createHttp } from '../../../src/io/http/index.ts';
@@ -77,9 +77,6 @@ export interface HarnessOptions {
   readonly store?: Store & Partial<MemoryStore>;
   readonly log?: Log;
 }
-
-export const stderrLog = (level: number): Log =>
-  createLog({ component: 'apiserver', level, sink: { write: (line) => console.error(line) }, nowMs: () => Date.now() });
 
 export async function startServer(options: HarnessOptions = {}): Promise<TestServer> {
   const { ca, serving, admin, kubelet } = await material();

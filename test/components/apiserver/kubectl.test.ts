@@ -142,7 +142,11 @@ for (const { label, path } of clients) {
         /cannot unmarshal string/,
         pod('metadata: {name: x}\nspec: {containers: "x"}'),
       );
-      await fails('apply -f -', /no matches for kind|could not find the requested resource/, 'apiVersion: v1\nkind: Nothing\nmetadata: {name: x}');
+      await fails(
+        'apply -f -',
+        /no matches for kind|could not find the requested resource/,
+        'apiVersion: v1\nkind: Nothing\nmetadata: {name: x}',
+      );
       await fails('get pod none', /pods "none" not found/);
       await fails(
         'get pods --as=bob -n default',

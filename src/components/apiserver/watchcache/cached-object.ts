@@ -2,7 +2,7 @@
  * An object as the watch cache holds it: the JSON bytes a client is answered with, and what was once read out of them. Bytes come
  * from the store with `resourceVersion` missing (a store cannot know the revision it is about to give); it is spliced in once here.
  */
-import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Labels } from '../../../base/selector.ts';
 
 const METADATA = Buffer.from('"metadata":{');
@@ -90,6 +90,3 @@ export class CachedObject {
     return new CachedObject(this.namespace, this.name, bytes, revision, this.createRevision);
   }
 }
-
-/** The object as a free-form document. */
-export const documentOf = (object: CachedObject): JsonObject => object.parse() as unknown as JsonObject;
