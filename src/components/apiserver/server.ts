@@ -1,4 +1,5 @@
 /** Puts the parts together, starts them in order and stops them in the opposite one. */
+import { setMaxListeners } from 'node:events';
 import { messageOf } from '../../base/errors.ts';
 import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { createAdmissionChain } from './admission/chain.ts';
@@ -47,6 +48,8 @@ class Server implements ApiServer {
 
   constructor(deps: ApiServerDeps) {
     this.#deps = deps;
+    // Every watch listens to it.
+    setMaxListeners(0, this.#stopping.signal);
     const { store, clock, random, config, log } = deps;
     const cache = new WatchCache({ store, clock, log, soleWriter: config.soleWriter }, cacheOptions());
     const nowMs = (): number => clock.nowMs();

@@ -11,11 +11,11 @@ const STORE_FAILURES: Readonly<Record<StoreErrorCode, (error: StoreError) => Api
       retryAfterSeconds: 1,
       causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
     }),
+  // No Retry-After: clients would wait in silence, and what helps is a person who reads this.
   'no-space': () =>
     new ApiError(
       'ServiceUnavailable',
       "the store is out of disk space: writes are refused, reads go on; free space under the store's data directory",
-      { retryAfterSeconds: 10 },
     ),
   'too-large': (error) =>
     new ApiError('RequestEntityTooLarge', `the object is too large for the store: ${error.message}`),

@@ -1,5 +1,4 @@
 /** Bodies in pieces, with back-pressure: a slow client holds one piece, not the whole answer. */
-import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { acceptsGzip, type Exchange } from './exchange.ts';
@@ -51,18 +50,22 @@ export async function streamBody(exchange: Exchange, length: number, parts: Iter
 }
 
 async function writeAll(target: Writable, parts: Iterable<Buffer>): Promise<void> {
-  const closed = new AbortController();
-  target.once('close', () => closed.abort());
   for (const piece of pieces(parts)) {
     if (target.destroyed) return;
-    if (!target.write(piece)) {
-      try {
-        await once(target, 'drain', { signal: closed.signal });
-      } catch {
-        // The client went away while we waited for it; there is nobody left to tell.
-        return;
-      }
-    }
+    if (!target.write(piece)) await drained(target);
   }
   target.end();
+}
+
+/** Resolves when `target` takes more, or never will: then it is destroyed. */
+export function drained(target: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      target.removeListener('drain', done);
+      target.removeListener('close', done);
+      resolve();
+    };
+    target.once('drain', done);
+    target.once('close', done);
+  });
 }

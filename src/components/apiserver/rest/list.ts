@@ -1,10 +1,12 @@
 /** LIST: bytes of the cache, joined. */
+import { setImmediate as pause } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { ApiError } from '../../../api/meta/status.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type AnswerForm, negotiate } from '../http/negotiate.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
 import { streamBody } from '../http/stream-body.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { RestContext } from './context.ts';
 import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from './forms.ts';
@@ -16,6 +18,7 @@ import { joined, WholeLists } from './whole-lists.ts';
 /** Forms that need a second pass over the whole text are for people; beyond this they are refused rather than stall everybody. */
 const MAX_REWRITTEN = 2 * 1024 * 1024;
 const TAIL = Buffer.from(']}\n');
+const RENDER_BATCH = 200;
 
 const wholeLists = new WeakMap<RestContext, WholeLists>();
 
@@ -80,15 +83,15 @@ function send(
   if (form.as === 'Table') {
     const include = includeObjectOf(exchange.info.query);
     const nowMs = context.clock.nowMs();
-    const rows = snapshot.objects.map((object) => tableRow(kind, object, include, form, nowMs));
-    exchange.sendBytes(200, Buffer.from(`${table(form, meta, columnDefinitions(kind.definition), rows)}\n`));
-    return undefined;
+    return eachOf(snapshot.objects, (object) => tableRow(kind, object, include, form, nowMs)).then((rows) =>
+      exchange.sendBytes(200, Buffer.from(`${table(form, meta, columnDefinitions(kind.definition), rows)}\n`)),
+    );
   }
   if (form.as === 'PartialObjectMetadata' || form.as === 'PartialObjectMetadataList') {
-    const items = snapshot.objects.map((object) => partialObject(object, form));
     const head = `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/${form.version}","metadata":${meta},"items":[`;
-    exchange.sendBytes(200, Buffer.from(`${head}${items.join(',')}]}\n`));
-    return undefined;
+    return eachOf(snapshot.objects, (object) => partialObject(object, form)).then((items) =>
+      exchange.sendBytes(200, Buffer.from(`${head}${items.join(',')}]}\n`)),
+    );
   }
   if (form.as !== 'object') throw new ApiError('NotAcceptable', `${form.as} is not a form of a list`);
   const head = Buffer.from(
@@ -99,6 +102,16 @@ function send(
     if (items !== undefined) return sendParts(exchange, form, [head, items, TAIL]);
   }
   return sendParts(exchange, form, [head, ...joined(snapshot.objects.map((object) => bytesAs(kind, object))), TAIL]);
+}
+
+/** Renders a batch at a time, so that a list of thousands does not hold up everybody else. */
+async function eachOf(objects: readonly CachedObject[], render: (object: CachedObject) => string): Promise<string[]> {
+  const rendered: string[] = [];
+  for (const [index, object] of objects.entries()) {
+    if (index > 0 && index % RENDER_BATCH === 0) await pause();
+    rendered.push(render(object));
+  }
+  return rendered;
 }
 
 function sendParts(exchange: Exchange, form: AnswerForm, parts: readonly Buffer[]): Promise<void> | undefined {

@@ -8,6 +8,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { failureOf } from '../http/failures.ts';
 import { type AnswerForm, negotiate } from '../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
+import { drained, pieces } from '../http/stream-body.ts';
 import type { HttpResponse } from '../port.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import { type EventBatch, type EventType, frameEvent } from '../watchcache/event-window.ts';
@@ -137,12 +138,20 @@ class WatchStream {
       match: wanted === undefined ? undefined : 'NotOlderThan',
     });
     this.#head();
-    this.#write(Buffer.concat(snapshot.objects.map((object) => this.#line('ADDED', object))));
+    // The state may be larger than what a client may leave unread: it is sent as fast as the client takes it.
+    for (const piece of pieces(this.#stateLines(snapshot.objects))) {
+      if (this.#response.destroyed) return this.#end();
+      if (!this.#response.write(piece)) await drained(this.#response);
+    }
     if (this.#options.sendInitialEvents === true && this.#options.bookmarks) {
       this.#write(this.#bookmark(snapshot.revision, INITIAL_EVENTS_END));
     }
     // Last, so that what has happened since the snapshot comes after it; the event window has it.
-    this.#subscribe(snapshot.revision);
+    this.#follow(snapshot.revision);
+  }
+
+  *#stateLines(objects: readonly CachedObject[]): Generator<Buffer> {
+    for (const object of objects) yield this.#line('ADDED', object);
   }
 
   async #resume(resourceVersion: number | undefined): Promise<void> {
@@ -150,17 +159,20 @@ class WatchStream {
     else if (resourceVersion > this.#context.cache.revision) await this.#context.cache.waitFor(resourceVersion);
     const from =
       resourceVersion === undefined || resourceVersion === 0 ? this.#context.cache.revision : resourceVersion;
+    this.#follow(from);
+  }
+
+  /** Upstream answers 200 and says in the stream that a version is too old: clients expect it there. */
+  #follow(from: number): void {
     try {
       this.#subscribe(from);
+      this.#head();
     } catch (error) {
-      // Upstream answers 200 and says it in the stream: clients expect it there.
       const { failure } = failureOf(error);
       this.#head();
       this.#write(Buffer.from(`{"type":"ERROR","object":${JSON.stringify(failure.toStatus())}}\n`));
       this.#end();
-      return;
     }
-    this.#head();
   }
 
   #head(): void {

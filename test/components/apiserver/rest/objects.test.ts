@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { request } from 'node:https';
 import { after, before, describe, it } from 'node:test';
-import { gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { startServer, type TestServer } from '../harness.ts';
 
 interface Thing {
@@ -369,6 +370,39 @@ describe('objects over HTTPS', () => {
       (await call('PATCH', `${MAPS}/a`, { raw: operations, type: 'application/json-patch+json' })).code,
       413,
     );
+  });
+
+  it('zips large answers for clients that take it', async () => {
+    for (const name of ['z-1', 'z-2']) {
+      await call('POST', MAPS, {
+        body: { metadata: { name, labels: { big: 'yes' } }, data: { t: 'x'.repeat(200_000) } },
+      });
+    }
+    for (const path of [`${MAPS}/z-1`, `${MAPS}?labelSelector=big`]) {
+      const plain = await call('GET', path);
+      const zipped = await new Promise<Buffer>((resolve, reject) => {
+        const chunks: Buffer[] = [];
+        const settings = {
+          host: '127.0.0.1',
+          port: server.port,
+          path,
+          agent: false,
+          headers: { 'accept-encoding': 'gzip' },
+        };
+        request(
+          { ...settings, ca: server.ca.certPem, cert: server.admin.certPem, key: server.admin.keyPem },
+          (response) => {
+            assert.equal(response.headers['content-encoding'], 'gzip');
+            response.on('data', (chunk: Buffer) => chunks.push(chunk));
+            response.on('end', () => resolve(Buffer.concat(chunks)));
+          },
+        )
+          .on('error', reject)
+          .end();
+      });
+      assert.ok(zipped.length < 20_000);
+      assert.equal(gunzipSync(zipped).toString(), plain.text);
+    }
   });
 
   it('gives services addresses and ports of their own, and takes them back', async () => {

@@ -146,6 +146,20 @@ describe('watches', () => {
     assert.equal(lines[1]?.object.kind, 'ConfigMap');
   });
 
+  it('sends a state larger than what a client may leave unread', async () => {
+    const data = { text: 'y'.repeat(900_000) };
+    for (let index = 0; index < 14; index++) {
+      await server.call('POST', MAPS, { body: { metadata: { name: `big-${index}`, labels: { big: 'yes' } }, data } });
+    }
+    const stream = watch(`${MAPS}?watch=true&labelSelector=big`);
+    await sleep(50);
+    await create('big-last', { big: 'yes' });
+    const lines = await stream.until((seen) => seen.length >= 15);
+    assert.equal(lines.at(-1)?.object.metadata.name, 'big-last');
+    assert.equal(stream.ended, false);
+    await server.call('DELETE', `${MAPS}?labelSelector=big`);
+  });
+
   it('ends in time, with a last bookmark', async () => {
     const stream = watch(
       `${MAPS}?watch=true&resourceVersion=${await create('w-g')}&timeoutSeconds=3&allowWatchBookmarks=true`,
