@@ -308,7 +308,8 @@ export function createSpdySession(
       }
     };
     await consume();
-    for await (const chunk of socket as AsyncIterable<Buffer>) {
+    // Leaving the loop must not destroy the socket: a GOAWAY may still have to be sent.
+    for await (const chunk of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       buffered = buffered.length === 0 ? chunk : Buffer.concat([buffered, chunk]);
       await consume();
     }
