@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { KeyPair } from '../../../../src/io/pki/certificate.ts';
+import { generateKey, type KeyPair } from '../../../../src/io/pki/certificate.ts';
+import { createSigningRequest } from '../../../../src/io/pki/signing-request.ts';
 import { type CallOptions, startServer, type TestServer } from '../harness.ts';
 
 interface Thing {
@@ -219,6 +220,62 @@ describe('rights', () => {
       201,
     );
     assert.equal((await call('POST', leases, { as: node, body: { metadata: { name: 'n2' } } })).code, 403);
+  });
+
+  it('lets nobody ask for system:masters, approve or sign without the right to', async () => {
+    const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+    const key = await generateKey();
+    const ask = (name: string, organizations: string[], as?: KeyPair) =>
+      call('POST', path, {
+        ...(as === undefined ? {} : { as }),
+        body: {
+          metadata: { name },
+          spec: {
+            signerName: 'kubernetes.io/kube-apiserver-client',
+            usages: ['client auth'],
+            username: 'somebody-else',
+            request: Buffer.from(createSigningRequest(key, { commonName: 'eve', organizations })).toString('base64'),
+          },
+        },
+      });
+    const refused = await ask('masters', ['system:masters']);
+    assert.equal(refused.code, 403);
+    assert.match(refused.body.message, /system:masters group is not allowed/);
+    const made = await ask('plain', ['dev']);
+    assert.equal(made.code, 201, made.text);
+    assert.match(made.text, /"username":"system:admin"/);
+    const rbac = `${RBAC}/clusterroles`;
+    const rules = [
+      {
+        verbs: ['update', 'get'],
+        apiGroups: ['certificates.k8s.io'],
+        resources: ['certificatesigningrequests/approval', 'certificatesigningrequests'],
+      },
+    ];
+    await call('POST', rbac, { body: { metadata: { name: 'approver' }, rules } });
+    await call('POST', `${RBAC}/clusterrolebindings`, {
+      body: {
+        metadata: { name: 'approver' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'approver' },
+        subjects: [{ kind: 'User', name: 'bob', apiGroup: 'rbac.authorization.k8s.io' }],
+      },
+    });
+    await untilCode(() => call('GET', `${path}/plain`, { as: bob }), 200);
+    const approve = (as: KeyPair) =>
+      call('PUT', `${path}/plain/approval`, {
+        as,
+        body: {
+          metadata: { name: 'plain' },
+          spec: {},
+          status: { conditions: [{ type: 'Approved', status: 'True', reason: 'x' }] },
+        },
+      });
+    const denied = await approve(bob);
+    assert.equal(denied.code, 403, denied.text);
+    assert.match(denied.body.message, /not permitted to approve requests with signerName/);
+    const approved = await approve(server.admin);
+    assert.equal(approved.code, 200, approved.text);
+    assert.match(approved.text, /"type":"Approved"/);
   });
 
   it('sets owners only where the writer could delete', async () => {
