@@ -35,6 +35,9 @@ async function serveApi(): Promise<void> {
   for (let index = 0; index < OBJECTS; index++) await server.call('POST', path, { body: configMap(index) });
   const get = await server.call('GET', `${path}/object-0500`);
   const list = await server.call('GET', path);
+  process.once('SIGTERM', () => {
+    void server.stop().then(() => process.exit(0));
+  });
   process.send?.({ port: server.port, get: get.text, list: list.text } satisfies Ready);
 }
 

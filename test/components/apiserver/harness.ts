@@ -44,7 +44,8 @@ export interface TestServer {
   user(name: string, ...groups: string[]): Promise<KeyPair>;
   kubeconfigFor(name: string, pair: KeyPair): Promise<string>;
   call<T = Record<string, unknown>>(method: string, path: string, options?: CallOptions): Promise<Answer<T>>;
-  stop(): Promise<void>;
+  /** Ends the server and takes its files away; the store too, unless it is somebody else's. */
+  stop(keepStore?: boolean): Promise<void>;
 }
 
 const day = lifetimeFrom(Date.now(), 1);
@@ -126,9 +127,9 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
     user: (commonName, ...organizations) =>
       issue(ca, { subject: { commonName, organizations }, usages: ['client'], validity: day }),
     call: (method, path, callOptions = {}) => call(port, ca, admin, method, path, callOptions),
-    stop: async () => {
+    stop: async (keepStore = false) => {
       await server.stop();
-      await store.close();
+      if (!keepStore) await store.close();
       await rm(directory, { recursive: true, force: true });
     },
   };

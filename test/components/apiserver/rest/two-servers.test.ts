@@ -24,7 +24,7 @@ describe('two API servers', () => {
     two = await startServer({ store, config: { ...config, advertiseAddress: '192.0.2.11' } });
   });
   after(async () => {
-    await two.server.stop();
+    await two.stop(true);
     await one.stop();
   });
 

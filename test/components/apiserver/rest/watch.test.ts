@@ -179,8 +179,7 @@ describe('watches', () => {
       assert.deepEqual([line?.type, line?.object.code], ['ERROR', 410]);
       await old.until(() => old.ended);
     } finally {
-      // Its store is the other server's, who closes it.
-      await fresh.server.stop();
+      await fresh.stop(true);
     }
   });
 
