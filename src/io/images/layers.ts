@@ -15,8 +15,10 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { RuntimeError } from '../../core/podplan/port.ts';
 import {
+  imageFile,
   isMissing,
   listImages,
+  listRefs,
   names,
   ownerOf,
   readJson,
@@ -44,15 +46,16 @@ export interface LayerSource {
 export interface LayerStore {
   /**
    * Unpacks what is missing (`sources` are lowest first), then calls `record` with the chain names, topmost first, and the unpacked size.
-   * The layers cannot be collected before `record` has resolved.
+   * Neither the layers nor `image` can be collected before `record` has resolved.
    */
   ensure(
+    image: string,
     sources: readonly LayerSource[],
     record: (stack: { readonly layers: readonly string[]; readonly sizeBytes: number }) => Promise<void>,
   ): Promise<void>;
   /** Whether all layers of this stack are already there. */
   has(diffIds: readonly string[]): Promise<boolean>;
-  /** Removes layers that no image, container or import under way refers to. Returns how many. */
+  /** Removes images that no name refers to, and layers that no image, container or import under way does. Returns how many layers. */
   collect(): Promise<number>;
   /** Compares a layer's files with what was unpacked; one line per difference. */
   verify(chain: string): Promise<readonly string[]>;
@@ -126,25 +129,55 @@ export function createLayerStore(
     return typeof size === 'number' ? size : 0;
   };
 
-  async function referenced(): Promise<ReadonlySet<string>> {
-    const used = new Set<string>();
-    for (const image of await listImages(layout)) for (const layer of image.layers) used.add(layer);
+  /**
+   * What must stay. Holds and imports under way are read before the images: an import gives up its claim only after the image that
+   * takes it over has been written, so one of the two is always seen.
+   */
+  async function referenced(): Promise<{ readonly layers: ReadonlySet<string>; readonly images: ReadonlySet<string> }> {
+    const layers = new Set<string>();
+    const images = new Set<string>();
     for (const directory of [layout.holds, layout.intents]) {
       for (const file of await names(directory)) {
         const path = join(directory, file);
         const record = await readJson(path);
-        if (directory === layout.intents && !(await isAlive(ownerOf(file)))) await removeQuietly(path);
-        else for (const layer of strings(record?.['layers'])) used.add(layer);
+        if (directory === layout.intents) {
+          if (!(await isAlive(ownerOf(file)))) {
+            await removeQuietly(path);
+            continue;
+          }
+          if (typeof record?.['image'] === 'string') images.add(record['image']);
+        }
+        for (const layer of strings(record?.['layers'])) layers.add(layer);
       }
     }
-    return used;
+    for (const { id } of await listRefs(layout)) images.add(id);
+    for (const image of await listImages(layout)) for (const layer of image.layers) layers.add(layer);
+    return { layers, images };
+  }
+
+  /** Sets aside, looks again, and only then deletes: who came to need it in between gets it back. */
+  async function removeUnless(needed: () => Promise<boolean>, path: string): Promise<boolean> {
+    const aside = join(layout.tmp, temporaryName(layout));
+    try {
+      await rename(path, aside);
+    } catch (error) {
+      // Another process collects at the same time.
+      if (isMissing(error)) return false;
+      throw error;
+    }
+    if (await needed()) {
+      await rename(aside, path).catch(() => removeQuietly(aside));
+      return false;
+    }
+    await removeQuietly(aside);
+    return true;
   }
 
   return {
-    async ensure(sources, record) {
+    async ensure(image, sources, record) {
       const chains = chainNames(sources.map((source) => source.diffId));
       const intent = join(layout.intents, `${temporaryName(layout)}.json`);
-      await writeDurably(layout, intent, JSON.stringify({ layers: chains }));
+      await writeDurably(layout, intent, JSON.stringify({ image, layers: chains }));
       try {
         let sizeBytes = 0;
         for (const [index, source] of sources.entries()) {
@@ -164,18 +197,19 @@ export function createLayerStore(
     },
 
     async collect() {
+      const known = await listImages(layout);
+      const before = await referenced();
+      for (const { id } of known) {
+        if (before.images.has(id)) continue;
+        await removeUnless(async () => (await referenced()).images.has(id), imageFile(layout, id));
+      }
       let removed = 0;
-      const used = await referenced();
+      const { layers: used } = await referenced();
       for (const chain of await names(layout.layers)) {
         if (used.has(chain)) continue;
-        const aside = join(layout.tmp, temporaryName(layout));
-        await rename(join(layout.layers, chain), aside);
-        if ((await referenced()).has(chain)) {
-          await rename(aside, join(layout.layers, chain));
-          continue;
-        }
+        const needed = async (): Promise<boolean> => (await referenced()).layers.has(chain);
+        if (!(await removeUnless(needed, join(layout.layers, chain)))) continue;
         await removeQuietly(join(layout.layerManifests, chain));
-        await removeQuietly(aside);
         removed++;
       }
       return removed;

@@ -98,7 +98,7 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
   ): Promise<string> {
     const { layout, layers } = await opened();
     const id = `sha256:${createHash('sha256').update(configBytes).digest('hex')}`;
-    await layers.ensure(sources, async (stack) => {
+    await layers.ensure(id, sources, async (stack) => {
       await writeDurably(layout, imageFile(layout, id), JSON.stringify({ ...stack, config }));
       for (const name of refNames) await writeDurably(layout, refFile(layout, name), JSON.stringify({ name, id }));
     });
@@ -144,14 +144,6 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
     }
   }
 
-  /** Drops an image's record when no name and no container refers to it any more. */
-  async function dropUnnamed(id: string): Promise<void> {
-    const { layout } = await opened();
-    const refs = await listRefs(layout);
-    if (refs.some((ref) => ref.id === id)) return;
-    await removeQuietly(imageFile(layout, id));
-  }
-
   return {
     pull,
 
@@ -179,7 +171,6 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
       for (const ref of refs) {
         if (byId || ref.name === wanted || otherTags.length === 0) await removeQuietly(refFile(layout, ref.name));
       }
-      await dropUnnamed(stored.id);
       await layers.collect();
     },
 
@@ -249,9 +240,7 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
     },
 
     async collectGarbage() {
-      const { layout, layers } = await opened();
-      for (const stored of await listImages(layout)) await dropUnnamed(stored.id);
-      return layers.collect();
+      return (await opened()).layers.collect();
     },
   };
 }

@@ -95,6 +95,7 @@ async function unpackEntry(progress: Progress, header: Header, body: AsyncIterab
     const target = name.slice(WHITEOUT_PREFIX.length);
     if (target.startsWith(WHITEOUT_PREFIX)) return;
     if (target === '' || target === '.' || target === '..') throw bad(`bad whiteout ${JSON.stringify(header.name)}`);
+    await ensureDirectory(progress, parent);
     progress.removed.add(parent === '' ? target : `${parent}/${target}`);
     return;
   }

@@ -6,7 +6,7 @@
 import { execFile } from 'node:child_process';
 import type { Stats } from 'node:fs';
 import { link, lstat, mkdir, readdir, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -27,23 +27,42 @@ export async function applyDeletions(
   deletions: LayerDeletions,
   device: string,
 ): Promise<void> {
-  if (deletions.removed.size === 0 && deletions.opaque.size === 0) return;
-  const whiteOut = async (relative: string): Promise<void> => {
-    const path = join(layer, relative);
-    if ((await lstatOrUndefined(path)) !== undefined) return;
-    await mkdir(dirname(path), { recursive: true });
-    await linkWhiteout(device, path);
-  };
   const hide = async (directory: string): Promise<void> => {
     for (const name of await visibleEntries(lower, directory)) {
       const relative = directory === '' ? name : `${directory}/${name}`;
       const own = await lstatOrUndefined(join(layer, relative));
-      if (own === undefined) await whiteOut(relative);
+      if (own === undefined) await linkWhiteout(device, join(layer, relative));
       else if (own.isDirectory()) await hide(relative);
     }
   };
-  for (const directory of deletions.opaque) await hide(directory);
-  for (const relative of deletions.removed) await whiteOut(relative);
+  for (const directory of deletions.opaque) {
+    if (!(await ensureRealDirectory(layer, directory))) continue;
+    await hide(directory);
+  }
+  for (const relative of deletions.removed) {
+    const slash = relative.lastIndexOf('/');
+    const parent = slash < 0 ? '' : relative.slice(0, slash);
+    // Where nothing is below, a whiteout would show in listings: overlayfs hides them in merged directories only.
+    if (!(await visibleEntries(lower, parent)).has(relative.slice(slash + 1))) continue;
+    if (!(await ensureRealDirectory(layer, parent))) continue;
+    if ((await lstatOrUndefined(join(layer, relative))) === undefined)
+      await linkWhiteout(device, join(layer, relative));
+  }
+}
+
+/**
+ * Makes a directory of the layer when it is missing. False when something else stands in its way: a layer that replaced the directory,
+ * perhaps by a link that leads to the host, has hidden what was to be deleted there already.
+ */
+async function ensureRealDirectory(layer: string, directory: string): Promise<boolean> {
+  let path = layer;
+  for (const component of directory === '' ? [] : directory.split('/')) {
+    path = join(path, component);
+    const stats = await lstatOrUndefined(path);
+    if (stats === undefined) await mkdir(path, { mode: 0o755 });
+    else if (!stats.isDirectory()) return false;
+  }
+  return true;
 }
 
 /** One device inode serves all whiteouts; when the file system allows no more links to it, the next one begins. */
