@@ -126,7 +126,9 @@ interface QuantityFacts {
 function readDeclarations(): { quantities: QuantityFacts; docs: Map<string, Documentation> } {
   const quantities = new Set<string>(EXTRA_QUANTITIES);
   const docs = new Map<string, Documentation>();
-  const packages = new Map(ROOTS.map(({ prefix }) => [prefix.replace('io.k8s.api.', ''), prefix]));
+  const packages = new Map(
+    ROOTS.map(({ prefix }) => [prefix.replace(/^io\.k8s\.(api|apiextensions-apiserver\.pkg\.apis)\./, ''), prefix]),
+  );
   packages.set('meta.v1', 'io.k8s.apimachinery.pkg.apis.meta.v1');
   for (const [dotted, prefix] of packages) {
     const source = readFileSync(join(typesDir, `${dotted.replace('.', '/')}.d.ts`), 'utf8');

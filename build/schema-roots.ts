@@ -42,6 +42,7 @@ export const ROOTS: readonly { readonly prefix: string; readonly classes: readon
       'V1SelfSubjectRulesReview',
     ],
   },
+  { prefix: 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1', classes: ['V1CustomResourceDefinition+'] },
   { prefix: 'io.k8s.api.policy.v1', classes: ['V1Eviction'] },
   { prefix: 'io.k8s.api.autoscaling.v1', classes: ['V1Scale'] },
 ];

@@ -4,6 +4,7 @@ import { clusterRoleBindings } from '../kinds/clusterrolebindings/index.ts';
 import { clusterRoles } from '../kinds/clusterroles/index.ts';
 import { configMaps } from '../kinds/configmaps/index.ts';
 import { controllerRevisions } from '../kinds/controllerrevisions/index.ts';
+import { customResourceDefinitions } from '../kinds/customresourcedefinitions/index.ts';
 import { daemonSets } from '../kinds/daemonsets/index.ts';
 import { deployments } from '../kinds/deployments/index.ts';
 import { endpoints } from '../kinds/endpoints/index.ts';
@@ -64,6 +65,7 @@ export const builtinKinds: readonly KindDefinition[] = [
   roleBindings,
   roles,
   priorityClasses,
+  customResourceDefinitions,
 ] as const;
 
 /** Kinds that only travel as bodies of sub-resources: found by kind, not by path. */

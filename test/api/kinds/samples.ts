@@ -110,6 +110,14 @@ const CONTENTS: Readonly<Record<string, object>> = {
   RoleBinding: { roleRef: { kind: 'Role', name: 'r' }, subjects: [{ kind: 'Group', name: 'g' }] },
   Role: { rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] },
   PriorityClass: { value: 1000 },
+  CustomResourceDefinition: {
+    spec: {
+      group: 'lab.test',
+      names: { kind: 'Rig', plural: 'rigs' },
+      scope: 'Namespaced',
+      versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
+    },
+  },
 };
 
 export const storedKinds: readonly KindDefinition[] = builtinKinds.filter((kind) => kind.virtual !== true);
