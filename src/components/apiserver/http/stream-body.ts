@@ -11,10 +11,18 @@ export function* pieces(parts: Iterable<Buffer>): Generator<Buffer> {
   let pending: Buffer[] = [];
   let length = 0;
   for (const part of parts) {
+    if (part.length >= PIECE) {
+      // Large parts go as they are: copying them would cost more than a system call.
+      if (length > 0) yield Buffer.concat(pending, length);
+      pending = [];
+      length = 0;
+      yield part;
+      continue;
+    }
     pending.push(part);
     length += part.length;
     if (length >= PIECE) {
-      yield pending.length === 1 ? part : Buffer.concat(pending, length);
+      yield Buffer.concat(pending, length);
       pending = [];
       length = 0;
     }
@@ -46,6 +54,9 @@ export async function streamBody(exchange: Exchange, length: number, parts: Iter
   }
   headers['content-length'] = length;
   response.writeHead(200, headers);
+  // Head, items and tail of a short answer leave together.
+  response.cork();
+  process.nextTick(() => response.uncork());
   await writeAll(response, parts);
 }
 
