@@ -283,10 +283,22 @@ export function runtimeConformance(name: string, factory: () => Promise<RuntimeU
         assert.match(log, /stderr .*Read-only file system/);
       }));
 
-    it('refuses mounting and new namespaces under the default system-call filter', () =>
+    it('refuses new namespaces under the default system-call filter, and only there', () =>
       withPod(async (sandboxId) => {
-        const id = await run(sandboxId, 'sleep 60', { security: { ...SECURITY, addCapabilities: [] } });
-        assert.notEqual((await exec(id, 'mount', '-t', 'tmpfs', 'none', '/data')).exitCode, 0);
+        const filtered = await run(sandboxId, 'sleep 60', { name: 'filtered' });
+        const refused = await exec(filtered, 'unshare', '-U', 'true');
+        assert.notEqual(refused.exitCode, 0);
+        assert.match(refused.stderr, /not permitted/);
+        const open: ContainerSecurity = { ...SECURITY, seccomp: 'unconfined' };
+        const unconfined = await run(sandboxId, 'sleep 60', { name: 'unconfined', security: open });
+        assert.deepEqual(await exec(unconfined, 'unshare', '-U', 'true'), { stdout: '', stderr: '', exitCode: 0 });
+      }));
+
+    it("gives privileged containers the host's devices and capabilities", () =>
+      withPod(async (sandboxId) => {
+        const id = await run(sandboxId, 'sleep 60', { security: { ...SECURITY, privileged: true } });
+        assert.equal((await exec(id, 'mount', '-t', 'tmpfs', 'none', '/data')).exitCode, 0);
+        assert.match((await exec(id, 'ls', '-l', '/dev/kmsg')).stdout, /^crw.* 1, +11 /);
       }));
 
     it('mounts host directories, read-only where asked', () =>
