@@ -18,6 +18,7 @@ export const APPLIANCE_PROGRAMS: readonly HostProgram[] = [
   { program: 'conmon', debianPackage: 'conmon' },
   { program: 'nft', debianPackage: 'nftables' },
   { program: 'ip', debianPackage: 'iproute2' },
+  { program: 'socat', debianPackage: 'socat' },
   { program: 'unshare', debianPackage: 'util-linux' },
   { program: 'mount', debianPackage: 'mount' },
 ];

@@ -194,12 +194,14 @@ export class Appliance {
     const ended = new Promise<void>((resolve) => host.once('exit', () => resolve()));
     // nsenter executes the program in its own place, so the child is the host process itself.
     host.kill(signal);
-    await Promise.race([
-      ended,
-      sleep(timeoutMs).then(() => {
-        throw new Error(`hyperedge run (pid ${host.pid}) did not end within ${timeoutMs} ms after ${signal}`);
-      }),
-    ]);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(
+        () => reject(new Error(`hyperedge run (pid ${host.pid}) did not end within ${timeoutMs} ms after ${signal}`)),
+        timeoutMs,
+      );
+    });
+    await Promise.race([ended, late]).finally(() => clearTimeout(timer));
   }
 
   /** Processes whose command line or root is below this appliance's root. */
