@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises';
-import type { Pod, Service } from 'kubernetes-types/core/v1';
+import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -171,14 +171,14 @@ class NodeKubelet implements Kubelet {
     const pods = informers.informer(resources.pods, { fieldSelector: `spec.nodeName=${deps.config.nodeName}` });
     parts.services.serviceInformer.current = informers.informer(resources.services);
     const serviceInformer = parts.services.serviceInformer.current;
-    pods.start();
-    serviceInformer.start();
-    this.closers.push(
-      () => pods.stop(),
-      () => serviceInformer.stop(),
-    );
-    // Services are part of a container's environment: no pod of the API starts before they are known.
-    void Promise.all([pods.synced, serviceInformer.synced]).then(() => {
+    const nodes = informers.informer(resources.nodes, { fieldSelector: `metadata.name=${deps.config.nodeName}` });
+    parts.services.nodeInformer.current = nodes;
+    for (const informer of [pods, serviceInformer, nodes]) {
+      informer.start();
+      this.closers.push(() => informer.stop());
+    }
+    // Services are part of a container's environment, and the node says whom it takes: no pod of the API starts before both are known.
+    void Promise.all([pods.synced, serviceInformer.synced, nodes.synced]).then(() => {
       if (this.stopping.signal.aborted) return;
       this.closers.push(
         pods.onChange({
@@ -242,7 +242,10 @@ class NodeKubelet implements Kubelet {
 }
 
 interface Parts {
-  readonly services: PodServices & { readonly serviceInformer: { current: Informer<Service> | undefined } };
+  readonly services: PodServices & {
+    readonly serviceInformer: { current: Informer<Service> | undefined };
+    readonly nodeInformer: { current: Informer<Node> | undefined };
+  };
   readonly manager: PodManager;
   readonly mirrors: MirrorPods;
   readonly server: KubeletServer;
@@ -276,6 +279,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
   });
   const { runtimeName } = await runtime.version();
   const serviceInformer: { current: Informer<Service> | undefined } = { current: undefined };
+  const nodeInformer: { current: Informer<Node> | undefined } = { current: undefined };
   const events = new KubeletEvents();
   const tokens = new TokenSource(clock);
   const configObjects = new ConfigObjects({
@@ -315,9 +319,11 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     clock,
     log,
     serviceInformer,
+    nodeInformer,
     runtimeName: () => runtimeName,
     allocatable: () => allocatable,
     services: () => serviceInformer.current?.list() ?? [],
+    node: () => nodeInformer.current?.list()[0],
     addresses: (pod, sandbox) => ({
       podIps: pod.spec?.hostNetwork === true ? config.nodeIps : sandbox.ips,
       hostIps: config.nodeIps,

@@ -7,6 +7,7 @@ import type {
   Container,
   ContainerState,
   EphemeralContainer,
+  VolumeMountStatus,
 } from 'kubernetes-types/core/v1';
 import type { ContainerStatus } from './port.ts';
 import {
@@ -20,6 +21,11 @@ import {
   shouldStart,
   type WaitingReason,
 } from './snapshot.ts';
+
+/** kubernetes-types stops before KEP-3619's field. */
+type ReportedStatus = ApiContainerStatus & {
+  user?: { readonly linux: { readonly uid: number; readonly gid: number; readonly supplementalGroups?: number[] } };
+};
 
 export interface ContainerStatuses {
   readonly init: ApiContainerStatus[];
@@ -99,7 +105,39 @@ function one(
     }
   }
   decide(status, snapshot, container as Container, latest, init);
+  const mounts = mountStatuses(container);
+  if (mounts.length > 0) status.volumeMounts = mounts;
   return status;
+}
+
+/** Source: KEP-3857. Read-only mounts are so themselves; what is mounted below them keeps its own mode. */
+function mountStatuses(container: Container | EphemeralContainer): VolumeMountStatus[] {
+  return (container.volumeMounts ?? []).map((mount) => ({
+    name: mount.name,
+    mountPath: mount.mountPath,
+    ...(mount.readOnly === true ? { readOnly: true, recursiveReadOnly: 'Disabled' } : {}),
+  }));
+}
+
+/** What the container was given: requests and limits as the spec has them, and whom it runs as. */
+function allotment(container: Container | EphemeralContainer, latest: ContainerStatus): Partial<ReportedStatus> {
+  const { requests, limits } = container.resources ?? {};
+  const { user } = latest;
+  return {
+    ...(requests === undefined ? {} : { allocatedResources: requests }),
+    resources: { ...(limits === undefined ? {} : { limits }), ...(requests === undefined ? {} : { requests }) },
+    ...(user === undefined
+      ? {}
+      : {
+          user: {
+            linux: {
+              uid: user.uid,
+              gid: user.gid,
+              ...(user.supplementalGroups.length === 0 ? {} : { supplementalGroups: [...user.supplementalGroups] }),
+            },
+          },
+        }),
+  };
 }
 
 function forgotten(
@@ -149,6 +187,7 @@ function observed(
     image: latest.image,
     imageID: latest.imageId,
     containerID: `${runtimeName}://${latest.id}`,
+    ...allotment(container, latest),
   };
   const last = older.find((each) => each.state === 'exited');
   if (last !== undefined) status.lastState = stateOf(last, defaultReason, runtimeName);

@@ -138,6 +138,8 @@ export interface ContainerConfig {
   readonly tty: boolean;
   readonly resources: LinuxResources;
   readonly security: ContainerSecurity;
+  /** Id of a running container of the same sandbox whose processes this one is to see: its pid namespace is joined. */
+  readonly pidNamespaceOf?: string;
 }
 
 export interface ContainerSecurity {
@@ -183,8 +185,16 @@ export interface ContainerStatus {
   /** Absolute path of the log file. */
   readonly logPath: string;
   readonly pid: number;
+  /** Whom the first process was started as; undefined where the runtime does not say. */
+  readonly user?: ContainerUser;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
+}
+
+export interface ContainerUser {
+  readonly uid: number;
+  readonly gid: number;
+  readonly supplementalGroups: readonly number[];
 }
 
 export interface ExecResult {

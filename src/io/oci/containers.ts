@@ -184,7 +184,9 @@ export function createContainers(context: RuntimeContext): Containers {
     try {
       const [root, namespaces, devices] = await Promise.all([
         makeRoot(id, config),
-        namespacesFor(paths, sandbox),
+        namespacesFor(paths, sandbox).then(async (own) =>
+          config.pidNamespaceOf === undefined ? own : { ...own, pid: await pidNamespaceOf(config.pidNamespaceOf) },
+        ),
         deviceList(config),
       ]);
       const user = await resolveUser(join(directory, 'rootfs'), root.image.user, config.security);
@@ -244,6 +246,7 @@ export function createContainers(context: RuntimeContext): Containers {
         reason: '',
         message: '',
         pid: created.pid,
+        user: { uid: user.uid, gid: user.gid, supplementalGroups: user.additionalGids },
         pidStart: pidStart ?? '',
         monitorPid: created.monitorPid,
         monitorStart: monitorStart ?? '',
@@ -257,6 +260,14 @@ export function createContainers(context: RuntimeContext): Containers {
         ? error
         : new RuntimeError('create-failed', messageOf(error), { cause: error });
     }
+  }
+
+  /** Throws when the container does not run (any more). */
+  async function pidNamespaceOf(id: string): Promise<string> {
+    const record = get(id);
+    if (hasEnded(record) || !(await isRunning(record.pid, record.pidStart)))
+      throw new RuntimeError('create-failed', `container ${record.name}, whose processes are to be seen, does not run`);
+    return `/proc/${record.pid}/ns/pid`;
   }
 
   function mountList(
@@ -424,6 +435,7 @@ function describe(record: ContainerRecord): ContainerStatus {
     message: record.message,
     logPath: record.logPath,
     pid: state === 'exited' ? 0 : record.pid,
+    ...(record.user === undefined ? {} : { user: record.user }),
     labels: record.labels,
     annotations: record.annotations,
   };

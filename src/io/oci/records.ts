@@ -11,7 +11,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { PortMapping } from '../../core/podplan/port.ts';
+import type { ContainerUser, PortMapping } from '../../core/podplan/port.ts';
 
 export interface SandboxRecord {
   readonly id: string;
@@ -60,6 +60,8 @@ export interface ContainerRecord {
   readonly reason: string;
   readonly message: string;
   readonly pid: number;
+  /** Absent from records of earlier releases. */
+  readonly user?: ContainerUser;
   readonly pidStart: string;
   readonly monitorPid: number;
   readonly monitorStart: string;

@@ -23,6 +23,7 @@ export interface ContainerConfigInput {
   readonly memoryCapacityBytes: number;
   readonly oomScoreFloor: number;
   readonly cpuCfsQuota: boolean;
+  readonly pidNamespaceOf: string | undefined;
 }
 
 /** Throws an Error whose message becomes that of CreateContainerConfigError. */
@@ -65,6 +66,7 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
     tty: container.tty === true,
     resources: linuxResources(input, container),
     security: security(pod, container, image),
+    ...(input.pidNamespaceOf === undefined ? {} : { pidNamespaceOf: input.pidNamespaceOf }),
   };
 }
 
@@ -88,6 +90,12 @@ function security(pod: Pod, container: Container, image: ImageStatus): Container
   verifyNonRoot(pod, container, own.runAsNonRoot ?? shared.runAsNonRoot ?? false, runAsUser, image);
   const privileged = own.privileged === true;
   const profile = own.seccompProfile ?? shared.seccompProfile;
+  // Running it unconfined instead would be less than what was asked for.
+  if (!privileged && profile?.type === 'Localhost') {
+    throw new Error(
+      `cannot load seccomp profile ${JSON.stringify(profile.localhostProfile ?? '')}: this node has none`,
+    );
+  }
   return {
     privileged,
     ...(runAsUser === undefined ? {} : { runAsUser }),

@@ -65,12 +65,35 @@ export function podDns(
 
 const unique = (values: readonly string[]): string[] => [...new Set(values)];
 
-/** Host name of the pod: its own or its name, cut where the kernel would refuse it. */
+/** Short host name of the pod: its own or its name, cut where the kernel would refuse it. */
 export function podHostname(pod: Pod, nodeHostname: string): string {
   if (pod.spec?.hostNetwork === true) return nodeHostname;
   const wanted = pod.spec?.hostname ?? '';
   const name = wanted === '' ? (pod.metadata?.name ?? '') : wanted;
-  return name.slice(0, 63).replace(/[-.]+$/, '');
+  return name.slice(0, MAX_LABEL).replace(/[-.]+$/, '');
+}
+
+const MAX_LABEL = 63;
+/** Linux' limit of what uname(2) reports. */
+const MAX_KERNEL_HOSTNAME = 64;
+
+/** What the kernel reports: the short name, or the whole one where the pod asks for it. Throws when that is too long for the kernel. */
+export function kernelHostname(pod: Pod, nodeHostname: string, clusterDomain: string): string {
+  const hostname = podHostname(pod, nodeHostname);
+  if (pod.spec?.hostNetwork === true || pod.spec?.setHostnameAsFQDN !== true) return hostname;
+  const full = fullHostname(pod, hostname, clusterDomain);
+  if (full.length > MAX_KERNEL_HOSTNAME) {
+    throw new Error(
+      `failed to construct FQDN from pod hostname and cluster domain, FQDN ${full} is too long (${MAX_KERNEL_HOSTNAME} characters is the max, ${full.length} characters requested)`,
+    );
+  }
+  return full;
+}
+
+/** Pods without a subdomain have only their short name. */
+function fullHostname(pod: Pod, hostname: string, clusterDomain: string): string {
+  const subdomain = pod.spec?.subdomain ?? '';
+  return subdomain === '' ? hostname : `${hostname}.${subdomain}.${pod.metadata?.namespace}.svc.${clusterDomain}`;
 }
 
 export function hostsFile(
@@ -84,11 +107,8 @@ export function hostsFile(
   if (pod.spec?.hostNetwork === true) {
     return `# Kubernetes-managed hosts file (host network).\n${options.hostFile}${aliasText}`;
   }
-  const subdomain = pod.spec?.subdomain ?? '';
-  const names =
-    subdomain === ''
-      ? hostname
-      : `${hostname}.${subdomain}.${pod.metadata?.namespace}.svc.${options.clusterDomain}\t${hostname}`;
+  const full = fullHostname(pod, hostname, options.clusterDomain);
+  const names = full === hostname ? hostname : `${full}\t${hostname}`;
   const lines = [
     '# Kubernetes-managed hosts file.',
     '127.0.0.1\tlocalhost',

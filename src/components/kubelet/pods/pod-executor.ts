@@ -11,7 +11,7 @@ import { containerConfig } from './container-config.ts';
 import { environmentOf } from './environment.ts';
 import { runHook } from './hooks.ts';
 import { StartError } from './image-puller.ts';
-import { hostsFile, parseResolvConf, podDns, podHostname, writeHostsFile } from './network-files.ts';
+import { hostsFile, kernelHostname, parseResolvConf, podDns, podHostname, writeHostsFile } from './network-files.ts';
 import { registryAuth } from './registry-auth.ts';
 import type { PodServices } from './services.ts';
 import { makeTerminationFile } from './termination-message.ts';
@@ -54,12 +54,14 @@ export class PodExecutor {
       const logDirectory = services.directories.logs(pod);
       await mkdir(logDirectory, { recursive: true, mode: 0o755 });
       const spec = pod.spec;
+      // Without the namespace that was asked for, root in the container would be root of the host.
+      if (spec?.hostUsers === false) throw new Error('the container runtime does not support user namespaces');
       await services.runtime.runPodSandbox({
         name,
         namespace,
         uid,
         attempt: action.attempt,
-        hostname: podHostname(pod, services.hostInfo.hostname),
+        hostname: kernelHostname(pod, services.hostInfo.hostname, services.settings.clusterDomain),
         labels: {
           ...(pod.metadata?.labels ?? {}),
           [LABELS.podName]: name,
@@ -240,6 +242,7 @@ export class PodExecutor {
         memoryCapacityBytes: services.hostInfo.memoryBytes,
         oomScoreFloor: services.hostInfo.oomScoreFloor,
         cpuCfsQuota: services.settings.cpuCfsQuota,
+        pidNamespaceOf: this.targetOf(pod, container),
       });
       await mkdir(join(services.directories.logs(pod), container.name), { recursive: true, mode: 0o755 });
     } catch (error) {
@@ -278,6 +281,17 @@ export class PodExecutor {
       await services.view.refresh();
       throw new StartError({ reason: 'PostStartHookError', message: messageOf(error) });
     }
+  }
+
+  /** Of an ephemeral container with a target: the target's id. */
+  private targetOf(pod: Pod, container: Container | EphemeralContainer): string | undefined {
+    const name = 'targetContainerName' in container ? container.targetContainerName : undefined;
+    if (name === undefined || name === '') return undefined;
+    const target = this.services.view
+      .get(pod.metadata?.uid ?? '')
+      .containers.find((status) => status.name === name && status.state === 'running');
+    if (target === undefined) throw new Error(`unable to find target container ${name}`);
+    return target.id;
   }
 
   /** /etc/hosts and the termination log. */

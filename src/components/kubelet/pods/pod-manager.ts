@@ -3,6 +3,7 @@ import { messageOf } from '../../../base/errors.ts';
 import { graceOf } from '../../../core/podplan/plan.ts';
 import { ANNOTATIONS, LABELS } from '../../../core/podplan/snapshot.ts';
 import { CONFIG_SOURCE, fullName, isMirror } from '../sources/static-pod.ts';
+import { admissionRejection, type Rejection } from './admission.ts';
 import { PodWorker } from './pod-worker.ts';
 import type { PodServices } from './services.ts';
 
@@ -187,7 +188,7 @@ export class PodManager {
     } else this.services.statuses.setTarget(uid, pod);
     if (rejection !== undefined) {
       this.services.events.pod(pod, 'Warning', rejection.reason, rejection.message);
-      worker.terminate(0, rejection);
+      worker.reject({ ...rejection, message: `Pod was rejected: ${rejection.message}` });
     }
     // Adopted: what its volumes project may have changed while nobody looked.
     if (this.services.view.get(uid).sandboxes.length > 0) worker.configChanged();
@@ -197,21 +198,21 @@ export class PodManager {
       .catch((error: unknown) => this.services.log.warn('QoS level not updated', { error: messageOf(error) }));
   }
 
-  /** The kubelet's last word on what the scheduler decided. Source: pkg/kubelet/lifecycle/predicate.go. */
-  private admit(pod: Pod, source: string): { readonly reason: string; readonly message: string } | undefined {
+  private admit(pod: Pod, source: string): Rejection | undefined {
     if (source !== 'api' || pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') return undefined;
     if (pod.metadata?.deletionTimestamp !== undefined) return undefined;
     // A pod that already runs here was admitted before this process began.
     if (this.services.view.get(pod.metadata?.uid ?? '').sandboxes.length > 0) return undefined;
-    const { maxPods } = this.services.settings;
-    const used = this.activePods().length;
-    if (used >= maxPods) {
-      return {
-        reason: 'OutOfpods',
-        message: `Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: ${used}, capacity: ${maxPods}`,
-      };
-    }
-    return undefined;
+    const uid = pod.metadata?.uid;
+    return admissionRejection({
+      pod,
+      others: this.workers()
+        .filter((worker) => !worker.finished && !worker.rejected && worker.uid !== uid)
+        .map((worker) => worker.pod),
+      node: this.services.node(),
+      allocatable: this.services.allocatable(),
+      maxPods: this.services.settings.maxPods,
+    });
   }
 
   private remove(uid: string, graceSeconds: number): void {

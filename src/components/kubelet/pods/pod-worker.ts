@@ -3,6 +3,7 @@ import type { Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { qosClassOf } from '../../../core/cgroup/resources.ts';
 import type { BackOffEntry } from '../../../core/podplan/back-off.ts';
+import { canonicalJson } from '../../../core/podplan/hash.ts';
 import { type PodAction, type PodPlan, planPod } from '../../../core/podplan/plan.ts';
 import type { ContainerStatus } from '../../../core/podplan/port.ts';
 import { type PodSnapshot, readySandboxes, type WaitingReason } from '../../../core/podplan/snapshot.ts';
@@ -49,6 +50,7 @@ export class PodWorker {
   private stopped = false;
   private refreshVolumes = false;
   private released = false;
+  private refused = false;
   private onFinished: (() => void) | undefined;
   /** Everything has ended and what the pod held is given back. */
   finished = false;
@@ -80,9 +82,23 @@ export class PodWorker {
     return this.termination !== undefined;
   }
 
+  /** It was refused at admission and never held anything of the node. */
+  get rejected(): boolean {
+    return this.refused;
+  }
+
   update(pod: Pod): void {
+    const before = this.currentPod;
     this.currentPod = pod;
+    // Labels and annotations stand in downward API files.
+    if (hasDownwardFiles(pod) && !sameMetadata(before, pod)) this.refreshVolumes = true;
     this.wake();
+  }
+
+  /** Ends a pod that was not admitted, before it began. */
+  reject(failure: { readonly reason: string; readonly message: string }): void {
+    this.refused = true;
+    this.terminate(0, failure);
   }
 
   /** The content of a config map or secret changed, or a token is due. */
@@ -397,3 +413,13 @@ export class PodWorker {
     this.timer = this.services.clock.setTimer(Math.max(0, atMs - this.services.clock.nowMs()), () => this.wake());
   }
 }
+
+const hasDownwardFiles = (pod: Pod): boolean =>
+  pod.spec?.volumes?.some(
+    (volume) =>
+      volume.downwardAPI !== undefined || volume.projected?.sources?.some((source) => source.downwardAPI !== undefined),
+  ) === true;
+
+const sameMetadata = (a: Pod, b: Pod): boolean =>
+  canonicalJson([a.metadata?.labels, a.metadata?.annotations]) ===
+  canonicalJson([b.metadata?.labels, b.metadata?.annotations]);

@@ -1,4 +1,4 @@
-import type { Pod, Service } from 'kubernetes-types/core/v1';
+import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Quantity } from '../../../base/quantity.ts';
@@ -38,6 +38,8 @@ export interface PodServices {
   runtimeName(): string;
   allocatable(): Readonly<Record<string, Quantity>>;
   services(): readonly Service[];
+  /** This node as the API has it; undefined until it has been seen. */
+  node(): Node | undefined;
   addresses(pod: Pod, sandbox: SandboxStatus): PodAddresses;
   /** Called when a pod has ended and what it held is given back. */
   onFinished(uid: string): void;
