@@ -1,5 +1,6 @@
 /** `hyperedge controllers`: the controllers and the scheduler in one process, each under its own identity and lease. */
-import { randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import { hostname } from 'node:os';
 import { CodedError } from '../base/errors.ts';
@@ -47,7 +48,7 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
   );
   // One set of local copies for both: they read nearly the same kinds.
   const informers = controllersClient.newInformers();
-  const identity = `${hostname()}_${randomBytes(4).toString('hex')}`;
+  const identity = await candidateIdentity(configFile);
   const recorders = {
     controllers: createEventRecorder({
       client: controllersClient.client,
@@ -148,4 +149,14 @@ async function serveHealth(configFile: string, config: MasterConfig, log: Log): 
         server.closeAllConnections();
       }),
   };
+}
+
+/**
+ * Who this candidate is on its leases. The same after a crash: the kubelet starts a new process only when the old one is dead, so the new
+ * one may take up its predecessor's lease at once instead of waiting until it expires.
+ */
+async function candidateIdentity(configFile: string): Promise<string> {
+  const machine = await readFile('/etc/machine-id', 'utf8').catch(() => '');
+  const digest = createHash('sha256').update(`${machine.trim()}\n${configFile}`).digest('hex');
+  return `${hostname()}_${digest.slice(0, 8)}`;
 }
