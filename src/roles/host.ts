@@ -15,7 +15,7 @@ import { createFileWatch, createHostFacts, createMounter } from '../io/host/inde
 import { createNftFilter } from '../io/netfilter/index.ts';
 import { masterFiles, nodeFiles } from '../io/pki/index.ts';
 import { createStreamingServer } from '../io/streaming/index.ts';
-import { createSliceManager, systemdRuns } from '../io/systemd/index.ts';
+import { createServiceManager, systemdRuns } from '../io/systemd/index.ts';
 import { type OpenedClient, openClient } from './api-access.ts';
 import { openAssets } from './assets.ts';
 import { COMPONENTS } from './component-names.ts';
@@ -36,6 +36,8 @@ export interface Host {
   /** Resolves when the Node object was first reported Ready. */
   readonly ready: Promise<void>;
   readonly kubeconfig: string;
+  /** True while the machine itself is being shut down or rebooted. */
+  goingDown(): Promise<boolean>;
   stop(options: { readonly keepPods: boolean }): Promise<void>;
 }
 
@@ -71,7 +73,8 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   const cgroups = createCgroupFileSystem();
   const driver = await chooseCgroupDriver(settings);
   const assets = await openAssets();
-  const runtime = await startRuntime(settings, driver.name, log);
+  const serviceManager = driver.name === 'systemd' ? createServiceManager() : undefined;
+  const runtime = await startRuntime(settings, driver.name, serviceManager, log);
   await checkPorts(settings, runtime);
   progress.step(`node ${settings.nodeName} at ${settings.nodeIp}; ${driver.why}`);
 
@@ -126,7 +129,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     config: kubeletConfigOf(settings, nodeConfig),
     runtime: runtime.runtime,
     cgroups,
-    slices: driver.name === 'systemd' ? createSliceManager() : undefined,
+    slices: serviceManager,
     host: createHostFacts({ nowMs: () => clock.nowMs() }),
     files: createFileWatch(),
     mounts: createMounter(),
@@ -181,6 +184,14 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   return {
     ready,
     kubeconfig: masterFiles(settings.root).adminKubeconfig,
+    goingDown: async () => {
+      try {
+        return (await serviceManager?.goingDown()) === true;
+      } catch (error) {
+        log.warn('systemd does not say whether the host goes down', { error: messageOf(error) });
+        return false;
+      }
+    },
     stop: async ({ keepPods }) => {
       forgetRoles();
       const parts: Stopping = { kubelet, runtime, api, network, control, lock };

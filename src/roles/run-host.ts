@@ -43,8 +43,10 @@ export async function runHost(options: RunHostOptions): Promise<number> {
     });
     await interrupted.signal;
     stopped = true;
-    progress.note(options.keepPods ? 'stopping; pods go on running' : 'stopping, pods too');
-    await host.stop({ keepPods: options.keepPods });
+    // When the machine goes down nobody else ends the pods in their order: systemd would kill them all at once, the store with them.
+    const keepPods = options.keepPods && !(await host.goingDown());
+    progress.note(keepPods ? 'stopping; pods go on running' : 'stopping, pods too');
+    await host.stop({ keepPods });
     progress.step('stopped');
   } finally {
     interrupted.dispose();

@@ -7,6 +7,7 @@ import { RuntimeError } from '../core/podplan/port.ts';
 import { createImageStore, type ImageStore } from '../io/images/index.ts';
 import { type BridgeNetwork, createBridgeNetwork } from '../io/links/index.ts';
 import { createOciRuntime, type OciRuntime } from '../io/oci/index.ts';
+import type { ServiceManager } from '../io/systemd/index.ts';
 import { packaged } from './assets.ts';
 import { systemClock as clock } from './process.ts';
 import type { Settings } from './settings.ts';
@@ -23,6 +24,7 @@ export interface HostRuntime {
 export async function startRuntime(
   settings: Settings,
   cgroupDriver: 'systemd' | 'cgroupfs',
+  serviceManager: ServiceManager | undefined,
   log: Log,
 ): Promise<HostRuntime> {
   const images = createImageStore({ root: settings.paths.images, log });
@@ -40,6 +42,7 @@ export async function startRuntime(
     images,
     network,
     cgroupDriver,
+    monitorScopes: serviceManager,
     clock,
     log,
     hostRootVisible: ownFiles(),

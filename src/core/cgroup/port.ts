@@ -34,10 +34,16 @@ export interface CgroupFileSystem {
   removeTree(directory: string): Promise<void>;
 }
 
+/** A property of a unit under its D-Bus name; those that limit resources are unsigned 64-bit numbers. Source: org.freedesktop.systemd1(5). */
+export interface UnitProperty {
+  readonly name: string;
+  readonly value: bigint;
+}
+
 /** Slices of the service manager; `io/systemd`. Only with the systemd driver. */
 export interface SliceManager {
   /** Starts the slice (its parents come with it) and sets its run-time properties. Idempotent. */
-  ensure(slice: string, properties: readonly string[]): Promise<void>;
+  ensure(slice: string, properties: readonly UnitProperty[]): Promise<void>;
   /** Stops it with all units inside. A slice that is not there is fine. */
   stop(slice: string): Promise<void>;
 }

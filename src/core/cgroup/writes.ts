@@ -2,7 +2,7 @@
  * A tree → ordered operations on the mounted hierarchies. Sources: Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
  */
 import { type CgroupDriver, directoryName } from './names.ts';
-import type { CgroupOperation, Hierarchy } from './port.ts';
+import type { CgroupOperation, Hierarchy, UnitProperty } from './port.ts';
 import { weightOfShares } from './resources.ts';
 import type { CgroupLimits, CgroupNode } from './tree.ts';
 
@@ -90,22 +90,33 @@ function filesV2(hierarchy: Hierarchy, limits: CgroupLimits): [string, string][]
 
 const orMax = (value: number): string => (value < 0 ? 'max' : String(value));
 
-/** Properties for `systemctl set-property`: what the service manager must know so that it does not undo the limits. */
-export function sliceProperties(version: 'v1' | 'v2', limits: CgroupLimits): string[] {
-  const properties: string[] = [];
-  const orInfinity = (value: number): string => (value < 0 ? 'infinity' : String(value));
+/** systemd's own word for no limit. */
+const INFINITY = 2n ** 64n - 1n;
+/** systemd keeps a quota as a whole percentage of a CPU. */
+const PERCENT_OF_SECOND_US = 10_000;
+
+/**
+ * What the service manager must know so that it does not undo the limits. A quota is rounded up to what it can express; the kernel's
+ * file gets the exact one. Source: org.freedesktop.systemd1(5); opencontainers/runc addCpuQuota.
+ */
+export function sliceProperties(version: 'v1' | 'v2', limits: CgroupLimits): UnitProperty[] {
+  const properties: UnitProperty[] = [];
+  const add = (name: string, value: number): void => {
+    properties.push({ name, value: value < 0 ? INFINITY : BigInt(value) });
+  };
   if (limits.cpuShares !== undefined) {
-    properties.push(
-      version === 'v2' ? `CPUWeight=${weightOfShares(limits.cpuShares)}` : `CPUShares=${limits.cpuShares}`,
-    );
+    if (version === 'v2') add('CPUWeight', weightOfShares(limits.cpuShares));
+    else add('CPUShares', limits.cpuShares);
   }
   if (limits.cpuQuotaUs !== undefined) {
     const period = limits.cpuPeriodUs ?? 100_000;
-    properties.push(limits.cpuQuotaUs < 0 ? 'CPUQuota=' : `CPUQuota=${Math.ceil((limits.cpuQuotaUs * 100) / period)}%`);
+    const perSecond = (limits.cpuQuotaUs * 1_000_000) / period;
+    add('CPUQuotaPeriodUSec', period);
+    add('CPUQuotaPerSecUSec', perSecond < 0 ? -1 : Math.ceil(perSecond / PERCENT_OF_SECOND_US) * PERCENT_OF_SECOND_US);
   }
   if (limits.memoryLimitBytes !== undefined) {
-    properties.push(`${version === 'v2' ? 'MemoryMax' : 'MemoryLimit'}=${orInfinity(limits.memoryLimitBytes)}`);
+    add(version === 'v2' ? 'MemoryMax' : 'MemoryLimit', limits.memoryLimitBytes);
   }
-  if (limits.pidsLimit !== undefined) properties.push(`TasksMax=${orInfinity(limits.pidsLimit)}`);
+  if (limits.pidsLimit !== undefined) add('TasksMax', limits.pidsLimit);
   return properties;
 }

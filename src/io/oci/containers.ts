@@ -22,6 +22,8 @@ import { resolveUser } from './users.ts';
 /** After SIGKILL a process may still sit in the kernel; beyond this its container is reported as stuck. */
 const KILL_TIMEOUT_MS = 10_000;
 const EXIT_OF_LOST = 255;
+/** Where systemd keeps the host's own services: monitors are not charged to their pods. */
+const MONITOR_SLICE = 'system.slice';
 
 export interface Containers {
   /** Reads the records, settles what ended meanwhile and clears away creations cut short. */
@@ -224,6 +226,7 @@ export function createContainers(context: RuntimeContext): Containers {
         processStart(created.pid),
         processStart(created.monitorPid),
         cgroupsOf(created.pid, context.cgroupMounts),
+        moveMonitor(id, created.monitorPid),
       ]);
       await save({
         id,
@@ -268,6 +271,13 @@ export function createContainers(context: RuntimeContext): Containers {
     if (hasEnded(record) || !(await isRunning(record.pid, record.pidStart)))
       throw new RuntimeError('create-failed', `container ${record.name}, whose processes are to be seen, does not run`);
     return `/proc/${record.pid}/ns/pid`;
+  }
+
+  /** A monitor that stays where it is does its work as well. */
+  async function moveMonitor(id: string, pid: number): Promise<void> {
+    await deps.monitorScopes
+      ?.scope(`hyperedge-conmon-${id}.scope`, { slice: MONITOR_SLICE, description: `monitor of container ${id}`, pid })
+      .catch((error: unknown) => log.warn('container monitor not moved', { container: id, error: messageOf(error) }));
   }
 
   function mountList(

@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { CgroupMounts } from './cgroups.ts';
-import type { ImageStorePort, PodNetwork } from './port.ts';
+import type { ImageStorePort, MonitorScopes, PodNetwork } from './port.ts';
 import type { OwnLimits } from './processes.ts';
 import type { RuntimePaths } from './records.ts';
 import type { Runc } from './runc.ts';
@@ -16,6 +16,8 @@ export interface OciRuntimeDeps {
   readonly images: ImageStorePort;
   readonly network: PodNetwork;
   readonly cgroupDriver: CgroupDriver;
+  /** With the systemd driver; without, monitors stay in the cgroup of the host process. */
+  readonly monitorScopes?: MonitorScopes | undefined;
   readonly clock: Clock;
   readonly log: Log;
   /** Programs to use instead of those found on the usual path. */

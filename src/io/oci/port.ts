@@ -30,6 +30,18 @@ export interface PodNetwork {
   setPodCidr(cidr: string): Promise<void>;
 }
 
+/**
+ * Places for monitors outside of the host process's own unit (`io/systemd`): what is left in a unit when it stops is a leftover to systemd, and what
+ * runs out of memory in it counts against it.
+ */
+export interface MonitorScopes {
+  /** Moves a process into a new scope, which ends with it. */
+  scope(
+    name: string,
+    options: { readonly slice: string; readonly description: string; readonly pid: number },
+  ): Promise<void>;
+}
+
 /** The part of an OCI image configuration that container creation uses. */
 export interface ImageConfig {
   readonly entrypoint: readonly string[];

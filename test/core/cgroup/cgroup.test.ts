@@ -183,17 +183,25 @@ describe('the tree', () => {
 
   it('is told to the service manager too', () => {
     const limits = { cpuShares: 1024, cpuQuotaUs: 25_000, cpuPeriodUs: 100_000, memoryLimitBytes: 5, pidsLimit: -1 };
+    const infinity = 0xffff_ffff_ffff_ffffn;
+    const quota = [
+      { name: 'CPUQuotaPeriodUSec', value: 100_000n },
+      { name: 'CPUQuotaPerSecUSec', value: 250_000n },
+    ];
     assert.deepEqual(sliceProperties('v2', limits), [
-      'CPUWeight=39',
-      'CPUQuota=25%',
-      'MemoryMax=5',
-      'TasksMax=infinity',
+      { name: 'CPUWeight', value: 39n },
+      ...quota,
+      { name: 'MemoryMax', value: 5n },
+      { name: 'TasksMax', value: infinity },
     ]);
     assert.deepEqual(sliceProperties('v1', limits), [
-      'CPUShares=1024',
-      'CPUQuota=25%',
-      'MemoryLimit=5',
-      'TasksMax=infinity',
+      { name: 'CPUShares', value: 1024n },
+      ...quota,
+      { name: 'MemoryLimit', value: 5n },
+      { name: 'TasksMax', value: infinity },
     ]);
+    const odd = sliceProperties('v2', { cpuQuotaUs: 12_345, cpuPeriodUs: 100_000 });
+    assert.deepEqual(odd[1], { name: 'CPUQuotaPerSecUSec', value: 130_000n }, 'rounded up to a whole percentage');
+    assert.equal(sliceProperties('v2', { cpuQuotaUs: -1 })[1]?.value, infinity);
   });
 });

@@ -1,0 +1,230 @@
+/**
+ * Calls to the service manager over its own socket, where it speaks D-Bus without a bus daemon, to root only. A call takes a millisecond, where
+ * a `systemctl` process takes fifteen. The connection is opened when it is needed and closed when nothing has been asked for a
+ * while: an open one receives every signal of every unit.
+ * Source: org.freedesktop.systemd1(5); D-Bus Specification 0.43, "Authentication Protocol".
+ */
+import { connect, type Socket } from 'node:net';
+import { CodedError } from '../../base/errors.ts';
+import { decodeMessage, ERROR, encodeCall, METHOD_RETURN, type Message, Reader, SIGNAL, Writer } from './wire.ts';
+
+const SOCKET = '/run/systemd/private';
+const DESTINATION = 'org.freedesktop.systemd1';
+const PATH = '/org/freedesktop/systemd1';
+const MANAGER = 'org.freedesktop.systemd1.Manager';
+/** Longer than a job may take to stop a unit that does not react (DefaultTimeoutStopSec). */
+const TIMEOUT_MS = 100_000;
+const IDLE_MS = 1_000;
+const MAX_GREETING_BYTES = 4_096;
+
+/** Of systemd's own: `org.freedesktop.systemd1.UnitExists`. */
+export class ManagerError extends CodedError {
+  readonly errorName: string;
+
+  constructor(errorName: string, message: string) {
+    super('systemd', message);
+    this.errorName = errorName;
+  }
+}
+
+interface Pending {
+  readonly member: string;
+  /** Reads the answer while it is being received, before anything that comes after it. */
+  answered(body: Reader): void;
+  failed(error: Error): void;
+}
+
+export interface ManagerBus {
+  /** Calls a method of the manager. Throws ManagerError in its words, CodedError 'systemd' when it cannot be reached. */
+  call(member: string, signature: string, write: (body: Writer) => void): Promise<void>;
+  /** Calls a method that queues a job, and waits for the job. Throws CodedError 'systemd' when it did not end as `done`. */
+  job(member: string, signature: string, write: (body: Writer) => void): Promise<void>;
+  /** A property of the manager that is a string. */
+  property(name: string): Promise<string>;
+}
+
+export function createManagerBus(path: string = SOCKET): ManagerBus {
+  let connection: Connection | undefined;
+  const ask = <T>(
+    target: string,
+    member: string,
+    signature: string,
+    write: (body: Writer) => void,
+    read: (body: Reader, open: Connection) => T | Promise<T>,
+  ): Promise<T> => {
+    if (connection === undefined || connection.closed) connection = new Connection(path);
+    return connection.ask(target, member, signature, write, read);
+  };
+  return {
+    call: (member, signature, write) => ask(MANAGER, member, signature, write, () => undefined),
+    job: (member, signature, write) =>
+      ask(MANAGER, member, signature, write, (body, open) => open.jobEnded(body.string(), member)),
+    property: (name) =>
+      ask(
+        'org.freedesktop.DBus.Properties',
+        'Get',
+        'ss',
+        (body) => {
+          body.string(MANAGER);
+          body.string(name);
+        },
+        (body) => {
+          if (body.signature() !== 's') throw new CodedError('systemd', `the property ${name} is no string`);
+          return body.string();
+        },
+      ),
+  };
+}
+
+class Connection {
+  closed = false;
+  private readonly socket: Socket;
+  private readonly pending = new Map<number, Pending>();
+  private readonly jobs = new Map<string, Pending>();
+  private received: Buffer = Buffer.alloc(0);
+  private greeted = false;
+  private serial = 0;
+  private idle: NodeJS.Timeout | undefined;
+
+  constructor(path: string) {
+    this.socket = connect(path);
+    this.socket.on('data', (part: Buffer) => this.receive(part));
+    this.socket.on('error', (error) =>
+      this.close(new CodedError('systemd', `${path}: ${error.message}`, { cause: error })),
+    );
+    this.socket.on('close', () => this.close(new CodedError('systemd', `${path}: systemd closed the connection`)));
+    // The identity is what the kernel says of the peer; the hexadecimal digits only name it.
+    const uid = Buffer.from(String(process.geteuid?.() ?? 0)).toString('hex');
+    this.socket.write(`\0AUTH EXTERNAL ${uid}\r\nBEGIN\r\n`);
+  }
+
+  ask<T>(
+    target: string,
+    member: string,
+    signature: string,
+    write: (body: Writer) => void,
+    read: (body: Reader, open: Connection) => T | Promise<T>,
+  ): Promise<T> {
+    const body = new Writer();
+    write(body);
+    this.serial += 1;
+    const { serial } = this;
+    const answer = this.expect(this.pending, serial, member, (reader) => read(reader, this));
+    this.socket.write(
+      encodeCall({
+        serial,
+        destination: DESTINATION,
+        path: PATH,
+        interface: target,
+        member,
+        signature,
+        body: body.result,
+      }),
+    );
+    return answer;
+  }
+
+  /** `job` is the object path that the call was answered with. */
+  jobEnded(job: string, member: string): Promise<void> {
+    return this.expect(this.jobs, job, member, (body) => {
+      const result = body.string();
+      if (result !== 'done') throw new CodedError('systemd', `${member}: the job ended as ${result}`);
+    });
+  }
+
+  private expect<T, Key>(
+    expected: Map<Key, Pending>,
+    key: Key,
+    member: string,
+    read: (body: Reader) => T | Promise<T>,
+  ): Promise<T> {
+    clearTimeout(this.idle);
+    return new Promise<T>((resolve, reject) => {
+      const timer = setTimeout(() => {
+        expected.delete(key);
+        reject(new CodedError('systemd', `${member}: systemd gave no answer within ${TIMEOUT_MS / 1000} s`));
+        this.rest();
+      }, TIMEOUT_MS);
+      const settle = (act: () => void): void => {
+        clearTimeout(timer);
+        expected.delete(key);
+        act();
+        this.rest();
+      };
+      expected.set(key, {
+        member,
+        answered: (body) =>
+          settle(() => {
+            try {
+              resolve(read(body));
+            } catch (error) {
+              reject(error);
+            }
+          }),
+        failed: (error) => settle(() => reject(error)),
+      });
+    });
+  }
+
+  private receive(part: Buffer): void {
+    try {
+      this.received = this.received.length === 0 ? part : Buffer.concat([this.received, part]);
+      if (!this.greeted && !this.readGreeting()) return;
+      for (;;) {
+        const next = decodeMessage(this.received);
+        if (next === undefined) return;
+        this.received = this.received.subarray(next.end);
+        this.handle(next.message);
+      }
+    } catch (error) {
+      this.close(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  private readGreeting(): boolean {
+    const end = this.received.indexOf('\r\n');
+    if (end < 0) {
+      if (this.received.length > MAX_GREETING_BYTES)
+        throw new CodedError('systemd', 'no D-Bus server is at this socket');
+      return false;
+    }
+    const line = this.received.toString('latin1', 0, end);
+    if (!line.startsWith('OK '))
+      throw new CodedError('systemd', `systemd refuses the connection: ${line.slice(0, 100)}`);
+    this.received = this.received.subarray(end + 2);
+    this.greeted = true;
+    return true;
+  }
+
+  private handle(message: Message): void {
+    if (message.type === METHOD_RETURN) {
+      this.pending.get(message.replySerial)?.answered(new Reader(message.body));
+    } else if (message.type === ERROR) {
+      const call = this.pending.get(message.replySerial);
+      const said = message.signature.startsWith('s') ? new Reader(message.body).string() : message.errorName;
+      call?.failed(new ManagerError(message.errorName, `${call.member}: ${said}`));
+    } else if (message.type === SIGNAL && message.member === 'JobRemoved' && message.signature === 'uoss') {
+      const body = new Reader(message.body);
+      body.uint32();
+      const job = this.jobs.get(body.string());
+      // The unit's name stands before the result.
+      body.string();
+      job?.answered(body);
+    }
+  }
+
+  /** Nobody waits for the time being: neither does the process. */
+  private rest(): void {
+    if (this.closed || this.pending.size > 0 || this.jobs.size > 0) return;
+    clearTimeout(this.idle);
+    this.idle = setTimeout(() => this.close(new CodedError('systemd', 'the connection was idle')), IDLE_MS).unref();
+  }
+
+  private close(error: Error): void {
+    if (this.closed) return;
+    this.closed = true;
+    clearTimeout(this.idle);
+    this.socket.destroy();
+    for (const each of [...this.pending.values(), ...this.jobs.values()]) each.failed(error);
+  }
+}

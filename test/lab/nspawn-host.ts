@@ -1,0 +1,314 @@
+/**
+ * A host with a real systemd as its PID 1, in systemd-nspawn: own root file system (an overlay), own state on the machine's disk, own network, own
+ * cgroups below every hierarchy of the machine. `stop` takes everything away, also after a failure.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import {
+  eventually,
+  executable,
+  kubectls,
+  projectRoot,
+  type Ran,
+  type RunOptions,
+  run,
+  sleep,
+} from '../e2e/harness.ts';
+import { labRootfs } from './rootfs.ts';
+
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const NETWORK = { address: '192.0.2.10/24', link: 'eth0' };
+
+/** Makes the controllers writable for the systemd that it becomes. */
+const INIT = `#!/bin/sh
+for d in /sys/fs/cgroup/*/; do [ -f "$d/tasks" ] && mount -o remount,rw,bind "\${d%/}"; done
+mount --make-rshared /
+exec /usr/lib/systemd/systemd
+`;
+
+/** What this machine lacks for such hosts; undefined when they can run. */
+export async function whyNoNspawn(): Promise<string | undefined> {
+  if (process.getuid?.() !== 0) return 'lab hosts need root';
+  if (!existsSync(executable)) return `${executable} has not been built: npm run build`;
+  for (const program of ['systemd-nspawn', 'mmdebstrap', 'nsenter', 'ip'])
+    if ((await run('which', [program])).code !== 0)
+      return `${program} is not installed: apt-get install -y --no-install-recommends systemd-container mmdebstrap iproute2`;
+  if (!existsSync(kubectls()[0]?.path ?? '')) return 'kubectl is not installed';
+  if ((await hierarchies()).every(({ v2 }) => v2))
+    return 'this machine has cgroup v2 only, where nspawn needs a unit of its own; the virtual machine of the lab shows v2';
+  return undefined;
+}
+
+interface Hierarchy {
+  readonly mount: string;
+  readonly v2: boolean;
+}
+
+async function hierarchies(): Promise<Hierarchy[]> {
+  return (await readFile('/proc/self/mountinfo', 'utf8')).split('\n').flatMap((line) => {
+    const mount = line.split(' ')[4] ?? '';
+    const type = line.split(' - ')[1]?.split(' ')[0];
+    return type === 'cgroup' || type === 'cgroup2' ? [{ mount, v2: type === 'cgroup2' }] : [];
+  });
+}
+
+export class NspawnHost {
+  readonly name: string;
+  readonly #directory: string;
+  #supervisor: ChildProcess | undefined;
+  #console = '';
+  #pid1 = 0;
+
+  private constructor(directory: string) {
+    this.#directory = directory;
+    this.name = basename(directory).toLowerCase();
+  }
+
+  /** An installed host that has not been booted. */
+  static async create(say: (line: string) => void): Promise<NspawnHost> {
+    const lower = await labRootfs(say);
+    const host = new NspawnHost(await mkdtemp(join(tmpdir(), 'he-lab-')));
+    try {
+      await host.#install(lower);
+    } catch (error) {
+      await host.stop();
+      throw error;
+    }
+    return host;
+  }
+
+  get root(): string {
+    return join(this.#directory, 'root');
+  }
+
+  get console(): string {
+    return this.#console;
+  }
+
+  async #install(lower: string): Promise<void> {
+    const at = (name: string): string => join(this.#directory, name);
+    await Promise.all(['root', 'upper', 'work', 'state'].map((name) => mkdir(at(name))));
+    const options = `lowerdir=${lower},upperdir=${at('upper')},workdir=${at('work')}`;
+    await succeed('mount', ['-t', 'overlay', '-o', options, 'overlay', this.root]);
+    // As the guide says.
+    await copyFile(executable, join(this.root, 'usr/local/bin/hyperedge'));
+    await chmod(join(this.root, 'usr/local/bin/hyperedge'), 0o755);
+    await copyFile(
+      join(projectRoot, 'systemd/hyperedge.service'),
+      join(this.root, 'etc/systemd/system/hyperedge.service'),
+    );
+    await writeFile(join(this.root, 'usr/local/sbin/lab-init'), INIT, { mode: 0o755 });
+    await writeFile(join(this.root, 'etc/hostname'), `${this.name}\n`);
+    // Without one it would be a first boot, which enables every service there is.
+    await writeFile(join(this.root, 'etc/machine-id'), `${randomBytes(16).toString('hex')}\n`);
+    await mkdir(join(this.root, 'var/lib/origin'), { recursive: true });
+  }
+
+  /** Until systemd says that it is up. */
+  async boot(): Promise<void> {
+    await this.#makeNetwork();
+    const directories = await this.#makeCgroups();
+    const nspawn = [
+      ...['systemd-nspawn', '--register=no', '--keep-unit', '-q', '-M', this.name, '-D', this.root],
+      ...['--kill-signal=SIGRTMIN+3', `--network-namespace-path=/run/netns/${this.name}`],
+      '--capability=CAP_NET_ADMIN,CAP_SYSLOG,CAP_IPC_LOCK,CAP_BPF,CAP_PERFMON',
+      ...['--system-call-filter=@keyring', '--system-call-filter=bpf'],
+      `--bind=${join(this.#directory, 'state')}:/var/lib/origin`,
+      ...['--bind=/dev/kmsg', '/usr/local/sbin/lab-init'],
+    ];
+    const enter =
+      'for d in "$@"; do [ "$d" = -- ] && break; echo $$ > "$d/cgroup.procs" || exit 1; shift; done; shift; exec "$@"';
+    const child = spawn('sh', ['-c', enter, 'sh', ...directories, '--', ...nspawn], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { PATH, SYSTEMD_NSPAWN_API_VFS_WRITABLE: 'network' },
+    });
+    this.#supervisor = child;
+    for (const stream of [child.stdout, child.stderr])
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.#console = (this.#console + text).slice(-100_000);
+      });
+    try {
+      await eventually('systemd as PID 1', 20_000, async () => {
+        if (child.exitCode !== null) throw new Error(`systemd-nspawn ended with ${child.exitCode}`);
+        const found = await run('pgrep', ['-P', String(child.pid), '-x', 'systemd']);
+        this.#pid1 = Number(found.stdout.trim());
+        return this.#pid1 > 0 ? true : undefined;
+      });
+      await eventually('a booted host', 30_000, async () =>
+        /running|degraded/.test((await this.inside('systemctl', ['is-system-running'])).stdout) ? true : undefined,
+      );
+    } catch (error) {
+      throw new Error(`${String(error)}\n${this.#console.slice(-4_000)}`);
+    }
+  }
+
+  /** Runs a command of the host's on the host. */
+  inside(file: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+    const env = Object.entries(options.env ?? {}).map(([name, value]) => `${name}=${value}`);
+    const namespaces = ['-m', '-u', '-i', '-n', '-p', '-C', '--wdns=/'];
+    return run(
+      'nsenter',
+      ['-t', String(this.#pid1), ...namespaces, 'env', '-i', `PATH=${PATH}`, 'LANG=C.UTF-8', ...env, file, ...args],
+      { ...options, env: {} },
+    );
+  }
+
+  /** A command that must succeed; returns what it printed. */
+  async must(file: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
+    const ran = await this.inside(file, args, options);
+    if (ran.code !== 0) throw new Error(`${file} ${args.join(' ')}: exit ${ran.code}\n${ran.stdout}${ran.stderr}`);
+    return ran.stdout;
+  }
+
+  /** The machine's kubectl in the host's network. */
+  kubectl(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+    return run('nsenter', ['-t', String(this.#pid1), '-n', kubectls()[0]?.path ?? 'kubectl', ...args], {
+      ...options,
+      env: { KUBECONFIG: join(this.root, 'etc/origin/master/admin.kubeconfig'), HOME: this.#directory, ...options.env },
+    });
+  }
+
+  async mustKubectl(args: readonly string[], options: RunOptions = {}): Promise<string> {
+    const ran = await this.kubectl(args, options);
+    if (ran.code !== 0) throw new Error(`kubectl ${args.join(' ')}: exit ${ran.code}\n${ran.stdout}${ran.stderr}`);
+    return ran.stdout;
+  }
+
+  journal(): Promise<string> {
+    return this.inside('journalctl', ['-u', 'hyperedge', '--no-pager', '-o', 'short-monotonic']).then(
+      ({ stdout }) => stdout,
+    );
+  }
+
+  /** The machine's pid → the directory of a controller's hierarchy that it is in, as the machine sees it. */
+  async cgroupOf(pid: number, controller: string): Promise<string> {
+    const lines = (await readFile(`/proc/${pid}/cgroup`, 'utf8')).split('\n').map((line) => line.split(':'));
+    const path = lines.find(([, names = '']) => names.split(',').includes(controller))?.[2];
+    if (path === undefined) throw new Error(`process ${pid} is in no hierarchy of ${controller}`);
+    return path;
+  }
+
+  /** Pids on the machine of the processes in a container. */
+  async containerPids(containerId: string): Promise<number[]> {
+    const pids: number[] = [];
+    for (const entry of await readdir('/proc')) {
+      if (!/^\d+$/.test(entry)) continue;
+      const cgroup = await readFile(`/proc/${entry}/cgroup`, 'utf8').catch(() => '');
+      if (cgroup.includes(`hyperedge-${containerId}.scope`)) pids.push(Number(entry));
+    }
+    return pids.sort((left, right) => left - right);
+  }
+
+  /** Nothing is asked, nothing is written: what the machine's disk holds is what the next boot finds. */
+  async cutPower(): Promise<void> {
+    await this.#end(() => process.kill(this.#pid1, 'SIGKILL'));
+  }
+
+  /** `systemctl poweroff`; returns how long it took in milliseconds. */
+  async powerOff(): Promise<number> {
+    const begin = performance.now();
+    await this.#end(() => this.inside('systemctl', ['poweroff']));
+    return performance.now() - begin;
+  }
+
+  async #end(act: () => unknown): Promise<void> {
+    const supervisor = this.#supervisor;
+    if (supervisor === undefined || supervisor.exitCode !== null || supervisor.signalCode !== null) return;
+    const ended = new Promise<void>((resolve) => supervisor.once('exit', () => resolve()));
+    await act();
+    if ((await Promise.race([ended.then(() => 'ended'), sleep(100_000)])) !== 'ended') {
+      process.kill(this.#pid1, 'SIGKILL');
+      throw new Error(`the host did not end\n${this.#console.slice(-4_000)}`);
+    }
+    this.#supervisor = undefined;
+    await this.#removeCgroups();
+    await this.#removeNetwork();
+  }
+
+  async #makeNetwork(): Promise<void> {
+    const outside = `${this.name}-out`;
+    await succeed('ip', ['netns', 'add', this.name]);
+    await succeed('ip', ['netns', 'add', outside]);
+    const inHost = ['-n', this.name];
+    await succeed('ip', [
+      ...inHost,
+      'link',
+      'add',
+      NETWORK.link,
+      'type',
+      'veth',
+      'peer',
+      'name',
+      'lan',
+      'netns',
+      outside,
+    ]);
+    await succeed('ip', [...inHost, 'address', 'add', NETWORK.address, 'dev', NETWORK.link]);
+    await succeed('ip', [...inHost, 'link', 'set', 'lo', 'up']);
+    await succeed('ip', [...inHost, 'link', 'set', NETWORK.link, 'up']);
+    await succeed('ip', ['-n', outside, 'link', 'set', 'lan', 'up']);
+  }
+
+  async #removeNetwork(): Promise<void> {
+    for (const name of [this.name, `${this.name}-out`]) await run('ip', ['netns', 'delete', name]);
+  }
+
+  async #makeCgroups(): Promise<string[]> {
+    const made: string[] = [];
+    for (const { mount } of await hierarchies()) {
+      const directory = join(mount, this.name);
+      await mkdir(directory, { recursive: true });
+      for (const file of ['cpuset.cpus', 'cpuset.mems'])
+        if (existsSync(join(mount, file)) && existsSync(join(directory, file)))
+          await writeFile(join(directory, file), await readFile(join(mount, file), 'utf8'));
+      made.push(directory);
+    }
+    return made;
+  }
+
+  /** Kills what is left in them. */
+  async #removeCgroups(): Promise<void> {
+    for (const { mount } of await hierarchies()) await removeCgroup(join(mount, this.name));
+  }
+
+  /** Takes everything away. Safe to call at any time, more than once. */
+  async stop(): Promise<void> {
+    await this.cutPower().catch(() => {});
+    await this.#removeCgroups();
+    await this.#removeNetwork();
+    for (let round = 0; round < 3; round++) await run('umount', ['-l', this.root]);
+    await rm(this.#directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  }
+}
+
+async function succeed(file: string, args: readonly string[]): Promise<void> {
+  const ran = await run(file, args);
+  if (ran.code !== 0) throw new Error(`${file} ${args.join(' ')}: exit ${ran.code}\n${ran.stderr}`);
+}
+
+async function removeCgroup(directory: string): Promise<void> {
+  const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
+  for (const entry of entries) if (entry.isDirectory()) await removeCgroup(join(directory, entry.name));
+  for (let attempt = 0; attempt < 50 && existsSync(directory); attempt++) {
+    const procs = await readFile(join(directory, 'cgroup.procs'), 'utf8').catch(() => '');
+    for (const pid of procs.split('\n').filter((line) => line !== '')) {
+      try {
+        process.kill(Number(pid), 'SIGKILL');
+      } catch {
+        // It has ended by itself.
+      }
+    }
+    if (
+      await rmdir(directory).then(
+        () => true,
+        () => false,
+      )
+    )
+      return;
+    await sleep(20);
+  }
+}
