@@ -1,7 +1,10 @@
 /** Everything that a pod's specification can ask of its node, with real containers. */
 import { after, before, describe } from 'node:test';
+import { environmentTests, volumeTests } from './pods/content.ts';
+import { namespaceTests, securityTests } from './pods/isolation.ts';
 import { PodLab } from './pods/lab.ts';
 import { containerOrderTests, hookTests, probeTests } from './pods/lifecycle.ts';
+import { admissionTests, sourceTests, statusTests, taintTests } from './pods/node.ts';
 
 let lab: PodLab;
 const current = (): PodLab => lab;
@@ -10,13 +13,24 @@ before(
   async () => {
     lab = await PodLab.create();
   },
-  { timeout: 60_000 },
+  { timeout: 90_000 },
 );
 
 after(() => lab?.stop(), { timeout: 60_000 });
 
 describe('pods', { concurrency: 4 }, () => {
-  probeTests(current);
   hookTests(current);
+  probeTests(current);
   containerOrderTests(current);
+  volumeTests(current);
+  environmentTests(current);
+  securityTests(current);
+  namespaceTests(current);
+  admissionTests(current);
+  statusTests(current);
+  sourceTests(current);
+});
+
+describe('the node closes', () => {
+  taintTests(current);
 });

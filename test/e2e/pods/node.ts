@@ -1,0 +1,247 @@
+/** The node's side of pods: who is let in, what is reported, static pods and the controllers' pods. */
+import assert from 'node:assert/strict';
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { eventually, sleep } from '../harness.ts';
+import { configMap, idle, isReady, type PodLab, pod, restartsOf, shell } from './lab.ts';
+
+const LIMIT = { timeout: 60_000 };
+
+export function admissionTests(lab: () => PodLab): void {
+  test('pods that a scheduler would not have sent are refused with a reason', LIMIT, async () => {
+    const node = JSON.parse(await lab().kubectl('get', 'nodes', '-o', 'json')).items[0];
+    const nodeName: string = node.metadata.name;
+    const asking = (resource: string, amount: string): object =>
+      pod(`out-of-${resource}`, { nodeName, containers: [idle({ resources: { requests: { [resource]: amount } } })] });
+    const affinity = {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [{ matchExpressions: [{ key: 'nowhere', operator: 'Exists' }] }],
+        },
+      },
+    };
+    await lab().apply(
+      pod('wrong-selector', { nodeName, nodeSelector: { disk: 'ssd' } }),
+      pod('wrong-affinity', { nodeName, affinity }),
+      asking('cpu', '1000'),
+      asking('memory', '10Ti'),
+    );
+    const expected: Record<string, [string, RegExp]> = {
+      'wrong-selector': [
+        'NodeAffinity',
+        /^Pod was rejected: Predicate NodeAffinity failed: node\(s\) didn't match Pod's node affinity\/selector$/,
+      ],
+      'wrong-affinity': ['NodeAffinity', /Predicate NodeAffinity failed/],
+      'out-of-cpu': [
+        'OutOfcpu',
+        /^Pod was rejected: Node didn't have enough resource: cpu, requested: 1000000, used: \d+, capacity: \d+$/,
+      ],
+      'out-of-memory': ['OutOfmemory', /Node didn't have enough resource: memory, requested: 10995116277760,/],
+    };
+    for (const [name, [reason, message]] of Object.entries(expected)) {
+      const { status } = await lab().over(name);
+      assert.deepEqual([name, status?.phase, status?.reason], [name, 'Failed', reason]);
+      assert.match(status?.message ?? '', message);
+      await lab().event(name, reason);
+    }
+    assert.equal(await lab().shownStatus('out-of-cpu'), 'OutOfcpu');
+    await lab().remove(...Object.keys(expected));
+  });
+}
+
+/** Not beside other tests: the taint is about all their pods too. */
+export function taintTests(lab: () => PodLab): void {
+  test('a NoExecute taint: what is bound there all the same is refused', LIMIT, async () => {
+    const nodeName = (await lab().kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].metadata.name}')).trim();
+    await lab().kubectl('taint', 'node', nodeName, 'closed=yes:NoExecute');
+    try {
+      // The node's own watch must have brought the taint.
+      await sleep(300);
+      await lab().apply(
+        pod('untolerated', { nodeName }),
+        pod('tolerated', { nodeName, tolerations: [{ key: 'closed', operator: 'Exists' }] }),
+      );
+      const refused = await lab().over('untolerated');
+      assert.equal(refused.status?.reason, 'TaintToleration');
+      await lab().ready('tolerated');
+    } finally {
+      await lab().kubectl('taint', 'node', nodeName, 'closed-');
+    }
+    await lab().remove('untolerated', 'tolerated');
+  });
+}
+
+export function statusTests(lab: () => PodLab): void {
+  test('container statuses are complete', LIMIT, async () => {
+    await lab().apply(
+      configMap('complete', { k: 'v' }),
+      pod('complete', {
+        volumes: [{ name: 'v', configMap: { name: 'complete' } }],
+        containers: [
+          idle({
+            resources: { requests: { cpu: '10m', memory: '8Mi' }, limits: { memory: '32Mi' } },
+            securityContext: { runAsUser: 42, runAsGroup: 43 },
+            volumeMounts: [{ name: 'v', mountPath: '/v', readOnly: true }],
+          }),
+        ],
+      }),
+    );
+    const status = (await lab().ready('complete')).status;
+    const container = status?.containerStatuses?.[0];
+    assert.match(container?.containerID ?? '', /^runc:\/\/[0-9a-f]{64}$/);
+    assert.match(container?.imageID ?? '', /sha256:[0-9a-f]{64}$/);
+    assert.ok(container?.state?.running?.startedAt);
+    assert.deepEqual([container.ready, container.started, container.restartCount], [true, true, 0]);
+    assert.deepEqual(container.resources, { limits: { memory: '32Mi' }, requests: { cpu: '10m', memory: '8Mi' } });
+    assert.deepEqual(container.allocatedResources, { cpu: '10m', memory: '8Mi' });
+    assert.deepEqual((container as { user?: object }).user, { linux: { uid: 42, gid: 43 } });
+    const mounts = container.volumeMounts?.filter((mount) => mount.name === 'v');
+    assert.deepEqual(mounts, [{ name: 'v', mountPath: '/v', readOnly: true, recursiveReadOnly: 'Disabled' }]);
+    assert.equal(status?.qosClass, 'Burstable');
+    assert.ok(status?.podIP !== undefined && status.podIPs?.[0]?.ip === status.podIP && status.hostIP);
+    assert.deepEqual(status.conditions?.map((condition) => `${condition.type}=${condition.status}`).toSorted(), [
+      'ContainersReady=True',
+      'Initialized=True',
+      'PodReadyToStartContainers=True',
+      'PodScheduled=True',
+      'Ready=True',
+    ]);
+    await lab().remove('complete');
+  });
+
+  test('statistics: what a pod burns and holds is in the summary', LIMIT, async () => {
+    const busy = shell(
+      "tail -c 20000000 /dev/zero > /dev/shm/held; timeout 4 sh -c 'while :; do :; done'; exec sleep 1000",
+      {
+        resources: { limits: { cpu: '200m', memory: '64Mi' } },
+      },
+    );
+    const began = performance.now();
+    await lab().apply(pod('measured', { containers: [busy] }));
+    const running = await lab().ready('measured');
+    const node = running.spec?.nodeName ?? '';
+    const summary = async () =>
+      JSON.parse(await lab().kubectl('get', '--raw', `/api/v1/nodes/${node}/proxy/stats/summary`)) as Summary;
+    await sleep(500);
+    const first = await summary();
+    await sleep(1_500);
+    const second = await summary();
+    const of = (each: Summary) => each.pods.find((one) => one.podRef.name === 'measured')?.containers[0];
+    const burnt = (of(second)?.cpu.usageCoreNanoSeconds ?? 0) - (of(first)?.cpu.usageCoreNanoSeconds ?? 0);
+    const seconds = (Date.parse(of(second)?.cpu.time ?? '') - Date.parse(of(first)?.cpu.time ?? '')) / 1000;
+    assert.ok(burnt > 0.05e9 && burnt < 0.8e9, `${burnt} ns in about ${seconds} s under a limit of a fifth of a CPU`);
+    const rate = of(second)?.cpu.usageNanoCores ?? 0;
+    assert.ok(rate > 0.05e9 && rate < 0.4e9, `${rate} nanocores`);
+    const memory = of(second)?.memory.workingSetBytes ?? 0;
+    assert.ok(memory > 19e6 && memory < 64 * 1024 * 1024, `${memory} bytes`);
+    const { node: whole } = second;
+    assert.ok(whole.memory.workingSetBytes > memory && whole.memory.availableBytes > 0);
+    assert.ok(whole.cpu.usageCoreNanoSeconds > 0 && whole.fs.capacityBytes > whole.fs.usedBytes);
+    assert.ok(performance.now() - began < 30_000);
+    await lab().remove('measured');
+  });
+}
+
+interface Usage {
+  readonly time: string;
+  readonly usageNanoCores?: number;
+  readonly usageCoreNanoSeconds: number;
+}
+
+interface Summary {
+  readonly node: {
+    readonly cpu: Usage;
+    readonly memory: { readonly workingSetBytes: number; readonly availableBytes: number };
+    readonly fs: { readonly capacityBytes: number; readonly usedBytes: number };
+  };
+  readonly pods: readonly {
+    readonly podRef: { readonly name: string };
+    readonly containers: readonly { readonly cpu: Usage; readonly memory: { readonly workingSetBytes: number } }[];
+  }[];
+}
+
+export function sourceTests(lab: () => PodLab): void {
+  test('DaemonSet and ReplicationController run their pods', LIMIT, async () => {
+    const template = (app: string): object => ({
+      metadata: { labels: { app } },
+      spec: { terminationGracePeriodSeconds: 1, containers: [idle()] },
+    });
+    await lab().apply(
+      {
+        apiVersion: 'apps/v1',
+        kind: 'DaemonSet',
+        metadata: { name: 'every', namespace: 'default' },
+        spec: { selector: { matchLabels: { app: 'every' } }, template: template('every') },
+      },
+      {
+        apiVersion: 'v1',
+        kind: 'ReplicationController',
+        metadata: { name: 'pair', namespace: 'default' },
+        spec: { replicas: 2, selector: { app: 'pair' }, template: template('pair') },
+      },
+    );
+    await lab().kubectl('rollout', 'status', 'daemonset/every', '--timeout=30s');
+    const ready = (prefix: string): number => lab().podsOf(prefix).filter(isReady).length;
+    await lab().untilPods('controlled pods', () => (ready('every-') === 1 && ready('pair-') === 2 ? true : undefined));
+    await eventually('counted', 10_000, async () =>
+      (await lab().kubectl('get', 'rc', 'pair', '-o', 'jsonpath={.status.readyReplicas}')) === '2' ? true : undefined,
+    );
+    await lab().kubectl('delete', 'daemonset/every', 'rc/pair');
+    await lab().untilPods('controlled pods gone', () =>
+      lab().podsOf('every-').length + lab().podsOf('pair-').length === 0 ? true : undefined,
+    );
+  });
+
+  test('static pods: dropped in, broken, changed and taken away', LIMIT, async () => {
+    const directory = join(lab().appliance.root, 'etc/origin/node/pods');
+    const file = join(directory, 'dropped.yaml');
+    const put = async (content: string): Promise<void> => {
+      await writeFile(join(lab().scratch, 'next.yaml'), content);
+      await rename(join(lab().scratch, 'next.yaml'), file).catch(() => writeFile(file, content));
+    };
+    const manifest = (said: string): string =>
+      JSON.stringify(pod('dropped', { containers: [shell(`echo ${said}; trap 'exit 0' TERM; sleep 1000 & wait`)] }));
+    const began = performance.now();
+    await put(manifest('one'));
+    const first = await lab().untilPods('mirror pod running', () => lab().podsOf('dropped-').find(isReady));
+    const took = performance.now() - began;
+    assert.ok(took < 3_000, `${took} ms until the mirror says Ready`);
+    const started = Date.parse(first.status?.containerStatuses?.[0]?.state?.running?.startedAt ?? '');
+    assert.ok(started - (Date.now() - (performance.now() - began)) < 1_000, 'started within a second');
+    const name = first.metadata?.name ?? '';
+    assert.equal(await lab().logs(name), 'one\n');
+
+    await writeFile(join(directory, 'broken.yaml'), 'apiVersion: v1\nkind: Pod\nmetadata: {name: [');
+    await eventually('complaint', 5_000, () =>
+      /static pod .*broken\.yaml/.test(lab().appliance.output) ? true : undefined,
+    );
+    const controlPlane = (): number =>
+      lab()
+        .podsOf('master-', 'kube-system')
+        .filter((each) => isReady(each) && each.status?.containerStatuses?.[0]?.restartCount === 0).length;
+    assert.equal(controlPlane(), 3);
+
+    await put(manifest('two'));
+    await eventually('replaced', 15_000, async () => ((await lab().logs(name)) === 'two\n' ? true : undefined));
+    const second = await lab().untilPods('new mirror', () =>
+      lab()
+        .podsOf('dropped-')
+        .find((each) => isReady(each) && each.metadata?.uid !== first.metadata?.uid),
+    );
+    assert.equal(restartsOf(second), 0);
+
+    // A mirror is only a face: deleting it changes nothing.
+    await lab().kubectl('delete', 'pod', '--wait=false', name);
+    const third = await lab().untilPods('mirror back', () =>
+      lab()
+        .podsOf('dropped-')
+        .find((each) => isReady(each) && each.metadata?.uid !== second.metadata?.uid),
+    );
+    assert.equal(third.status?.containerStatuses?.[0]?.containerID, second.status?.containerStatuses?.[0]?.containerID);
+
+    await Promise.all([rm(file), rm(join(directory, 'broken.yaml'))]);
+    await lab().untilPods('mirror gone', () => (lab().podsOf('dropped-').length === 0 ? true : undefined));
+    assert.equal(controlPlane(), 3);
+  });
+}
