@@ -1,0 +1,42 @@
+/** What a new user runs first: `npm start -- --once`, in a network namespace of its own. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { projectRoot, run } from './harness.ts';
+
+test('npm start -- --once: every step works, and nothing is left', { timeout: 180_000 }, async () => {
+  const parent = await mkdtemp(join(tmpdir(), 'he-once-'));
+  const root = join(parent, 'root');
+  try {
+    // The namespace goes with its last process, and with it every link and table that was made.
+    const ran = await run(
+      'unshare',
+      [
+        '--net',
+        'sh',
+        '-c',
+        'ip link set lo up && exec "$0" "$@"',
+        process.execPath,
+        join(projectRoot, 'build/start.ts'),
+        '--once',
+        '--root',
+        root,
+      ],
+      { timeoutMs: 170_000 },
+    );
+    assert.equal(ran.code, 0, ran.stdout + ran.stderr);
+    for (const line of [
+      /node \S+ is Ready after [\d.]+ s; kubeconfig: /,
+      /examples\/hello.yaml applied/,
+      /the service answers on its cluster IP http:\/\/172\.30\.\S+\/: Hello from hyperedge/,
+      /every step worked/,
+    ])
+      assert.match(ran.stdout, line);
+    assert.equal(existsSync(root), false);
+  } finally {
+    await rm(parent, { recursive: true, force: true });
+  }
+});
