@@ -4,7 +4,7 @@ import { environmentTests, volumeTests } from './pods/content.ts';
 import { namespaceTests, securityTests } from './pods/isolation.ts';
 import { PodLab } from './pods/lab.ts';
 import { containerOrderTests, hookTests, probeTests } from './pods/lifecycle.ts';
-import { admissionTests, sourceTests, statusTests, taintTests } from './pods/node.ts';
+import { admissionTests, sourceTests, statusTests } from './pods/node.ts';
 
 let lab: PodLab;
 const current = (): PodLab => lab;
@@ -29,8 +29,4 @@ describe('pods', { concurrency: 4 }, () => {
   admissionTests(current);
   statusTests(current);
   sourceTests(current);
-});
-
-describe('the node closes', () => {
-  taintTests(current);
 });

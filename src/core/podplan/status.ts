@@ -19,6 +19,8 @@ export interface StatusInput {
   readonly runtimeName: string;
   /** The pod was refused or evicted: why. */
   readonly failure?: { readonly reason: string; readonly message: string };
+  /** It was refused at admission: there never were containers to speak of. */
+  readonly rejected?: boolean;
   readonly nowMs: number;
 }
 
@@ -83,8 +85,9 @@ export function podStatus(input: StatusInput): PodStatus {
       : failure),
     qosClass: input.qosClass,
     startTime: previous.startTime ?? timestamp(snapshot.startedAtMs),
-    containerStatuses: statuses.containers,
   };
+  if (input.rejected === true) return status;
+  status.containerStatuses = statuses.containers;
   const [hostIp] = input.hostIps;
   if (hostIp !== undefined) {
     status.hostIP = hostIp;

@@ -50,28 +50,6 @@ export function admissionTests(lab: () => PodLab): void {
   });
 }
 
-/** Not beside other tests: the taint is about all their pods too. */
-export function taintTests(lab: () => PodLab): void {
-  test('a NoExecute taint: what is bound there all the same is refused', LIMIT, async () => {
-    const nodeName = (await lab().kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].metadata.name}')).trim();
-    await lab().kubectl('taint', 'node', nodeName, 'closed=yes:NoExecute');
-    try {
-      // The node's own watch must have brought the taint.
-      await sleep(300);
-      await lab().apply(
-        pod('untolerated', { nodeName }),
-        pod('tolerated', { nodeName, tolerations: [{ key: 'closed', operator: 'Exists' }] }),
-      );
-      const refused = await lab().over('untolerated');
-      assert.equal(refused.status?.reason, 'TaintToleration');
-      await lab().ready('tolerated');
-    } finally {
-      await lab().kubectl('taint', 'node', nodeName, 'closed-');
-    }
-    await lab().remove('untolerated', 'tolerated');
-  });
-}
-
 export function statusTests(lab: () => PodLab): void {
   test('container statuses are complete', LIMIT, async () => {
     await lab().apply(

@@ -244,6 +244,7 @@ export class PodWorker {
       qosClass: qosClassOf(this.currentPod),
       runtimeName: services.runtimeName(),
       ...(this.failure === undefined ? {} : { failure: this.failure }),
+      rejected: this.refused,
       nowMs: services.clock.nowMs(),
     });
     services.statuses.set(this.uid, this.lastStatus);
@@ -291,6 +292,7 @@ export class PodWorker {
       this.retries.delete('volumes');
     } catch (error) {
       this.refreshVolumes = true;
+      this.services.events.pod(this.currentPod, 'Warning', 'FailedMount', messageOf(error));
       this.services.log.warn('volumes not updated', { pod: this.name, error: messageOf(error) });
       this.wakeAt(this.services.clock.nowMs() + this.retryDelay('volumes'));
     }

@@ -45,15 +45,17 @@ export class VolumeManager {
     this.options = options;
   }
 
-  /** Idempotent: also brings the content of projected volumes up to date. */
+  /** Idempotent: also brings the content of projected volumes up to date. One that fails keeps none of the others from it. */
   async setUp(pod: Pod, addresses: PodAddresses): Promise<void> {
+    let first: VolumeError | undefined;
     for (const volume of pod.spec?.volumes ?? []) {
       try {
         await this.setUpVolume(pod, volume, addresses);
       } catch (error) {
-        throw new VolumeError(volume.name, error);
+        first ??= new VolumeError(volume.name, error);
       }
     }
+    if (first !== undefined) throw first;
   }
 
   private async setUpVolume(pod: Pod, volume: Volume, addresses: PodAddresses): Promise<void> {
