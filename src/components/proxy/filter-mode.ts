@@ -2,7 +2,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { difference, type NftState, needsReplace, nftState, replaceTable } from '../../core/ruleset/index.ts';
 import type { PacketFilter } from '../../core/ruleset/port.ts';
-import type { ProxyConfig, ProxyMode } from './index.ts';
+import type { ProxyConfig, ProxyMode } from './mode.ts';
 
 interface Deps {
   readonly packetFilter: PacketFilter;

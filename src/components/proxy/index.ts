@@ -9,9 +9,10 @@ import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Informer, InformerFactory } from '../../client/types.ts';
-import { desiredServicePorts, type ServicePort } from '../../core/ruleset/index.ts';
+import { desiredServicePorts } from '../../core/ruleset/index.ts';
 import type { PacketFilter, StreamForwarder } from '../../core/ruleset/port.ts';
 import { createFilterMode } from './filter-mode.ts';
+import type { ProxyConfig, ProxyMode } from './mode.ts';
 import { createUserspaceMode } from './userspace-mode.ts';
 
 export interface ProxyDeps {
@@ -22,24 +23,6 @@ export interface ProxyDeps {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly config: ProxyConfig;
-}
-
-export interface ProxyConfig {
-  readonly nodeName: string;
-  readonly serviceCidr: string;
-  readonly clusterCidr: string;
-  /** 'auto' takes nft where it works. */
-  readonly mode: 'auto' | 'nftables' | 'userspace';
-  /** Name of the nft table, so that several instances can share a machine. */
-  readonly table: string;
-}
-
-/** One way of forwarding. `sync` brings the node to `ports`; it throws when it could not, and is then called again. */
-export interface ProxyMode {
-  readonly name: 'nftables' | 'userspace';
-  sync(ports: readonly ServicePort[]): Promise<void>;
-  /** Removes everything it made. */
-  stop(): Promise<void>;
 }
 
 export interface Proxy {

@@ -2,7 +2,7 @@ import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { ServicePort } from '../../core/ruleset/index.ts';
 import type { ForwardTarget, Listener, PickTarget, StreamForwarder } from '../../core/ruleset/port.ts';
-import type { ProxyMode } from './index.ts';
+import type { ProxyMode } from './mode.ts';
 
 interface Deps {
   readonly forwarder: StreamForwarder;
