@@ -14,7 +14,7 @@ import { createKeyedLock } from './keyed-lock.ts';
 import { arrange, normalisePath, type OciMount, podMount, systemMounts } from './mounts.ts';
 import type { ImageConfig } from './port.ts';
 import { isRunning, processStart } from './processes.ts';
-import { type ContainerRecord, loadRecords, newId, type SandboxRecord, saveRecord } from './records.ts';
+import { type ContainerRecord, loadRecords, newId, type SandboxRecord, saveEnd, saveRecord } from './records.ts';
 import { namespacesFor, shmDirectory, unmountBelow } from './sandbox.ts';
 import { buildSpec } from './spec.ts';
 import { resolveUser } from './users.ts';
@@ -42,6 +42,9 @@ export interface Containers {
   ended(id: string): Promise<void>;
 }
 
+/** How often a container that is being stopped is looked at beside waiting for its exit file. */
+const LOOK_MS = 1_000;
+const DISK_FULL = 'the disk is full: that containers have ended is only remembered in memory';
 const NO_IMAGE_CONFIG: ImageConfig = { entrypoint: [], cmd: [], env: [], workingDir: '', user: '', stopSignal: '' };
 
 export function createContainers(context: RuntimeContext): Containers {
@@ -144,7 +147,8 @@ export function createContainers(context: RuntimeContext): Containers {
       };
     }
     const finished = { ...record, ...outcome };
-    await save(finished);
+    if (!(await saveEnd(bundle(id), finished))) context.warnOnce(DISK_FULL);
+    records.set(id, finished);
     announceEnd(finished);
     await release(finished).catch((error: unknown) => {
       log.warn('an ended container could not be cleared away; its removal tries again', {
@@ -325,15 +329,22 @@ export function createContainers(context: RuntimeContext): Containers {
   }
 
   /** Resolves true when the container ended within `timeoutMs`. */
+  /** The monitor's exit file tells of an end. On a full disk there is none, so the process is looked at as well, now and then. */
   async function endsWithin(id: string, timeoutMs: number): Promise<boolean> {
-    let expire: () => void = () => {};
-    const expired = new Promise<boolean>((resolve) => {
-      expire = () => resolve(false);
-    });
-    const timer = deps.clock.setTimer(timeoutMs, expire);
-    const outcome = await Promise.race([ended(id).then(() => true), expired]);
-    timer.cancel();
-    return outcome;
+    const over = ended(id).then(() => true);
+    for (let leftMs = timeoutMs; leftMs > 0; leftMs -= LOOK_MS) {
+      let expire: () => void = () => {};
+      const expired = new Promise<boolean>((resolve) => {
+        expire = () => resolve(false);
+      });
+      const timer = deps.clock.setTimer(Math.min(leftMs, LOOK_MS), expire);
+      const outcome = await Promise.race([over, expired]);
+      timer.cancel();
+      if (outcome) return true;
+      await settle(id);
+    }
+    const record = records.get(id);
+    return record === undefined || hasEnded(record);
   }
 
   async function stop(id: string, graceSeconds: number): Promise<void> {

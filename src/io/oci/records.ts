@@ -9,7 +9,7 @@
  *     <run>/runc/                          runc's own state
  */
 import { randomBytes } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ContainerUser, PortMapping } from '../../core/podplan/port.ts';
 
@@ -99,8 +99,28 @@ export const newId = (): string => randomBytes(32).toString('hex');
 
 export async function saveRecord(directory: string, record: SandboxRecord | ContainerRecord): Promise<void> {
   const temporary = join(directory, `.record.${randomBytes(4).toString('hex')}`);
-  await writeFile(temporary, JSON.stringify(record), { mode: 0o600 });
-  await rename(temporary, join(directory, 'record.json'));
+  try {
+    await writeFile(temporary, JSON.stringify(record), { mode: 0o600 });
+    await rename(temporary, join(directory, 'record.json'));
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+/**
+ * Saves that something has ended. Where the disk takes nothing, the old record stays: the next process finds the end out again from what is
+ * left, so a full disk keeps nothing from ending. True when it was saved.
+ */
+export async function saveEnd(directory: string, record: SandboxRecord | ContainerRecord): Promise<boolean> {
+  try {
+    await saveRecord(directory, record);
+    return true;
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EROFS') return false;
+    throw error;
+  }
 }
 
 /** Every readable record below `root`, and the names of directories that have none (a creation cut short). */

@@ -20,7 +20,7 @@ import { HOST_ROOT_ID, HOST_ROOT_STATUS, isHostRoot } from './host-root.ts';
 import { createKeyedLock } from './keyed-lock.ts';
 import { connectInNamespace, connectOnHost } from './port-connect.ts';
 import { isRunning, readBootId, readBootTimeMs, readOwnLimits } from './processes.ts';
-import { loadRecords, makePaths, newId, runtimePaths, type SandboxRecord, saveRecord } from './records.ts';
+import { loadRecords, makePaths, newId, runtimePaths, type SandboxRecord, saveEnd, saveRecord } from './records.ts';
 import { createRunc } from './runc.ts';
 import { namespaceFiles, setUp, startPidHolder, tearDown, unmountBelow } from './sandbox.ts';
 
@@ -64,6 +64,14 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
   async function saveSandbox(record: SandboxRecord): Promise<void> {
     await saveRecord(join(paths.sandboxes, record.id), record);
     sandboxes.set(record.id, record);
+  }
+
+  async function saveStopped(record: SandboxRecord): Promise<void> {
+    const stopped = { ...record, stopped: true };
+    if (!(await saveEnd(join(paths.sandboxes, record.id), stopped))) {
+      log.v(2, 'the disk is full: that a sandbox has stopped is only remembered in memory', { sandbox: record.id });
+    }
+    sandboxes.set(record.id, stopped);
   }
 
   async function start(): Promise<void> {
@@ -126,7 +134,7 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
     for (const record of records) {
       const alive = record.bootId === context.bootId;
       sandboxes.set(record.id, record);
-      if (!alive && !record.stopped) await saveSandbox({ ...record, stopped: true });
+      if (!alive && !record.stopped) await saveStopped(record);
     }
     for (const id of broken) {
       await tearDown(paths, context.runc, { id, pidHolder: { pid: 0, start: '' } });
@@ -195,7 +203,7 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
     if (record.stopped) return;
     await deps.network.detach(id);
     await tearDown(paths, context.runc, record);
-    await saveSandbox({ ...record, stopped: true, ips: [] });
+    await saveStopped({ ...record, ips: [] });
     changed(id);
   }
 
