@@ -1,7 +1,7 @@
 /**
  * `npm test [-- check|unit|e2e ...]`: everything, or the named parts. The last line is `N passed, N failed` (and `, N skipped`); the exit
  * code is 1 when anything failed. Parts: `check` (types, linter, arrows, unused code), `unit` (unit, property and conformance tests), `e2e` (the packaged
- * executable with real kubectl and real containers; builds it first).
+ * executable with real kubectl and real containers; builds it first). Only when named: `lab` (hosts with a real systemd).
  */
 import { spawn } from 'node:child_process';
 import { glob } from 'node:fs/promises';
@@ -12,7 +12,8 @@ import { prepareHost } from './host.ts';
 
 const root = join(import.meta.dirname, '..');
 const PARTS = ['check', 'unit', 'e2e'] as const;
-type Part = (typeof PARTS)[number];
+const NAMED_PARTS = [...PARTS, 'lab'] as const;
+type Part = (typeof NAMED_PARTS)[number];
 const FILE_TIMEOUT_MS = 10 * 60_000;
 
 const total = { passed: 0, failed: 0, skipped: 0 };
@@ -65,9 +66,9 @@ async function tests(paths: readonly string[], concurrency: number): Promise<voi
 }
 
 const wanted = process.argv.slice(2);
-const unknown = wanted.filter((each) => !PARTS.includes(each as Part));
+const unknown = wanted.filter((each) => !NAMED_PARTS.includes(each as Part));
 if (unknown.length > 0) {
-  console.error(`unknown part "${unknown[0]}"; parts are ${PARTS.join(', ')}`);
+  console.error(`unknown part "${unknown[0]}"; parts are ${NAMED_PARTS.join(', ')}`);
   process.exit(2);
 }
 const parts = new Set<Part>(wanted.length === 0 ? PARTS : (wanted as Part[]));
@@ -88,6 +89,10 @@ if (parts.has('unit'))
 if (parts.has('e2e')) {
   if (await step('build', process.execPath, ['build/package.ts']))
     await tests(await files(['test/e2e/**/*.test.ts'], () => false), 1);
+}
+if (parts.has('lab')) {
+  if (await step('build', process.execPath, ['build/package.ts']))
+    await tests(await files(['test/lab/**/*.test.ts'], () => false), 1);
 }
 for (const failure of failures) console.log(`failed: ${failure}`);
 console.log(`${total.passed} passed, ${total.failed} failed${total.skipped === 0 ? '' : `, ${total.skipped} skipped`}`);

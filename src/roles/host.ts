@@ -49,6 +49,7 @@ export interface HostOptions {
 
 /** Long enough for a pod's default 30 s of grace, and then some. */
 const STOP_TIMEOUT_MS = 45_000;
+const SYSTEMD_ANSWER_MS = 2_000;
 
 /** Throws CodedErrors that are one line each; what had been started by then has been stopped. */
 export async function startHost(options: HostOptions): Promise<Host> {
@@ -185,12 +186,17 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     ready,
     kubeconfig: masterFiles(settings.root).adminKubeconfig,
     goingDown: async () => {
+      if (serviceManager === undefined) return false;
+      const asked = serviceManager.goingDown();
       try {
-        return (await serviceManager?.goingDown()) === true;
+        // Whoever stops this unit waits for it: a systemd that is busy gets no long time to say.
+        if (await within(asked, SYSTEMD_ANSWER_MS)) return await asked;
+        asked.catch(() => {});
+        log.warn('systemd does not say whether the host goes down', { ms: SYSTEMD_ANSWER_MS });
       } catch (error) {
         log.warn('systemd does not say whether the host goes down', { error: messageOf(error) });
-        return false;
       }
+      return false;
     },
     stop: async ({ keepPods }) => {
       forgetRoles();

@@ -3,24 +3,15 @@
  * cgroups below every hierarchy of the machine. `stop` takes everything away, also after a failure.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import {
-  eventually,
-  executable,
-  kubectls,
-  projectRoot,
-  type Ran,
-  type RunOptions,
-  run,
-  sleep,
-} from '../e2e/harness.ts';
-import { labRootfs } from './rootfs.ts';
+import { eventually, executable, kubectls, type Ran, type RunOptions, run, sleep } from '../e2e/harness.ts';
+import { installOn, labRootfs, succeed } from './rootfs.ts';
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const END_TIMEOUT_MS = 100_000;
 const NETWORK = { address: '192.0.2.10/24', link: 'eth0' };
 
 /** Makes the controllers writable for the systemd that it becomes. */
@@ -70,7 +61,7 @@ export class NspawnHost {
 
   /** An installed host that has not been booted. */
   static async create(say: (line: string) => void): Promise<NspawnHost> {
-    const lower = await labRootfs(say);
+    const lower = await labRootfs('container', say);
     const host = new NspawnHost(await mkdtemp(join(tmpdir(), 'he-lab-')));
     try {
       await host.#install(lower);
@@ -94,18 +85,8 @@ export class NspawnHost {
     await Promise.all(['root', 'upper', 'work', 'state'].map((name) => mkdir(at(name))));
     const options = `lowerdir=${lower},upperdir=${at('upper')},workdir=${at('work')}`;
     await succeed('mount', ['-t', 'overlay', '-o', options, 'overlay', this.root]);
-    // As the guide says.
-    await copyFile(executable, join(this.root, 'usr/local/bin/hyperedge'));
-    await chmod(join(this.root, 'usr/local/bin/hyperedge'), 0o755);
-    await copyFile(
-      join(projectRoot, 'systemd/hyperedge.service'),
-      join(this.root, 'etc/systemd/system/hyperedge.service'),
-    );
+    await installOn(this.root, this.name);
     await writeFile(join(this.root, 'usr/local/sbin/lab-init'), INIT, { mode: 0o755 });
-    await writeFile(join(this.root, 'etc/hostname'), `${this.name}\n`);
-    // Without one it would be a first boot, which enables every service there is.
-    await writeFile(join(this.root, 'etc/machine-id'), `${randomBytes(16).toString('hex')}\n`);
-    await mkdir(join(this.root, 'var/lib/origin'), { recursive: true });
   }
 
   /** Until systemd says that it is up. */
@@ -218,11 +199,14 @@ export class NspawnHost {
   async #end(act: () => unknown): Promise<void> {
     const supervisor = this.#supervisor;
     if (supervisor === undefined || supervisor.exitCode !== null || supervisor.signalCode !== null) return;
-    const ended = new Promise<void>((resolve) => supervisor.once('exit', () => resolve()));
     await act();
-    if ((await Promise.race([ended.then(() => 'ended'), sleep(100_000)])) !== 'ended') {
+    try {
+      await eventually('end of the host', END_TIMEOUT_MS, () =>
+        supervisor.exitCode !== null || supervisor.signalCode !== null ? true : undefined,
+      );
+    } catch (error) {
       process.kill(this.#pid1, 'SIGKILL');
-      throw new Error(`the host did not end\n${this.#console.slice(-4_000)}`);
+      throw new Error(`${String(error)}\n${this.#console.slice(-4_000)}`);
     }
     this.#supervisor = undefined;
     await this.#removeCgroups();
@@ -283,11 +267,6 @@ export class NspawnHost {
     for (let round = 0; round < 3; round++) await run('umount', ['-l', this.root]);
     await rm(this.#directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   }
-}
-
-async function succeed(file: string, args: readonly string[]): Promise<void> {
-  const ran = await run(file, args);
-  if (ran.code !== 0) throw new Error(`${file} ${args.join(' ')}: exit ${ran.code}\n${ran.stderr}`);
 }
 
 async function removeCgroup(directory: string): Promise<void> {

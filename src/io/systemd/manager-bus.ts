@@ -83,6 +83,8 @@ class Connection {
   private readonly jobs = new Map<string, Pending>();
   private received: Buffer = Buffer.alloc(0);
   private greeted = false;
+  /** Until the greeting is over: what systemd reads together with the greeting it overlooks until something else arrives. */
+  private unsent: Buffer[] = [];
   private serial = 0;
   private idle: NodeJS.Timeout | undefined;
 
@@ -110,7 +112,7 @@ class Connection {
     this.serial += 1;
     const { serial } = this;
     const answer = this.expect(this.pending, serial, member, (reader) => read(reader, this));
-    this.socket.write(
+    this.send(
       encodeCall({
         serial,
         destination: DESTINATION,
@@ -122,6 +124,11 @@ class Connection {
       }),
     );
     return answer;
+  }
+
+  private send(message: Buffer): void {
+    if (this.greeted) this.socket.write(message);
+    else this.unsent.push(message);
   }
 
   /** `job` is the object path that the call was answered with. */
@@ -193,6 +200,8 @@ class Connection {
       throw new CodedError('systemd', `systemd refuses the connection: ${line.slice(0, 100)}`);
     this.received = this.received.subarray(end + 2);
     this.greeted = true;
+    for (const message of this.unsent) this.socket.write(message);
+    this.unsent = [];
     return true;
   }
 

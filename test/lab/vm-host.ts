@@ -1,0 +1,193 @@
+/**
+ * A whole machine in qemu without acceleration: pure cgroup v2, a clock of its own, a disk that loses what was not synced when the power goes.
+ * Programs run ten times slower in it. `stop` takes everything away, also after a failure.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { eventually, executable, type Ran, run } from '../e2e/harness.ts';
+import { installOn, labRootfs, succeed } from './rootfs.ts';
+
+const BOOT_TIMEOUT_MS = 120_000;
+const SHELL_PORT = 2222;
+
+const NETWORK = `[Match]
+Name=eth0
+[Network]
+Address=10.0.2.15/24
+Gateway=10.0.2.2
+`;
+/** A shell for the test: only this machine's loopback leads to it. */
+const SHELL = `[Unit]
+Description=shell of the lab
+[Service]
+ExecStart=/usr/bin/socat TCP-LISTEN:${SHELL_PORT},fork,reuseaddr EXEC:"/bin/bash -s",stderr
+Environment=HOME=/root
+KillMode=process
+[Install]
+WantedBy=multi-user.target
+`;
+
+/** What this machine lacks for such hosts; undefined when they can run. */
+export async function whyNoVm(): Promise<string | undefined> {
+  if (process.getuid?.() !== 0) return 'lab hosts need root';
+  if (process.arch !== 'x64') return 'the virtual machine of the lab is an x64 one';
+  if (!existsSync(executable)) return `${executable} has not been built: npm run build`;
+  for (const program of ['qemu-system-x86_64', 'mmdebstrap', 'mkfs.ext4'])
+    if ((await run('which', [program])).code !== 0)
+      return `${program} is not installed: apt-get install -y --no-install-recommends qemu-system-x86 mmdebstrap e2fsprogs`;
+  return undefined;
+}
+
+export class VmHost {
+  readonly name: string;
+  readonly #directory: string;
+  #boot = '';
+  #machine: ChildProcess | undefined;
+  #console = '';
+  #port = 0;
+
+  private constructor(directory: string) {
+    this.#directory = directory;
+    this.name = basename(directory).toLowerCase();
+  }
+
+  /** An installed machine that has not been switched on. `files` are copied in: path in the machine → path here. */
+  static async create(files: Readonly<Record<string, string>>, say: (line: string) => void): Promise<VmHost> {
+    const lower = await labRootfs('machine', say);
+    const host = new VmHost(await mkdtemp(join(tmpdir(), 'he-vm-')));
+    try {
+      await host.#install(lower, files);
+    } catch (error) {
+      await host.stop();
+      throw error;
+    }
+    return host;
+  }
+
+  get console(): string {
+    return this.#console;
+  }
+
+  async #install(lower: string, files: Readonly<Record<string, string>>): Promise<void> {
+    const at = (name: string): string => join(this.#directory, name);
+    const root = at('root');
+    await Promise.all(['root', 'upper', 'work'].map((name) => mkdir(at(name))));
+    const options = `lowerdir=${lower},upperdir=${at('upper')},workdir=${at('work')}`;
+    await succeed('mount', ['-t', 'overlay', '-o', options, 'overlay', root]);
+    try {
+      await installOn(root, this.name);
+      for (const [inside, here] of Object.entries(files)) await copyFile(here, join(root, inside));
+      await writeFile(join(root, 'etc/fstab'), '/dev/vda / ext4 rw 0 1\n');
+      await writeFile(join(root, 'etc/systemd/network/10-lab.network'), NETWORK);
+      await writeFile(join(root, 'etc/systemd/system/lab-shell.service'), SHELL);
+      const units = join(root, 'etc/systemd/system');
+      for (const [target, unit] of [
+        ['multi-user.target', '/lib/systemd/system/systemd-networkd.service'],
+        ['network-online.target', '/lib/systemd/system/systemd-networkd-wait-online.service'],
+        ['multi-user.target', '/etc/systemd/system/lab-shell.service'],
+      ] as const) {
+        await mkdir(join(units, `${target}.wants`), { recursive: true });
+        await symlink(unit, join(units, `${target}.wants`, basename(unit))).catch(() => {});
+      }
+      await succeed('mkfs.ext4', ['-q', '-d', root, at('disk'), '3G']);
+    } finally {
+      await succeed('umount', [root]);
+    }
+    this.#boot = join(lower, 'boot');
+  }
+
+  /** Until systemd says that it is up. `clock`: what the machine's clock says, as qemu's `-rtc base=` takes it. */
+  async boot(options: { readonly clock?: string } = {}): Promise<void> {
+    const images = await readdir(this.#boot);
+    const file = (prefix: string): string => join(this.#boot, images.find((name) => name.startsWith(prefix)) ?? prefix);
+    this.#port = await freePort();
+    const args = [
+      ...['-accel', 'tcg,thread=multi,tb-size=512', '-cpu', 'max', '-m', '2048', '-smp', '2', '-no-reboot'],
+      ...['-kernel', file('vmlinuz-'), '-initrd', file('initrd.img-')],
+      ...['-append', 'root=/dev/vda rw console=ttyS0 net.ifnames=0 mitigations=off'],
+      ...['-drive', `file=${join(this.#directory, 'disk')},format=raw,if=virtio`],
+      ...['-nic', `user,model=virtio,restrict=on,hostfwd=tcp:127.0.0.1:${this.#port}-:${SHELL_PORT}`],
+      ...['-rtc', `base=${options.clock ?? 'utc'}`, '-display', 'none', '-serial', 'stdio', '-monitor', 'none'],
+    ];
+    const machine = spawn('qemu-system-x86_64', args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#machine = machine;
+    for (const stream of [machine.stdout, machine.stderr])
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.#console = (this.#console + text).slice(-100_000);
+      });
+    try {
+      await eventually('a booted machine', BOOT_TIMEOUT_MS, async () => {
+        if (machine.exitCode !== null) throw new Error(`qemu ended with ${machine.exitCode}`);
+        return (await this.shell('true', 10_000)).code === 0 ? true : undefined;
+      });
+    } catch (error) {
+      throw new Error(`${String(error)}\n${this.#console.slice(-4_000)}`);
+    }
+  }
+
+  /** Runs lines of shell as root. Never throws; code -1 when there is no answer. */
+  shell(script: string, timeoutMs = 120_000): Promise<Ran> {
+    return new Promise((resolve) => {
+      let said = '';
+      const socket = connect(this.#port, '127.0.0.1');
+      const done = (): void => {
+        clearTimeout(timer);
+        socket.destroy();
+        const end = /\nexit (\d+)\n$/.exec(said);
+        resolve({
+          code: end === null ? -1 : Number(end[1]),
+          stdout: end === null ? said : said.slice(0, end.index),
+          stderr: '',
+        });
+      };
+      const timer = setTimeout(done, timeoutMs);
+      socket.setEncoding('utf8');
+      socket.on('data', (text: string) => {
+        said += text;
+        if (/\nexit \d+\n$/.test(said)) done();
+      });
+      socket.on('error', done);
+      socket.on('close', done);
+      socket.write(`{ ${script}\n} </dev/null 2>&1; printf '\\nexit %d\\n' $?; exit\n`);
+    });
+  }
+
+  /** Lines that must succeed; returns what they printed. */
+  async must(script: string, timeoutMs?: number): Promise<string> {
+    const ran = await this.shell(script, timeoutMs);
+    if (ran.code !== 0) throw new Error(`${script}: exit ${ran.code}\n${ran.stdout.slice(-4_000)}`);
+    return ran.stdout;
+  }
+
+  /** What the guest had not written through is lost. */
+  async cutPower(): Promise<void> {
+    const machine = this.#machine;
+    if (machine === undefined || machine.exitCode !== null || machine.signalCode !== null) return;
+    const ended = new Promise<void>((resolve) => machine.once('exit', () => resolve()));
+    machine.kill('SIGKILL');
+    await ended;
+    this.#machine = undefined;
+  }
+
+  /** Takes everything away. Safe to call at any time, more than once. */
+  async stop(): Promise<void> {
+    await this.cutPower();
+    await run('umount', ['-l', join(this.#directory, 'root')]);
+    await rm(this.#directory, { recursive: true, force: true });
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.on('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
+    });
+  });
+}
