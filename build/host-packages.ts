@@ -38,6 +38,7 @@ export const TEST_PROGRAMS: readonly HostProgram[] = [
   { program: 'curl', debianPackage: 'curl' },
   { program: 'script', debianPackage: 'bsdutils' },
   { program: 'openssl', debianPackage: 'openssl' },
+  { program: 'serf', debianPackage: 'serf' },
 ];
 
 async function onPath(program: string): Promise<boolean> {
