@@ -16,7 +16,7 @@ before(
   { timeout: 90_000 },
 );
 
-after(() => lab?.stop(), { timeout: 60_000 });
+after(() => lab?.stop(), { timeout: 90_000 });
 
 describe('pods', { concurrency: 4 }, () => {
   hookTests(current);

@@ -328,6 +328,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       podIps: pod.spec?.hostNetwork === true ? config.nodeIps : sandbox.ips,
       hostIps: config.nodeIps,
     }),
+    otherPods: (pod) => manager.podsBeside(pod),
     onFinished: (uid) => manager.ended(uid),
   };
   const manager = new PodManager(services, () => mirrors.kick());

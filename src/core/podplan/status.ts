@@ -9,6 +9,13 @@ import { type PodSnapshot, readySandboxes } from './snapshot.ts';
 /** kubernetes-types stops before KEP-5067's field. */
 export type PodStatus = ApiPodStatus & { observedGeneration?: number };
 
+/** Why a pod does not have the resources that it asks for (KEP-1287). */
+export interface ResizeState {
+  readonly type: 'PodResizePending' | 'PodResizeInProgress';
+  readonly reason: 'Deferred' | 'Infeasible' | 'Error';
+  readonly message: string;
+}
+
 export interface StatusInput {
   readonly snapshot: PodSnapshot;
   readonly plan: PodPlan;
@@ -21,10 +28,16 @@ export interface StatusInput {
   readonly failure?: { readonly reason: string; readonly message: string };
   /** It was refused at admission: there never were containers to speak of. */
   readonly rejected?: boolean;
+  readonly resize?: ResizeState;
   readonly nowMs: number;
 }
 
-const OWNED = new Set(['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled']);
+/** Present only while they are true. */
+export const RESIZE_CONDITIONS: readonly string[] = ['PodResizePending', 'PodResizeInProgress'];
+const OWNED = new Set([
+  ...['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'],
+  ...RESIZE_CONDITIONS,
+]);
 
 export function podStatus(input: StatusInput): PodStatus {
   const { snapshot, plan, previous, nowMs } = input;
@@ -76,7 +89,7 @@ export function podStatus(input: StatusInput): PodStatus {
   const status: PodStatus = {
     ...(pod.metadata?.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
     phase,
-    conditions: [...conditions, ...others],
+    conditions: [...conditions, ...resizeCondition(input), ...others],
     ...(failure === undefined
       ? {
           ...(previous.reason === undefined ? {} : { reason: previous.reason }),
@@ -101,4 +114,10 @@ export function podStatus(input: StatusInput): PodStatus {
   if (statuses.init.length > 0) status.initContainerStatuses = statuses.init;
   if (statuses.ephemeral.length > 0) status.ephemeralContainerStatuses = statuses.ephemeral;
   return status;
+}
+
+function resizeCondition({ resize, previous, nowMs }: StatusInput): PodCondition[] {
+  if (resize === undefined) return [];
+  const before = previous.conditions?.find((condition) => condition.type === resize.type);
+  return [{ ...resize, status: 'True', lastTransitionTime: before?.lastTransitionTime ?? timestamp(nowMs) }];
 }

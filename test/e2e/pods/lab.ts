@@ -65,6 +65,9 @@ class LiveView<T extends Seen> {
   }
 }
 
+/** No pod of these tests may take longer to end, and the control plane ends within a few seconds. */
+const STOP_SECONDS = 20;
+
 export class PodLab {
   readonly appliance: Appliance;
   readonly scratch: string;
@@ -97,7 +100,10 @@ export class PodLab {
   async stop(): Promise<void> {
     this.#pods.stop();
     this.#events.stop();
+    const began = performance.now();
     await this.appliance.stop();
+    const seconds = (performance.now() - began) / 1000;
+    if (seconds > STOP_SECONDS) throw new Error(`stopping took ${seconds} s\n${this.appliance.output.slice(-4_000)}`);
     await rm(this.scratch, { recursive: true, force: true });
   }
 

@@ -34,6 +34,15 @@ export function admissionRejection(input: AdmissionInput): Rejection | undefined
 
 function resources({ pod, others, allocatable, maxPods }: AdmissionInput): Rejection | undefined {
   if (others.length + 1 > maxPods) return insufficient('pods', 1, others.length, maxPods);
+  return resourceShortage(pod, others, allocatable);
+}
+
+/** Which of the node's resources is too scarce for the pod beside the others; undefined: there is room. */
+export function resourceShortage(
+  pod: Pod,
+  others: readonly Pod[],
+  allocatable: Readonly<Record<string, Quantity>>,
+): Rejection | undefined {
   const wanted = podRequests(pod);
   const asking = COMPUTE.filter((name) => (wanted.get(name) ?? 0) > 0);
   if (asking.length === 0) return undefined;

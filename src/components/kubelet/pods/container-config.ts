@@ -13,16 +13,13 @@ import type {
 import { ANNOTATIONS, LABELS } from '../../../core/podplan/snapshot.ts';
 import { expand } from './environment.ts';
 
-export interface ContainerConfigInput {
+export interface ContainerConfigInput extends NodeLimits {
   readonly pod: Pod;
   readonly container: Container | EphemeralContainer;
   readonly attempt: number;
   readonly image: ImageStatus;
   readonly env: readonly { readonly name: string; readonly value: string }[];
   readonly mounts: readonly Mount[];
-  readonly memoryCapacityBytes: number;
-  readonly oomScoreFloor: number;
-  readonly cpuCfsQuota: boolean;
   readonly pidNamespaceOf: string | undefined;
 }
 
@@ -64,20 +61,27 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
     stdin: container.stdin === true,
     stdinOnce: container.stdinOnce === true,
     tty: container.tty === true,
-    resources: linuxResources(input, container),
+    resources: containerResources(pod, container, input),
     security: security(pod, container, image),
     ...(input.pidNamespaceOf === undefined ? {} : { pidNamespaceOf: input.pidNamespaceOf }),
   };
 }
 
-function linuxResources(input: ContainerConfigInput, container: Container): LinuxResources {
+/** Facts about the node that a container's limits depend on. */
+export interface NodeLimits {
+  readonly memoryCapacityBytes: number;
+  readonly oomScoreFloor: number;
+  readonly cpuCfsQuota: boolean;
+}
+
+export function containerResources(pod: Pod, container: Container, node: NodeLimits): LinuxResources {
   const cpuLimit = amountOf(container, 'limits', 'cpu');
   return {
     cpuShares: sharesOfMilli(amountOf(container, 'requests', 'cpu')),
-    cpuQuota: input.cpuCfsQuota ? quotaOfMilli(cpuLimit) : 0,
+    cpuQuota: node.cpuCfsQuota ? quotaOfMilli(cpuLimit) : 0,
     cpuPeriod: CPU_PERIOD_US,
     memoryLimitBytes: amountOf(container, 'limits', 'memory'),
-    oomScoreAdj: Math.max(input.oomScoreFloor, oomScoreAdjOf(input.pod, container, input.memoryCapacityBytes)),
+    oomScoreAdj: Math.max(node.oomScoreFloor, oomScoreAdjOf(pod, container, node.memoryCapacityBytes)),
     pidsLimit: 0,
   };
 }

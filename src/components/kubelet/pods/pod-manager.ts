@@ -51,6 +51,13 @@ export class PodManager {
       .map((worker) => worker.pod);
   }
 
+  /** Admitted pods that have not given back what they hold, without this one; with what they are allotted, not what they ask for. */
+  podsBeside(pod: Pod): Pod[] {
+    return this.workers()
+      .filter((worker) => !worker.finished && !worker.rejected && worker.uid !== pod.metadata?.uid)
+      .map((worker) => worker.allottedPod);
+  }
+
   /** The worker behind a name as clients know it; a mirror's name is its static pod's. */
   byName(namespace: string, name: string): PodWorker | undefined {
     let found: PodWorker | undefined;
@@ -203,12 +210,9 @@ export class PodManager {
     if (pod.metadata?.deletionTimestamp !== undefined) return undefined;
     // A pod that already runs here was admitted before this process began.
     if (this.services.view.get(pod.metadata?.uid ?? '').sandboxes.length > 0) return undefined;
-    const uid = pod.metadata?.uid;
     return admissionRejection({
       pod,
-      others: this.workers()
-        .filter((worker) => !worker.finished && !worker.rejected && worker.uid !== uid)
-        .map((worker) => worker.pod),
+      others: this.podsBeside(pod),
       node: this.services.node(),
       allocatable: this.services.allocatable(),
       maxPods: this.services.settings.maxPods,
@@ -230,6 +234,8 @@ export class PodManager {
     this.services.cgroups
       .updateQos(this.activePods())
       .catch((error: unknown) => this.services.log.warn('QoS level not updated', { error: messageOf(error) }));
+    // What it held may be what another waits for.
+    for (const { worker } of this.managed.values()) if (worker.resizeDeferred) worker.wake();
   }
 
   private close(uid: string): void {

@@ -4,12 +4,13 @@ import { messageOf } from '../../../base/errors.ts';
 import { qosClassOf } from '../../../core/cgroup/resources.ts';
 import type { BackOffEntry } from '../../../core/podplan/back-off.ts';
 import { canonicalJson } from '../../../core/podplan/hash.ts';
-import { type PodAction, type PodPlan, planPod } from '../../../core/podplan/plan.ts';
+import { graceOf, type PodAction, type PodPlan, planPod } from '../../../core/podplan/plan.ts';
 import type { ContainerStatus } from '../../../core/podplan/port.ts';
 import { type PodSnapshot, readySandboxes, type WaitingReason } from '../../../core/podplan/snapshot.ts';
 import { type PodStatus, podStatus } from '../../../core/podplan/status.ts';
 import { StartError } from './image-puller.ts';
 import { PodExecutor } from './pod-executor.ts';
+import { PodResize } from './resize.ts';
 import type { PodServices } from './services.ts';
 import { terminationMessage } from './termination-message.ts';
 
@@ -30,6 +31,8 @@ export class PodWorker {
   private currentPod: Pod;
   private readonly services: PodServices;
   private readonly executor: PodExecutor;
+  private readonly resize: PodResize;
+  private resizing = false;
   private readonly startedAtMs: number;
   private readonly startFailures = new Map<string, WaitingReason>();
   private readonly backOff = new Map<string, BackOffEntry>();
@@ -62,6 +65,22 @@ export class PodWorker {
     this.startedAtMs = services.clock.nowMs();
     this.lastStatus = (pod.status ?? {}) as PodStatus;
     this.executor = new PodExecutor(services, () => this.wake());
+    this.resize = new PodResize(pod, {
+      services,
+      restart: (container, status) =>
+        this.executor.kill(
+          this.allottedPod,
+          container,
+          {
+            type: 'killContainer',
+            containerId: status.id,
+            name: status.name,
+            graceSeconds: graceOf(this.currentPod),
+            message: `Container ${status.name} resize requires restart`,
+          },
+          false,
+        ),
+    });
     for (const status of [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? [])]) {
       if (status.containerID === undefined || status.containerID === '') continue;
       this.restartCounts.set(status.name, status.restartCount);
@@ -72,6 +91,15 @@ export class PodWorker {
 
   get pod(): Pod {
     return this.currentPod;
+  }
+
+  /** The pod with the resources that it has, which may not be those that it asks for. */
+  get allottedPod(): Pod {
+    return this.resize.allottedPod(this.currentPod);
+  }
+
+  get resizeDeferred(): boolean {
+    return this.resize.state !== undefined;
   }
 
   get status(): PodStatus {
@@ -184,6 +212,37 @@ export class PodWorker {
     }
     if (this.refreshVolumes && !this.starting && this.termination === undefined) await this.updateVolumes();
     this.execute(plan, snapshot);
+    this.advanceResize(snapshot);
+  }
+
+  private advanceResize(snapshot: PodSnapshot): void {
+    const retry = this.retries.get('resize');
+    const idle = !this.starting && !this.resizing && this.termination === undefined;
+    const due = this.resize.state !== undefined || this.resize.pending(this.currentPod).length > 0;
+    if (!idle || !due) return;
+    if (retry !== undefined && retry.atMs > this.services.clock.nowMs()) {
+      this.wakeAt(retry.atMs);
+      return;
+    }
+    const before = this.resize.state;
+    this.resizing = true;
+    void this.resize
+      .advance(
+        this.currentPod,
+        snapshot.containers.filter((status) => status.state === 'running'),
+      )
+      .then(
+        () => this.retries.delete('resize'),
+        (error: unknown) => {
+          this.services.log.warn('pod not resized', { pod: this.name, error: messageOf(error) });
+          this.retryAfter('resize');
+        },
+      )
+      .finally(() => {
+        this.resizing = false;
+        const now = this.resize.state;
+        if (now?.reason !== before?.reason || now === undefined || now.reason === 'Error') this.wake();
+      });
   }
 
   private async snapshot(): Promise<PodSnapshot> {
@@ -193,7 +252,7 @@ export class PodWorker {
       containers.push(status.state === 'exited' ? { ...status, message: await this.messageOf(status) } : status);
     }
     return {
-      pod: this.currentPod,
+      pod: this.allottedPod,
       sandboxes: view.sandboxes,
       containers,
       verdicts: this.services.prober.verdictsFor(containers.map((status) => status.id)),
@@ -245,6 +304,7 @@ export class PodWorker {
       runtimeName: services.runtimeName(),
       ...(this.failure === undefined ? {} : { failure: this.failure }),
       rejected: this.refused,
+      ...(this.resize.state === undefined ? {} : { resize: this.resize.state }),
       nowMs: services.clock.nowMs(),
     });
     services.statuses.set(this.uid, this.lastStatus);
@@ -345,7 +405,7 @@ export class PodWorker {
 
   private async createSandbox(action: Extract<PodAction, { type: 'createSandbox' }>): Promise<void> {
     try {
-      await this.executor.createSandbox(this.currentPod, action);
+      await this.executor.createSandbox(this.allottedPod, action);
       this.retries.delete('sandbox');
       const renewal = this.services.tokens.renewalAtMs(this.uid);
       if (renewal !== undefined) this.renewAt(renewal);
@@ -364,7 +424,7 @@ export class PodWorker {
     const sandbox = snapshot.sandboxes.find((each) => each.id === action.sandboxId);
     if (container === undefined || sandbox === undefined) return;
     try {
-      await this.executor.startContainer(this.currentPod, container, sandbox, action, this.backOff, signal);
+      await this.executor.startContainer(this.allottedPod, container, sandbox, action, this.backOff, signal);
       this.startFailures.delete(action.name);
       this.retries.delete(action.name);
       this.restartCounts.delete(action.name);
@@ -394,7 +454,7 @@ export class PodWorker {
   }
 
   private containerNamed(name: string): Container | EphemeralContainer | undefined {
-    const spec = this.currentPod.spec;
+    const spec = this.allottedPod.spec;
     return [...(spec?.containers ?? []), ...(spec?.initContainers ?? []), ...(spec?.ephemeralContainers ?? [])].find(
       (each) => each.name === name,
     );

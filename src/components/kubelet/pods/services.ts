@@ -41,6 +41,8 @@ export interface PodServices {
   /** This node as the API has it; undefined until it has been seen. */
   node(): Node | undefined;
   addresses(pod: Pod, sandbox: SandboxStatus): PodAddresses;
+  /** Pods that hold resources of the node, without this one. */
+  otherPods(pod: Pod): readonly Pod[];
   /** Called when a pod has ended and what it held is given back. */
   onFinished(uid: string): void;
 }

@@ -1,6 +1,6 @@
 import type { PodCondition } from 'kubernetes-types/core/v1';
 import { canonicalJson } from '../../../core/podplan/hash.ts';
-import type { PodStatus } from '../../../core/podplan/status.ts';
+import { type PodStatus, RESIZE_CONDITIONS } from '../../../core/podplan/status.ts';
 
 /** Fields that are the kubelet's to remove. Others (nominatedNodeName, resize …) belong to somebody else. */
 const REMOVABLE = [
@@ -46,6 +46,10 @@ function changedConditions(from: readonly PodCondition[], to: readonly PodCondit
       ...(before?.reason !== undefined && condition.reason === undefined ? { reason: null } : {}),
       ...(before?.message !== undefined && condition.message === undefined ? { message: null } : {}),
     });
+  }
+  for (const type of RESIZE_CONDITIONS) {
+    const has = (list: readonly PodCondition[]): boolean => list.some((each) => each.type === type);
+    if (has(from) && !has(to)) changed.push({ type, $patch: 'delete' });
   }
   return changed;
 }

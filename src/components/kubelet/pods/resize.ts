@@ -1,0 +1,151 @@
+/**
+ * Resources of running pods changed in place (KEP-1287): what was asked for becomes what is allotted once the node has room, and is then
+ * told to the kernel. What the pod's status reports is the record that survives a restart of this process.
+ */
+import type { Container, Pod, ResourceRequirements } from 'kubernetes-types/core/v1';
+import { messageOf } from '../../../base/errors.ts';
+import { canonicalJson } from '../../../core/podplan/hash.ts';
+import type { ContainerStatus } from '../../../core/podplan/port.ts';
+import type { ResizeState } from '../../../core/podplan/status.ts';
+import { resourceShortage } from './admission.ts';
+import { containerResources } from './container-config.ts';
+import type { PodServices } from './services.ts';
+
+type Resources = Pick<ResourceRequirements, 'limits' | 'requests'>;
+
+/** kubernetes-types stops before KEP-1287's field. */
+type Resizable = Container & {
+  readonly resizePolicy?: readonly { readonly resourceName: string; readonly restartPolicy: string }[];
+};
+
+export interface ResizeHost {
+  readonly services: PodServices;
+  /** Ends the container, so that it starts with what it is allotted now. */
+  restart(container: Container, status: ContainerStatus): void;
+}
+
+export class PodResize {
+  private readonly host: ResizeHost;
+  private readonly allotted = new Map<string, Resources>();
+  private current: ResizeState | undefined;
+
+  constructor(pod: Pod, host: ResizeHost) {
+    this.host = host;
+    const reported = [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? [])];
+    for (const container of containersOf(pod)) {
+      const known = reported.find((status) => status.name === container.name)?.resources;
+      this.allotted.set(container.name, partOf(known ?? container.resources));
+    }
+  }
+
+  /** For the pod's status; undefined when the pod has what it asks for. */
+  get state(): ResizeState | undefined {
+    return this.current;
+  }
+
+  /** The pod with what its containers are allotted in place of what they ask for. */
+  allottedPod(pod: Pod): Pod {
+    if (this.pending(pod).length === 0) return pod;
+    const replaced = (container: Container): Container => {
+      const own = this.allotted.get(container.name);
+      return own === undefined ? container : { ...container, resources: { ...rest(container.resources), ...own } };
+    };
+    const spec = pod.spec ?? { containers: [] };
+    return {
+      ...pod,
+      spec: {
+        ...spec,
+        containers: spec.containers.map(replaced),
+        ...(spec.initContainers === undefined ? {} : { initContainers: spec.initContainers.map(replaced) }),
+      },
+    };
+  }
+
+  pending(pod: Pod): Container[] {
+    return containersOf(pod).filter((container) => {
+      const own = this.allotted.get(container.name);
+      return own !== undefined && !same(own, partOf(container.resources));
+    });
+  }
+
+  /** Allots and applies what is asked for, as far as it goes. Rejects when the kernel does not take it; the caller tries again. */
+  async advance(pod: Pod, running: readonly ContainerStatus[]): Promise<void> {
+    const pending = this.pending(pod);
+    if (pending.length === 0) {
+      this.current = undefined;
+      return;
+    }
+    const { services } = this.host;
+    const allocatable = services.allocatable();
+    const shortage = resourceShortage(pod, services.otherPods(pod), allocatable);
+    if (shortage !== undefined) {
+      const never = resourceShortage(pod, [], allocatable) !== undefined;
+      const reason = never ? 'Infeasible' : 'Deferred';
+      if (this.current?.reason !== reason)
+        services.events.pod(pod, 'Warning', `Resize${reason}`, `Pod resize ${reason}: ${shortage.message}`);
+      this.current = { type: 'PodResizePending', reason, message: shortage.message };
+      return;
+    }
+    try {
+      // Growing, the pod's own limits must make room first; shrinking, they can only follow: then this first try is refused.
+      await services.cgroups.ensurePod(pod).catch(() => '');
+      for (const container of pending) await this.apply(pod, container, running);
+      await services.cgroups.ensurePod(pod);
+      this.current = undefined;
+      services.events.pod(pod, 'Normal', 'ResizeCompleted', 'Pod resize completed');
+    } catch (error) {
+      this.current = { type: 'PodResizeInProgress', reason: 'Error', message: messageOf(error) };
+      throw error;
+    }
+  }
+
+  private async apply(pod: Pod, container: Container, running: readonly ContainerStatus[]): Promise<void> {
+    const status = running.find((each) => each.name === container.name);
+    const before = this.allotted.get(container.name) ?? {};
+    const after = partOf(container.resources);
+    if (status !== undefined && needsRestart(container, before, after)) {
+      this.allotted.set(container.name, after);
+      this.host.restart(container, status);
+      return;
+    }
+    if (status !== undefined) {
+      const { runtime, hostInfo, settings } = this.host.services;
+      await runtime.updateContainerResources(
+        status.id,
+        containerResources(pod, container, {
+          memoryCapacityBytes: hostInfo.memoryBytes,
+          oomScoreFloor: hostInfo.oomScoreFloor,
+          cpuCfsQuota: settings.cpuCfsQuota,
+        }),
+      );
+    }
+    this.allotted.set(container.name, after);
+  }
+}
+
+/** What of the requirements does not change in place. */
+function rest(resources: ResourceRequirements | undefined): ResourceRequirements {
+  return resources?.claims === undefined ? {} : { claims: resources.claims };
+}
+
+const containersOf = (pod: Pod): readonly Container[] => [
+  ...(pod.spec?.containers ?? []),
+  ...(pod.spec?.initContainers ?? []).filter((container) => container.restartPolicy === 'Always'),
+];
+
+function partOf(resources: ResourceRequirements | undefined): Resources {
+  return {
+    ...(resources?.limits === undefined ? {} : { limits: resources.limits }),
+    ...(resources?.requests === undefined ? {} : { requests: resources.requests }),
+  };
+}
+
+const same = (a: Resources, b: Resources): boolean => canonicalJson(a) === canonicalJson(b);
+
+function needsRestart(container: Resizable, before: Resources, after: Resources): boolean {
+  const changed = (name: string): boolean =>
+    before.limits?.[name] !== after.limits?.[name] || before.requests?.[name] !== after.requests?.[name];
+  return (container.resizePolicy ?? []).some(
+    (policy) => policy.restartPolicy === 'RestartContainer' && changed(policy.resourceName),
+  );
+}
