@@ -134,10 +134,11 @@ export function statusTests(lab: () => PodLab): void {
       assert.match(pending?.message ?? '', /cpu, requested: 500000/);
       assert.deepEqual(waits.status?.containerStatuses?.[0]?.resources, sized('100m', '64Mi'));
       await ask('resized', '20m', '48Mi');
-      const smaller = await has('resized', '20m', '48Mi');
-      assert.deepEqual(
-        smaller.status?.conditions?.filter((condition) => condition.type.startsWith('PodResize')),
-        [],
+      await has('resized', '20m', '48Mi');
+      const smaller = await lab().until(
+        'resized',
+        'says no more of resizing',
+        (each) => each.status?.conditions?.every((condition) => !condition.type.startsWith('PodResize')) === true,
       );
       assert.deepEqual(await limitsOf(lab(), 'resized'), { memory: 48 * 1024 * 1024, cpu: 0.02 });
       assert.equal(restartsOf(smaller), 0);
