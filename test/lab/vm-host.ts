@@ -156,11 +156,11 @@ export class VmHost {
     });
   }
 
-  /** Lines that must succeed; returns what they printed. */
+  /** Lines that must succeed; returns what they printed, without the last line break. */
   async must(script: string, timeoutMs?: number): Promise<string> {
     const ran = await this.shell(script, timeoutMs);
     if (ran.code !== 0) throw new Error(`${script}: exit ${ran.code}\n${ran.stdout.slice(-4_000)}`);
-    return ran.stdout;
+    return ran.stdout.trimEnd();
   }
 
   /** What the guest had not written through is lost. */

@@ -1,0 +1,247 @@
+/** The calls to systemd against a server that speaks its protocol and shows the orders of events that a real one rarely does. The lab has a real one. */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { createServiceManager } from '../../../src/io/systemd/index.ts';
+import { createManagerBus } from '../../../src/io/systemd/manager-bus.ts';
+import {
+  decodeMessage,
+  ERROR,
+  encodeCall,
+  METHOD_RETURN,
+  type Message,
+  Reader,
+  SIGNAL,
+  Writer,
+} from '../../../src/io/systemd/wire.ts';
+
+const GREETING = 'OK 0123456789abcdef0123456789abcdef\r\n';
+const JOB = '/org/freedesktop/systemd1/job/7';
+
+interface Reply {
+  readonly type: number;
+  readonly serial: number;
+  readonly member?: string;
+  readonly errorName?: string;
+  readonly signature?: string;
+  readonly body?: (writer: Writer) => void;
+}
+
+/** Messages as a server writes them: with a reply serial, which calls do not have. */
+function encodeReply(reply: Reply): Buffer {
+  const body = new Writer();
+  reply.body?.(body);
+  const writer = new Writer();
+  for (const byte of [0x6c, reply.type, 1, 1]) writer.byte(byte);
+  writer.uint32(body.result.length);
+  writer.uint32(1);
+  writer.array(8, () => {
+    if (reply.serial > 0) {
+      writer.byte(5);
+      writer.variant('u', () => writer.uint32(reply.serial));
+    }
+    for (const [code, value] of [
+      [3, reply.member],
+      [4, reply.errorName],
+    ] as const) {
+      if (value === undefined) continue;
+      writer.align(8);
+      writer.byte(code);
+      writer.variant('s', () => writer.string(value));
+    }
+    if (reply.signature === undefined) return;
+    const { signature } = reply;
+    writer.align(8);
+    writer.byte(8);
+    writer.variant('g', () => writer.signature(signature));
+  });
+  writer.align(8);
+  writer.raw(body.result);
+  return writer.result;
+}
+
+const jobReply = (serial: number): Buffer =>
+  encodeReply({ type: METHOD_RETURN, serial, signature: 'o', body: (body) => body.string(JOB) });
+
+const jobRemoved = (result: string): Buffer =>
+  encodeReply({
+    type: SIGNAL,
+    serial: 0,
+    member: 'JobRemoved',
+    signature: 'uoss',
+    body: (body) => {
+      body.uint32(7);
+      body.string(JOB);
+      body.string('x.slice');
+      body.string(result);
+    },
+  });
+
+const failure = (serial: number, name: string): Buffer =>
+  encodeReply({
+    type: ERROR,
+    serial,
+    errorName: `org.freedesktop.systemd1.${name}`,
+    signature: 's',
+    body: (body) => body.string('Unit x.slice is so.'),
+  });
+
+describe('calls to systemd', () => {
+  let directory: string;
+  let server: Server;
+  let path: string;
+  let calls: string[];
+  let connections: number;
+  let sockets: Socket[];
+  let answer: (socket: Socket, call: Message, serial: number) => void;
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'he-bus-'));
+    path = join(directory, 'private');
+    calls = [];
+    connections = 0;
+    sockets = [];
+    answer = (socket, _, serial) => socket.write(jobReply(serial));
+    server = createServer((socket) => {
+      connections += 1;
+      sockets.push(socket);
+      socket.on('error', () => {});
+      let bytes: Buffer = Buffer.alloc(0);
+      let greeted = false;
+      socket.on('data', (part) => {
+        bytes = Buffer.concat([bytes, part]);
+        if (!greeted) {
+          const end = bytes.indexOf('BEGIN\r\n');
+          if (end < 0) return;
+          // What systemd reads together with the greeting it overlooks until something else arrives.
+          assert.equal(bytes.length, end + 7, 'a call came together with the greeting');
+          bytes = Buffer.alloc(0);
+          greeted = true;
+          socket.write(GREETING);
+          return;
+        }
+        for (let next = decodeMessage(bytes); next !== undefined; next = decodeMessage(bytes)) {
+          const serial = bytes.readUInt32LE(8);
+          bytes = bytes.subarray(next.end);
+          calls.push(next.message.member);
+          answer(socket, next.message, serial);
+        }
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(path, resolve));
+  });
+
+  afterEach(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  const manager = () => createServiceManager(createManagerBus(path));
+
+  it('waits for the job, also when its end comes in one piece with the reply', async () => {
+    answer = (socket, _, serial) => socket.write(Buffer.concat([jobReply(serial), jobRemoved('done')]));
+    await manager().ensure('x.slice', [{ name: 'CPUShares', value: 100n }]);
+    assert.deepEqual(calls, ['StartTransientUnit']);
+  });
+
+  it('does not take the reply for the end of the job, and says how a job ended', async () => {
+    let ended = false;
+    answer = (socket, _, serial) => {
+      socket.write(jobReply(serial));
+      setTimeout(() => {
+        ended = true;
+        socket.write(jobRemoved('timeout'));
+      }, 30);
+    };
+    await assert.rejects(manager().stop('x.slice'), { code: 'systemd', message: /StopUnit: the job ended as timeout/ });
+    assert.ok(ended);
+  });
+
+  it('gives an existing slice its new properties and sees that it runs', async () => {
+    answer = (socket, call, serial) => {
+      if (call.member === 'StartTransientUnit') socket.write(failure(serial, 'UnitExists'));
+      else if (call.member === 'SetUnitProperties') socket.write(encodeReply({ type: METHOD_RETURN, serial }));
+      else socket.write(Buffer.concat([jobReply(serial), jobRemoved('done')]));
+    };
+    await manager().ensure('x.slice', [{ name: 'MemoryMax', value: 5n }]);
+    assert.deepEqual(calls, ['StartTransientUnit', 'SetUnitProperties', 'StartUnit']);
+  });
+
+  it('a slice that is not there has been stopped; other errors are in its words', async () => {
+    answer = (socket, _, serial) => socket.write(failure(serial, 'NoSuchUnit'));
+    const systemd = manager();
+    await systemd.stop('x.slice');
+    answer = (socket, _, serial) => socket.write(failure(serial, 'ShuttingDown'));
+    await assert.rejects(systemd.stop('x.slice'), { code: 'systemd', message: 'StopUnit: Unit x.slice is so.' });
+    assert.equal(connections, 1, 'a connection serves many calls');
+  });
+
+  it('fails what is under way when the connection breaks, and connects anew for the next call', async () => {
+    answer = (socket) => socket.destroy();
+    const systemd = manager();
+    await assert.rejects(systemd.stop('x.slice'), { code: 'systemd' });
+    answer = (socket, _, serial) =>
+      socket.write(
+        encodeReply({
+          type: METHOD_RETURN,
+          serial,
+          signature: 'v',
+          body: (body) => body.variant('s', () => body.string('stopping')),
+        }),
+      );
+    assert.equal(await systemd.goingDown(), true);
+  });
+
+  it('refuses what is no D-Bus, and bytes that end too early', async () => {
+    answer = (socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n');
+    await assert.rejects(manager().stop('x.slice'), { code: 'systemd' });
+    answer = (socket, _, serial) =>
+      socket.write(encodeReply({ type: METHOD_RETURN, serial, signature: 'o', body: (body) => body.uint32(5000) }));
+    await assert.rejects(manager().stop('x.slice'), { code: 'systemd', message: /ends too early/ });
+    assert.throws(() => decodeMessage(Buffer.from('6c01000100000001000000010000ffff'.padEnd(64, '0'), 'hex')), {
+      code: 'systemd',
+    });
+  });
+
+  it('rejects without a server', async () => {
+    await assert.rejects(createServiceManager(createManagerBus(join(directory, 'none'))).stop('x.slice'), {
+      code: 'systemd',
+      message: /none/,
+    });
+  });
+});
+
+describe('the wire format', () => {
+  it('aligns as the specification says', () => {
+    const writer = new Writer();
+    writer.byte(1);
+    writer.uint32(2);
+    writer.string('ab');
+    writer.array(8, () => writer.uint64(3n));
+    assert.equal(
+      writer.result.toString('hex'),
+      ['01000000', '02000000', '02000000', '616200', '00', '08000000', '00000000', '0300000000000000'].join(''),
+    );
+    const reader = new Reader(writer.result);
+    assert.deepEqual([reader.byte(), reader.uint32(), reader.string(), reader.uint32()], [1, 2, 'ab', 8]);
+  });
+
+  it('a message is read only when all of it is there', () => {
+    const whole = encodeCall({
+      serial: 9,
+      destination: 'd.e',
+      path: '/p',
+      interface: 'i.f',
+      member: 'Member',
+      signature: '',
+      body: Buffer.alloc(0),
+    });
+    for (let size = 0; size < whole.length; size++) assert.equal(decodeMessage(whole.subarray(0, size)), undefined);
+    assert.equal(decodeMessage(Buffer.concat([whole, whole]))?.end, whole.length);
+    assert.equal(decodeMessage(whole)?.message.member, 'Member');
+  });
+});
