@@ -8,6 +8,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, rmdir, writeFile } from 'node:fs
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { eventually, executable, kubectls, type Ran, type RunOptions, run, sleep } from '../e2e/harness.ts';
+import { stopWhenInterrupted } from './interrupted.ts';
 import { installOn, labRootfs, succeed } from './rootfs.ts';
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -63,6 +64,7 @@ export class NspawnHost {
   static async create(say: (line: string) => void): Promise<NspawnHost> {
     const lower = await labRootfs('container', say);
     const host = new NspawnHost(await mkdtemp(join(tmpdir(), 'he-lab-')));
+    stopWhenInterrupted(host);
     try {
       await host.#install(lower);
     } catch (error) {

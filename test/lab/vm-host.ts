@@ -9,6 +9,7 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { eventually, executable, type Ran, run } from '../e2e/harness.ts';
+import { stopWhenInterrupted } from './interrupted.ts';
 import { installOn, labRootfs, succeed } from './rootfs.ts';
 
 const BOOT_TIMEOUT_MS = 120_000;
@@ -59,6 +60,7 @@ export class VmHost {
   static async create(files: Readonly<Record<string, string>>, say: (line: string) => void): Promise<VmHost> {
     const lower = await labRootfs('machine', say);
     const host = new VmHost(await mkdtemp(join(tmpdir(), 'he-vm-')));
+    stopWhenInterrupted(host);
     try {
       await host.#install(lower, files);
     } catch (error) {
