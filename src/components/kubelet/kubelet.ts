@@ -26,6 +26,7 @@ import { directorySource, type ManifestSource, urlSource } from './sources/manif
 import { MirrorPods } from './sources/mirror-pods.ts';
 import { collectContainers, collectOrphans, ImageCollector } from './upkeep/collection.ts';
 import { rotateLogs } from './upkeep/log-rotation.ts';
+import { enforceSizeLimits } from './upkeep/size-limits.ts';
 import { ConfigObjects } from './volumes/config-objects.ts';
 import { VolumeManager } from './volumes/manager.ts';
 import { TokenSource } from './volumes/tokens.ts';
@@ -45,6 +46,8 @@ export interface Kubelet {
 }
 
 const LOG_ROTATION_MS = 10_000;
+/** As upstream's eviction manager looks. */
+const SIZE_LIMIT_MS = 10_000;
 const COLLECTION_MS = 60_000;
 const IMAGE_COLLECTION_MS = 300_000;
 
@@ -102,6 +105,7 @@ class NodeKubelet implements Kubelet {
       mirrors.kick();
     });
     this.every('logs', LOG_ROTATION_MS, () => rotateLogs(services));
+    this.every('sizes', SIZE_LIMIT_MS, () => enforceSizeLimits(services, manager));
     this.every('containers', COLLECTION_MS, async () => {
       await collectContainers(services);
       await collectOrphans(services, manager);

@@ -63,6 +63,23 @@ export function volumeTests(lab: () => PodLab): void {
     await lab().remove('empty-dirs');
   });
 
+  test('an emptyDir that outgrows its limit costs the pod its place', LIMIT, async () => {
+    const fills = (kilobytes: number) =>
+      shell(`head -c ${kilobytes}000 /dev/zero > /v/data; exec sleep 1000`, {
+        volumeMounts: [{ name: 'v', mountPath: '/v' }],
+      });
+    const volumes = [{ name: 'v', emptyDir: { sizeLimit: '1Mi' } }];
+    await lab().apply(
+      pod('outgrown', { volumes, containers: [fills(3_000)] }),
+      pod('fitting', { volumes, containers: [fills(700)] }),
+    );
+    const evicted = await lab().over('outgrown');
+    assert.equal(evicted.status?.reason, 'Evicted');
+    assert.match(evicted.status?.message ?? '', /^Usage of EmptyDir volume "v" exceeds the limit "1Mi"/);
+    assert.equal(lab().pod('fitting')?.status?.phase, 'Running');
+    await lab().remove('outgrown', 'fitting');
+  });
+
   test('hostPath: types are checked or made; what does not fit is said and waits', LIMIT, async () => {
     const base = join(lab().scratch, 'host-path');
     await mkdir(base);
