@@ -166,7 +166,12 @@ export class Appliance {
     } catch (error) {
       throw new Error(`${String(error)}\n${this.#output.slice(-6_000)}`);
     }
-    return performance.now() - begin;
+    const tookMs = performance.now() - begin;
+    // Made by the controllers a moment after the namespace: no pod is admitted before.
+    await eventually('default service account', 20_000, async () =>
+      (await this.kubectl(['get', 'serviceaccount', 'default'])).code === 0 ? true : undefined,
+    );
+    return tookMs;
   }
 
   kubectl(args: readonly string[], options: RunOptions & { readonly path?: string } = {}): Promise<Ran> {

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Container, Event, Pod, PodSpec } from 'kubernetes-types/core/v1';
-import { Appliance, eventually } from '../harness.ts';
+import { Appliance } from '../harness.ts';
 import { helloImage, importHelloImage } from '../images.ts';
 
 type Seen = { readonly metadata?: { readonly namespace?: string; readonly name?: string } };
@@ -87,9 +87,6 @@ export class PodLab {
     try {
       await appliance.start();
       await importHelloImage(appliance, scratch);
-      await eventually('default service account', 20_000, async () =>
-        (await appliance.kubectl(['get', 'serviceaccount', 'default'])).code === 0 ? true : undefined,
-      );
       return new PodLab(appliance, scratch);
     } catch (error) {
       await appliance.stop();
