@@ -1,0 +1,113 @@
+/**
+ * What is waiting to be spread, each message a bounded number of times (SWIM §4.1, "infection-style dissemination"). News about a
+ * subject replaces older news about the same subject. Least-sent goes first, then newest, so news outruns rumour.
+ */
+export interface Broadcast {
+  /** News with the same subject invalidates what is queued; undefined never does. */
+  readonly subject: string | undefined;
+  readonly bytes: Uint8Array;
+  /** Called once: when it has been sent often enough (`sent`), or when newer news or a full queue pushed it out. */
+  readonly done?: (sent: boolean) => void;
+}
+
+interface Entry extends Broadcast {
+  readonly id: number;
+  transmits: number;
+}
+
+export interface BroadcastLimits {
+  readonly maxCount: number;
+  readonly maxBytes: number;
+}
+
+export class BroadcastQueue {
+  readonly #limits: BroadcastLimits;
+  #entries: Entry[] = [];
+  readonly #bySubject = new Map<string, Entry>();
+  #bytes = 0;
+  #nextId = 0;
+
+  constructor(limits: BroadcastLimits) {
+    this.#limits = limits;
+  }
+
+  get length(): number {
+    return this.#entries.length;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Queues news. Where there is no room, what has been sent most often, and of those the oldest, gives way. */
+  push(broadcast: Broadcast): void {
+    if (broadcast.subject !== undefined) {
+      const older = this.#bySubject.get(broadcast.subject);
+      if (older !== undefined) this.#remove(older, false);
+    }
+    if (broadcast.bytes.length > this.#limits.maxBytes) {
+      broadcast.done?.(false);
+      return;
+    }
+    const entry: Entry = { ...broadcast, id: this.#nextId++, transmits: 0 };
+    this.#entries.push(entry);
+    this.#bytes += entry.bytes.length;
+    if (entry.subject !== undefined) this.#bySubject.set(entry.subject, entry);
+    while (this.#entries.length > this.#limits.maxCount || this.#bytes > this.#limits.maxBytes) {
+      const victim = this.#mostSent(entry);
+      if (victim === undefined) break;
+      this.#remove(victim, false);
+    }
+  }
+
+  /**
+   * Takes what fits into `budget` bytes, `overhead` bytes being lost per message; each taken message counts as sent once and leaves
+   * the queue at its `transmitLimit`-th time.
+   */
+  take(overhead: number, budget: number, transmitLimit: number, maxMessages: number): Uint8Array[] {
+    if (this.#entries.length === 0) return [];
+    this.#entries.sort((a, b) => a.transmits - b.transmits || b.id - a.id);
+    const taken: Uint8Array[] = [];
+    const finished: Entry[] = [];
+    let room = budget;
+    for (const entry of this.#entries) {
+      if (room <= overhead || taken.length >= maxMessages) break;
+      const size = entry.bytes.length + overhead;
+      if (size > room) continue;
+      room -= size;
+      taken.push(entry.bytes);
+      entry.transmits++;
+      if (entry.transmits >= transmitLimit) finished.push(entry);
+    }
+    for (const entry of finished) this.#remove(entry, true);
+    return taken;
+  }
+
+  #mostSent(except: Entry): Entry | undefined {
+    let victim: Entry | undefined;
+    for (const entry of this.#entries) {
+      if (entry === except) continue;
+      const worse =
+        victim === undefined ||
+        entry.transmits > victim.transmits ||
+        (entry.transmits === victim.transmits && entry.id < victim.id);
+      if (worse) victim = entry;
+    }
+    return victim;
+  }
+
+  #remove(entry: Entry, sent: boolean): void {
+    const index = this.#entries.indexOf(entry);
+    if (index < 0) return;
+    this.#entries.splice(index, 1);
+    this.#bytes -= entry.bytes.length;
+    if (entry.subject !== undefined && this.#bySubject.get(entry.subject) === entry)
+      this.#bySubject.delete(entry.subject);
+    entry.done?.(sent);
+  }
+}
+
+/** How often each message is sent in a ring of `members` (memberlist's `retransmitLimit`). */
+export function transmitLimit(multiplier: number, members: number): number {
+  return multiplier * Math.ceil(Math.log10(members + 1));
+}

@@ -1,0 +1,251 @@
+import { assert, unreachable } from '../../base/errors.ts';
+import { Awareness } from './awareness.ts';
+import type { GossipConfig } from './config.ts';
+import { isGone, type Member, MemberTable, viewOf } from './member-table.ts';
+import { Outbox } from './outbox.ts';
+import { type EncodeMessage, type GossipMessage, MAX_META_BYTES, type PeerAddress, type RingState } from './port.ts';
+import { Prober } from './prober.ts';
+import { Rumours } from './rumours.ts';
+import type { GossipInput, MemberView, Work } from './work.ts';
+
+export interface GossipSettings {
+  readonly config: GossipConfig;
+  readonly name: string;
+  /** Where others reach this member. */
+  readonly address: PeerAddress;
+  readonly meta: Uint8Array;
+  readonly encode: EncodeMessage;
+}
+
+/**
+ * One member of a gossip ring. It does nothing itself: every call returns the {@link Work} to be done. Time (milliseconds, any
+ * monotonic origin) and randomness are arguments, so equal calls give equal work.
+ *
+ * Call `start` once, `step` for whatever happens, and `tick` when `nextTickMs()` has come.
+ */
+export class Gossip {
+  readonly #config: GossipConfig;
+  readonly #table = new MemberTable();
+  readonly #self: Member;
+  readonly #awareness: Awareness;
+  readonly #outbox: Outbox;
+  readonly #rumours: Rumours;
+  readonly #prober: Prober;
+  #gossipMs = Number.POSITIVE_INFINITY;
+  #pushPullMs = Number.POSITIVE_INFINITY;
+  #reconnectMs = Number.POSITIVE_INFINITY;
+
+  constructor(settings: GossipSettings) {
+    const { config, name, address, meta } = settings;
+    assert(meta.length <= MAX_META_BYTES, `metadata of ${meta.length} bytes`);
+    this.#config = config;
+    this.#self = {
+      name,
+      address,
+      meta,
+      versions: config.versions,
+      incarnation: 1,
+      state: 'alive',
+      sinceMs: 0,
+      rttMs: undefined,
+      leaving: false,
+    };
+    this.#awareness = new Awareness(config.awarenessLimit);
+    this.#outbox = new Outbox(config, this.#table, settings.encode);
+    this.#rumours = new Rumours(config, this.#table, this.#outbox, this.#awareness, this.#self);
+    this.#prober = new Prober(config, this.#table, this.#outbox, this.#awareness, this.#rumours, this.#self);
+  }
+
+  /** Lifeguard's local health score: 0 is well. */
+  get health(): number {
+    return this.#awareness.score;
+  }
+
+  get self(): MemberView {
+    return viewOf(this.#self);
+  }
+
+  /** Broadcasts waiting to be sent. */
+  get waiting(): number {
+    return this.#outbox.waiting;
+  }
+
+  /** Longest payload that {@link GossipInput} `broadcast` spreads; a longer one is reported as not sent. */
+  get maxUserPayloadBytes(): number {
+    return this.#outbox.maxMessageBytes - 1;
+  }
+
+  members(): MemberView[] {
+    return Array.from(this.#table.all(), viewOf);
+  }
+
+  member(name: string): MemberView | undefined {
+    const member = this.#table.get(name);
+    return member === undefined ? undefined : viewOf(member);
+  }
+
+  start(nowMs: number, random: () => number): Work {
+    assert(this.#table.size === 0, 'started twice');
+    this.#self.sinceMs = nowMs;
+    this.#table.add(this.#self, random);
+    this.#prober.start(nowMs, random);
+    this.#pushPullMs = nowMs + random() * this.#config.pushPullIntervalMs;
+    this.#reconnectMs = nowMs + random() * this.#config.reconnectIntervalMs;
+    this.#rumours.announce();
+    this.#outbox.event({ kind: 'joined', member: viewOf(this.#self) });
+    return this.#finish(nowMs);
+  }
+
+  step(input: GossipInput, nowMs: number, random: () => number): Work {
+    this.#noticeStall(nowMs);
+    switch (input.kind) {
+      case 'packet':
+        this.#packet(input.from, input.messages, nowMs, random);
+        break;
+      case 'state':
+        for (const row of input.state.rows) this.#rumours.row(row, nowMs, random);
+        break;
+      case 'stream-ping':
+        if (input.answered) this.#prober.streamAnswered(input.seq);
+        break;
+      case 'meta':
+        assert(input.meta.length <= MAX_META_BYTES, `metadata of ${input.meta.length} bytes`);
+        this.#rumours.changeMeta(input.meta);
+        break;
+      case 'broadcast':
+        this.#outbox.spreadUser(input.payload, input.subject, input.token);
+        break;
+      case 'intent':
+        this.#rumours.intent(input.node, input.leaving);
+        break;
+      case 'leave':
+        this.#rumours.leave(input.token, nowMs);
+        break;
+      default:
+        unreachable(input);
+    }
+    return this.#finish(nowMs);
+  }
+
+  tick(nowMs: number, random: () => number): Work {
+    this.#noticeStall(nowMs);
+    this.#rumours.expire(nowMs);
+    if (!this.#rumours.leaving) {
+      this.#prober.tick(nowMs, random);
+      if (nowMs >= this.#pushPullMs) this.#pushPull(nowMs, random);
+      if (nowMs >= this.#reconnectMs) this.#reconnect(nowMs, random);
+    }
+    if (nowMs >= this.#gossipMs) this.#gossip(nowMs, random);
+    return this.#finish(nowMs);
+  }
+
+  /** When `tick` wants to be called next. An idle ring of one asks for a wake-up per probe interval at most. */
+  nextTickMs(): number {
+    const upkeep = this.#rumours.leaving
+      ? Number.POSITIVE_INFINITY
+      : Math.min(this.#prober.nextMs(), this.#pushPullMs, this.#reconnectMs);
+    return Math.min(upkeep, this.#gossipMs, this.#rumours.nextExpiryMs());
+  }
+
+  /** This member's table, for an exchange. */
+  state(userState: Uint8Array, join: boolean): RingState {
+    const rows = Array.from(this.#table.all(), (member) => ({
+      name: member.name,
+      address: member.address,
+      meta: member.meta,
+      incarnation: member.incarnation,
+      state: member.state,
+      versions: member.versions,
+    }));
+    return { rows, userState, join };
+  }
+
+  #packet(from: PeerAddress, messages: readonly GossipMessage[], nowMs: number, random: () => number): void {
+    // One datagram asks one thing; more questions in one would make an amplifier of us.
+    let asked = false;
+    for (const message of messages) {
+      switch (message.kind) {
+        case 'ping':
+          if (asked || (message.node !== '' && message.node !== this.#self.name) || this.#rumours.leaving) break;
+          asked = true;
+          // Answered to where it came from, never to where it claims to come from.
+          this.#outbox.send(from, this.#table.at(from), { kind: 'ack', seq: message.seq });
+          break;
+        case 'indirect-ping':
+          if (asked) break;
+          asked = true;
+          this.#prober.relay(message, from, nowMs, random);
+          break;
+        case 'ack':
+          this.#prober.answered(message.seq, nowMs);
+          break;
+        case 'nack':
+          this.#prober.nacked(message.seq);
+          break;
+        case 'alive':
+          this.#rumours.alive(message, nowMs, random);
+          break;
+        case 'suspect':
+        case 'dead':
+          this.#rumours.accuse(message, nowMs);
+          break;
+        case 'user':
+          this.#outbox.event({ kind: 'user', payload: message.payload });
+          break;
+        default:
+          unreachable(message);
+      }
+    }
+  }
+
+  #gossip(nowMs: number, random: () => number): void {
+    this.#gossipMs = Number.POSITIVE_INFINITY;
+    const { gossipNodes, gossipToTheDeadMs } = this.#config;
+    const targets = this.#table.pick(
+      gossipNodes,
+      (each) => each !== this.#self && (!isGone(each) || nowMs - each.sinceMs < gossipToTheDeadMs),
+      random,
+    );
+    for (const target of targets) if (!this.#outbox.gossipTo(target)) break;
+  }
+
+  #pushPull(nowMs: number, random: () => number): void {
+    const members = this.#table.present();
+    // Tables grow with the ring, so a larger ring exchanges them less often (memberlist's `pushPullScale`).
+    const scale = members <= 32 ? 1 : Math.ceil(Math.log2(members) - 5) + 1;
+    this.#pushPullMs = nowMs + this.#config.pushPullIntervalMs * scale;
+    this.#exchangeWith((each) => each.state === 'alive' && each !== this.#self, random);
+  }
+
+  #reconnect(nowMs: number, random: () => number): void {
+    this.#reconnectMs = nowMs + this.#config.reconnectIntervalMs;
+    this.#exchangeWith((each) => each.state === 'dead', random);
+  }
+
+  #exchangeWith(eligible: (member: Member) => boolean, random: () => number): void {
+    const [member] = this.#table.pick(1, eligible, random);
+    if (member !== undefined) this.#outbox.work.exchanges.push({ node: member.name, to: member.address });
+  }
+
+  /**
+   * A late call means that this member was paused or starved, not that the others were silent. Nobody is accused for that time
+   * (Lifeguard's idea, taken one step further: the delay is known exactly, so it is given back exactly).
+   */
+  #noticeStall(nowMs: number): void {
+    const lateMs = nowMs - this.nextTickMs();
+    if (lateMs < this.#config.stallMs) return;
+    this.#awareness.apply(1);
+    this.#prober.abandon(nowMs);
+    this.#rumours.postpone(lateMs);
+    this.#gossipMs = Math.max(this.#gossipMs, nowMs);
+    this.#pushPullMs = Math.max(this.#pushPullMs, nowMs);
+    this.#reconnectMs = Math.max(this.#reconnectMs, nowMs);
+    this.#outbox.event({ kind: 'stalled', byMs: lateMs });
+  }
+
+  #finish(nowMs: number): Work {
+    if (this.#outbox.waiting > 0 && this.#gossipMs === Number.POSITIVE_INFINITY)
+      this.#gossipMs = nowMs + this.#config.gossipIntervalMs;
+    return this.#outbox.flush();
+  }
+}

@@ -1,0 +1,109 @@
+import { BroadcastQueue, transmitLimit } from './broadcast-queue.ts';
+import type { GossipConfig } from './config.ts';
+import type { Member, MemberTable } from './member-table.ts';
+import type { EncodeMessage, GossipMessage, PeerAddress } from './port.ts';
+import { emptyWork, type MembershipEvent, type Work } from './work.ts';
+
+/** Bytes that joining messages into one datagram costs: once, and per message (memberlist's compound message). */
+const COMPOUND_HEADER = 2;
+const COMPOUND_PER_MESSAGE = 2;
+/** A compound message counts its parts in one byte. */
+const MAX_PARTS = 255;
+
+/** Collects what a step asks for, and fills the room left in every datagram with what is waiting to be spread. */
+export class Outbox {
+  readonly #config: GossipConfig;
+  readonly #table: MemberTable;
+  readonly #encode: EncodeMessage;
+  readonly #news: BroadcastQueue;
+  readonly #user: BroadcastQueue;
+  #work = emptyWork();
+
+  constructor(config: GossipConfig, table: MemberTable, encode: EncodeMessage) {
+    this.#config = config;
+    this.#table = table;
+    this.#encode = encode;
+    const limits = { maxCount: config.maxQueuedBroadcasts, maxBytes: config.maxQueuedBytes };
+    this.#news = new BroadcastQueue(limits);
+    this.#user = new BroadcastQueue(limits);
+  }
+
+  get waiting(): number {
+    return this.#news.length + this.#user.length;
+  }
+
+  /** Longest encoded message that fits a datagram. */
+  get maxMessageBytes(): number {
+    return this.#config.packetBytes - COMPOUND_HEADER - COMPOUND_PER_MESSAGE;
+  }
+
+  get work(): Work {
+    return this.#work;
+  }
+
+  /** Hands over what has been collected and starts afresh. */
+  flush(): Work {
+    const work = this.#work;
+    this.#work = emptyWork();
+    return work;
+  }
+
+  event(event: MembershipEvent): void {
+    this.#work.events.push(event);
+  }
+
+  /** Queues news about `message.node`. */
+  spread(message: GossipMessage & { readonly node: string }, token?: number): void {
+    this.#news.push({
+      subject: message.node,
+      bytes: this.#encode(message),
+      ...(token === undefined ? {} : { done: this.#done(token) }),
+    });
+  }
+
+  spreadUser(payload: Uint8Array, subject: string | undefined, token: number | undefined): void {
+    const bytes = this.#encode({ kind: 'user', payload });
+    const done = token === undefined ? undefined : this.#done(token);
+    if (bytes.length > this.maxMessageBytes) {
+      done?.(false);
+      return;
+    }
+    this.#user.push({ subject, bytes, ...(done === undefined ? {} : { done }) });
+  }
+
+  /**
+   * Sends messages at once. Only a member gets more than what it asked for: a stranger's (or forger's) small question never
+   * yields a large answer.
+   */
+  send(to: PeerAddress, member: Member | undefined, ...messages: readonly GossipMessage[]): void {
+    const parts = messages.map((message) => this.#encode(message));
+    if (member !== undefined) {
+      let used = COMPOUND_HEADER;
+      for (const part of parts) used += part.length + COMPOUND_PER_MESSAGE;
+      parts.push(...this.#take(this.#config.packetBytes - used, MAX_PARTS - parts.length));
+    }
+    this.#work.packets.push({ to, parts, peerProtocol: member?.versions[1] ?? 0 });
+  }
+
+  /** Sends what is waiting to `member`; false when nothing is. */
+  gossipTo(member: Member): boolean {
+    const parts = this.#take(this.#config.packetBytes - COMPOUND_HEADER, MAX_PARTS);
+    if (parts.length === 0) return false;
+    this.#work.packets.push({ to: member.address, parts, peerProtocol: member.versions[1] });
+    return true;
+  }
+
+  #take(budget: number, maxParts: number): Uint8Array[] {
+    if (this.waiting === 0) return [];
+    const limit = Math.max(1, transmitLimit(this.#config.retransmitMult, this.#table.present()));
+    const parts = this.#news.take(COMPOUND_PER_MESSAGE, budget, limit, maxParts);
+    let left = budget;
+    for (const part of parts) left -= part.length + COMPOUND_PER_MESSAGE;
+    parts.push(...this.#user.take(COMPOUND_PER_MESSAGE, left, limit, maxParts - parts.length));
+    return parts;
+  }
+
+  #done(token: number): (sent: boolean) => void {
+    return (sent) => this.event({ kind: 'broadcast-done', token, sent });
+  }
+}

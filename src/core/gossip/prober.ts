@@ -1,0 +1,226 @@
+import type { Awareness } from './awareness.ts';
+import type { GossipConfig } from './config.ts';
+import { isGone, type Member, type MemberTable, sameAddress } from './member-table.ts';
+import type { Outbox } from './outbox.ts';
+import type { GossipMessage, IndirectPingMessage, PeerAddress } from './port.ts';
+import type { Rumours } from './rumours.ts';
+
+/** First protocol version whose members understand nacks. */
+const NACK_PROTOCOL = 4;
+/** Share of the probe timeout after which an intermediary reports silence, so that the report is back in time (Lifeguard). */
+const NACK_SHARE = 0.8;
+const RTT_WEIGHT = 0.2;
+
+interface Probe {
+  readonly member: Member;
+  readonly seq: number;
+  readonly sentMs: number;
+  readonly indirectMs: number;
+  readonly deadlineMs: number;
+  indirectSent: boolean;
+  expectedNacks: number;
+  nacks: number;
+}
+
+interface Relay {
+  readonly seq: number;
+  readonly requester: PeerAddress;
+  readonly requesterSeq: number;
+  readonly nackMs: number;
+  readonly deadlineMs: number;
+  nack: boolean;
+}
+
+/**
+ * Failure detection: one member at a time is pinged; if it stays silent, others are asked to ping it and a stream is tried, too;
+ * if all that fails it is suspected. Also does the same favour for others.
+ */
+export class Prober {
+  readonly #config: GossipConfig;
+  readonly #table: MemberTable;
+  readonly #outbox: Outbox;
+  readonly #awareness: Awareness;
+  readonly #rumours: Rumours;
+  readonly #self: Member;
+  #probe: Probe | undefined;
+  #nextProbeMs = Number.POSITIVE_INFINITY;
+  readonly #relays = new Map<number, Relay>();
+
+  constructor(
+    config: GossipConfig,
+    table: MemberTable,
+    outbox: Outbox,
+    awareness: Awareness,
+    rumours: Rumours,
+    self: Member,
+  ) {
+    this.#config = config;
+    this.#table = table;
+    this.#outbox = outbox;
+    this.#awareness = awareness;
+    this.#rumours = rumours;
+    this.#self = self;
+  }
+
+  start(nowMs: number, random: () => number): void {
+    this.#nextProbeMs = nowMs + random() * this.#config.probeIntervalMs;
+  }
+
+  nextMs(): number {
+    let next = this.#nextProbeMs;
+    const probe = this.#probe;
+    if (probe !== undefined) next = Math.min(next, probe.indirectSent ? probe.deadlineMs : probe.indirectMs);
+    for (const relay of this.#relays.values()) next = Math.min(next, relay.nack ? relay.nackMs : relay.deadlineMs);
+    return next;
+  }
+
+  tick(nowMs: number, random: () => number): void {
+    this.#expireRelays(nowMs);
+    const probe = this.#probe;
+    if (probe !== undefined) {
+      if (isGone(probe.member)) this.#probe = undefined;
+      else if (nowMs >= probe.deadlineMs) this.#fail(probe, nowMs);
+      else if (!probe.indirectSent && nowMs >= probe.indirectMs) this.#askOthers(probe, random);
+    }
+    if (this.#probe === undefined && nowMs >= this.#nextProbeMs) this.#begin(nowMs, random);
+  }
+
+  /** After this member stood still, its outstanding questions prove nothing. */
+  abandon(nowMs: number): void {
+    this.#probe = undefined;
+    this.#relays.clear();
+    this.#nextProbeMs = Math.max(this.#nextProbeMs, nowMs);
+  }
+
+  answered(seq: number, nowMs: number): void {
+    const probe = this.#probe;
+    if (probe?.seq === seq) {
+      this.#probe = undefined;
+      this.#awareness.apply(-1);
+      if (!probe.indirectSent) {
+        const rtt = nowMs - probe.sentMs;
+        const old = probe.member.rttMs;
+        probe.member.rttMs = old === undefined ? rtt : old + RTT_WEIGHT * (rtt - old);
+      }
+      return;
+    }
+    const relay = this.#relays.get(seq);
+    if (relay === undefined) return;
+    this.#relays.delete(seq);
+    this.#outbox.send(relay.requester, this.#table.at(relay.requester), { kind: 'ack', seq: relay.requesterSeq });
+  }
+
+  nacked(seq: number): void {
+    if (this.#probe?.seq === seq) this.#probe.nacks++;
+  }
+
+  /** The stream could be opened and was answered: the member lives, only datagrams do not get through. */
+  streamAnswered(seq: number): void {
+    if (this.#probe?.seq !== seq) return;
+    this.#probe = undefined;
+    this.#awareness.apply(-1);
+  }
+
+  /** Pings on behalf of `requester`; only members of the ring, so that nobody can aim our pings at strangers. */
+  relay(request: IndirectPingMessage, requester: PeerAddress, nowMs: number, random: () => number): void {
+    const target = this.#table.get(request.node) ?? this.#table.at(request.target);
+    if (target === undefined || target === this.#self || !sameAddress(target.address, request.target)) return;
+    if (this.#relays.size >= this.#config.maxRelays) return;
+    const seq = this.#sequence(random);
+    const { probeTimeoutMs, probeIntervalMs } = this.#config;
+    this.#relays.set(seq, {
+      seq,
+      requester,
+      requesterSeq: request.seq,
+      nack: request.nack,
+      nackMs: nowMs + probeTimeoutMs * NACK_SHARE,
+      deadlineMs: nowMs + Math.max(probeIntervalMs, probeTimeoutMs),
+    });
+    this.#outbox.send(target.address, target, this.#ping(seq, target));
+  }
+
+  #begin(nowMs: number, random: () => number): void {
+    // A lap over the table is when nobody is being looked at: the time to forget the long gone.
+    this.#rumours.reap(nowMs);
+    this.#nextProbeMs = nowMs + this.#config.probeIntervalMs;
+    const member = this.#table.nextToProbe((each) => each !== this.#self && !isGone(each), random);
+    if (member === undefined) return;
+    const seq = this.#sequence(random);
+    const interval = this.#awareness.scale(this.#config.probeIntervalMs);
+    const timeout = Math.min(this.#awareness.scale(this.#config.probeTimeoutMs), interval / 2);
+    this.#probe = {
+      member,
+      seq,
+      sentMs: nowMs,
+      indirectMs: nowMs + timeout,
+      deadlineMs: nowMs + interval,
+      indirectSent: false,
+      expectedNacks: 0,
+      nacks: 0,
+    };
+    const ping = this.#ping(seq, member);
+    if (member.state === 'alive') {
+      this.#outbox.send(member.address, member, ping);
+      return;
+    }
+    // Lifeguard's buddy system: a suspect is told so by whoever pings it, before its time runs out.
+    const { name, incarnation } = member;
+    const warning: GossipMessage = { kind: 'suspect', incarnation, node: name, from: this.#self.name };
+    this.#outbox.send(member.address, member, ping, warning);
+  }
+
+  #askOthers(probe: Probe, random: () => number): void {
+    probe.indirectSent = true;
+    const { member, seq } = probe;
+    const helpers = this.#table.pick(
+      this.#config.indirectChecks,
+      (each) => each.state === 'alive' && each !== this.#self && each !== member,
+      random,
+    );
+    for (const helper of helpers) {
+      const nack = helper.versions[1] >= NACK_PROTOCOL;
+      if (nack) probe.expectedNacks++;
+      this.#outbox.send(helper.address, helper, {
+        kind: 'indirect-ping',
+        seq,
+        node: member.name,
+        target: member.address,
+        nack,
+        from: { name: this.#self.name, address: this.#self.address },
+      });
+    }
+    const timeoutMs = Math.max(1, probe.deadlineMs - probe.indirectMs);
+    this.#outbox.work.streamPings.push({ seq, node: member.name, to: member.address, timeoutMs });
+  }
+
+  #fail(probe: Probe, nowMs: number): void {
+    this.#probe = undefined;
+    // Helpers that said "no answer" show that we are well; helpers that said nothing at all hint that we are not.
+    this.#awareness.apply(probe.expectedNacks > 0 ? Math.max(0, probe.expectedNacks - probe.nacks) : 1);
+    const { name, incarnation } = probe.member;
+    this.#rumours.suspect({ kind: 'suspect', incarnation, node: name, from: this.#self.name }, nowMs);
+  }
+
+  #expireRelays(nowMs: number): void {
+    for (const relay of this.#relays.values()) {
+      if (relay.nack && nowMs >= relay.nackMs) {
+        relay.nack = false;
+        this.#outbox.send(relay.requester, this.#table.at(relay.requester), { kind: 'nack', seq: relay.requesterSeq });
+      }
+      if (nowMs >= relay.deadlineMs) this.#relays.delete(relay.seq);
+    }
+  }
+
+  #ping(seq: number, member: Member): GossipMessage {
+    const { name, address } = this.#self;
+    return { kind: 'ping', seq, node: member.name, from: { name, address } };
+  }
+
+  /** Unpredictable, so that an answer proves that the question was seen. */
+  #sequence(random: () => number): number {
+    for (;;) {
+      const seq = Math.floor(random() * 0x1_0000_0000) >>> 0;
+      if (!this.#relays.has(seq) && this.#probe?.seq !== seq) return seq;
+    }
+  }
+}

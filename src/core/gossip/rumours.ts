@@ -1,0 +1,265 @@
+import type { Awareness } from './awareness.ts';
+import type { GossipConfig } from './config.ts';
+import { isGone, type Member, type MemberTable, sameAddress, viewOf } from './member-table.ts';
+import type { Outbox } from './outbox.ts';
+import {
+  type AccusationMessage,
+  type AliveMessage,
+  MAX_INCARNATION,
+  type ProtocolVersions,
+  type StateRow,
+} from './port.ts';
+import { Suspicion, suspicionTimes } from './suspicion.ts';
+
+/**
+ * What is believed of whom, and why: the order of claims in SWIM §4.2. A higher incarnation wins; at equal incarnations dead beats
+ * suspect beats alive; only a member itself raises its incarnation, which is how it contradicts what is said of it.
+ */
+export class Rumours {
+  readonly #config: GossipConfig;
+  readonly #table: MemberTable;
+  readonly #outbox: Outbox;
+  readonly #awareness: Awareness;
+  readonly #self: Member;
+  readonly #suspicions = new Map<string, Suspicion>();
+  #leaving = false;
+  #leaveToken: number | undefined;
+
+  constructor(config: GossipConfig, table: MemberTable, outbox: Outbox, awareness: Awareness, self: Member) {
+    this.#config = config;
+    this.#table = table;
+    this.#outbox = outbox;
+    this.#awareness = awareness;
+    this.#self = self;
+  }
+
+  get leaving(): boolean {
+    return this.#leaving;
+  }
+
+  alive(claim: AliveMessage, nowMs: number, random: () => number): void {
+    if (claim.incarnation > MAX_INCARNATION || !compatible(claim.versions, this.#config.versions)) return;
+    const self = claim.node === this.#self.name;
+    if (self && this.#leaving) return;
+    let member = this.#table.get(claim.node);
+    const isNew = member === undefined;
+    if (member === undefined) {
+      if (!this.#makeRoom()) return;
+      member = {
+        name: claim.node,
+        address: claim.address,
+        meta: claim.meta,
+        versions: claim.versions,
+        incarnation: claim.incarnation,
+        state: 'dead',
+        sinceMs: nowMs,
+        rttMs: undefined,
+        leaving: false,
+      };
+      this.#table.add(member, random);
+    }
+    if (!sameAddress(member.address, claim.address)) {
+      const reclaimable =
+        member.state === 'left' || (member.state === 'dead' && nowMs - member.sinceMs >= this.#config.deadReclaimMs);
+      if (!reclaimable) {
+        // Not answered with a refutation: two members of one name would outbid each other for ever.
+        this.#outbox.event({ kind: 'conflict', name: claim.node, address: claim.address });
+        return;
+      }
+      // Whoever takes over a name starts counting anew, so its incarnation need not be higher than the dead one's.
+      this.#table.move(member, claim.address);
+      member.rttMs = undefined;
+    } else if (self) {
+      this.#hearOfSelf(claim);
+      return;
+    } else if (!isNew && claim.incarnation <= member.incarnation) {
+      return;
+    }
+    this.#suspicions.delete(claim.node);
+    const before = member.state;
+    const changed = !sameBytes(member.meta, claim.meta) || !sameVersions(member.versions, claim.versions);
+    member.incarnation = claim.incarnation;
+    member.meta = claim.meta;
+    member.versions = claim.versions;
+    if (before !== 'alive') {
+      member.state = 'alive';
+      member.sinceMs = nowMs;
+      this.#table.index(member);
+    }
+    this.#outbox.spread(claim);
+    if (before === 'dead' || before === 'left') {
+      member.leaving = false;
+      this.#outbox.event({ kind: 'joined', member: viewOf(member) });
+    } else {
+      if (before === 'suspect') this.#outbox.event({ kind: 'recovered', member: viewOf(member) });
+      if (changed) this.#outbox.event({ kind: 'updated', member: viewOf(member) });
+    }
+  }
+
+  /** An accusation from the wire. */
+  accuse(claim: AccusationMessage, nowMs: number): void {
+    // At the ceiling itself nobody could answer; see MAX_INCARNATION.
+    if (claim.incarnation >= MAX_INCARNATION) return;
+    if (claim.kind === 'suspect') this.suspect(claim, nowMs);
+    else this.dead(claim, nowMs);
+  }
+
+  suspect(claim: AccusationMessage, nowMs: number): void {
+    const member = this.#table.get(claim.node);
+    if (member === undefined || claim.incarnation < member.incarnation) return;
+    const current = this.#suspicions.get(claim.node);
+    if (current !== undefined) {
+      // The first few independent voices are passed on: they shorten the wait everywhere.
+      if (current.confirm(claim.from)) this.#outbox.spread(claim);
+      return;
+    }
+    if (member.state !== 'alive') return;
+    if (member === this.#self) {
+      this.#refute(claim.incarnation);
+      return;
+    }
+    this.#outbox.spread(claim);
+    member.incarnation = claim.incarnation;
+    member.state = 'suspect';
+    member.sinceMs = nowMs;
+    const times = suspicionTimes(this.#table.present(), this.#config);
+    this.#suspicions.set(claim.node, new Suspicion(times, claim.from, nowMs));
+    this.#outbox.event({ kind: 'suspected', member: viewOf(member) });
+  }
+
+  dead(claim: AccusationMessage, nowMs: number): void {
+    const member = this.#table.get(claim.node);
+    if (member === undefined || claim.incarnation < member.incarnation || isGone(member)) return;
+    if (member === this.#self && !this.#leaving) {
+      this.#refute(claim.incarnation);
+      return;
+    }
+    this.#suspicions.delete(claim.node);
+    member.incarnation = claim.incarnation;
+    // Agents before memberlist 0.2 name nobody in their farewell, so what they announced earlier counts as well.
+    member.state = claim.from === claim.node || member.leaving ? 'left' : 'dead';
+    member.sinceMs = nowMs;
+    this.#outbox.spread({ ...claim, kind: 'dead' }, member === this.#self ? this.#leaveToken : undefined);
+    this.#outbox.event({ kind: member.state === 'left' ? 'left' : 'failed', member: viewOf(member) });
+  }
+
+  /** One row of somebody's table. Second-hand death is only suspicion: the accused may object. */
+  row(row: StateRow, nowMs: number, random: () => number): void {
+    const { name, incarnation } = row;
+    if (row.state === 'alive') {
+      const { address, meta, versions } = row;
+      this.alive({ kind: 'alive', incarnation, node: name, address, meta, versions }, nowMs, random);
+    } else if (row.state === 'left') {
+      this.accuse({ kind: 'dead', incarnation, node: name, from: name }, nowMs);
+    } else {
+      this.accuse({ kind: 'suspect', incarnation, node: name, from: this.#self.name }, nowMs);
+    }
+  }
+
+  intent(node: string, leaving: boolean): void {
+    const member = this.#table.get(node);
+    if (member === undefined || member === this.#self) return;
+    member.leaving = leaving;
+    if (leaving && member.state === 'dead') {
+      member.state = 'left';
+      this.#outbox.event({ kind: 'left', member: viewOf(member) });
+    }
+  }
+
+  changeMeta(meta: Uint8Array): void {
+    if (this.#leaving || sameBytes(meta, this.#self.meta)) return;
+    this.#self.meta = meta;
+    this.#self.incarnation++;
+    this.announce();
+  }
+
+  leave(token: number, nowMs: number): void {
+    if (this.#leaving) return;
+    this.#leaving = true;
+    this.#leaveToken = token;
+    const { name, incarnation } = this.#self;
+    this.dead({ kind: 'dead', incarnation, node: name, from: name }, nowMs);
+  }
+
+  /** Declares dead whose time is up. */
+  expire(nowMs: number): void {
+    for (const [name, suspicion] of this.#suspicions) {
+      if (suspicion.deadlineMs() > nowMs) continue;
+      this.#suspicions.delete(name);
+      const member = this.#table.get(name);
+      if (member?.state !== 'suspect') continue;
+      this.dead({ kind: 'dead', incarnation: member.incarnation, node: name, from: this.#self.name }, nowMs);
+    }
+  }
+
+  nextExpiryMs(): number {
+    let next = Number.POSITIVE_INFINITY;
+    for (const suspicion of this.#suspicions.values()) next = Math.min(next, suspicion.deadlineMs());
+    return next;
+  }
+
+  postpone(byMs: number): void {
+    for (const suspicion of this.#suspicions.values()) suspicion.postpone(byMs);
+  }
+
+  reap(nowMs: number): void {
+    for (const member of this.#table.all())
+      if (member !== this.#self && isGone(member) && nowMs - member.sinceMs >= this.#config.reapAfterMs)
+        this.#forget(member);
+  }
+
+  announce(): void {
+    const { name, incarnation, address, meta, versions } = this.#self;
+    this.#outbox.spread({ kind: 'alive', incarnation, node: name, address, meta, versions });
+  }
+
+  /** Somebody repeats, or invents, what we are. Only a claim that outbids us with other contents has to be outbid. */
+  #hearOfSelf(claim: AliveMessage): void {
+    const self = this.#self;
+    if (claim.incarnation < self.incarnation) return;
+    const same = sameBytes(claim.meta, self.meta) && sameVersions(claim.versions, self.versions);
+    if (claim.incarnation === self.incarnation && same) return;
+    this.#refute(claim.incarnation);
+  }
+
+  /** Contradicts an accusation by a higher incarnation. Being accused is a sign of one's own slowness. */
+  #refute(accusedIncarnation: number): void {
+    const self = this.#self;
+    self.incarnation = Math.min(MAX_INCARNATION, Math.max(self.incarnation, accusedIncarnation) + 1);
+    this.#awareness.apply(1);
+    this.announce();
+    this.#outbox.event({ kind: 'refuted', incarnation: self.incarnation });
+  }
+
+  /** A full table gives up whoever has been gone longest; one full of the living takes nobody. */
+  #makeRoom(): boolean {
+    if (this.#table.size < this.#config.maxMembers) return true;
+    let oldest: Member | undefined;
+    for (const member of this.#table.all())
+      if (member !== this.#self && isGone(member) && (oldest === undefined || member.sinceMs < oldest.sinceMs))
+        oldest = member;
+    if (oldest === undefined) return false;
+    this.#forget(oldest);
+    return true;
+  }
+
+  #forget(member: Member): void {
+    this.#table.remove(member);
+    this.#outbox.event({ kind: 'forgotten', member: viewOf(member) });
+  }
+}
+
+/** Whether both sides speak the version that the other one uses. */
+function compatible(theirs: ProtocolVersions, ours: ProtocolVersions): boolean {
+  return theirs[0] <= ours[2] && ours[2] <= theirs[1] && ours[0] <= theirs[2] && theirs[2] <= ours[1];
+}
+
+function sameVersions(a: ProtocolVersions, b: ProtocolVersions): boolean {
+  return a.every((version, index) => version === b[index]);
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
