@@ -38,6 +38,15 @@ export class Writer {
     return out;
   }
 
+  /** As `finish`, for a message that is sent and forgotten: it shares a piece of memory with others, which lives as long as any. */
+  finishBriefly(): Buffer {
+    const out = Buffer.allocUnsafe(this.#position);
+    this.#buffer.copy(out, 0, 0, this.#position);
+    this.#position = 0;
+    if (this.#buffer.length > 1 << 20) this.#buffer = Buffer.allocUnsafeSlow(4096);
+    return out;
+  }
+
   /** Copies what has been written so far into `target`. */
   copyTo(target: Buffer, at: number): void {
     this.#buffer.copy(target, at, 0, this.#position);

@@ -33,25 +33,25 @@ export class Encoder {
   }
 
   range(answer: RangeAnswer, revision: number): Buffer {
-    return rangeBody(this.begin(revision), answer).finish();
+    return rangeBody(this.begin(revision), answer).finishBriefly();
   }
 
   put(previous: Buffer | undefined, revision: number): Buffer {
     const out = this.begin(revision);
     if (previous !== undefined) out.message(2, previous);
-    return out.finish();
+    return out.finishBriefly();
   }
 
   deleted(deleted: number, previous: readonly Buffer[], revision: number): Buffer {
     const out = this.begin(revision).int(2, deleted);
     for (const kv of previous) out.message(3, kv);
-    return out.finish();
+    return out.finishBriefly();
   }
 
   txn(decision: Decision): Buffer {
     const out = this.begin(decision.revision).bool(2, decision.answer.succeeded);
     for (const answer of decision.answer.answers) operation(out, answer, decision.revision);
-    return out.finish();
+    return out.finishBriefly();
   }
 }
 

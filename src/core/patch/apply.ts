@@ -4,7 +4,7 @@
  */
 import type { SchemaNode } from '../../api/schema/node.ts';
 import { type Conflict, conflictError } from './conflicts.ts';
-import { clone, equal, field, isObject, type JsonObject, type JsonValue } from './document.ts';
+import { clone, equal, field, isObject, type JsonObject, type JsonValue, setField } from './document.ts';
 import { badPatch } from './errors.ts';
 import {
   difference,
@@ -18,17 +18,21 @@ import {
 } from './field-set.ts';
 import {
   decodeManagedFields,
+  encodeEntry,
   encodeManagedFields,
   identityOf,
   isReset,
+  isUnowned,
+  isUnownedMetadata,
   type ManagedEntry,
   type ManagedFields,
+  METADATA_ITSELF,
   managedFieldsOf,
   NO_MANAGED_FIELDS,
   stripped,
   withFields,
 } from './managed-fields.ts';
-import { type Comparison, checkApplied, compare, fieldsOf, mergeTyped, pruneUnowned } from './typed.ts';
+import { addedBelow, type Comparison, checkApplied, compare, fieldsOf, mergeTyped, pruneUnowned } from './typed.ts';
 
 interface WriteFacts {
   /** The field manager. */
@@ -96,6 +100,9 @@ export function trackUpdate(options: UpdateOptions): JsonObject {
   const { live, updated, schema, manager } = options;
   const sent = managedFieldsOf(updated);
   if (isReset(sent)) return withManagedFields(updated, []);
+  if (live === undefined && (sent === undefined || sent === null) && options.resetFields === undefined) {
+    return trackCreate(options);
+  }
   const known = managedForUpdate(options, sent);
   const ignored = ignoredFields(options);
   const changes = withoutIgnored(compare(bare(live), bare(updated), schema), ignored);
@@ -109,6 +116,40 @@ export function trackUpdate(options: UpdateOptions): JsonObject {
     managed.set(identity, { ...entryFacts(options), operation: 'Update', time: options.nowIso, fields, manager });
   }
   return withManagedFields(updated, encodeManagedFields(managed));
+}
+
+/** A new object has one owner, of all that is in it: the same as comparing it with nothing, in one walk. */
+function trackCreate(options: UpdateOptions): JsonObject {
+  const fields = createdFields(options.updated, options.schema);
+  if (isEmpty(fields)) return withManagedFields(options.updated, []);
+  const entry = encodeEntry({
+    ...entryFacts(options),
+    operation: 'Update',
+    time: options.nowIso,
+    fields,
+    manager: options.manager,
+  });
+  return withManagedFields(options.updated, [entry]);
+}
+
+/** What whoever creates the object owns: all but what the server fills in. */
+function createdFields(object: JsonObject, schema: SchemaNode | undefined): FieldSet {
+  const owned: JsonObject = {};
+  for (const name of Object.keys(object)) {
+    const value = object[name];
+    if (value === undefined || isUnowned(name)) continue;
+    setField(owned, name, name === 'metadata' && isObject(value) ? ownedMetadata(value) : value);
+  }
+  return difference(addedBelow(owned, schema), METADATA_ITSELF);
+}
+
+function ownedMetadata(metadata: JsonObject): JsonObject {
+  const owned: JsonObject = {};
+  for (const name of Object.keys(metadata)) {
+    const value = metadata[name];
+    if (value !== undefined && !isUnownedMetadata(name)) setField(owned, name, value);
+  }
+  return owned;
 }
 
 interface Outcome {

@@ -50,6 +50,24 @@ const UNOWNED: FieldSet = {
   },
 };
 
+export const METADATA_ITSELF: FieldSet = { 'f:metadata': EMPTY_SET };
+
+const UNOWNED_NAMES: ReadonlySet<string> = namesIn(UNOWNED);
+const UNOWNED_METADATA: ReadonlySet<string> = namesIn(UNOWNED['f:metadata'] ?? EMPTY_SET);
+
+function namesIn(set: FieldSet): Set<string> {
+  return new Set(Object.keys(set).map((element) => element.slice(2)));
+}
+
+/** Whether the top-level field as a whole is nobody's. */
+export function isUnowned(name: string): boolean {
+  return name !== 'metadata' && UNOWNED_NAMES.has(name);
+}
+
+export function isUnownedMetadata(name: string): boolean {
+  return UNOWNED_METADATA.has(name);
+}
+
 /** The entry with other fields; what it was read from no longer says what it is. */
 export function withFields(entry: ManagedEntry, fields: FieldSet): ManagedEntry {
   if (fields === entry.fields) return entry;
@@ -131,10 +149,10 @@ export function encodeManagedFields(managed: ManagedFields): JsonValue[] {
 export function stripped(fields: FieldSet): FieldSet {
   const left = recursiveDifference(fields, UNOWNED);
   // The metadata structure as such is nobody's either.
-  return difference(left, { 'f:metadata': EMPTY_SET });
+  return difference(left, METADATA_ITSELF);
 }
 
-function encodeEntry(entry: ManagedEntry): JsonObject {
+export function encodeEntry(entry: ManagedEntry): JsonObject {
   if (entry.read !== undefined && entry.read.fields === entry.fields) return entry.read.item;
   return {
     ...(entry.manager === '' ? {} : { manager: entry.manager }),

@@ -75,7 +75,7 @@ export function fieldsOf(value: JsonValue, schema: SchemaNode | undefined): Fiel
 }
 
 /** The fields that came into being with `value`: as `fieldsOf`, with maps and lists themselves. */
-function addedBelow(value: JsonValue, schema: SchemaNode | undefined): FieldSet {
+export function addedBelow(value: JsonValue, schema: SchemaNode | undefined): FieldSet {
   return ownBelow(value, schema, true);
 }
 

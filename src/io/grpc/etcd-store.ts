@@ -64,7 +64,7 @@ class EtcdStore implements Store {
     key: string,
     options?: { readonly revision?: Revision },
   ): Promise<{ readonly kv: KeyValue | undefined; readonly revision: Revision }> {
-    const request = writeRangeRequest(writer.reset(), { key, revision: options?.revision ?? 0 }).finish();
+    const request = writeRangeRequest(writer.reset(), { key, revision: options?.revision ?? 0 }).finishBriefly();
     const { kvs, revision } = decodeRangeResponse(await this.#call('/etcdserverpb.KV/Range', request));
     return { kv: kvs[0] === undefined ? undefined : keyValue(kvs[0]), revision };
   }
@@ -77,7 +77,7 @@ class EtcdStore implements Store {
       revision: options.revision ?? 0,
       countOnly: options.countOnly ?? false,
       keysOnly: options.keysOnly ?? false,
-    }).finish();
+    }).finishBriefly();
     const answer = decodeRangeResponse(await this.#call('/etcdserverpb.KV/Range', request));
     return { kvs: answer.kvs.map(keyValue), more: answer.more, count: answer.count, revision: answer.revision };
   }
@@ -87,11 +87,11 @@ class EtcdStore implements Store {
     const metadata = commit.durability === 'relaxed' ? RELAXED : undefined;
     const [only] = puts;
     if (guards.length === 0 && deletes.length === 0 && puts.length === 1 && only !== undefined) {
-      const request = putRequest(writer.reset(), only).finish();
+      const request = putRequest(writer.reset(), only).finishBriefly();
       const answer = await this.#call('/etcdserverpb.KV/Put', request, metadata);
       return { committed: true, revision: headerRevision(answer) };
     }
-    const request = txnRequest(writer.reset(), commit).finish();
+    const request = txnRequest(writer.reset(), commit).finishBriefly();
     const answer = decodeTxnResponse(await this.#call('/etcdserverpb.KV/Txn', request, metadata));
     if (answer.succeeded) return { committed: true, revision: answer.revision };
     const current = answer.ranges.map((range) => (range.kvs[0] === undefined ? undefined : keyValue(range.kvs[0])));
@@ -103,7 +103,10 @@ class EtcdStore implements Store {
   }
 
   async grantLease(ttlSeconds: number): Promise<string> {
-    const answer = await this.#call('/etcdserverpb.Lease/LeaseGrant', writer.reset().int(1, ttlSeconds).finish());
+    const answer = await this.#call(
+      '/etcdserverpb.Lease/LeaseGrant',
+      writer.reset().int(1, ttlSeconds).finishBriefly(),
+    );
     const reader = new Reader(answer);
     let id = 0n;
     for (let field = reader.field(); field !== 0; field = reader.field()) {
@@ -114,11 +117,11 @@ class EtcdStore implements Store {
   }
 
   async compact(revision: Revision): Promise<void> {
-    await this.#call('/etcdserverpb.KV/Compact', writer.reset().int(1, revision).finish());
+    await this.#call('/etcdserverpb.KV/Compact', writer.reset().int(1, revision).finishBriefly());
   }
 
   async ping(timeoutMs: number): Promise<void> {
-    const request = writeRangeRequest(writer.reset(), { key: 'health', countOnly: true }).finish();
+    const request = writeRangeRequest(writer.reset(), { key: 'health', countOnly: true }).finishBriefly();
     try {
       await this.#call('/etcdserverpb.KV/Range', request, undefined, timeoutMs);
     } catch (error) {

@@ -180,8 +180,8 @@ export class Http2Connection {
     this.#outBytes += bytes.length;
     if (this.#flushQueued) return;
     this.#flushQueued = true;
-    // Behind the promises that this turn settles: their answers go out with the same write.
-    queueMicrotask(() => process.nextTick(() => this.#flush()));
+    // Once all sockets that were ready have been read: what they caused goes out in one write.
+    setImmediate(() => this.#flush());
   }
 
   /** Takes up to `wanted` bytes out of the connection's send window. */

@@ -109,6 +109,24 @@ describe('field ownership', () => {
     }
   });
 
+  it('of a new object is what comparing it with nothing gives', () => {
+    for (let seed = 1; seed <= 300; seed++) {
+      const choices = new Choices(seed);
+      const pod = choices.chance(0.5) ? randomPod(choices) : choices.object(3, false);
+      const filled = { name: 'a', namespace: 'b', uid: 'c', creationTimestamp: '2026-01-01T00:00:00Z', generation: 1 };
+      const metadata = choices.chance(0.5) ? { ...filled, ...(pod['metadata'] as JsonObject | undefined) } : filled;
+      const updated: JsonObject = choices.chance(0.9) ? { ...SUBJECT, ...pod, metadata } : pod;
+      for (const known of [schema, undefined]) {
+        const options = { ...facts('one'), schema: known, updated };
+        assert.deepEqual(
+          trackUpdate({ ...options, live: undefined }),
+          trackUpdate({ ...options, live: {} }),
+          `seed ${seed}: ${JSON.stringify(updated)}`,
+        );
+      }
+    }
+  });
+
   it('makes applied values true, removes what was dropped, touches nothing else, and conflicts exactly on others’ values', () => {
     let conflicts = 0;
     for (let seed = 1; seed <= 600; seed++) {

@@ -41,12 +41,18 @@ export function includeObjectOf(query: URLSearchParams): IncludeObject {
   throw new ApiError('BadRequest', `unrecognized includeObject value: ${JSON.stringify(value.slice(0, 64))}`);
 }
 
+const CLOSING_BRACE = 0x7d;
 const metaApiVersion = (form: AnswerForm): string => `meta.k8s.io/${form.version}`;
 
 /** The metadata of an object in the form clients of metadata informers expect. */
-export function partialObject(object: CachedObject, form: AnswerForm): string {
-  const metadata = JSON.stringify(object.parse().metadata);
-  return `{"kind":"PartialObjectMetadata","apiVersion":"${metaApiVersion(form)}","metadata":${metadata}}`;
+export function partialObject(object: CachedObject, form: AnswerForm): Buffer {
+  const metadata = object.metadataBytes();
+  const head = `{"kind":"PartialObjectMetadata","apiVersion":"${metaApiVersion(form)}","metadata":`;
+  const bytes = Buffer.allocUnsafe(head.length + metadata.length + 1);
+  bytes.write(head, 'latin1');
+  metadata.copy(bytes, head.length);
+  bytes[bytes.length - 1] = CLOSING_BRACE;
+  return bytes;
 }
 
 export function columnDefinitions(definition: KindDefinition): string {
@@ -101,7 +107,7 @@ export function renderSingle(
     case 'object':
       return bytesAs(kind, object);
     case 'PartialObjectMetadata':
-      return Buffer.from(partialObject(object, form));
+      return partialObject(object, form);
     case 'Table': {
       const row = tableRow(kind, object, includeObjectOf(query), form, nowMs);
       return Buffer.from(

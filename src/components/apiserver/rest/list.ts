@@ -88,9 +88,11 @@ function send(
     );
   }
   if (form.as === 'PartialObjectMetadata' || form.as === 'PartialObjectMetadataList') {
-    const head = `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/${form.version}","metadata":${meta},"items":[`;
+    const head = Buffer.from(
+      `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/${form.version}","metadata":${meta},"items":[`,
+    );
     return eachOf(snapshot.objects, (object) => partialObject(object, form)).then((items) =>
-      exchange.sendBytes(200, Buffer.from(`${head}${items.join(',')}]}\n`)),
+      exchange.sendBytes(200, Buffer.concat([head, ...joined(items), TAIL])),
     );
   }
   if (form.as !== 'object') throw new ApiError('NotAcceptable', `${form.as} is not a form of a list`);
@@ -105,8 +107,8 @@ function send(
 }
 
 /** Renders a batch at a time, so that a list of thousands does not hold up everybody else. */
-async function eachOf(objects: readonly CachedObject[], render: (object: CachedObject) => string): Promise<string[]> {
-  const rendered: string[] = [];
+async function eachOf<T>(objects: readonly CachedObject[], render: (object: CachedObject) => T): Promise<T[]> {
+  const rendered: T[] = [];
   for (const [index, object] of objects.entries()) {
     if (index > 0 && index % RENDER_BATCH === 0) await pause();
     rendered.push(render(object));

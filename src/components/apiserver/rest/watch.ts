@@ -111,7 +111,7 @@ class WatchStream {
       };
     }
     if (as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') {
-      return (type, object) => frameEvent(type, Buffer.from(partialObject(object, this.#form)));
+      return (type, object) => frameEvent(type, partialObject(object, this.#form));
     }
     throw new ApiError('NotAcceptable', `${as} is not a form of a watch`);
   }

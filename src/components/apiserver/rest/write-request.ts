@@ -48,8 +48,17 @@ export function strategyContext(context: RestContext, user: UserInfo): StrategyC
 
 /** RFC 3339 with seconds, as `metav1.Time` is written. */
 export function timestamp(nowMs: number): string {
-  return `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+  const second = Math.floor(nowMs / 1000);
+  if (second !== lastSecond) {
+    lastTimestamp = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+    lastSecond = second;
+  }
+  return lastTimestamp;
 }
+
+/** Many writes fall into one second. */
+let lastSecond = Number.NaN;
+let lastTimestamp = '';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 

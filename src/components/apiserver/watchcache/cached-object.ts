@@ -8,6 +8,16 @@ import type { Labels } from '../../../base/selector.ts';
 const METADATA = Buffer.from('"metadata":{');
 const NO_LABELS: Labels = {};
 const COMMA = 0x2c;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN = 0x7b;
+const CLOSE = 0x7d;
+
+function closingQuote(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
+  return at;
+}
 
 /** Copies `value` with `"resourceVersion":"N",` after the opening of metadata. Values are written by this server, in this order. */
 export function spliceRevision(value: Uint8Array, revision: number): Buffer {
@@ -79,6 +89,23 @@ export class CachedObject {
       this.#labels ??= object.metadata?.labels ?? NO_LABELS;
     }
     return this.#fields.get(name) ?? '';
+  }
+
+  /** The bytes of `metadata`, braces included: a view. */
+  metadataBytes(): Buffer {
+    const { bytes } = this;
+    const start = bytes.indexOf(METADATA) + METADATA.length - 1;
+    let depth = 0;
+    for (let at = start; at < bytes.length; at++) {
+      const byte = bytes[at];
+      if (byte === QUOTE) at = closingQuote(bytes, at + 1);
+      else if (byte === OPEN) depth += 1;
+      else if (byte === CLOSE) {
+        depth -= 1;
+        if (depth === 0) return bytes.subarray(start, at + 1);
+      }
+    }
+    throw new Error('metadata has no end');
   }
 
   /** The same object as it is shown by the event of its deletion: at the revision of the delete. */

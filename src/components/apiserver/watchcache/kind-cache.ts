@@ -25,10 +25,31 @@ function compareKeys(left: CachedObject, namespace: string, name: string): numbe
   return left.name < name ? -1 : left.name > name ? 1 : 0;
 }
 
+/** Up to so many additions are put in their places one by one. */
+const SPLICED = 8;
+
+/** Two lists in key order as one. */
+function merged(left: readonly CachedObject[], right: readonly CachedObject[]): CachedObject[] {
+  const all: CachedObject[] = [];
+  let next = 0;
+  for (const object of left) {
+    for (let other = right[next]; other !== undefined && byKey(other, object) < 0; other = right[next]) {
+      all.push(other);
+      next += 1;
+    }
+    all.push(object);
+  }
+  for (; next < right.length; next++) all.push(right[next] as CachedObject);
+  return all;
+}
+
 export class KindCache {
   readonly options: KindCacheOptions;
   readonly #objects = new Map<string, CachedObject>();
+  /** In key order, but for those in `#added`. */
   #sorted: CachedObject[] = [];
+  /** Put into order when somebody next needs it: a run of creates costs one merge, not a shift of the array for each. */
+  #added: CachedObject[] = [];
   readonly #window = new EventWindow(0);
   readonly #subscribers = new Set<KindSubscriber>();
   #lastChange = 0;
@@ -44,7 +65,7 @@ export class KindCache {
   }
 
   get size(): number {
-    return this.#sorted.length;
+    return this.#objects.size;
   }
 
   get watchers(): number {
@@ -57,15 +78,26 @@ export class KindCache {
 
   /** Objects in key order; of one namespace, or all. The array is a snapshot: later changes do not show in it. */
   list(namespace: string | undefined): readonly CachedObject[] {
-    if (namespace === undefined || !this.options.namespaced) return this.#sorted.slice();
+    const sorted = this.#inOrder();
+    if (namespace === undefined || !this.options.namespaced) return sorted.slice();
     const start = this.#lowerBound(namespace, '');
     let end = start;
-    while (this.#sorted[end]?.namespace === namespace) end += 1;
-    return this.#sorted.slice(start, end);
+    while (sorted[end]?.namespace === namespace) end += 1;
+    return sorted.slice(start, end);
   }
 
   *[Symbol.iterator](): IterableIterator<CachedObject> {
-    yield* this.#sorted;
+    yield* this.#inOrder();
+  }
+
+  #inOrder(): CachedObject[] {
+    const added = this.#added;
+    if (added.length === 0) return this.#sorted;
+    this.#added = [];
+    if (added.length <= SPLICED) {
+      for (const object of added) this.#sorted.splice(this.#lowerBound(object.namespace, object.name), 0, object);
+    } else this.#sorted = merged(this.#sorted, added.sort(byKey));
+    return this.#sorted;
   }
 
   #lowerBound(namespace: string, name: string): number {
@@ -99,6 +131,7 @@ export class KindCache {
     this.#objects.clear();
     for (const object of objects) this.#objects.set(object.key, object);
     this.#sorted = [...objects].sort(byKey);
+    this.#added = [];
     this.#window.reset(revision);
     this.#lastChange = revision;
     this.#pending = [];
@@ -113,10 +146,9 @@ export class KindCache {
     const previous = this.#objects.get(object.key);
     if (previous !== undefined && previous.revision >= revision) return;
     this.#objects.set(object.key, object);
-    const at = this.#lowerBound(object.namespace, object.name);
-    // Snapshots handed out by `list` are copies, so this array may change in place.
-    if (previous === undefined) this.#sorted.splice(at, 0, object);
-    else this.#sorted[at] = object;
+    // Snapshots handed out by `list` are copies, so the arrays may change in place.
+    if (previous === undefined) this.#added.push(object);
+    else this.#inOrder()[this.#lowerBound(object.namespace, object.name)] = object;
     this.#record(new CacheEvent(previous === undefined ? 'ADDED' : 'MODIFIED', object, previous));
   }
 
@@ -126,7 +158,7 @@ export class KindCache {
     const previous = this.get(parts.namespace, parts.name);
     if (previous === undefined || previous.revision >= revision) return;
     this.#objects.delete(previous.key);
-    this.#sorted.splice(this.#lowerBound(parts.namespace, parts.name), 1);
+    this.#inOrder().splice(this.#lowerBound(parts.namespace, parts.name), 1);
     this.#record(new CacheEvent('DELETED', previous.atRevision(revision), previous));
   }
 

@@ -54,6 +54,19 @@ describe('spliced revision', () => {
   });
 });
 
+describe('metadata of a cached object', () => {
+  it('is cut out of the bytes, whatever its strings hold', () => {
+    const metadata = {
+      name: 'b',
+      annotations: { a: '}"\\', b: '{{"metadata":{', 'c\\"}': 'é', d: '\\' },
+      finalizers: ['}'],
+    };
+    const value = Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'Thing', metadata, spec: { metadata: {} } }));
+    const object = new CachedObject('', 'b', spliceRevision(value, 3), 3, 3);
+    assert.deepEqual(JSON.parse(object.metadataBytes().toString()), { resourceVersion: '3', ...metadata });
+  });
+});
+
 describe('kind cache', () => {
   it('equals a map that is sorted on every question, over random histories', () => {
     for (let seed = 1; seed <= 20; seed++) {
@@ -106,6 +119,28 @@ describe('kind cache', () => {
         assert.equal(cache.get(namespace, name)?.labels()['text'], text);
       }
       assert.deepEqual(seen, expected, `seed ${seed}`);
+    }
+  });
+
+  it('keeps its order through runs of additions of any length', () => {
+    const random = generator(7);
+    const cache = newCache();
+    const keys = new Set<string>();
+    cache.load([], 0);
+    for (let run = 0, revision = 1; run < 60; run++) {
+      for (let left = Math.floor(random() * 40); left > 0; left--, revision++) {
+        const [namespace, name] = [`n${Math.floor(random() * 3)}`, `x${Math.floor(random() * 1e6)}`];
+        keys.add(`${namespace}/${name}`);
+        cache.applyPut(`${PREFIX}${namespace}/${name}`, storedValue(namespace, name, ''), revision, revision);
+      }
+      const sorted = [...keys].sort();
+      assert.equal(cache.size, sorted.length);
+      assert.deepEqual(
+        run % 2 === 0 ? cache.list(undefined).map((each) => each.key) : [...cache].map((each) => each.key),
+        sorted,
+      );
+      const gone = sorted[Math.floor(random() * sorted.length)] ?? '';
+      if (keys.delete(gone)) cache.applyDelete(PREFIX + gone, revision++);
     }
   });
 
