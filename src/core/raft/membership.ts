@@ -1,0 +1,109 @@
+import { RaftError } from './errors.ts';
+import { jointReached, jointVote, type VoteResult } from './quorum.ts';
+import type { ConfChange, ConfState, ConfStep, NodeId } from './types.ts';
+
+/** More voters make writes slower without making them noticeably safer. */
+export const MAX_VOTERS = 7;
+const MAX_LEARNERS = 16;
+
+/**
+ * A configuration: who votes and who only listens. Immutable; `after` gives the next one. Neighbours in the chain of configurations always
+ * share a voter in any two of their quorums, which is what makes changing them safe (thesis §4.1, §4.3).
+ */
+export class Membership {
+  readonly incoming: ReadonlySet<NodeId>;
+  /** Not empty in a joint configuration only. */
+  readonly outgoing: ReadonlySet<NodeId>;
+  readonly learners: ReadonlySet<NodeId>;
+  readonly learnersNext: ReadonlySet<NodeId>;
+
+  constructor(conf: ConfState) {
+    this.incoming = new Set(conf.voters);
+    this.outgoing = new Set(conf.outgoing);
+    this.learners = new Set(conf.learners);
+    this.learnersNext = new Set(conf.learnersNext);
+  }
+
+  get joint(): boolean {
+    return this.outgoing.size > 0;
+  }
+
+  isVoter(id: NodeId): boolean {
+    return this.incoming.has(id) || this.outgoing.has(id);
+  }
+
+  has(id: NodeId): boolean {
+    return this.isVoter(id) || this.learners.has(id);
+  }
+
+  /** Everybody, sorted: whatever is done to all of them is done in the same order everywhere. */
+  ids(): NodeId[] {
+    return [...new Set([...this.incoming, ...this.outgoing, ...this.learners])].sort();
+  }
+
+  reached(by: (id: NodeId) => number): number {
+    return jointReached(this.incoming, this.outgoing, by);
+  }
+
+  voteResult(votes: ReadonlyMap<NodeId, boolean>): VoteResult {
+    return jointVote(this.incoming, this.outgoing, votes);
+  }
+
+  conf(): ConfState {
+    return {
+      voters: [...this.incoming].sort(),
+      outgoing: [...this.outgoing].sort(),
+      learners: [...this.learners].sort(),
+      learnersNext: [...this.learnersNext].sort(),
+    };
+  }
+
+  /** The configuration after `change`. Throws `BadConfChange` when it does not follow from this one. */
+  after(change: ConfChange): Membership {
+    const next = change.steps.length === 0 ? this.#left() : this.#stepped(change.steps);
+    const voters = next.voters.length;
+    if (voters === 0 || voters > MAX_VOTERS)
+      throw refused(`a cluster has 1 to ${MAX_VOTERS} voters, this would leave ${voters}`);
+    if (next.learners.length + next.learnersNext.length > MAX_LEARNERS)
+      throw refused(`a cluster has at most ${MAX_LEARNERS} learners`);
+    return new Membership(next);
+  }
+
+  #left(): ConfState {
+    if (!this.joint) throw refused('there is no joint configuration to leave');
+    return {
+      voters: [...this.incoming],
+      outgoing: [],
+      learners: [...this.learners, ...this.learnersNext],
+      learnersNext: [],
+    };
+  }
+
+  #stepped(steps: readonly ConfStep[]): ConfState {
+    if (this.joint) throw refused('a joint configuration has to be left first');
+    if (new Set(steps.map((step) => step.id)).size !== steps.length) throw refused('a member is named twice');
+    const voters = new Set(this.incoming);
+    const learners = new Set(this.learners);
+    const learnersNext = new Set<NodeId>();
+    const joint = steps.length > 1;
+    for (const { op, id } of steps) {
+      if (id === '') throw refused('a member without a name');
+      const wasVoter = voters.delete(id);
+      const wasLearner = learners.delete(id);
+      if (op === 'addVoter') voters.add(id);
+      // Somebody who still votes in the outgoing half cannot be a learner yet.
+      else if (op === 'addLearner') (wasVoter && joint ? learnersNext : learners).add(id);
+      else if (!wasVoter && !wasLearner) throw refused(`member ${id} is not in the configuration`);
+    }
+    return {
+      voters: [...voters],
+      outgoing: joint ? [...this.incoming] : [],
+      learners: [...learners],
+      learnersNext: [...learnersNext],
+    };
+  }
+}
+
+function refused(why: string): RaftError {
+  return new RaftError('BadConfChange', why);
+}
