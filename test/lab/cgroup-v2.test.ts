@@ -122,9 +122,9 @@ describe('a machine with cgroup v2 only', { skip: missing ?? false }, () => {
   test('after a power cut and with a clock years behind the machine comes up with everything', async () => {
     await kubectl('create configmap just-now --from-literal=k=v');
     await host.cutPower();
-    await host.boot({ clock: '2001-01-01T00:00:00' });
+    await host.boot({ clock: Date.UTC(2001, 0, 1) / 1000 });
     const year = Number(await host.must('date +%Y'));
-    assert.ok(year < new Date().getUTCFullYear(), `the year is ${year}`);
+    assert.equal(year, 2001);
     await ready();
     assert.equal(await kubectl('get configmap just-now -o jsonpath={.data.k}'), 'v');
     await waitReady('limited');

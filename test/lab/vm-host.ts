@@ -31,6 +31,15 @@ KillMode=process
 [Install]
 WantedBy=multi-user.target
 `;
+/** systemd moves a clock that is behind its own release up to that at boot; this sets it back before anything of ours starts. */
+const CLOCK = `[Unit]
+Description=wrong clock of the lab
+ConditionKernelCommandLine=lab.clock
+Before=hyperedge.service
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -c 'date -s @$(tr " " "\\n" < /proc/cmdline | busybox sed -n "s/^lab.clock=//p")'
+`;
 
 /** What this machine lacks for such hosts; undefined when they can run. */
 export async function whyNoVm(): Promise<string | undefined> {
@@ -86,11 +95,13 @@ export class VmHost {
       await writeFile(join(root, 'etc/fstab'), '/dev/vda / ext4 rw 0 1\n');
       await writeFile(join(root, 'etc/systemd/network/10-lab.network'), NETWORK);
       await writeFile(join(root, 'etc/systemd/system/lab-shell.service'), SHELL);
+      await writeFile(join(root, 'etc/systemd/system/lab-clock.service'), CLOCK);
       const units = join(root, 'etc/systemd/system');
       for (const [target, unit] of [
         ['multi-user.target', '/lib/systemd/system/systemd-networkd.service'],
         ['network-online.target', '/lib/systemd/system/systemd-networkd-wait-online.service'],
         ['multi-user.target', '/etc/systemd/system/lab-shell.service'],
+        ['multi-user.target', '/etc/systemd/system/lab-clock.service'],
       ] as const) {
         await mkdir(join(units, `${target}.wants`), { recursive: true });
         await symlink(unit, join(units, `${target}.wants`, basename(unit))).catch(() => {});
@@ -102,18 +113,19 @@ export class VmHost {
     this.#boot = join(lower, 'boot');
   }
 
-  /** Until systemd says that it is up. `clock`: what the machine's clock says, as qemu's `-rtc base=` takes it. */
-  async boot(options: { readonly clock?: string } = {}): Promise<void> {
+  /** Until systemd says that it is up. `clock`: what the machine's clock is set to first, in seconds since 1970. */
+  async boot(options: { readonly clock?: number } = {}): Promise<void> {
     const images = await readdir(this.#boot);
     const file = (prefix: string): string => join(this.#boot, images.find((name) => name.startsWith(prefix)) ?? prefix);
     this.#port = await freePort();
+    const clock = options.clock === undefined ? '' : ` lab.clock=${options.clock}`;
     const args = [
       ...['-accel', 'tcg,thread=multi,tb-size=512', '-cpu', 'max', '-m', '2048', '-smp', '2', '-no-reboot'],
       ...['-kernel', file('vmlinuz-'), '-initrd', file('initrd.img-')],
-      ...['-append', 'root=/dev/vda rw console=ttyS0 net.ifnames=0 mitigations=off'],
+      ...['-append', `root=/dev/vda rw console=ttyS0 net.ifnames=0 mitigations=off${clock}`],
       ...['-drive', `file=${join(this.#directory, 'disk')},format=raw,if=virtio`],
       ...['-nic', `user,model=virtio,restrict=on,hostfwd=tcp:127.0.0.1:${this.#port}-:${SHELL_PORT}`],
-      ...['-rtc', `base=${options.clock ?? 'utc'}`, '-display', 'none', '-serial', 'stdio', '-monitor', 'none'],
+      ...['-display', 'none', '-serial', 'stdio', '-monitor', 'none'],
     ];
     const machine = spawn('qemu-system-x86_64', args, { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#machine = machine;

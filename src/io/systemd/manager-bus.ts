@@ -12,8 +12,8 @@ const SOCKET = '/run/systemd/private';
 const DESTINATION = 'org.freedesktop.systemd1';
 const PATH = '/org/freedesktop/systemd1';
 const MANAGER = 'org.freedesktop.systemd1.Manager';
-/** Longer than a job may take to stop a unit that does not react (DefaultTimeoutStopSec). */
-const TIMEOUT_MS = 100_000;
+/** A slice is started and stopped at once; a host that is slow or busy gets more than that. */
+const TIMEOUT_MS = 30_000;
 const IDLE_MS = 1_000;
 const MAX_GREETING_BYTES = 4_096;
 
@@ -79,8 +79,10 @@ export function createManagerBus(path: string = SOCKET): ManagerBus {
 class Connection {
   closed = false;
   private readonly socket: Socket;
-  private readonly pending = new Map<number, Pending>();
-  private readonly jobs = new Map<string, Pending>();
+  /** By serial of the call. */
+  private readonly calls = new Map<Pending, number>();
+  /** By job. Calls for one unit that come together are answered with one job. */
+  private readonly jobs = new Map<Pending, string>();
   private received: Buffer = Buffer.alloc(0);
   private greeted = false;
   /** Until the greeting is over: what systemd reads together with the greeting it overlooks until something else arrives. */
@@ -111,7 +113,7 @@ class Connection {
     write(body);
     this.serial += 1;
     const { serial } = this;
-    const answer = this.expect(this.pending, serial, member, (reader) => read(reader, this));
+    const answer = this.expect(this.calls, serial, member, (reader) => read(reader, this));
     this.send(
       encodeCall({
         serial,
@@ -140,7 +142,7 @@ class Connection {
   }
 
   private expect<T, Key>(
-    expected: Map<Key, Pending>,
+    expected: Map<Pending, Key>,
     key: Key,
     member: string,
     read: (body: Reader) => T | Promise<T>,
@@ -148,17 +150,17 @@ class Connection {
     clearTimeout(this.idle);
     return new Promise<T>((resolve, reject) => {
       const timer = setTimeout(() => {
-        expected.delete(key);
+        expected.delete(entry);
         reject(new CodedError('systemd', `${member}: systemd gave no answer within ${TIMEOUT_MS / 1000} s`));
         this.rest();
       }, TIMEOUT_MS);
       const settle = (act: () => void): void => {
         clearTimeout(timer);
-        expected.delete(key);
+        expected.delete(entry);
         act();
         this.rest();
       };
-      expected.set(key, {
+      const entry: Pending = {
         member,
         answered: (body) =>
           settle(() => {
@@ -169,7 +171,8 @@ class Connection {
             }
           }),
         failed: (error) => settle(() => reject(error)),
-      });
+      };
+      expected.set(entry, key);
     });
   }
 
@@ -207,24 +210,24 @@ class Connection {
 
   private handle(message: Message): void {
     if (message.type === METHOD_RETURN) {
-      this.pending.get(message.replySerial)?.answered(new Reader(message.body));
+      for (const call of waitingFor(this.calls, message.replySerial)) call.answered(new Reader(message.body));
     } else if (message.type === ERROR) {
-      const call = this.pending.get(message.replySerial);
       const said = message.signature.startsWith('s') ? new Reader(message.body).string() : message.errorName;
-      call?.failed(new ManagerError(message.errorName, `${call.member}: ${said}`));
+      for (const call of waitingFor(this.calls, message.replySerial))
+        call.failed(new ManagerError(message.errorName, `${call.member}: ${said}`));
     } else if (message.type === SIGNAL && message.member === 'JobRemoved' && message.signature === 'uoss') {
       const body = new Reader(message.body);
       body.uint32();
-      const job = this.jobs.get(body.string());
+      const job = body.string();
       // The unit's name stands before the result.
       body.string();
-      job?.answered(body);
+      for (const waiter of waitingFor(this.jobs, job)) waiter.answered(new Reader(message.body, body.position));
     }
   }
 
   /** Nobody waits for the time being: neither does the process. */
   private rest(): void {
-    if (this.closed || this.pending.size > 0 || this.jobs.size > 0) return;
+    if (this.closed || this.calls.size > 0 || this.jobs.size > 0) return;
     clearTimeout(this.idle);
     this.idle = setTimeout(() => this.close(new CodedError('systemd', 'the connection was idle')), IDLE_MS).unref();
   }
@@ -234,6 +237,10 @@ class Connection {
     this.closed = true;
     clearTimeout(this.idle);
     this.socket.destroy();
-    for (const each of [...this.pending.values(), ...this.jobs.values()]) each.failed(error);
+    for (const each of [...this.calls.keys(), ...this.jobs.keys()]) each.failed(error);
   }
+}
+
+function waitingFor<Key>(expected: ReadonlyMap<Pending, Key>, key: Key): Pending[] {
+  return [...expected].flatMap(([pending, wanted]) => (wanted === key ? [pending] : []));
 }

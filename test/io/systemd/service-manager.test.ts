@@ -161,6 +161,17 @@ describe('calls to systemd', () => {
     assert.ok(ended);
   });
 
+  it('two calls that systemd answers with one job both hear of its end', async () => {
+    let asked = 0;
+    answer = (socket, _, serial) => {
+      socket.write(jobReply(serial));
+      asked += 1;
+      if (asked === 2) socket.write(jobRemoved('done'));
+    };
+    const systemd = manager();
+    await Promise.all([systemd.stop('x.slice'), systemd.stop('x.slice')]);
+  });
+
   it('gives an existing slice its new properties and sees that it runs', async () => {
     answer = (socket, call, serial) => {
       if (call.member === 'StartTransientUnit') socket.write(failure(serial, 'UnitExists'));
