@@ -16,11 +16,13 @@ export interface MemberMetadata {
 }
 
 const ADDRESS_PREFIX = 'addr.';
+/** Not a comma: Serf prints tags with commas between them. */
+const ROLE_SEPARATOR = '+';
 
 export function tagsOf(metadata: MemberMetadata): ReadonlyMap<string, string> {
   const tags = new Map<string, string>();
   // Serf's own name for this tag is singular; tools that filter by role know it.
-  if (metadata.roles.length > 0) tags.set('role', metadata.roles.join(','));
+  if (metadata.roles.length > 0) tags.set('role', metadata.roles.join(ROLE_SEPARATOR));
   if (metadata.version !== '') tags.set('version', metadata.version);
   for (const [service, address] of metadata.addresses) tags.set(ADDRESS_PREFIX + service, address);
   setNumber(tags, 'applied', metadata.appliedIndex);
@@ -39,7 +41,7 @@ export function metadataOf(tags: ReadonlyMap<string, string>): MemberMetadata {
   const clockOffsetMs = readNumber(tags.get('clock'), Number.MIN_SAFE_INTEGER);
   const role = tags.get('role') ?? '';
   return {
-    roles: role === '' ? [] : role.split(','),
+    roles: role === '' ? [] : role.split(ROLE_SEPARATOR),
     addresses,
     version: tags.get('version') ?? '',
     ...(appliedIndex === undefined ? {} : { appliedIndex }),

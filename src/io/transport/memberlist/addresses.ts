@@ -1,0 +1,31 @@
+import { isIP } from 'node:net';
+
+/** The bytes of Go's `net.IP` for an address literal: 4 for IPv4, 16 for IPv6. */
+export function ipBytes(ip: string): Uint8Array {
+  if (isIP(ip) === 4) return Uint8Array.from(ip.split('.'), Number);
+  if (isIP(ip) !== 6) throw new RangeError(`${ip} is not an IP address`);
+  const text = new URL(`http://[${ip.replace(/%.*$/, '')}]`).hostname.slice(1, -1);
+  const [head = '', tail] = text.split('::');
+  const groups = (part: string): number[] =>
+    part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16));
+  const before = groups(head);
+  const after = tail === undefined ? [] : groups(tail);
+  const all = [...before, ...new Array<number>(8 - before.length - after.length).fill(0), ...after];
+  return Uint8Array.from(all.flatMap((group) => [group >> 8, group & 0xff]));
+}
+
+/** The shortest text of an address; IPv4 in IPv6 clothes (Go writes both) becomes IPv4. Undefined for anything else. */
+export function ipText(bytes: Uint8Array): string | undefined {
+  if (bytes.length === 4) return bytes.join('.');
+  if (bytes.length !== 16) return undefined;
+  const mapped = bytes.subarray(0, 10).every((byte) => byte === 0) && bytes[10] === 0xff && bytes[11] === 0xff;
+  if (mapped) return bytes.subarray(12).join('.');
+  const groups: string[] = [];
+  for (let i = 0; i < 16; i += 2) groups.push((((bytes[i] ?? 0) << 8) | (bytes[i + 1] ?? 0)).toString(16));
+  return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1);
+}
+
+/** The same address in its shortest text, as {@link ipText} gives it; undefined when it is none. */
+export function canonicalIp(ip: string): string | undefined {
+  return isIP(ip) === 0 ? undefined : ipText(ipBytes(ip));
+}

@@ -1,0 +1,125 @@
+/** The encoding of Serf's own messages, which travel as user messages, user state and metadata of the ring (serf/messages.go). */
+import { CodedError } from '../../../base/errors.ts';
+import {
+  MAX_META_BYTES,
+  MAX_NAME_LENGTH,
+  type SerfCodec,
+  type SerfMessage,
+  type SerfState,
+} from '../../../core/gossip/port.ts';
+import { typed } from './messages.ts';
+import { decodeFields, MsgpackError, textOf } from './msgpack.ts';
+
+const serfType = { leave: 0, join: 1, pushPull: 2, userEvent: 3, query: 4 } as const;
+/** Marks metadata that is a map of tags. */
+const TAG_MAGIC = 255;
+const LTIME_LIMIT = Number.MAX_SAFE_INTEGER;
+const NAME_BYTES = MAX_NAME_LENGTH * 4;
+const EVENT_BYTES = 9 * 1024;
+
+export const serfCodec: SerfCodec = {
+  encode(message) {
+    switch (message.kind) {
+      case 'leave':
+        return typed(serfType.leave, { LTime: message.ltime, Node: message.node, Prune: message.prune });
+      case 'join':
+        return typed(serfType.join, { LTime: message.ltime, Node: message.node });
+      case 'user-event': {
+        const { ltime, name, payload, coalesce } = message;
+        return typed(serfType.userEvent, { LTime: ltime, Name: name, Payload: payload, CC: coalesce });
+      }
+    }
+  },
+  decode: (payload) => guarded(() => decode(payload)),
+  encodeState(state) {
+    return typed(serfType.pushPull, {
+      LTime: state.ltime,
+      StatusLTimes: state.statusTimes,
+      LeftMembers: state.leftMembers,
+      EventLTime: state.eventTime,
+      Events: [],
+      QueryLTime: state.queryTime,
+    });
+  },
+  decodeState: (payload) => guarded(() => decodeState(payload)),
+  encodeTags(tags) {
+    const meta = typed(TAG_MAGIC, tags);
+    if (meta.length > MAX_META_BYTES)
+      throw new CodedError(
+        'metadata-too-large',
+        `member metadata comes to ${meta.length} bytes, and the ring carries ${MAX_META_BYTES}: use fewer or shorter addresses`,
+      );
+    return meta;
+  },
+  decodeTags: (meta) => guarded(() => decodeTags(meta)),
+};
+
+function decode(payload: Uint8Array): SerfMessage | undefined {
+  const type = payload[0];
+  if (type === undefined) return undefined;
+  const body = payload.subarray(1);
+  switch (type) {
+    case serfType.leave: {
+      const fields = decodeFields(body);
+      const node = fields.text('Node', NAME_BYTES);
+      return { kind: 'leave', ltime: fields.uint('LTime', LTIME_LIMIT), node, prune: fields.bool('Prune') };
+    }
+    case serfType.join: {
+      const fields = decodeFields(body);
+      return { kind: 'join', ltime: fields.uint('LTime', LTIME_LIMIT), node: fields.text('Node', NAME_BYTES) };
+    }
+    case serfType.userEvent: {
+      const fields = decodeFields(body);
+      return {
+        kind: 'user-event',
+        ltime: fields.uint('LTime', LTIME_LIMIT),
+        name: fields.text('Name', NAME_BYTES),
+        payload: fields.bytes('Payload', EVENT_BYTES),
+        coalesce: fields.bool('CC'),
+      };
+    }
+    case serfType.query: {
+      const fields = decodeFields(body);
+      return { kind: 'query', ltime: fields.uint('LTime', LTIME_LIMIT), id: fields.uint('ID', 0xffff_ffff) };
+    }
+    default:
+      return { kind: 'other', type };
+  }
+}
+
+function decodeState(payload: Uint8Array): SerfState | undefined {
+  if (payload[0] !== serfType.pushPull) return undefined;
+  const fields = decodeFields(payload.subarray(1));
+  const statusTimes = new Map<string, number>();
+  for (const [name, ltime] of fields.entries('StatusLTimes'))
+    if (typeof ltime === 'number') statusTimes.set(name, ltime);
+  return {
+    ltime: fields.uint('LTime', LTIME_LIMIT),
+    statusTimes,
+    leftMembers: fields.list('LeftMembers').map(textOf),
+    eventTime: fields.uint('EventLTime', LTIME_LIMIT),
+    queryTime: fields.uint('QueryLTime', LTIME_LIMIT),
+  };
+}
+
+function decodeTags(meta: Uint8Array): ReadonlyMap<string, string> | undefined {
+  if (meta.length === 0) return new Map();
+  if (meta[0] !== TAG_MAGIC) {
+    // Before tags the whole of it was the role.
+    return new Map([['role', textOf(meta)]]);
+  }
+  return new Map(
+    decodeFields(meta.subarray(1))
+      .all()
+      .map(([key, value]) => [key, textOf(value)]),
+  );
+}
+
+function guarded<T>(read: () => T | undefined): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof MsgpackError) return undefined;
+    throw error;
+  }
+}
