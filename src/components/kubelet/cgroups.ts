@@ -33,6 +33,8 @@ export class PodCgroups {
   private readonly log: Log;
   private hierarchies: readonly Hierarchy[] = [];
   private options: TreeOptions | undefined;
+  /** What the levels above the pods were last told. */
+  private readonly levels = new Map<string, string>();
 
   constructor(options: {
     readonly files: CgroupFileSystem;
@@ -57,12 +59,15 @@ export class PodCgroups {
     this.hierarchies = await this.files.hierarchies();
     if (this.hierarchies.length === 0) throw new Error('no cgroup hierarchy is mounted on this host');
     this.log.info('cgroup levels', { driver: this.driver, version: this.version });
-    await this.apply(qosTree([], options));
+    await this.applyLevels(qosTree([], options));
   }
 
-  /** Weighs the Burstable level by what its pods ask for. */
+  /** Weighs the Burstable level by what its pods ask for. Levels that stay as they are cost nothing. */
   async updateQos(pods: readonly Pod[]): Promise<void> {
-    if (this.options !== undefined) await this.apply(qosTree(pods, this.options));
+    if (this.options === undefined) return;
+    await this.applyLevels(
+      qosTree(pods, this.options).filter((node) => this.levels.get(levelKey(node)) !== JSON.stringify(node.limits)),
+    );
   }
 
   /** Returns the parent's name for the runtime. */
@@ -134,6 +139,17 @@ export class PodCgroups {
     };
   }
 
+  private async applyLevels(nodes: readonly CgroupNode[]): Promise<void> {
+    if (nodes.length === 0) return;
+    for (const node of nodes) this.levels.set(levelKey(node), JSON.stringify(node.limits));
+    try {
+      await this.apply(nodes);
+    } catch (error) {
+      for (const node of nodes) this.levels.delete(levelKey(node));
+      throw error;
+    }
+  }
+
   private async apply(nodes: readonly CgroupNode[]): Promise<void> {
     const version = this.hierarchies.some((each) => each.version === 'v1') ? 'v1' : 'v2';
     if (this.slices !== undefined) {
@@ -147,6 +163,8 @@ export class PodCgroups {
     return this.options;
   }
 }
+
+const levelKey = (node: CgroupNode): string => node.path.join('/');
 
 function field(stat: string, name: string): number | undefined {
   const match = new RegExp(`^${name} (\\d+)`, 'm').exec(stat);
