@@ -86,6 +86,18 @@ export function validateObjectMetaUpdate(object: KubeObject, old: KubeObject, pa
       errors.push(fieldError.invalid(`${path}.${field}`, now[field], IMMUTABLE_MESSAGE));
     }
   }
+  if (before.deletionTimestamp !== undefined) {
+    // Who may still add a finalizer could keep an object from ever going.
+    const added = (now.finalizers ?? []).filter((each) => before.finalizers?.includes(each) !== true);
+    if (added.length > 0) {
+      errors.push(
+        fieldError.forbidden(
+          `${path}.finalizers`,
+          `no new finalizers can be added if the object is being deleted, found new finalizers ${JSON.stringify(added)}`,
+        ),
+      );
+    }
+  }
   return errors;
 }
 
