@@ -1,4 +1,5 @@
 /** Query parameters of reads and writes, checked. */
+import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import {
   everything,
@@ -29,6 +30,13 @@ export interface ListOptions {
 
 const bad = (message: string): ApiError => new ApiError('BadRequest', message);
 
+/** Options that contradict each other are `Invalid`, as upstream: client-go's reflector falls back from watch-lists on that reason. */
+function contradiction(failure: FieldError): ApiError {
+  return invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [failure]);
+}
+
+const matchForbidden = (detail: string): FieldError => fieldError.forbidden('resourceVersionMatch', detail);
+
 export function parseRevision(text: string | null | undefined): number | undefined {
   if (text === null || text === undefined || text === '') return undefined;
   const value = Number(text);
@@ -57,7 +65,9 @@ export function parseListOptions(kind: ServedKind, query: URLSearchParams, watch
   }
   const match = query.get('resourceVersionMatch');
   if (match !== null && match !== '' && match !== 'Exact' && match !== 'NotOlderThan') {
-    throw bad(`resourceVersionMatch: Unsupported value: ${JSON.stringify(match.slice(0, 64))}`);
+    throw contradiction(
+      fieldError.notSupported('resourceVersionMatch', match.slice(0, 64), ['Exact', 'NotOlderThan', '']),
+    );
   }
   const resourceVersion = parseRevision(query.get('resourceVersion'));
   const continueToken = query.get('continue') ?? undefined;
@@ -75,23 +85,25 @@ export function parseListOptions(kind: ServedKind, query: URLSearchParams, watch
   };
   if (!watch) {
     if (options.sendInitialEvents !== undefined) {
-      throw bad('sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list');
+      throw contradiction(fieldError.forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
     }
     if (options.match !== undefined && resourceVersion === undefined) {
-      throw bad(
-        'resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided',
-      );
+      throw contradiction(matchForbidden('resourceVersionMatch is forbidden unless resourceVersion is provided'));
     }
     if (options.match !== undefined && options.continueToken !== undefined) {
-      throw bad('resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided');
+      throw contradiction(matchForbidden('resourceVersionMatch is forbidden when continue is provided'));
     }
     if (options.match === 'Exact' && resourceVersion === 0) {
-      throw bad('resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"');
+      throw contradiction(matchForbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
     }
-  } else if (options.sendInitialEvents === true && options.match !== 'NotOlderThan') {
-    throw bad(
-      'resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
-    );
+  } else if (options.sendInitialEvents === undefined) {
+    if (options.match !== undefined) {
+      throw contradiction(
+        matchForbidden('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'),
+      );
+    }
+  } else if (options.match !== 'NotOlderThan') {
+    throw contradiction(matchForbidden('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'));
   }
   return options;
 }

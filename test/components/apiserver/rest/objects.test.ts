@@ -257,6 +257,12 @@ describe('objects over HTTPS', () => {
         raw: JSON.stringify({ metadata: { finalizers } }),
         type: 'application/merge-patch+json',
       });
+    const added = await patch(['a.b/c', 'foregroundDeletion', 'a.b/late']);
+    assert.equal(added.code, 422);
+    assert.match(
+      added.text,
+      /metadata\.finalizers: Forbidden: no new finalizers can be added if the object is being deleted/,
+    );
     assert.equal((await patch(['foregroundDeletion'])).code, 200);
     assert.equal((await call('GET', `${MAPS}/held`)).code, 200);
     assert.equal((await patch([])).code, 200);
@@ -317,6 +323,19 @@ describe('objects over HTTPS', () => {
       ['p-c', 'p-e'],
     );
     assert.equal((await call('GET', `${MAPS}?continue=rubbish&limit=1`)).code, 400);
+    for (const contradiction of [
+      'resourceVersionMatch=Exact',
+      'resourceVersionMatch=Exact&resourceVersion=0',
+      'resourceVersionMatch=Nearly&resourceVersion=1',
+      `resourceVersionMatch=Exact&resourceVersion=1&limit=2&continue=${first.body.metadata.continue}`,
+      'sendInitialEvents=true&resourceVersionMatch=NotOlderThan',
+      'watch=true&sendInitialEvents=true',
+      'watch=true&resourceVersionMatch=NotOlderThan&resourceVersion=1',
+    ]) {
+      const refused = await call('GET', `${MAPS}?${contradiction}`);
+      assert.equal(refused.code, 422, contradiction);
+      assert.match(refused.text, /ListOptions\.meta\.k8s\.io \\"\\" is invalid/);
+    }
     assert.equal((await call('GET', `${MAPS}?resourceVersion=99999999&timeoutSeconds=1`)).code, 504);
   });
 
