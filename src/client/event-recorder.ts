@@ -78,14 +78,14 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   };
 
   return {
-    event(object, type, reason, message, { fieldPath } = {}) {
+    event(object, type, reason, message, { fieldPath, component = options.component } = {}) {
       log.v(3, message, { type, reason, object: `${object.kind}/${object.metadata?.name}` });
       if (stopping.signal.aborted) return;
       if (queue.length >= MAX_QUEUED) {
         dropped++;
         return;
       }
-      queue.push(eventAbout(object, { type, reason, message, fieldPath }, options));
+      queue.push(eventAbout(object, { type, reason, message, fieldPath, component }, options));
       draining ??= drain()
         .catch((error: unknown) => log.error('the event recorder failed', { error: messageOf(error) }))
         .finally(() => {
@@ -137,6 +137,7 @@ function eventAbout(
     readonly reason: string;
     readonly message: string;
     readonly fieldPath: string | undefined;
+    readonly component: string;
   },
   options: EventRecorderOptions,
 ): Event {
@@ -161,8 +162,8 @@ function eventAbout(
     type: what.type,
     reason: what.reason,
     message: what.message.length > MAX_MESSAGE ? `${what.message.slice(0, MAX_MESSAGE - 1)}…` : what.message,
-    source: { component: options.component, ...(options.host === undefined ? {} : { host: options.host }) },
-    reportingComponent: options.component,
+    source: { component: what.component, ...(options.host === undefined ? {} : { host: options.host }) },
+    reportingComponent: what.component,
     ...(options.host === undefined ? {} : { reportingInstance: options.host }),
     firstTimestamp: timestamp,
     lastTimestamp: timestamp,

@@ -151,14 +151,14 @@ export type Reconcile = (key: string) => Promise<void>;
 export interface EventRecorder {
   /**
    * Records (and aggregates repeats of) an Event about `object`. Never throws and never blocks.
-   * `fieldPath` names a part of the object: `spec.containers{web}`.
+   * `fieldPath` names a part of the object: `spec.containers{web}`. `component` is the event's source where one recorder serves several.
    */
   event(
     object: KubeObject,
     type: 'Normal' | 'Warning',
     reason: string,
     message: string,
-    options?: { readonly fieldPath?: string },
+    options?: { readonly fieldPath?: string; readonly component?: string },
   ): void;
   /** Writes out what is queued, for at most a few seconds, and ends. */
   stop(): Promise<void>;

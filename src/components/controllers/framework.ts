@@ -8,6 +8,7 @@ import { assert, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type {
   ChangeHandler,
+  EventRecorder,
   Informer,
   InformerOptions,
   Reconcile,
@@ -27,6 +28,8 @@ export interface Access {
 
 export interface ControllerSpec extends Access {
   readonly name: string;
+  /** The source its events show, where upstream's is not `<name>-controller`. */
+  readonly eventSource?: string;
   prepare(handle: ControllerHandle): ControllerRun;
 }
 
@@ -64,7 +67,7 @@ export function createHandle(
   const reads = new Set(spec.reads.map(nameOf));
   const writes = new Set(spec.writes.map(nameOf));
   return {
-    deps,
+    deps: { ...deps, recorder: namedRecorder(deps.recorder, spec.eventSource ?? `${spec.name}-controller`) },
     options,
     log: deps.log.named(spec.name),
     informer: (type, informerOptions) => {
@@ -76,6 +79,15 @@ export function createHandle(
       return deps.client.resource(type);
     },
     plan: () => ({ nowMs: deps.clock.nowMs(), random: () => deps.random.random() }),
+  };
+}
+
+/** All controllers share one recorder (its queue and its correlation), each under the name its users know. */
+function namedRecorder(recorder: EventRecorder, component: string): EventRecorder {
+  return {
+    event: (object, type, reason, message, about) =>
+      recorder.event(object, type, reason, message, { component, ...about }),
+    stop: () => recorder.stop(),
   };
 }
 

@@ -20,6 +20,7 @@ const LEASE_NAMESPACE = 'kube-node-lease';
 
 export const nodeLifecycleController: ControllerSpec = {
   name: 'node-lifecycle',
+  eventSource: 'node-controller',
   reads: [resources.nodes, resources.leases, resources.pods],
   writes: [resources.nodes, resources.pods],
   prepare,

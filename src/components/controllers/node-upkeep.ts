@@ -10,6 +10,7 @@ const nameOf = (node: Node): string => node.metadata?.name ?? '';
 
 export const nodeIpamController: ControllerSpec = {
   name: 'nodeipam',
+  eventSource: 'cidrAllocator',
   reads: [resources.nodes],
   writes: [resources.nodes],
   prepare: (handle) => {

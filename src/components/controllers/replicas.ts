@@ -61,17 +61,26 @@ const replicationControllers: ReplicaKind<ReplicationController & ReplicaOwner> 
   relatedUids: () => [],
 };
 
-function replicaController<T extends KubeObject & ReplicaOwner>(name: string, kind: ReplicaKind<T>): ControllerSpec {
+function replicaController<T extends KubeObject & ReplicaOwner>(
+  name: string,
+  eventSource: string,
+  kind: ReplicaKind<T>,
+): ControllerSpec {
   return {
     name,
+    eventSource,
     reads: [kind.type, resources.pods],
     writes: [kind.type, resources.pods],
     prepare: (handle) => prepare(handle, kind),
   };
 }
 
-export const replicaSetController = replicaController('replicaset', replicaSets);
-export const replicationControllerController = replicaController('replicationcontroller', replicationControllers);
+export const replicaSetController = replicaController('replicaset', 'replicaset-controller', replicaSets);
+export const replicationControllerController = replicaController(
+  'replicationcontroller',
+  'replication-controller',
+  replicationControllers,
+);
 
 function prepare<T extends KubeObject & ReplicaOwner>(handle: ControllerHandle, kind: ReplicaKind<T>): ControllerRun {
   const owners = handle.informer(kind.type);

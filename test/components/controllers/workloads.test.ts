@@ -60,6 +60,9 @@ test('kubectl follows a roll-out, a restart and an undo', async () => {
   assert.equal(sets.filter((set) => (set.spec?.replicas ?? 0) > 0).length, 1);
   const events = (await plane.of(resources.events).list({ namespace })).items;
   assert.ok(events.some((event) => event.reason === 'ScalingReplicaSet' && event.involvedObject.name === 'web'));
+  const sources = new Set(events.map((event) => `${event.involvedObject.kind} ${event.source?.component}`));
+  assert.ok(sources.has('Deployment deployment-controller'), [...sources].join());
+  assert.ok(sources.has('ReplicaSet replicaset-controller'), [...sources].join());
 });
 
 test('writing the revision does not count as a change of the deployment', async () => {
