@@ -140,7 +140,9 @@ class Formatter {
   }
 
   private add(parts: Buffer[], line: LogLine): void {
-    if (this.options.timestamps && !this.begun[line.stream]) this.push(parts, Buffer.from(`${line.timestamp} `));
+    // Monitors write UTC with its offset; clients are used to upstream's form of it.
+    if (this.options.timestamps && !this.begun[line.stream])
+      this.push(parts, Buffer.from(`${line.timestamp.replace(/\+00:00$/, 'Z')} `));
     this.begun[line.stream] = line.partial;
     this.push(parts, line.text);
     if (!line.partial) this.push(parts, LINE_END);
