@@ -15,7 +15,7 @@ const missing = await whyNoVm();
 if (missing !== undefined) console.log(`not run: ${missing}`);
 
 const MiB = 1024 * 1024;
-const READY_TIMEOUT_MS = 240_000;
+const READY_TIMEOUT_MS = 480_000;
 
 const pod = (name: string, command: string, resources: string): string => `
 apiVersion: v1
