@@ -103,12 +103,16 @@ export interface Raft {
   setTiming(electionTicks: number, heartbeatTicks: number): void;
 }
 
-/** What a new member's disk holds: the first voters' configuration, or an empty one for a member that joins and is told by the leader. */
+/**
+ * What a new member's disk holds. The first voters of a cluster all start from the same imagined snapshot, at index 1 of term 1, that says who votes.
+ * A member that joins later starts with nothing and nobody: it cannot campaign, and the leader, whose log begins after that snapshot, sends it one.
+ */
 export function emptyStorage(voters: readonly NodeId[]): StoredState {
+  const first = voters.length === 0 ? 0 : 1;
   return {
-    hardState: { term: 0, vote: undefined, commit: 0 },
-    base: { index: 0, term: 0 },
-    applied: 0,
+    hardState: { term: first, vote: undefined, commit: first },
+    base: { index: first, term: first },
+    applied: first,
     conf: { voters: [...voters].sort(), outgoing: [], learners: [], learnersNext: [] },
     entries: [],
     terms: [],

@@ -174,7 +174,7 @@ export interface TermRun {
   readonly term: number;
 }
 
-/** What the disk holds at start. A new member has `emptyStorage(conf)`, with the first voters or, when it joins, with none. */
+/** What the disk holds at start. A new member has `emptyStorage(…)`. */
 export interface StoredState {
   readonly hardState: HardState;
   /** The last entry that was compacted away, or the snapshot's position; zeros if there is none. */

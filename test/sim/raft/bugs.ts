@@ -1,0 +1,63 @@
+import type { ConfState, Entry, Message } from '../../../src/core/raft/types.ts';
+import type { CheckerName } from './checkers.ts';
+
+/** A defect planted around the machine, so that the checkers can be seen to find one. */
+export interface Bug {
+  readonly name: string;
+  readonly checker: CheckerName;
+  /** Changes what a member is about to send; undefined loses it. */
+  readonly message?: (message: Message, nowMs: number) => Message | undefined;
+  /** Changes what a member applies. */
+  readonly apply?: (id: string, entry: Entry) => Entry;
+  /** Changes the configuration that a member writes down. */
+  readonly conf?: (conf: ConfState) => ConfState;
+  /** Writes are said to be on disk as soon as they are asked for. */
+  readonly diskLies?: boolean;
+  /** Reads are served from whatever the member has. */
+  readonly staleReads?: boolean;
+  /** Writes are acknowledged when they are proposed. */
+  readonly earlyAnswers?: boolean;
+}
+
+const STALL_FROM_MS = 2_000;
+
+export const bugs: readonly Bug[] = [
+  {
+    name: 'a member votes for everybody who asks',
+    checker: 'election safety',
+    message: (message) => (message.type === 'voteResp' ? { ...message, granted: true } : message),
+  },
+  {
+    name: 'a leader tells different members different things',
+    checker: 'log matching',
+    message: (message) => {
+      if (message.type !== 'append' || !message.to.endsWith('2')) return message;
+      const entries = message.entries.map(
+        (entry): Entry => (entry.kind === 'data' ? { ...entry, kind: 'noop' } : entry),
+      );
+      return { ...message, entries };
+    },
+  },
+  {
+    name: 'a candidate boasts of entries that it does not have',
+    checker: 'leader completeness',
+    message: (message) =>
+      message.type === 'vote' || message.type === 'preVote'
+        ? { ...message, lastIndex: message.lastIndex + 1_000_000, lastTerm: message.term }
+        : message,
+  },
+  {
+    name: 'a member leaves out what an entry says',
+    checker: 'state machine safety',
+    apply: (id, entry) =>
+      id === 'n2' && entry.index % 17 === 0 ? { index: entry.index, term: entry.term, kind: 'noop' } : entry,
+  },
+  { name: 'a disk that says "written" too early', checker: 'leader completeness', diskLies: true },
+  { name: 'reads without asking a quorum', checker: 'linearizability', staleReads: true },
+  { name: 'writes acknowledged before they are committed', checker: 'linearizability', earlyAnswers: true },
+  {
+    name: 'votes that get lost for ever',
+    checker: 'liveness',
+    message: (message, nowMs) => (message.type === 'voteResp' && nowMs > STALL_FROM_MS ? undefined : message),
+  },
+];

@@ -1,0 +1,83 @@
+import type { Entry } from '../../../src/core/raft/types.ts';
+import type { LogFile } from './disk.ts';
+
+export type CheckerName =
+  | 'election safety'
+  | 'log matching'
+  | 'leader completeness'
+  | 'state machine safety'
+  | 'linearizability'
+  | 'liveness'
+  | 'no surprise';
+
+/** A promise of raft's (paper, figure 3) or of the store's has been broken. */
+export class Violation extends Error {
+  readonly checker: CheckerName;
+  constructor(checker: CheckerName, message: string) {
+    super(`${checker}: ${message}`);
+    this.name = 'Violation';
+    this.checker = checker;
+  }
+}
+
+interface Applied {
+  readonly term: number;
+  readonly entry: Entry;
+}
+
+/** Sees every member at once, as no member can. */
+export class Checkers {
+  readonly #leaders = new Map<number, string>();
+  readonly #entries = new Map<string, { readonly entry: Entry; readonly before: number }>();
+  readonly #applied = new Map<number, Applied>();
+  highestApplied = 0;
+
+  /** Election safety: at most one leader a term. Leader completeness: its log has everything that was committed before. */
+  elected(id: string, term: number, log: LogFile): void {
+    const other = this.#leaders.get(term);
+    if (other !== undefined && other !== id)
+      throw new Violation('election safety', `${other} and ${id} lead in term ${term}`);
+    if (other !== undefined) return;
+    this.#leaders.set(term, id);
+    for (let index = log.base.index + 1; index <= this.highestApplied; index++) {
+      const committed = this.#applied.get(index);
+      if (committed !== undefined && committed.term < term && log.term(index) !== committed.term)
+        throw new Violation(
+          'leader completeness',
+          `${id} leads term ${term} without entry ${index} of term ${committed.term}`,
+        );
+    }
+  }
+
+  /** Log matching: entries of the same index and term are the same, and so is everything before them (by induction: the term before). */
+  appended(id: string, entries: readonly Entry[], termBefore: number | undefined): void {
+    let before = termBefore;
+    for (const entry of entries) {
+      const key = `${entry.index}@${entry.term}`;
+      const known = this.#entries.get(key);
+      if (before === undefined) throw new Violation('log matching', `${id} has a hole before ${key}`);
+      if (known === undefined) this.#entries.set(key, { entry, before });
+      else if (!same(known.entry, entry) || known.before !== before)
+        throw new Violation('log matching', `${id} has another ${key} than others`);
+      before = entry.term;
+    }
+  }
+
+  /** State machine safety: no two members apply different entries at an index, and none leaves one out. */
+  applied(id: string, entry: Entry, appliedBefore: number): void {
+    if (entry.index !== appliedBefore + 1)
+      throw new Violation('state machine safety', `${id} applies ${entry.index} after ${appliedBefore}`);
+    const known = this.#applied.get(entry.index);
+    if (known === undefined) this.#applied.set(entry.index, { term: entry.term, entry });
+    else if (!same(known.entry, entry))
+      throw new Violation('state machine safety', `${id} applies another entry ${entry.index} than others`);
+    this.highestApplied = Math.max(this.highestApplied, entry.index);
+  }
+}
+
+function same(a: Entry, b: Entry): boolean {
+  if (a === b) return true;
+  if (a.term !== b.term || a.kind !== b.kind) return false;
+  if (a.kind === 'data' && b.kind === 'data') return Buffer.compare(a.data, b.data) === 0;
+  return a.kind !== 'conf' || b.kind !== 'conf' || JSON.stringify(a.change) === JSON.stringify(b.change);
+}

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { bugs } from './bugs.ts';
+import { simulate } from './simulation.ts';
+
+const SEEDS = 400;
+const SEEDS_TO_FIND_A_BUG = 80;
+
+describe('a simulated cluster', () => {
+  it(`keeps its promises under ${SEEDS} seeds of faults`, () => {
+    let answered = 0;
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const result = simulate(seed);
+      assert.equal(
+        result.violation,
+        undefined,
+        `npm run sim -- --from ${seed} --seeds 1 --trace: ${result.violation?.message}`,
+      );
+      answered += result.answered;
+    }
+    // A cluster that refuses everything keeps its promises too.
+    assert.ok(answered > SEEDS * 20, `only ${answered} operations were answered`);
+  });
+
+  it('replays a seed to the same trace', () => {
+    for (const seed of [3, 77, 2_024]) {
+      const first = simulate(seed, { keepTrace: true });
+      const second = simulate(seed, { keepTrace: true });
+      assert.deepEqual(second.trace, first.trace);
+      assert.equal(second.hash, first.hash);
+    }
+    assert.notEqual(simulate(3).hash, simulate(4).hash);
+  });
+});
+
+describe('a checker finds what it is there for', () => {
+  for (const bug of bugs) {
+    it(`${bug.checker}: ${bug.name}`, () => {
+      for (let seed = 1; seed <= SEEDS_TO_FIND_A_BUG; seed++)
+        if (simulate(seed, { bug }).violation?.checker === bug.checker) return;
+      assert.fail(`not found in ${SEEDS_TO_FIND_A_BUG} seeds`);
+    });
+  }
+});
