@@ -103,10 +103,14 @@ function metadataForm(as: 'PartialObjectMetadata' | 'PartialObjectMetadataList')
   return `application/json;as=${as};g=meta.k8s.io;v=v1`;
 }
 
-/** A metadata-only form says of itself that it is a PartialObjectMetadata; receivers want to know of what. */
+/**
+ * A metadata-only form says of itself that it is a PartialObjectMetadata; receivers want to know of what. Who owns which field would be
+ * most of what they keep, and is of no use to who has no fields.
+ */
 function restoreType(object: KubeObject, type: ResourceType): void {
   object.apiVersion = apiVersionOf(type);
   object.kind = type.kind;
+  delete object.metadata?.managedFields;
 }
 
 async function* watch<T extends KubeObject>(

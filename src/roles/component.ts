@@ -2,7 +2,15 @@
 import type { Log } from '../base/log.ts';
 import { readMasterLogLevel } from './config/master-env.ts';
 import type { Component, ComponentOptions } from './controllers.ts';
-import { createProcessLog, endOnDefect, scrubEnvironment, untilSignal, watchLag, within } from './process.ts';
+import {
+  collectLessOften,
+  createProcessLog,
+  endOnDefect,
+  scrubEnvironment,
+  untilSignal,
+  watchLag,
+  within,
+} from './process.ts';
 import { canonicalRoot, pathsBelow } from './settings.ts';
 
 export interface ComponentFlags {
@@ -47,6 +55,7 @@ export async function runComponent(name: keyof typeof STARTS, flags: ComponentFl
         fatal.resolve();
       },
     });
+    collectLessOften();
     await Promise.race([interrupted.signal, fatal.promise]);
     if (!(await within(component.stop(), STOP_TIMEOUT_MS))) log.warn('did not stop in time', { ms: STOP_TIMEOUT_MS });
   } finally {

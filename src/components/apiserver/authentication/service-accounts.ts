@@ -38,9 +38,16 @@ interface Verified {
   readonly audiences: readonly string[];
   readonly expiresMs: number;
   readonly notBeforeMs: number;
-  readonly claims: KubernetesClaims;
-  /** The objects the token is bound to as they were when last looked at; the same object needs no second look. */
-  readonly seen: (CachedObject | undefined)[];
+  readonly bound: readonly Bound[];
+}
+
+/** An object the token is bound to. */
+interface Bound extends Reference {
+  /** Storage prefix of its kind. */
+  readonly prefix: string;
+  readonly namespace: string;
+  /** As it was when last looked at; the same object needs no second look. */
+  seen: CachedObject | undefined;
 }
 
 export interface TokenIdentity {
@@ -173,35 +180,39 @@ export class ServiceAccountTokens {
       audiences: Array.isArray(audience) ? audience.filter((each) => typeof each === 'string') : [String(audience)],
       expiresMs: expires * 1000,
       notBeforeMs: typeof claims['nbf'] === 'number' ? claims['nbf'] * 1000 : 0,
-      claims: own,
-      seen: [undefined, undefined, undefined, undefined],
+      bound: boundTo(own),
     };
   }
 
   #alive(verified: Verified, nowMs: number): boolean {
-    const { claims, seen } = verified;
     const { cache } = this.#options;
-    const bound: readonly [string, string, Reference | undefined][] = [
-      ['serviceaccounts', claims.namespace, claims.serviceaccount],
-      ['pods', claims.namespace, claims.pod],
-      ['minions', '', claims.pod === undefined ? claims.node : undefined],
-      ['secrets', claims.namespace, claims.secret],
-    ];
-    for (const [index, [prefix, namespace, reference]] of bound.entries()) {
-      if (reference === undefined) continue;
-      const live = cache.kind(prefix).get(namespace, reference.name);
+    for (const bound of verified.bound) {
+      const live = cache.kind(bound.prefix).get(bound.namespace, bound.name);
       if (live === undefined) return false;
-      if (live === seen[index]) continue;
+      if (live === bound.seen) continue;
       const metadata = live.parse<KubeObject>().metadata;
-      if (metadata?.uid !== reference.uid) return false;
+      if (metadata?.uid !== bound.uid) return false;
       const deleted = metadata.deletionTimestamp;
       // Not remembered as seen: it must be looked at again as time goes by.
       if (deleted !== undefined) {
         if (Date.parse(deleted) + DELETION_LEEWAY_MS < nowMs) return false;
-      } else seen[index] = live;
+      } else bound.seen = live;
     }
     return true;
   }
+}
+
+/** What must exist for the token to be good. */
+function boundTo({ namespace, serviceaccount, pod, node, secret }: KubernetesClaims): Bound[] {
+  const bound: Bound[] = [];
+  const add = (prefix: string, within: string, reference: Reference | undefined): void => {
+    if (reference !== undefined) bound.push({ prefix, namespace: within, ...reference, seen: undefined });
+  };
+  add('serviceaccounts', namespace, serviceaccount);
+  add('pods', namespace, pod);
+  add('minions', '', pod === undefined ? node : undefined);
+  add('secrets', namespace, secret);
+  return bound;
 }
 
 function kubernetesClaims(value: unknown): KubernetesClaims | undefined {

@@ -25,37 +25,33 @@ function collect(source: Readable, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    const stop = (): void => {
-      source.removeListener('data', onData);
-      source.removeListener('end', onEnd);
-      source.removeListener('aborted', onAborted);
-      source.removeListener('close', onAborted);
-    };
-    const onData = (chunk: Buffer): void => {
+    // The listeners stay for what is left of the request, which is little: taking them off costs more than a body of usual size.
+    let settled = false;
+    source.on('data', (chunk: Buffer) => {
+      if (settled) return;
       length += chunk.length;
       if (length > limit) {
-        stop();
+        settled = true;
         source.pause();
         reject(tooLarge(limit));
         return;
       }
       chunks.push(chunk);
-    };
-    const onEnd = (): void => {
-      stop();
+    });
+    source.on('end', () => {
+      if (settled) return;
+      settled = true;
       const [first] = chunks;
       resolve(first === undefined ? EMPTY : chunks.length === 1 ? first : Buffer.concat(chunks, length));
-    };
-    const onAborted = (): void => {
-      stop();
+    });
+    source.on('close', () => {
+      if (settled) return;
+      settled = true;
       reject(new ApiError('BadRequest', 'the request body ended early'));
-    };
-    source.on('data', onData);
-    source.on('end', onEnd);
-    source.on('aborted', onAborted);
-    source.on('close', onAborted);
+    });
     source.on('error', () => {
-      stop();
+      if (settled) return;
+      settled = true;
       reject(new ApiError('BadRequest', 'the request body cannot be read'));
     });
   });

@@ -122,6 +122,7 @@ export class OwnershipGraph {
 
   #setOwners(node: MutableNode, owners: readonly OwnerReference[], suspects: MutableSuspects): void {
     const before = node.owners;
+    if (owners.length === 0 && before.length === 0) return;
     node.owners = owners;
     const now = new Map(owners.map((owner) => [owner.uid, owner]));
     for (const old of before) {
