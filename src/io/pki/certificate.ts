@@ -27,10 +27,11 @@ import {
 const DAY_MS = 24 * 3600 * 1000;
 
 /**
- * Hosts without a battery clock come up in the past until somebody tells them the time. Certificates made at installation are
- * therefore valid from here on, and for their full life counted from no earlier than the release (`lifetimeFrom`).
+ * Hosts without a battery clock come up in the past until somebody tells them the time: in 1970, or in the year of a real-time clock's chip.
+ * Certificates are therefore valid from the first second that such a clock can show, and for their full life counted from no earlier than the
+ * release (`lifetimeFrom`).
  */
-const VALID_SINCE_MS = Date.UTC(2020, 0, 1);
+const VALID_SINCE_MS = 0;
 const RELEASED_MS = Date.UTC(2026, 0, 1);
 
 /** Certificate and key as PEM text. */

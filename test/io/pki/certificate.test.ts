@@ -116,7 +116,7 @@ test('a clock far in the past neither makes certificates of the past nor invalid
   const epoch = lifetimeFrom(0, 730);
   assert.ok(epoch.notBeforeMs < 0 && epoch.notAfterMs > Date.UTC(2027, 11, 1));
   const today = lifetimeFrom(NOW, 730);
-  assert.ok(today.notBeforeMs <= Date.UTC(2020, 0, 1));
+  assert.ok(today.notBeforeMs <= 0, 'a clock may start in 1970');
 });
 
 test('a leaf never outlives its authority', async () => {
