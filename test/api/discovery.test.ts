@@ -42,6 +42,7 @@ test('resource lists name kinds and their sub-resources', () => {
     'replicasets',
     'replicasets/scale',
     'replicasets/status',
+    'statefulsets',
   ]);
   assert.ok(documents.resources.get('events.k8s.io/v1')?.resources.some((each) => each.name === 'events'));
 });

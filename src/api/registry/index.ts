@@ -15,6 +15,14 @@ import { namespaces } from '../kinds/namespaces/index.ts';
 import { nodes } from '../kinds/nodes/index.ts';
 import { pods } from '../kinds/pods/index.ts';
 import { priorityClasses } from '../kinds/priorityclasses/index.ts';
+import {
+  cronJobs,
+  ingresses,
+  jobs,
+  persistentVolumeClaims,
+  persistentVolumes,
+  statefulSets,
+} from '../kinds/readonly/index.ts';
 import { replicaSets } from '../kinds/replicasets/index.ts';
 import { replicationControllers } from '../kinds/replicationcontrollers/index.ts';
 import {
@@ -66,6 +74,12 @@ export const builtinKinds: readonly KindDefinition[] = [
   roles,
   priorityClasses,
   customResourceDefinitions,
+  persistentVolumes,
+  persistentVolumeClaims,
+  statefulSets,
+  jobs,
+  cronJobs,
+  ingresses,
 ] as const;
 
 /** Kinds that only travel as bodies of sub-resources: found by kind, not by path. */

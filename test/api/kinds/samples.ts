@@ -110,6 +110,14 @@ const CONTENTS: Readonly<Record<string, object>> = {
   RoleBinding: { roleRef: { kind: 'Role', name: 'r' }, subjects: [{ kind: 'Group', name: 'g' }] },
   Role: { rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] },
   PriorityClass: { value: 1000 },
+  PersistentVolume: {
+    spec: { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/x' } },
+  },
+  PersistentVolumeClaim: { spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } } },
+  StatefulSet: { spec: { ...workloadSpec, serviceName: 'web' } },
+  Job: { spec: { template: workloadSpec.template } },
+  CronJob: { spec: { schedule: '0 * * * *', jobTemplate: { spec: { template: workloadSpec.template } } } },
+  Ingress: { spec: { defaultBackend: { service: { name: 'web', port: { number: 80 } } } } },
   CustomResourceDefinition: {
     spec: {
       group: 'lab.test',
