@@ -72,13 +72,17 @@ function kubelet(
 ): Target {
   const node = nodeOf(context, nodeName);
   const { certificate, key, ca } = context.config.kubelet;
+  const port = node.status?.daemonEndpoints?.kubeletEndpoint?.Port ?? DEFAULT_KUBELET_PORT;
+  const masters = controlPlane(context);
   return {
     scheme: 'https',
     host: kubeletAddress(node),
-    port: node.status?.daemonEndpoints?.kubeletEndpoint?.Port ?? DEFAULT_KUBELET_PORT,
+    port,
     path,
     tls: { certificate, key, authority: ca },
-    allowAddress,
+    // A node writes its own address and port: were they an API server's, requests would arrive there with our identity.
+    allowAddress: (address) =>
+      allowAddress(address) && !(masters.ports.has(port) && (isRefused(address) || masters.addresses.has(address))),
   };
 }
 
@@ -168,15 +172,23 @@ function parseNamed(text: string): Named {
   return { scheme: scheme === 'https' ? 'https' : 'http', name, port };
 }
 
-/** Addresses on which the control plane itself listens. */
-function controlPlane(context: RestContext): ReadonlySet<string> {
+interface ControlPlane {
+  readonly addresses: ReadonlySet<string>;
+  /** Of the API servers. */
+  readonly ports: ReadonlySet<number>;
+}
+
+/** Where the control plane itself listens. */
+function controlPlane(context: RestContext): ControlPlane {
   const addresses = new Set([context.config.advertiseAddress]);
+  const ports = new Set([context.config.port]);
   for (const slice of context.cache.kind('endpointslices').list('default')) {
     const parsed = slice.shared<EndpointSlice>();
     if (parsed.metadata?.labels?.[SERVICE_NAME_LABEL] !== 'kubernetes') continue;
     for (const endpoint of parsed.endpoints ?? []) for (const address of endpoint.addresses) addresses.add(address);
+    for (const { port } of parsed.ports ?? []) if (port !== undefined) ports.add(port);
   }
-  return addresses;
+  return { addresses, ports };
 }
 
 export function proxyTarget(context: RestContext, info: ResourceRequestInfo): Target {
@@ -184,7 +196,7 @@ export function proxyTarget(context: RestContext, info: ResourceRequestInfo): Ta
   const search = info.query.size > 0 ? `?${info.query}` : '';
   const path = `${info.tail === '' ? '/' : info.tail}${search}`;
   const masters = controlPlane(context);
-  const outside = (address: string): boolean => !isRefused(address) && !masters.has(address);
+  const outside = (address: string): boolean => !isRefused(address) && !masters.addresses.has(address);
   if (info.plural === 'nodes') {
     const target = kubelet(context, named.name, path, (address) => !isRefused(address));
     if (named.port === '') return target;

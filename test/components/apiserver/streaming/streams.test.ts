@@ -229,4 +229,30 @@ describe('streams to a kubelet', () => {
     }
     assert.equal((await server.call('GET', '/api/v1/nodes/n1:2379/proxy/')).code, 403);
   });
+
+  it('takes no API server for a kubelet, whatever address and port a node registers', async () => {
+    for (const [name, address] of [
+      ['n-master', '192.0.2.10'],
+      ['n-loop', '127.0.0.1'],
+    ]) {
+      await server.call('POST', '/api/v1/nodes', { body: { metadata: { name } } });
+      await server.call('PATCH', `/api/v1/nodes/${name}/status`, {
+        raw: JSON.stringify({
+          status: {
+            addresses: [{ type: 'InternalIP', address }],
+            daemonEndpoints: { kubeletEndpoint: { Port: server.port } },
+          },
+        }),
+        type: 'application/merge-patch+json',
+      });
+      await server.call('POST', PODS, {
+        body: { metadata: { name: `on-${name}` }, spec: { nodeName: name, containers: [{ name: 'c', image: 'i' }] } },
+      });
+      for (const path of [`/api/v1/nodes/${name}/proxy/healthz`, `${PODS}/on-${name}/log`]) {
+        const answer = await server.call<{ message: string }>('GET', path);
+        assert.equal(answer.code, 403, `${path}: ${answer.text}`);
+        assert.match(answer.body.message, /is not allowed/);
+      }
+    }
+  });
 });
