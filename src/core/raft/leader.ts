@@ -86,7 +86,8 @@ export function broadcastHeartbeat(node: RaftNode): void {
 }
 
 export function broadcastAppend(node: RaftNode): void {
-  for (const [id, progress] of node.peers()) sendAppend(node, id, progress, true);
+  for (const [id, progress] of node.peers())
+    sendAppend(node, id, progress, progress.state === 'probe' || progress.toldCommit < node.log.committed);
 }
 
 /**
@@ -129,6 +130,7 @@ function transmit(
     entries,
     commit: node.log.committed,
   });
+  progress.toldCommit = node.log.committed;
   const last = entries.at(-1);
   if (last !== undefined) {
     let bytes = 0;
@@ -218,9 +220,9 @@ export function onAppendResp(node: RaftNode, message: MessageOf<'appendResp'>): 
   if (news) {
     if (advanceCommit(node)) broadcastAppend(node);
     else if (wasPaused) sendAppend(node, message.from, progress, true);
+    if (message.from === node.transferTarget) sendTimeoutNow(node);
   }
   sendAll(node, message.from, progress);
-  sendTimeoutNow(node);
 }
 
 export function onHeartbeatResp(node: RaftNode, message: MessageOf<'heartbeatResp'>): void {
@@ -263,7 +265,7 @@ export function leaderReconfigured(node: RaftNode): void {
   node.trackMembers();
   if (node.transferTarget !== undefined && !node.membership.isVoter(node.transferTarget))
     node.transferTarget = undefined;
-  // A smaller quorum may commit more; and those who leave are told of it before they are forgotten.
+  // A smaller quorum may commit more.
   advanceCommit(node);
   broadcastAppend(node);
   if (!node.membership.isVoter(node.id)) node.becomeFollower(node.term, undefined);

@@ -162,7 +162,10 @@ export class RaftNode {
       const progress = new Progress(this.log.last + 1, maxInflightMessages, maxInflightBytes);
       // A newcomer gets one election timeout to be heard of before it counts against the quorum.
       progress.active = true;
-      if (id === this.id) progress.match = this.log.stable;
+      if (id === this.id) {
+        progress.match = this.log.stable;
+        progress.becomeReplicate();
+      }
       this.progress.set(id, progress);
     }
   }

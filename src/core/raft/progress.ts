@@ -15,6 +15,8 @@ export class Progress {
   active = false;
   /** The last heartbeat round that was answered. */
   round = 0;
+  /** The commit index that was last sent along. */
+  toldCommit = 0;
   /** A probe is out: wait for its answer or for a heartbeat's. */
   probing = false;
   /** The index from which entries are being read from disk for this member. */

@@ -68,7 +68,10 @@ export interface Raft {
   campaign(): void;
   /** Throws `NoLeader`, `NotLeader`, `Transferring`, `Overloaded`, `Removed`. */
   propose(data: readonly Uint8Array[]): Proposed;
-  /** Leader only. Throws `NotLeader`, `Transferring`, `ConfChangePending`, `BadConfChange`. */
+  /**
+   * Leader only; one that is to be removed had better hand leadership over first, or the others wait for their timeouts. Throws `NotLeader`, `Transferring`, `ConfChangePending`,
+   * `BadConfChange`.
+   */
   proposeConfChange(change: ConfChange): { readonly index: number; readonly term: number };
   /** Answered by `Ready.readStates` or `Ready.abortedReads`, or, at a restart, by nothing. Throws `NoLeader`, `Overloaded`. */
   readIndex(context: ReadContext): void;

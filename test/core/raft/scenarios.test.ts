@@ -1,0 +1,34 @@
+/**
+ * Golden scenarios: `scenarios/*.txt`. Lines that begin with `>` are commands of the driver, the indented lines below are what they did, `#` is for
+ * the reader. With `UPDATE_SCENARIOS=1` the files are written anew: read every changed line, and explain it in the commit.
+ */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { Driver } from './driver.ts';
+
+const folder = join(import.meta.dirname, 'scenarios');
+
+function play(script: string): string {
+  const driver = new Driver();
+  const lines: string[] = [];
+  for (const line of script.split('\n')) {
+    if (line.startsWith('  ')) continue;
+    lines.push(line);
+    if (line.startsWith('>')) for (const told of driver.run(line.slice(1))) lines.push(`  ${told}`);
+  }
+  return lines.join('\n');
+}
+
+describe('raft scenarios', () => {
+  for (const file of readdirSync(folder).sort()) {
+    it(file.replace('.txt', ''), () => {
+      const path = join(folder, file);
+      const golden = readFileSync(path, 'utf8');
+      const played = play(golden);
+      if (process.env['UPDATE_SCENARIOS'] === '1') writeFileSync(path, played);
+      else assert.equal(played, golden);
+    });
+  }
+});
