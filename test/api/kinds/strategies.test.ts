@@ -145,7 +145,7 @@ const CREATE: readonly [string, Change, string[]][] = [
     (d) => {
       d['data'] = { a: 'x'.repeat(1024 * 1024 + 1) };
     },
-    [': Too long: may not be more than 1048576 bytes'],
+    ['[]: Too long: may not be more than 1048576 bytes'],
   ],
   [
     'Role',

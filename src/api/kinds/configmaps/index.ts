@@ -26,7 +26,7 @@ function validate(map: ConfigMap): FieldError[] {
     errors.push(...validateKey(key, 'binaryData'));
     bytes += base64Bytes(value);
   }
-  if (bytes > MAX_DATA_BYTES) errors.push(fieldError.tooLong('', MAX_DATA_BYTES));
+  if (bytes > MAX_DATA_BYTES) errors.push(fieldError.tooLong('[]', MAX_DATA_BYTES));
   return errors;
 }
 

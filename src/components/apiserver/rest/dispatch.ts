@@ -58,6 +58,8 @@ export function dispatch(
     return review(context, exchange, kind, info);
   }
   if (!kind.definition.verbs.some((each) => each === verb)) throw methodNotAllowed();
+  // A collection is not written as a whole.
+  if (info.name === '' && (verb === 'update' || verb === 'patch')) throw methodNotAllowed();
   switch (verb) {
     case 'get':
       return get(context, exchange, kind, info);

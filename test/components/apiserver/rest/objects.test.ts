@@ -339,6 +339,11 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${MAPS}?resourceVersion=99999999&timeoutSeconds=1`)).code, 504);
   });
 
+  it('does not write a collection as a whole', async () => {
+    assert.equal((await call('PUT', MAPS, { body: configMap('whole') })).code, 405);
+    assert.equal((await call('PATCH', MAPS, { raw: '{}', type: 'application/merge-patch+json' })).code, 405);
+  });
+
   it('selects by labels and fields', async () => {
     await call('POST', PODS, {
       body: { ...pod('on-n2', { nodeName: 'n2' }), metadata: { name: 'on-n2', labels: { a: 'b' } } },
