@@ -57,7 +57,7 @@ export interface RaftStatus {
 /**
  * One member's consensus machine (Ongaro & Ousterhout 2014, "the paper"; Ongaro's dissertation, "the thesis"). It never does anything: inputs
  * change its state, `ready()` returns the work that follows, `advance()` says that it is done. See `Ready` for the order of that work. Operating failures
- * are `RaftError`s and leave the state as it was; anything else that is thrown is a bug, and the member must not go on.
+ * are `RaftError`s: what was asked has not happened, and the machine goes on (after `LogLost` it must not: see there). Anything else that is thrown is a bug, and the member must not go on.
  */
 export interface Raft {
   /** A message from a peer whose name the transport has proven. */
