@@ -185,6 +185,8 @@ export class Member {
       this.#world.trace.add(
         `${this.#world.timeline.nowMs.toFixed(3)} ${message.from}>${message.to} ${describe(message)}`,
       );
+      this.#world.trace.count(message.type);
+      if (message.type === 'appendResp' && message.rejected) this.#world.trace.count('rejected append');
       if (message.type === 'snapshot') {
         const staged = this.#staged.get(message.from);
         if (staged?.meta.index !== message.snapshot.index || staged.chunks < CHUNKS) return;
@@ -238,6 +240,7 @@ export class Member {
         input();
       } catch (error) {
         if (!(error instanceof RaftError)) throw error;
+        this.#world.trace.count(error.code);
         respond({ kind: 'refused' });
       }
     });
@@ -255,6 +258,7 @@ export class Member {
       const { role, leader } = ready.softState;
       this.#role = role;
       trace.add(`${this.id} ${role} ${leader}`);
+      trace.count(role);
       if (role === 'leader') checkers.elected(this.id, this.#raft.status().term, this.#disk.view);
     }
     this.#send(ready.messages);
@@ -265,6 +269,7 @@ export class Member {
       if (read !== undefined) this.#ripe.push({ ...read, index });
     }
     for (const context of ready.abortedReads) {
+      trace.count('aborted read');
       this.#reads.get(context)?.respond({ kind: 'refused' });
       this.#reads.delete(context);
     }
@@ -312,7 +317,10 @@ export class Member {
       this.#writes.delete(entry.index);
       waiting.respond(waiting.term === entry.term ? { kind: 'done', value: result } : { kind: 'refused' });
     }
-    if (ready.confState !== undefined) this.#conf = ready.confState;
+    if (ready.confState !== undefined) {
+      this.#conf = ready.confState;
+      this.#world.trace.count(this.#conf.outgoing.length > 0 ? 'joint configuration' : 'configuration');
+    }
     if (ready.committed.length > 0) this.#world.trace.add(`${this.id} applied ${this.#applied}`);
   }
 
@@ -333,6 +341,7 @@ export class Member {
     this.#advanced = meta.index;
     this.#checkpointed = meta.index;
     this.#world.trace.add(`${this.id} installed ${meta.index}`);
+    this.#world.trace.count('installed snapshot');
     this.#answerReads();
   }
 
@@ -350,6 +359,7 @@ export class Member {
     const life = this.#life;
     this.#world.timeline.after(this.#world.random.between(0.2, 3), () =>
       this.#later(life, () => {
+        this.#world.trace.count('entries read');
         const { base, log } = this.#disk.view;
         const count = 1 + (maxBytes >> 8);
         const entries: Entry[] =
@@ -379,6 +389,7 @@ export class Member {
     if (life !== this.#life || this.#streams.get(to) !== snapshot.meta.index) return;
     if (sends >= MAX_SENDS) {
       this.#streams.delete(to);
+      this.#world.trace.count('failed snapshot');
       this.#do(() => this.#raft.snapshotDone(to, false));
       return;
     }

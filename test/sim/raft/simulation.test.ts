@@ -3,12 +3,28 @@ import { describe, it } from 'node:test';
 import { bugs } from './bugs.ts';
 import { simulate } from './simulation.ts';
 
-const SEEDS = 400;
+const SEEDS = 600;
+/** What has to have happened often enough for the rest to mean something. */
+const RARE = [
+  'leader',
+  'rejected append',
+  'installed snapshot',
+  'failed snapshot',
+  'entries read',
+  'joint configuration',
+  'timeoutNow',
+  'propose',
+  'readIndexResp',
+  'aborted read',
+  'Overloaded',
+  'Transferring',
+];
 const SEEDS_TO_FIND_A_BUG = 80;
 
 describe('a simulated cluster', () => {
   it(`keeps its promises under ${SEEDS} seeds of faults`, () => {
     let answered = 0;
+    const seen = new Map<string, number>();
     for (let seed = 1; seed <= SEEDS; seed++) {
       const result = simulate(seed);
       assert.equal(
@@ -17,9 +33,11 @@ describe('a simulated cluster', () => {
         `npm run sim -- --from ${seed} --seeds 1 --trace: ${result.violation?.message}`,
       );
       answered += result.answered;
+      for (const [what, count] of result.seen) seen.set(what, (seen.get(what) ?? 0) + count);
     }
     // A cluster that refuses everything keeps its promises too.
     assert.ok(answered > SEEDS * 20, `only ${answered} operations were answered`);
+    for (const what of RARE) assert.ok((seen.get(what) ?? 0) >= 10, `${what}: ${seen.get(what) ?? 0} times`);
   });
 
   it('replays a seed to the same trace', () => {

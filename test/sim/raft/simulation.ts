@@ -21,9 +21,10 @@ export interface SimulationResult {
   /** What the run has seen of interest. */
   readonly answered: number;
   readonly highestApplied: number;
+  readonly seen: ReadonlyMap<string, number>;
 }
 
-const FAULTS_MS = 2_000;
+const FAULTS_MS = 3_000;
 const RECOVERY_MS = 6_000;
 const MAX_MEMBERS = 8;
 
@@ -71,7 +72,7 @@ export function simulate(seed: number, options: SimulationOptions = {}): Simulat
 
   let violation: SimulationResult['violation'];
   try {
-    clients.start(3);
+    clients.start(4);
     faults.start();
     while (timeline.step(FAULTS_MS));
     faults.stop();
@@ -86,7 +87,15 @@ export function simulate(seed: number, options: SimulationOptions = {}): Simulat
         : { checker: 'no surprise', message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
   }
   const { answered } = clients;
-  return { seed, hash: trace.hash(), violation, trace: trace.lines, answered, highestApplied: checkers.highestApplied };
+  return {
+    seed,
+    hash: trace.hash(),
+    violation,
+    trace: trace.lines,
+    answered,
+    highestApplied: checkers.highestApplied,
+    seen: trace.seen,
+  };
 }
 
 /** Liveness: with nothing in the way, a write goes through and everybody in the configuration arrives at the same state. */

@@ -3,6 +3,8 @@ export class Trace {
   #a = 0x811c9dc5;
   #b = 0x01000193;
   #lines: string[] | undefined;
+  /** How often what is rare has happened: a simulation that never gets there shows nothing. */
+  readonly seen = new Map<string, number>();
 
   constructor(keep: boolean) {
     if (keep) this.#lines = [];
@@ -14,6 +16,10 @@ export class Trace {
       this.#b = Math.imul(this.#b ^ this.#a, 0x85ebca6b);
     }
     this.#lines?.push(line);
+  }
+
+  count(what: string): void {
+    this.seen.set(what, (this.seen.get(what) ?? 0) + 1);
   }
 
   get lines(): readonly string[] {
