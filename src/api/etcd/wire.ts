@@ -292,7 +292,7 @@ export class Reader {
   skip(): void {
     switch (this.#wireType) {
       case 0:
-        this.bigVarint();
+        this.#skipVarint();
         return;
       case 1:
         this.#advance(8);
@@ -306,6 +306,14 @@ export class Reader {
       default:
         throw new WireError(`wire type ${this.#wireType} is not supported`);
     }
+  }
+
+  #skipVarint(): void {
+    for (let i = 0; i < 10; i += 1) {
+      if (this.#position >= this.#end) throw new WireError('message is cut short');
+      if ((this.#buffer[this.#position++] as number) < 0x80) return;
+    }
+    throw new WireError('number is too long');
   }
 
   #advance(length: number): void {

@@ -33,7 +33,8 @@ interface MutableNode {
   readonly uid: string;
   at: Coordinates;
   owners: readonly OwnerReference[];
-  readonly dependents: Set<string>;
+  /** `NONE` until the first comes: most objects never have any. */
+  dependents: Set<string>;
   isVirtual: boolean;
   isDeleting: boolean;
   isDeletingDependents: boolean;
@@ -114,7 +115,7 @@ export class OwnershipGraph {
     if (node.dependents.size > 0) {
       // Dependents still name it; it stays as a virtual node until they are dealt with, so that nothing is forgotten.
       const ghost = newNode(uid, node.at, true);
-      for (const dependent of node.dependents) ghost.dependents.add(dependent);
+      for (const dependent of node.dependents) addDependent(ghost, dependent);
       this.#nodes.set(uid, ghost);
     }
     return suspects;
@@ -135,7 +136,7 @@ export class OwnershipGraph {
     for (const owner of owners) {
       const known = this.#nodes.get(owner.uid);
       if (known !== undefined) {
-        known.dependents.add(node.uid);
+        addDependent(known, node.uid);
         // The owner is known under another name or kind than the reference says: the reference may be forged or stale.
         if (!known.isVirtual && !matchesReference(known.at, owner, node.at.namespace)) suspects.delete.add(node.uid);
         if (known.isDeletingDependents && !before.some((old) => old.uid === owner.uid)) suspects.delete.add(node.uid);
@@ -146,7 +147,7 @@ export class OwnershipGraph {
         { apiVersion: owner.apiVersion, kind: owner.kind, namespace: node.at.namespace, name: owner.name },
         true,
       );
-      virtual.dependents.add(node.uid);
+      addDependent(virtual, node.uid);
       this.#nodes.set(owner.uid, virtual);
       suspects.delete.add(owner.uid);
     }
@@ -185,12 +186,20 @@ interface MutableSuspects {
   readonly orphan: Set<string>;
 }
 
+/** Shared, and never added to. */
+const NONE: Set<string> = new Set();
+
+function addDependent(node: MutableNode, uid: string): void {
+  if (node.dependents === NONE) node.dependents = new Set();
+  node.dependents.add(uid);
+}
+
 function newNode(uid: string, at: Coordinates, isVirtual: boolean): MutableNode {
   return {
     uid,
     at,
     owners: [],
-    dependents: new Set(),
+    dependents: NONE,
     isVirtual,
     isDeleting: false,
     isDeletingDependents: false,
