@@ -13,7 +13,7 @@ import { HOST_ROOT_ID, isHostRoot, prepareHostRoot } from './host-root.ts';
 import { createKeyedLock } from './keyed-lock.ts';
 import { arrange, normalisePath, type OciMount, podMount, systemMounts } from './mounts.ts';
 import type { ImageConfig } from './port.ts';
-import { isRunning, processStart } from './processes.ts';
+import { hasProcess, isRunning, processStart } from './processes.ts';
 import { type ContainerRecord, loadRecords, newId, type SandboxRecord, saveEnd, saveRecord } from './records.ts';
 import { namespacesFor, shmDirectory, unmountBelow } from './sandbox.ts';
 import { buildSpec } from './spec.ts';
@@ -38,6 +38,8 @@ export interface Containers {
   remove(id: string): Promise<void>;
   /** The monitor left an exit code (or vanished): records the end and frees what the container held. */
   settle(id: string): Promise<void>;
+  /** Containers whose monitor is gone end unheard, as nobody writes their exit file: this looks at them. */
+  settleUnmonitored(): Promise<void>;
   /** Resolves when the container has ended. */
   ended(id: string): Promise<void>;
 }
@@ -373,6 +375,11 @@ export function createContainers(context: RuntimeContext): Containers {
     settle,
     ended,
     inSandbox: (sandboxId) => [...records.values()].filter((record) => record.sandboxId === sandboxId),
+
+    async settleUnmonitored() {
+      const unheard = [...records.values()].filter((record) => !hasEnded(record) && !hasProcess(record.monitorPid));
+      await Promise.all(unheard.map((record) => settle(record.id)));
+    },
 
     async load() {
       const { records: found, broken } = await loadRecords<ContainerRecord>(paths.containers);

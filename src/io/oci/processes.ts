@@ -13,6 +13,15 @@ export async function isRunning(pid: number, start: string): Promise<boolean> {
   return stat !== undefined && stat.start === start && stat.state !== 'Z' && stat.state !== 'X';
 }
 
+/** Whether any process has this pid: a single call into the kernel, so it may be asked often. */
+export function hasProcess(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
 async function readStat(pid: number): Promise<{ readonly start: string; readonly state: string } | undefined> {
   if (!Number.isInteger(pid) || pid <= 0) return undefined;
   let stat: string;

@@ -1,6 +1,7 @@
 import { watch } from 'node:fs';
 import { access, constants, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import {
   type ImageService,
@@ -33,6 +34,9 @@ export interface OciRuntime extends Runtime {
   /** Stops watching. Containers go on running under their monitors. */
   stop(): Promise<void>;
 }
+
+/** How soon the end of a container is seen whose monitor was killed. */
+const UNMONITORED_LOOK_MS = 1_000;
 
 /** The embedded runtime: runc under conmon, sandboxes without a pause process. */
 export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
@@ -111,12 +115,29 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
       }
     });
     watcher.on('error', (error) => log.error('watching for container exits failed', { error: messageOf(error) }));
-    running = { context, containers, close: () => watcher.close() };
+    let looking: Timer | undefined;
+    const look = (): void => {
+      looking = deps.clock.setTimer(UNMONITORED_LOOK_MS, () => {
+        containers
+          .settleUnmonitored()
+          .catch((error: unknown) => log.warn('containers without monitor', { error: messageOf(error) }))
+          .finally(() => {
+            if (looking !== undefined) look();
+          });
+      });
+    };
+    look();
+    const close = (): void => {
+      looking?.cancel();
+      looking = undefined;
+      watcher.close();
+    };
+    running = { context, containers, close };
     try {
       await adopt(context, containers);
     } catch (error) {
       running = undefined;
-      watcher.close();
+      close();
       throw error;
     }
   }

@@ -154,8 +154,17 @@ inOwnNetworkNamespace(import.meta.url, () => {
       const id = await lab.runtime().createContainer(sandboxId, container(BUSYBOX, ['sleep', '60']));
       await lab.runtime().startContainer(id);
       const record = JSON.parse(await readFile(join(lab.directory, 'state/containers', id, 'record.json'), 'utf8'));
+      // By itself: nobody lists the containers meanwhile.
+      const told = Promise.withResolvers<void>();
+      const unsubscribe = lab.runtime().onChange((hint) => {
+        if (hint.sandboxId === sandboxId) told.resolve();
+      });
+      const late = setTimeout(() => told.reject(new Error('not noticed')), 5_000);
       process.kill(record.monitorPid, 'SIGKILL');
       process.kill(record.pid, 'SIGKILL');
+      await told.promise;
+      clearTimeout(late);
+      unsubscribe();
       const status = await finished(id);
       assert.equal(status.exitCode, 137);
       assert.match(status.message, /monitor/);
