@@ -47,7 +47,7 @@ export async function runComponent(name: keyof typeof STARTS, flags: ComponentFl
   const fatal = Promise.withResolvers<void>();
   try {
     const start = await STARTS[name]();
-    const component = await start({
+    const starting = start({
       configFile: flags.configFile ?? (name === 'etcd' ? paths.etcdConfig : paths.masterConfig),
       log,
       onFatal: (error) => {
@@ -55,6 +55,9 @@ export async function runComponent(name: keyof typeof STARTS, flags: ComponentFl
         fatal.resolve();
       },
     });
+    // One that still waits for its store or its API server has nothing to end in order.
+    const component = await Promise.race([starting, interrupted.signal.then(() => undefined)]);
+    if (component === undefined) process.exit(0);
     collectLessOften();
     await Promise.race([interrupted.signal, fatal.promise]);
     if (!(await within(component.stop(), STOP_TIMEOUT_MS))) log.warn('did not stop in time', { ms: STOP_TIMEOUT_MS });

@@ -67,9 +67,10 @@ export class Prober {
   }
 
   nextMs(): number {
-    let next = this.#nextProbeMs;
     const probe = this.#probe;
-    if (probe !== undefined) next = Math.min(next, probe.indirectSent ? probe.deadlineMs : probe.indirectMs);
+    // One probe at a time: with a stretched one under way the next is not due before it ends.
+    let next = this.#nextProbeMs;
+    if (probe !== undefined) next = probe.indirectSent ? probe.deadlineMs : probe.indirectMs;
     for (const relay of this.#relays.values()) next = Math.min(next, relay.nack ? relay.nackMs : relay.deadlineMs);
     return next;
   }

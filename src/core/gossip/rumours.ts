@@ -109,6 +109,7 @@ export class Rumours {
     if (member === undefined || claim.incarnation < member.incarnation) return;
     const current = this.#suspicions.get(claim.node);
     if (current !== undefined) {
+      member.incarnation = claim.incarnation;
       // The first few independent voices are passed on: they shorten the wait everywhere.
       if (current.confirm(claim.from)) this.#outbox.spread(claim);
       return;
@@ -129,7 +130,12 @@ export class Rumours {
 
   dead(claim: AccusationMessage, nowMs: number): void {
     const member = this.#table.get(claim.node);
-    if (member === undefined || claim.incarnation < member.incarnation || isGone(member)) return;
+    if (member === undefined || claim.incarnation < member.incarnation) return;
+    if (isGone(member)) {
+      // Remembered, so that the order in which claims arrive does not matter: an older sign of life must not wake the dead.
+      member.incarnation = claim.incarnation;
+      return;
+    }
     if (member === this.#self && !this.#leaving) {
       this.#refute(claim.incarnation);
       return;

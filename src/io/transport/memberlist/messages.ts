@@ -117,7 +117,7 @@ export function decodeMessage(bytes: Uint8Array): GossipMessage | undefined {
     case messageType.dead:
       return accusation(bytes[0] === messageType.suspect ? 'suspect' : 'dead', decodeFields(body));
     case messageType.user:
-      return { kind: 'user', payload: body.slice() };
+      return { kind: 'user', payload: new Uint8Array(body) };
     default:
       return undefined;
   }

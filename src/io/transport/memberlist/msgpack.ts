@@ -210,8 +210,8 @@ export class Fields {
     const value = this.#get(key) ?? new Uint8Array();
     if (!(value instanceof Uint8Array) || value.length > limit)
       throw new MsgpackError(`${key} is not at most ${limit} bytes`);
-    // A copy: what is kept for long must not pin the packet it came in.
-    return value.slice();
+    // A copy (which a Buffer's `slice` is not): what is kept for long must not pin the packet it came in.
+    return new Uint8Array(value);
   }
 
   text(key: string, limit: number): string {

@@ -175,7 +175,7 @@ class BodyReader {
     }
     const length = decodeFields(content.subarray(1, end)).uint('UserMsgLen', MAX_USER_BYTES);
     if (content.length < end + length) return undefined;
-    return { kind: 'user', payload: content.slice(end, end + length) };
+    return { kind: 'user', payload: new Uint8Array(content.subarray(end, end + length)) };
   }
 
   #pushPull(content: Uint8Array): StreamMessage | undefined {
@@ -203,7 +203,7 @@ class BodyReader {
       this.#at = end;
     }
     if (content.length < this.#at + userBytes) return undefined;
-    const userState = content.slice(this.#at, this.#at + userBytes);
+    const userState = new Uint8Array(content.subarray(this.#at, this.#at + userBytes));
     return { kind: 'push-pull', state: { rows: this.#rows, userState, join } };
   }
 }

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { GossipMessage } from '../../../src/core/gossip/port.ts';
+import {
+  detectionTimes,
+  disagreements,
+  type Fault,
+  falsePositives,
+  type Scenario,
+  seeded,
+  simulate,
+} from './simulation.ts';
+
+const calm: Scenario = {
+  members: 8,
+  durationMs: 60_000,
+  loss: 0.05,
+  duplication: 0.02,
+  delayMs: [0.2, 20],
+  faults: [],
+};
+/** Suspicion at its shortest is 4 probe intervals; half a round of probing, one probe and the news come on top. */
+const DETECTION_BOUND_MS = 20_000;
+
+/** Anything that may happen to a ring, followed by a minute of quiet in which it has to settle. */
+function randomScenario(seed: number): Scenario {
+  const random = seeded(seed ^ 0x5eed);
+  const members = 3 + Math.floor(random() * 8);
+  const faults: Fault[] = [];
+  const count = 1 + Math.floor(random() * 5);
+  const doomed = Math.floor(random() * members);
+  for (let i = 0; i < count; i++) {
+    const atMs = 3000 + random() * 20_000;
+    const node = Math.floor(random() * members);
+    const forMs = 500 + random() * 20_000;
+    const kind = Math.floor(random() * 4);
+    if (kind === 0) faults.push({ atMs, kind: 'crash', node: doomed });
+    else if (kind === 1) faults.push({ atMs, kind: 'pause', node, forMs });
+    else if (kind === 2) faults.push({ atMs, kind: 'partition', side: Math.floor(random() * (1 << members)), forMs });
+    else faults.push({ atMs, kind: 'leave', node: doomed });
+  }
+  return { ...calm, members, durationMs: 45_000 + 60_000, loss: random() * 0.1, faults };
+}
+
+test('a ring settles after whatever happened to it', (t) => {
+  const begin = performance.now();
+  let seeds = 0;
+  for (let seed = 1; seed <= 60 && performance.now() - begin < 6000; seed++) {
+    const scenario = randomScenario(seed);
+    // A leaver cut off or stopped in the act is only known to be gone.
+    const run = simulate(seed, scenario);
+    const departs = scenario.faults.some((fault) => fault.kind === 'leave');
+    const wrong = disagreements(run, scenario).filter((each) => !departs || !/for (dead|left)$/.test(each));
+    assert.deepEqual(wrong, [], `seed ${seed}: ${JSON.stringify(scenario.faults)}`);
+    seeds++;
+  }
+  t.diagnostic(`${seeds} seeds`);
+  assert.ok(seeds >= 5);
+});
+
+test('one seed is one history', () => {
+  const scenario = randomScenario(7);
+  assert.equal(simulate(7, scenario).hash, simulate(7, scenario).hash);
+  assert.notEqual(simulate(7, scenario).hash, simulate(8, scenario).hash);
+});
+
+test('a crash is known everywhere within the bound, and nobody else is blamed', () => {
+  for (let seed = 1; seed <= 8; seed++) {
+    const scenario: Scenario = { ...calm, faults: [{ atMs: 20_000, kind: 'crash', node: 3 }] };
+    const run = simulate(seed, scenario);
+    for (const ms of detectionTimes(run, scenario)) assert.ok(ms <= DETECTION_BOUND_MS, `seed ${seed}: ${ms} ms`);
+    assert.deepEqual(falsePositives(run, scenario), [], `seed ${seed}`);
+    assert.deepEqual(disagreements(run, scenario), [], `seed ${seed}`);
+  }
+});
+
+test('a farewell is not a failure', () => {
+  const scenario: Scenario = { ...calm, faults: [{ atMs: 20_000, kind: 'leave', node: 2 }] };
+  const run = simulate(3, scenario);
+  assert.deepEqual(disagreements(run, scenario), []);
+  const seen = run.observations.filter((each) => each.about === 2 && each.atMs >= 20_000).map((each) => each.kind);
+  assert.deepEqual(seen, new Array(7).fill('left'));
+});
+
+test('members that stutter are not declared dead, which without Lifeguard they are', () => {
+  const faults: Fault[] = [];
+  for (let i = 0; i < 30; i++)
+    for (const node of [0, 1]) faults.push({ atMs: 5000 + i * 2500 + node * 700, kind: 'pause', node, forMs: 2300 });
+  const guarded: Scenario = { ...calm, members: 12, loss: 0.02, durationMs: 90_000, faults };
+  const plain: Scenario = { ...guarded, config: { awarenessLimit: 1, suspicionMaxMult: 1, stallMs: 1e12 } };
+  let withGuard = 0;
+  let without = 0;
+  for (let seed = 1; seed <= 3; seed++) {
+    withGuard += falsePositives(simulate(seed, guarded), guarded).length;
+    without += falsePositives(simulate(seed, plain), plain).length;
+  }
+  assert.equal(withGuard, 0);
+  assert.ok(without > 0, 'the load must be one that plain SWIM fails under');
+});
+
+test('planted: a member that hears no accusations is declared dead, and the checks say so', () => {
+  const hear = (node: string, message: GossipMessage): GossipMessage | undefined =>
+    (message.kind === 'suspect' || message.kind === 'dead') && message.node === node ? undefined : message;
+  const faults: Fault[] = [{ atMs: 10_000, kind: 'pause', node: 1, forMs: 15_000 }];
+  const healthy: Scenario = { ...calm, faults };
+  assert.deepEqual(disagreements(simulate(5, healthy), healthy), []);
+  const broken: Scenario = { ...healthy, hear };
+  assert.notDeepEqual(disagreements(simulate(5, broken), broken), []);
+  assert.notDeepEqual(falsePositives(simulate(5, broken), broken), []);
+});
+
+test('planted: without gossip to the dead and reconnecting, halves of a ring never meet again', () => {
+  const faults: Fault[] = [{ atMs: 10_000, kind: 'partition', side: 0b1111, forMs: 60_000 }];
+  const healthy: Scenario = { ...calm, durationMs: 130_000, faults };
+  assert.deepEqual(disagreements(simulate(6, healthy), healthy), []);
+  const broken: Scenario = { ...healthy, config: { reconnectIntervalMs: 1e12 } };
+  assert.notDeepEqual(disagreements(simulate(6, broken), broken), []);
+});
+
+test('planted: suspicion that never ends is found by the detection bound', () => {
+  const faults: Fault[] = [{ atMs: 20_000, kind: 'crash', node: 3 }];
+  const broken: Scenario = { ...calm, faults, config: { suspicionMult: 1000 } };
+  assert.ok(detectionTimes(simulate(4, broken), broken).some((ms) => ms > DETECTION_BOUND_MS));
+});
