@@ -9,6 +9,7 @@ import { PRODUCT_VERSION } from '../base/version.ts';
 import { createEventRecorder } from '../client/index.ts';
 import { createKubelet, type Kubelet } from '../components/kubelet/index.ts';
 import { createProxy } from '../components/proxy/index.ts';
+import type { ContainerStatus } from '../core/podplan/port.ts';
 import { createCgroupFileSystem } from '../io/cgroupfs/index.ts';
 import { createStreamForwarder } from '../io/forwarding/index.ts';
 import { createFileWatch, createHostFacts, createMounter } from '../io/host/index.ts';
@@ -179,7 +180,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   });
   const control = await serveControl(
     settings.paths.controlSocket,
-    controlHandlers({ settings, runtime, startedAt, driver: driver.name, isReady: () => nodeReady }),
+    controlHandlers({ settings, runtime, kubelet, startedAt, driver: driver.name, isReady: () => nodeReady }),
     log.named('control'),
   );
   return {
@@ -294,12 +295,23 @@ async function checkPorts(settings: Settings, runtime: HostRuntime): Promise<voi
 interface ControlContext {
   readonly settings: Settings;
   readonly runtime: HostRuntime;
+  readonly kubelet: Kubelet;
   readonly startedAt: string;
   readonly driver: string;
   readonly isReady: () => boolean;
 }
 
-function controlHandlers({ settings, runtime, startedAt, driver, isReady }: ControlContext) {
+const RESTART_GRACE_SECONDS = 15;
+const RESTART_TIMEOUT_MS = 10_000;
+
+function newestOfEach(containers: readonly ContainerStatus[]): ContainerStatus[] {
+  return COMPONENTS.flatMap((name) => {
+    const runs = containers.filter((container) => container.name === name);
+    return runs.sort((left, right) => right.createdAtMs - left.createdAtMs).slice(0, 1);
+  });
+}
+
+function controlHandlers({ settings, runtime, kubelet, startedAt, driver, isReady }: ControlContext) {
   const controlPlane = async () =>
     (await runtime.runtime.listContainers()).filter(
       (container) =>
@@ -310,6 +322,7 @@ function controlHandlers({ settings, runtime, startedAt, driver, isReady }: Cont
   return {
     status: async (): Promise<HostStatus> => {
       const containers = await controlPlane();
+      const components = newestOfEach(containers);
       return {
         pid: process.pid,
         version: PRODUCT_VERSION,
@@ -317,33 +330,41 @@ function controlHandlers({ settings, runtime, startedAt, driver, isReady }: Cont
         node: settings.nodeName,
         nodeIp: settings.nodeIp,
         startedAt,
-        ready: isReady(),
+        // Without its control plane the node is as good as gone, whatever the API server last heard of it.
+        ready: isReady() && components.every((container) => container.state === 'running'),
         cgroupDriver: driver,
         kubeconfig: masterFiles(settings.root).adminKubeconfig,
-        components: COMPONENTS.flatMap((name) => {
-          const newest = containers
-            .filter((container) => container.name === name)
-            .sort((left, right) => right.createdAtMs - left.createdAtMs)[0];
-          return newest === undefined
-            ? []
-            : [
-                {
-                  name,
-                  state: newest.state,
-                  restarts: newest.attempt,
-                  startedAt: newest.startedAtMs === 0 ? '' : new Date(newest.startedAtMs).toISOString(),
-                  pid: newest.pid,
-                },
-              ];
-        }),
+        components: components.map(({ name, state, attempt, startedAtMs, pid }) => ({
+          name,
+          state,
+          restarts: attempt,
+          startedAt: startedAtMs === 0 ? '' : new Date(startedAtMs).toISOString(),
+          pid,
+        })),
       };
     },
     restart: async (component: string): Promise<void> => {
-      const running = (await controlPlane()).filter(
-        (container) => container.name === component && container.state === 'running',
-      );
-      if (running.length === 0) throw new CodedError('not-found', `${component} does not run on this host`);
-      for (const container of running) await runtime.runtime.stopContainer(container.id, 15);
+      const [before] = newestOfEach(await controlPlane()).filter(({ name }) => name === component);
+      if (before === undefined) throw new CodedError('not-found', `${component} does not run on this host`);
+      const changed = Promise.withResolvers<void>();
+      const started = async (): Promise<void> => {
+        const [now] = newestOfEach(await controlPlane()).filter(({ name }) => name === component);
+        if (now !== undefined && now.id !== before.id && now.state === 'running') changed.resolve();
+      };
+      const unsubscribe = runtime.runtime.onChange(() => void started().catch(changed.reject));
+      try {
+        if (before.state === 'running') await runtime.runtime.stopContainer(before.id, RESTART_GRACE_SECONDS);
+        // It was asked for, so it is no crash and waits for nothing.
+        kubelet.forgetBackOff(before.labels['io.kubernetes.pod.uid'] ?? '');
+        if (!(await within(changed.promise, RESTART_TIMEOUT_MS))) {
+          throw new CodedError(
+            'not-started',
+            `${component} has stopped but not started again: see master-logs ${component}`,
+          );
+        }
+      } finally {
+        unsubscribe();
+      }
     },
   };
 }

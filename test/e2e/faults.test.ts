@@ -171,6 +171,31 @@ test('kill -9 of etcd under load: no acknowledged write is lost', async () => {
   );
 });
 
+test('a control plane that is killed again and again is back in seconds, and a restart that was asked for waits for nothing', async () => {
+  for (let round = 0; round < 3; round++) {
+    process.kill(await componentPid('api'), 'SIGKILL');
+    await sleep(200);
+    const begin = performance.now();
+    await eventually('API again', 8_000, async () =>
+      (await appliance.kubectl(['get', '--raw', '/readyz'])).stdout === 'ok' ? true : undefined,
+    );
+    assert.ok(performance.now() - begin < 8_000);
+  }
+  const before = await componentPid('api');
+  process.kill(before, 'SIGKILL');
+  await sleep(300);
+  const status = await appliance.hyperedge(['status', '--root', appliance.root]);
+  assert.match(status.stdout, /NotReady/);
+  const begin = performance.now();
+  const restarted = await appliance.hyperedge(['master-restart', 'api', '--root', appliance.root]);
+  assert.deepEqual([restarted.code, restarted.stdout], [0, 'api restarted\n'], restarted.stderr);
+  assert.ok(performance.now() - begin < 3_000);
+  assert.notEqual(await componentPid('api'), before);
+  await eventually('API again', 8_000, async () =>
+    (await appliance.kubectl(['get', '--raw', '/readyz'])).stdout === 'ok' ? true : undefined,
+  );
+});
+
 test('kill -9 of the host process: pods and control plane keep running, and the next start adopts them', async () => {
   const before = await containerPids('steady');
   const components = await Promise.all([componentPid('etcd'), componentPid('api'), componentPid('controllers')]);

@@ -39,6 +39,8 @@ export interface Kubelet {
   start(): Promise<void>;
   /** Ends its own work and leaves the pods running, unless `stopPods`: then they are stopped gracefully, to be started again next time. */
   stop(options?: { readonly stopPods?: boolean }): Promise<void>;
+  /** Somebody wants this pod's containers now: forgets how long they would have waited to be restarted. */
+  forgetBackOff(podUid: string): void;
   /** Port of the HTTPS server once it listens. */
   readonly port: number;
   /** Resolves when the Node object was first reported Ready to the API server. */
@@ -118,6 +120,10 @@ class NodeKubelet implements Kubelet {
         (error: unknown) => deps.log.error('no way to the API server', { error: messageOf(error) }),
       );
     }
+  }
+
+  forgetBackOff(podUid: string): void {
+    this.parts?.manager.worker(podUid)?.forgetBackOff();
   }
 
   async stop(options: { readonly stopPods?: boolean } = {}): Promise<void> {

@@ -3,7 +3,7 @@
  * Source: kuberuntime computePodActions, KEP-753 (sidecars), KEP-277 (ephemeral containers).
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';
-import { type BackOffEntry, backOffUntil, goSeconds } from './back-off.ts';
+import { type BackOffEntry, backOffUntil, goSeconds, restartLimits } from './back-off.ts';
 import { containerHash } from './hash.ts';
 import type { ContainerStatus, SandboxStatus } from './port.ts';
 import {
@@ -291,7 +291,10 @@ class Planner {
     const last = attemptsOf(this.snapshot.containers, container.name)[0];
     const finishedAtMs = last?.state === 'exited' ? last.finishedAtMs : undefined;
     const entry: BackOffEntry | undefined = this.snapshot.backOff.get(container.name);
-    const until = finishedAtMs === undefined ? undefined : backOffUntil(entry, finishedAtMs, this.nowMs);
+    const until =
+      finishedAtMs === undefined
+        ? undefined
+        : backOffUntil(entry, finishedAtMs, this.nowMs, restartLimits(this.snapshot.pod));
     if (until !== undefined && entry !== undefined) {
       const { metadata } = this.snapshot.pod;
       this.waiting.set(container.name, {

@@ -105,6 +105,26 @@ describe('restarting', () => {
     assert.equal(w.settle().wakeAtMs, undefined);
   });
 
+  it('waits ten seconds at most for a static pod that the node cannot do without', () => {
+    const w = world({ priorityClassName: 'system-node-critical' });
+    w.pod = { ...w.pod, metadata: { ...w.pod.metadata, annotations: { 'kubernetes.io/config.source': 'file' } } };
+    w.settle();
+    const waits: number[] = [];
+    for (let crash = 0; crash < 7; crash += 1) {
+      w.exit('main', 1);
+      const { wakeAtMs } = w.settle();
+      const wait = wakeAtMs === undefined ? 0 : wakeAtMs - w.latest('main').finishedAtMs;
+      waits.push(wait / 1000);
+      w.nowMs += wait;
+      w.settle();
+      w.nowMs += 1000;
+    }
+    assert.deepEqual(waits, [0, 1, 2, 4, 8, 10, 10]);
+    w.nowMs += 21_000;
+    w.exit('main', 1);
+    assert.equal(w.settle().wakeAtMs, undefined);
+  });
+
   it('follows the restart policy', () => {
     for (const [policy, code, restarted, phase] of [
       ['Always', 0, true, 'Running'],

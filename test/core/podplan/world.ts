@@ -1,6 +1,6 @@
 /** A world that carries out plans at once, for playing pods through without a runtime. */
 import type { Pod } from 'kubernetes-types/core/v1';
-import { advanceBackOff, type BackOffEntry } from '../../../src/core/podplan/back-off.ts';
+import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../src/core/podplan/back-off.ts';
 import { containerHash } from '../../../src/core/podplan/hash.ts';
 import { type PodAction, type PodPlan, planPod } from '../../../src/core/podplan/plan.ts';
 import type { ContainerStatus, SandboxStatus } from '../../../src/core/podplan/port.ts';
@@ -126,7 +126,7 @@ export class World {
         if (action.lastFinishedAtMs !== undefined) {
           this.backOff.set(
             action.name,
-            advanceBackOff(this.backOff.get(action.name), action.lastFinishedAtMs, this.nowMs),
+            advanceBackOff(this.backOff.get(action.name), action.lastFinishedAtMs, this.nowMs, restartLimits(this.pod)),
           );
         }
         const all = [...(this.pod.spec?.containers ?? []), ...(this.pod.spec?.initContainers ?? [])];

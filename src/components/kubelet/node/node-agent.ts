@@ -41,6 +41,7 @@ export class NodeAgent {
   private timer: Timer | undefined;
   private leaseTimer: Timer | undefined;
   private lease: Lease | undefined;
+  private leaseTrouble = '';
   private ready = false;
   private stopped = false;
   private reporting = false;
@@ -212,10 +213,14 @@ export class NodeAgent {
       } else {
         this.lease = await leases.update({ ...this.lease, spec: { ...this.lease.spec, ...spec } });
       }
+      this.leaseTrouble = '';
     } catch (error) {
       this.lease = undefined;
       delay = RETRY_MS;
-      log.v(2, 'node lease not renewed', { error: messageOf(error) });
+      const reason = messageOf(error);
+      // Tried every second: said once for each reason, and each time only to those who look closely.
+      log.v(reason === this.leaseTrouble ? 4 : 2, 'node lease not renewed', { error: reason });
+      this.leaseTrouble = reason;
     }
     if (!this.stopped) this.leaseTimer = clock.setTimer(delay, () => void this.renewLease());
   }

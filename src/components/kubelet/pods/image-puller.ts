@@ -1,7 +1,13 @@
 import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { advanceBackOff, type BackOffEntry, backOffUntil, goSeconds } from '../../../core/podplan/back-off.ts';
+import {
+  advanceBackOff,
+  BACK_OFF,
+  type BackOffEntry,
+  backOffUntil,
+  goSeconds,
+} from '../../../core/podplan/back-off.ts';
 import { type ImageService, type ImageStatus, type RegistryAuth, RuntimeError } from '../../../core/podplan/port.ts';
 import type { WaitingReason } from '../../../core/podplan/snapshot.ts';
 
@@ -62,7 +68,7 @@ export class ImagePuller {
     const key = `${pod.metadata?.uid}_${image}`;
     const entry = this.backOff.get(key);
     const nowMs = this.clock.nowMs();
-    const until = entry === undefined ? undefined : backOffUntil(entry, entry.sinceMs, nowMs);
+    const until = entry === undefined ? undefined : backOffUntil(entry, entry.sinceMs, nowMs, BACK_OFF);
     if (entry !== undefined && until !== undefined) {
       event('Normal', 'BackOff', `Back-off pulling image "${image}"`);
       throw new StartError(
@@ -104,7 +110,7 @@ export class ImagePuller {
       const message = messageOf(error);
       event('Warning', 'Failed', `Failed to pull image "${image}": ${message}`);
       const failedMs = this.clock.nowMs();
-      const next = advanceBackOff(entry, entry?.sinceMs ?? failedMs, failedMs);
+      const next = advanceBackOff(entry, entry?.sinceMs ?? failedMs, failedMs, BACK_OFF);
       this.backOff.set(key, { ...next, cause: `ErrImagePull: ${message}` });
       // The back-off itself is shown next: a try at once moves the container from ErrImagePull to ImagePullBackOff.
       throw new StartError({ reason: 'ErrImagePull', message }, failedMs + SHOW_ERROR_MS);

@@ -2,7 +2,7 @@ import { mkdir, symlink, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Container, EphemeralContainer, Pod, Secret } from 'kubernetes-types/core/v1';
 import { messageOf } from '../../../base/errors.ts';
-import { advanceBackOff, type BackOffEntry } from '../../../core/podplan/back-off.ts';
+import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../core/podplan/back-off.ts';
 import type { PodAction } from '../../../core/podplan/plan.ts';
 import type { Mount, PortMapping, RegistryAuth, SandboxStatus } from '../../../core/podplan/port.ts';
 import { LABELS } from '../../../core/podplan/snapshot.ts';
@@ -215,7 +215,10 @@ export class PodExecutor {
       signal,
     );
     if (action.lastFinishedAtMs !== undefined) {
-      backOff.set(action.name, advanceBackOff(backOff.get(action.name), action.lastFinishedAtMs, clock.nowMs()));
+      backOff.set(
+        action.name,
+        advanceBackOff(backOff.get(action.name), action.lastFinishedAtMs, clock.nowMs(), restartLimits(pod)),
+      );
     }
     const addresses = services.addresses(pod, sandbox);
     let config: ReturnType<typeof containerConfig>;

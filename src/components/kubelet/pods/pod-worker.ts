@@ -136,6 +136,12 @@ export class PodWorker {
     this.wake();
   }
 
+  /** Containers that wait for their back-off are started at once, and the next failure counts as the first. */
+  forgetBackOff(): void {
+    this.backOff.clear();
+    this.wake();
+  }
+
   /** Ends the pod. A later call can only shorten what is left. */
   terminate(graceSeconds: number, failure?: { readonly reason: string; readonly message: string }): void {
     const nowMs = this.services.clock.nowMs();

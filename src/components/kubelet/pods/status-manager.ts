@@ -105,7 +105,11 @@ export class StatusManager {
     } catch (error) {
       const delay = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** entry.failures);
       entry.failures += 1;
-      this.log.v(2, 'pod status not written yet', { pod: entry.target?.metadata?.name, error: messageOf(error) });
+      // Said once; the tries that follow are for those who look closely.
+      this.log.v(entry.failures === 1 ? 2 : 4, 'pod status not written yet', {
+        pod: entry.target?.metadata?.name,
+        error: messageOf(error),
+      });
       entry.timer = this.clock.setTimer(delay, () => this.kick(uid));
     } finally {
       entry.syncing = false;
