@@ -23,7 +23,7 @@ import { connectInNamespace, connectOnHost } from './port-connect.ts';
 import { isRunning, readBootId, readBootTimeMs, readOwnLimits } from './processes.ts';
 import { loadRecords, makePaths, newId, runtimePaths, type SandboxRecord, saveEnd, saveRecord } from './records.ts';
 import { createRunc } from './runc.ts';
-import { namespaceFiles, setUp, startPidHolder, tearDown, unmountBelow } from './sandbox.ts';
+import { arePinned, namespaceFiles, setUp, startPidHolder, tearDown, unmountBelow } from './sandbox.ts';
 
 export interface OciRuntime extends Runtime {
   /**
@@ -153,9 +153,16 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
       }
     }
     for (const record of records) {
-      const alive = record.bootId === context.bootId;
       sandboxes.set(record.id, record);
-      if (!alive && !record.stopped) await saveStopped(record);
+      if (record.stopped) continue;
+      const sameBoot = record.bootId === context.bootId;
+      // A host that is itself a container shares the boot id with the machine, and is started again without what it had in /run.
+      if (sameBoot && (await arePinned(namespaceFiles(paths, record)))) continue;
+      if (sameBoot) {
+        log.warn('the namespaces of a pod are gone; it is made anew', { pod: `${record.namespace}/${record.name}` });
+        await tearDown(paths, context.runc, record);
+      }
+      await saveStopped(record);
     }
     for (const id of broken) {
       await tearDown(paths, context.runc, { id, pidHolder: { pid: 0, start: '' } });

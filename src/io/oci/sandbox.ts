@@ -2,7 +2,7 @@
  * Pod sandboxes without a pause process: the pod's namespaces are pinned by bind mounts of their files (namespaces(7)), the shared memory is
  * a small tmpfs. A shared pid namespace lives as long as its first process, so that one is held by a tiny container.
  */
-import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SandboxConfig } from '../../core/podplan/port.ts';
 import { runCommand } from './command.ts';
@@ -26,6 +26,22 @@ export function namespaceFiles(
     ipc: sandbox.hostIpc ? undefined : join(directory, 'ipc'),
     uts: sandbox.hostNetwork ? undefined : join(directory, 'uts'),
   };
+}
+
+/** statfs(2)'s type of a namespace that is held by a bind mount; the file below it is an empty ordinary one. */
+const NSFS_MAGIC = 0x6e73_6673;
+
+/** Whether all of a sandbox's namespaces are still there. */
+export async function arePinned(files: Readonly<Record<string, string | undefined>>): Promise<boolean> {
+  for (const file of Object.values(files)) {
+    if (file === undefined) continue;
+    const type = await statfs(file).then(
+      (found) => found.type,
+      () => 0,
+    );
+    if (type !== NSFS_MAGIC) return false;
+  }
+  return true;
 }
 
 export const shmDirectory = (paths: RuntimePaths, sandbox: Pick<SandboxRecord, 'id' | 'hostIpc'>): string =>

@@ -149,6 +149,18 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(sandboxId);
     });
 
+    it('takes a sandbox whose namespaces are gone within one boot for lost', async () => {
+      const sandboxId = await lab.runtime().runPodSandbox(sandbox('unpinned'));
+      await lab.runtime().stop();
+      const pins = join(lab.directory, 'run/sandboxes', sandboxId);
+      for (const name of ['net', 'ipc', 'uts', 'shm']) await run('umount', ['-l', join(pins, name)]);
+      await run('rm', ['-rf', pins]);
+      await lab.restart();
+      const pod = (await lab.runtime().listPodSandboxes()).find((each) => each.id === sandboxId);
+      assert.equal(pod?.state, 'notready');
+      await lab.runtime().removePodSandbox(sandboxId);
+    });
+
     it('notices that a container and its monitor were both killed', async () => {
       const sandboxId = await lab.runtime().runPodSandbox(sandbox('lost'));
       const id = await lab.runtime().createContainer(sandboxId, container(BUSYBOX, ['sleep', '60']));
