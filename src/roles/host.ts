@@ -39,7 +39,8 @@ export interface Host {
   readonly kubeconfig: string;
   /** True while the machine itself is being shut down or rebooted. */
   goingDown(): Promise<boolean>;
-  stop(options: { readonly keepPods: boolean }): Promise<void>;
+  /** Aborting `hurry` ends pods without waiting for their grace periods; a stop that takes too long does so itself. */
+  stop(options: { readonly keepPods: boolean; readonly hurry: AbortController }): Promise<void>;
 }
 
 export interface HostOptions {
@@ -50,6 +51,7 @@ export interface HostOptions {
 
 /** Long enough for a pod's default 30 s of grace, and then some. */
 const STOP_TIMEOUT_MS = 45_000;
+const KILL_TIMEOUT_MS = 10_000;
 const SYSTEMD_ANSWER_MS = 2_000;
 
 /** Throws CodedErrors that are one line each; what had been started by then has been stopped. */
@@ -199,21 +201,24 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
       }
       return false;
     },
-    stop: async ({ keepPods }) => {
+    stop: async ({ keepPods, hurry }) => {
       forgetRoles();
       const parts: Stopping = { kubelet, runtime, api, network, control, lock };
       const stopAll = async (): Promise<void> => {
-        await kubelet.stop({ stopPods: !keepPods });
+        await kubelet.stop({ stopPods: !keepPods, hurry: hurry.signal });
         await Promise.all([proxy.stop({ keepRules: keepPods }), proxyStarted, streaming.stop()]);
         // With its pods stopped there may be no API server left that takes events.
         await within(recorder.stop(), keepPods ? 2_000 : 200);
         await informers.stop();
         await stopRest(parts, keepPods);
       };
-      if (!(await within(stopAll(), STOP_TIMEOUT_MS))) {
-        log.warn('did not stop in time', { ms: STOP_TIMEOUT_MS });
-        await lock.release();
-      }
+      const stopping = stopAll();
+      if (await within(stopping, STOP_TIMEOUT_MS)) return;
+      log.warn('pods did not end in time and are killed', { ms: STOP_TIMEOUT_MS });
+      hurry.abort();
+      if (await within(stopping, KILL_TIMEOUT_MS)) return;
+      log.warn('did not stop in time', { ms: STOP_TIMEOUT_MS + KILL_TIMEOUT_MS });
+      await lock.release();
     },
   };
 }

@@ -38,16 +38,20 @@ export function createProcessLog(component: string, level: number, sink: LogSink
   return createLog({ component, level, sink, nowMs: () => Date.now() });
 }
 
-/** Resolves with the first of SIGINT, SIGTERM; a second one ends the process at once. */
-export function untilSignal(log: Log): { readonly signal: Promise<NodeJS.Signals>; dispose(): void } {
+/** Resolves with the first of SIGINT, SIGTERM; the second one calls `hurry`, and one that nobody waits for ends the process at once. */
+export function untilSignal(
+  log: Log,
+  hurry?: () => void,
+): { readonly signal: Promise<NodeJS.Signals>; dispose(): void } {
   let dispose = (): void => {};
   const signal = new Promise<NodeJS.Signals>((resolve) => {
-    let asked = false;
+    let asked = 0;
     const handler = (name: NodeJS.Signals): void => {
-      if (asked) process.exit(1);
-      asked = true;
-      log.info('stopping', { signal: name });
-      resolve(name);
+      asked += 1;
+      if (asked > (hurry === undefined ? 1 : 2)) process.exit(1);
+      log.info(asked === 1 ? 'stopping' : 'stopping at once', { signal: name });
+      if (asked === 1) resolve(name);
+      else hurry?.();
     };
     process.on('SIGINT', handler);
     process.on('SIGTERM', handler);

@@ -27,7 +27,8 @@ export async function runHost(options: RunHostOptions): Promise<number> {
   const lag = watchLag(log);
   // Until servers listen nothing else keeps the process alive while it waits.
   const hold = setInterval(() => {}, 1 << 30);
-  const interrupted = untilSignal(log);
+  const hurry = new AbortController();
+  const interrupted = untilSignal(log, () => hurry.abort());
   try {
     const host = await startHost({ settings, log, progress });
     let stopped = false;
@@ -45,8 +46,8 @@ export async function runHost(options: RunHostOptions): Promise<number> {
     stopped = true;
     // When the machine goes down nobody else ends the pods in their order: systemd would kill them all at once, the store with them.
     const keepPods = options.keepPods && !(await host.goingDown());
-    progress.note(keepPods ? 'stopping; pods go on running' : 'stopping, pods too');
-    await host.stop({ keepPods });
+    progress.note(keepPods ? 'stopping; pods go on running' : 'stopping, pods too; once more ends them without grace');
+    await host.stop({ keepPods, hurry });
     progress.step('stopped');
   } finally {
     interrupted.dispose();

@@ -213,6 +213,25 @@ test('kill -9 of the host process: pods and control plane keep running, and the 
   assert.equal(await restarts('steady'), restartsBefore);
 });
 
+test('asked a second time, stopping waits for no grace period and still leaves nothing behind', async () => {
+  await appliance.must(['apply', '-f', '-'], {
+    input: pod('stubborn', "trap '' TERM; while :; do sleep 1; done").replace('Seconds: 1', 'Seconds: 30'),
+  });
+  await appliance.must(['wait', 'pod/stubborn', '--for=condition=Ready', '--timeout=30s']);
+  const begin = performance.now();
+  const ended = appliance.halt('SIGINT');
+  await sleep(1_500);
+  process.kill(appliance.hostPid, 'SIGINT');
+  await ended;
+  assert.ok(performance.now() - begin < 10_000);
+  assert.deepEqual(
+    (await appliance.processes()).map((each) => each.command),
+    [],
+  );
+  await appliance.start();
+  await appliance.must(['delete', 'pod', 'stubborn', '--now']);
+});
+
 test('an ordinary stop ends the pods, and starting again finds everything as it was', async () => {
   await appliance.must(['create', 'cm', 'remembered', '--from-literal=k=v']);
   await appliance.halt('SIGTERM');

@@ -37,8 +37,11 @@ export interface Kubelet {
    * started; does not wait for an API server. Rejects when the host cannot run pods at all (no cgroups, port taken).
    */
   start(): Promise<void>;
-  /** Ends its own work and leaves the pods running, unless `stopPods`: then they are stopped gracefully, to be started again next time. */
-  stop(options?: { readonly stopPods?: boolean }): Promise<void>;
+  /**
+   * Ends its own work and leaves the pods running, unless `stopPods`: then they are stopped gracefully, to be started again next time.
+   * Once `hurry` is aborted they are killed instead.
+   */
+  stop(options?: { readonly stopPods?: boolean; readonly hurry?: AbortSignal }): Promise<void>;
   /** Somebody wants this pod's containers now: forgets how long they would have waited to be restarted. */
   forgetBackOff(podUid: string): void;
   /** Port of the HTTPS server once it listens. */
@@ -52,6 +55,9 @@ const LOG_ROTATION_MS = 10_000;
 const SIZE_LIMIT_MS = 10_000;
 const COLLECTION_MS = 60_000;
 const IMAGE_COLLECTION_MS = 300_000;
+
+/** For pods whose turn to stop comes after somebody lost patience: the control plane needs far less. */
+const HURRIED_GRACE_SECONDS = 2;
 
 /** On a static pod: the higher, the later it is stopped together with the host. */
 const STOP_STAGE = 'hyperedge.dev/stop-stage';
@@ -126,7 +132,7 @@ class NodeKubelet implements Kubelet {
     this.parts?.manager.worker(podUid)?.forgetBackOff();
   }
 
-  async stop(options: { readonly stopPods?: boolean } = {}): Promise<void> {
+  async stop(options: { readonly stopPods?: boolean; readonly hurry?: AbortSignal } = {}): Promise<void> {
     if (this.stopping.signal.aborted) return;
     this.stopping.abort();
     for (const timer of this.timers.values()) timer.cancel();
@@ -139,8 +145,15 @@ class NodeKubelet implements Kubelet {
       const stages = new Map(manager.allStaticPods().map((pod) => [pod.metadata?.uid, stopStage(pod)]));
       const staged = Map.groupBy(manager.workers(), (worker) => stages.get(worker.uid) ?? 0);
       for (const [, group] of [...staged].sort(([left], [right]) => left - right)) {
-        for (const worker of group) worker.terminate(worker.pod.spec?.terminationGracePeriodSeconds ?? 30);
+        const end = (graceSeconds: number | undefined): void => {
+          for (const worker of group)
+            worker.terminate(graceSeconds ?? worker.pod.spec?.terminationGracePeriodSeconds ?? 30);
+        };
+        const kill = (): void => end(0);
+        end(options.hurry?.aborted === true ? HURRIED_GRACE_SECONDS : undefined);
+        options.hurry?.addEventListener('abort', kill);
         await Promise.all(group.map((worker) => worker.ended()));
+        options.hurry?.removeEventListener('abort', kill);
       }
     }
     manager.stop();
