@@ -3,18 +3,25 @@ import { type Flag, type FlagValues, UsageError } from './command.ts';
 
 export const OUTPUT_FLAG: Flag = { type: 'string', short: 'o', value: 'FORMAT', help: 'json, yaml or wide' };
 
+/** Wrong formats are told before anything is asked or done. Throws UsageError. */
+export function checkFormat(flags: FlagValues): void {
+  const format = flags['output'];
+  if (format !== undefined && format !== 'json' && format !== 'yaml' && format !== 'wide') {
+    throw new UsageError(`-o ${String(format)}: give json, yaml or wide`);
+  }
+}
+
 /** The document in the asked format; undefined when a table is wanted. Throws UsageError. */
 export async function printDocument(flags: FlagValues, document: unknown): Promise<string | undefined> {
+  checkFormat(flags);
   switch (flags['output']) {
     case undefined:
     case 'wide':
       return undefined;
     case 'json':
       return `${JSON.stringify(document, undefined, 2)}\n`;
-    case 'yaml':
-      return (await import('yaml')).stringify(document, { lineWidth: 0 });
     default:
-      throw new UsageError(`-o ${String(flags['output'])}: give json, yaml or wide`);
+      return (await import('yaml')).stringify(document, { lineWidth: 0 });
   }
 }
 

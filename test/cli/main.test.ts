@@ -67,6 +67,7 @@ test('wrong use is exit code 2 and one line', async () => {
     ['run', '--loglevel', '11'],
     ['run', '--loglevel'],
     ['version', 'x'],
+    ['status', '-o', 'table'],
     ['__proto__'],
     ['constructor'],
   ]) {

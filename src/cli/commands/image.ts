@@ -1,3 +1,4 @@
+import { CodedError, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import { type Command, type FlagValues, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 import { humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
@@ -29,7 +30,7 @@ export const importCommand: Command = {
     const store = await openStore(flags);
     const imported: { id: string; names: readonly string[] }[] = [];
     for (const file of positionals) {
-      for (const image of await store.importArchive(file, name)) {
+      for (const image of await store.importArchive(file, name).catch((error: unknown) => throwFrom(file, error))) {
         imported.push({ id: image.id, names: image.names });
         if (flags['output'] === undefined) out.stdout(`imported ${image.names.join(', ')} (${shortId(image.id)})\n`);
       }
@@ -38,6 +39,11 @@ export const importCommand: Command = {
     return 0;
   },
 };
+
+function throwFrom(file: string, error: unknown): never {
+  const message = messageOf(error);
+  throw message.includes(file) ? error : new CodedError('bad-archive', `${file}: ${message}`, { cause: error });
+}
 
 export const listCommand: Command = {
   usage: 'image list [-o json|yaml|wide]',

@@ -1,6 +1,6 @@
 import type { Command } from '../command.ts';
 import { ROOT_FLAG, stringFlag } from '../command.ts';
-import { OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
+import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 
 export const statusCommand: Command = {
   usage: 'status [-o json|yaml|wide]',
@@ -8,6 +8,7 @@ export const statusCommand: Command = {
   flags: { output: OUTPUT_FLAG, root: ROOT_FLAG },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
+    checkFormat(flags);
     const [{ askControl }, { canonicalRoot, pathsBelow }] = await Promise.all([
       import('../../roles/control.ts'),
       import('../../roles/settings.ts'),
