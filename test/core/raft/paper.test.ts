@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createRaft, emptyStorage, type Raft } from '../../../src/core/raft/index.ts';
+import { RaftLog } from '../../../src/core/raft/log.ts';
 import type { Entry, Message, MessageOf, RaftConfig, Ready, StoredState } from '../../../src/core/raft/types.ts';
 import { Driver, defaults } from './driver.ts';
 
@@ -273,6 +274,59 @@ describe('paper §5.5, figure 2: what is promised is on disk first', () => {
   });
 });
 
+describe('what is under way', () => {
+  it('a committed change of the configuration is applied before votes are asked for', () => {
+    const change = { steps: [{ op: 'remove', id: '3' } as const] };
+    const stored: StoredState = {
+      ...emptyStorage(['1', '2', '3']),
+      hardState: { term: 2, vote: undefined, commit: 2 },
+      entries: [{ index: 2, term: 2, kind: 'conf', change }],
+    };
+    const raft = machine(stored);
+    raft.campaign();
+    assert.equal(raft.status().role, 'follower');
+    work(raft);
+    raft.campaign();
+    assert.deepEqual(
+      ofType(work(raft), 'preVote').map((message) => message.to),
+      ['2'],
+    );
+  });
+
+  it('an entry that replaces one on disk is not on disk', () => {
+    const raft = machine();
+    raft.step(append('2', 2, [1, 1], [2, 2], 1));
+    work(raft);
+    raft.step(append('3', 3, [1, 1], [3], 2));
+    const ready = raft.ready();
+    assert.deepEqual([ready.committed.length, ready.entries.length], [0, 1]);
+    raft.advance(ready);
+    assert.equal(raft.ready().committed.length, 1);
+  });
+
+  it('its own vote counts for the term in which it was written', () => {
+    const raft = machine();
+    const candidate = (term: number): Ready => {
+      raft.campaign();
+      raft.step({ type: 'preVoteResp', from: '2', to: '1', term, granted: true });
+      return raft.ready();
+    };
+    const [second, third] = [candidate(2), candidate(3)];
+    raft.step({ type: 'voteResp', from: '2', to: '1', term: 3, granted: true });
+    raft.advance(second);
+    assert.equal(raft.status().role, 'candidate');
+    raft.advance(third);
+    assert.equal(raft.status().role, 'leader');
+  });
+
+  it('the hint after a refusal skips every later term', () => {
+    const log = new RaftLog(storedWith(['1'], [2, 2, 3, 3, 6, 6], 6));
+    assert.deepEqual(log.agreement(9, 4), { index: 5, term: 3 });
+    assert.deepEqual(log.agreement(4, 9), { index: 4, term: 3 });
+    assert.deepEqual(log.agreement(7, 1), { index: 1, term: 1 });
+  });
+});
+
 describe('thesis §6.2, §6.4, §9.6, §4.2.3', () => {
   it('§4.2.3: who hears a leader ignores candidates, even of a much later term', () => {
     const raft = machine();
@@ -417,5 +471,7 @@ describe('flow control', () => {
     raft.snapshotDone('3', false);
     live(1);
     assert.equal(wanted(), 1);
+    raft.step(accepted('3', 2, 4));
+    assert.equal(raft.status().progress.get('3')?.state, 'replicate', 'it got there by other means');
   });
 });
