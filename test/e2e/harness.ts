@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm, rmdir } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, readlink, rm, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -107,9 +107,13 @@ export class Appliance {
     // A process that does nothing but hold the network namespace open.
     const holder = spawn('unshare', ['--net', 'sleep', 'infinity'], { stdio: 'ignore' });
     const appliance = new Appliance(root, options.root === undefined, holder, options.runArguments ?? []);
-    await eventually('network namespace', 5_000, async () =>
-      (await appliance.inside('ip', ['link', 'set', 'lo', 'up'])).code === 0 ? true : undefined,
+    // Until it has left ours, whatever is run "inside" runs outside.
+    const ours = await readlink('/proc/self/ns/net');
+    await eventually('network namespace', 10_000, async () =>
+      (await readlink(`/proc/${holder.pid}/ns/net`)) === ours ? undefined : true,
     );
+    const up = await appliance.inside('ip', ['link', 'set', 'lo', 'up']);
+    if (up.code !== 0) throw new Error(`loopback: ${up.stderr}`);
     return appliance;
   }
 

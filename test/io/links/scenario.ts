@@ -1,7 +1,7 @@
 /** Runs in a network namespace of its own (links.test.ts): two pods on a bridge, their traffic, host ports, restart. Prints JSON. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../../src/base/errors.ts';
@@ -25,6 +25,12 @@ const attempt = (file: string, ...args: string[]): string => {
   }
 };
 
+/** Until the child has left our namespace, its path leads to ours. */
+async function entered(pid: number | undefined): Promise<void> {
+  const ours = readlinkSync('/proc/self/ns/net');
+  while (readlinkSync(`/proc/${pid}/ns/net`) === ours) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
 const result: Record<string, unknown> = {};
 const holders: { kill(): void; path: string }[] = [];
 try {
@@ -32,7 +38,7 @@ try {
   for (let index = 0; index < 3; index++) {
     const child = spawn('unshare', ['--net', 'sleep', '60'], { stdio: 'ignore' });
     await once(child, 'spawn');
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await entered(child.pid);
     holders.push({ kill: () => child.kill('SIGKILL'), path: `/proc/${child.pid}/ns/net` });
   }
   const [a, b, c] = holders.map((each) => each.path) as [string, string, string];
@@ -77,7 +83,8 @@ try {
   const more: string[] = [];
   for (let index = 0; index < 6; index++) {
     const child = spawn('unshare', ['--net', 'sleep', '60'], { stdio: 'ignore' });
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await once(child, 'spawn');
+    await entered(child.pid);
     holders.push({ kill: () => child.kill('SIGKILL'), path: '' });
     more.push(await restarted.attach(`/proc/${child.pid}/ns/net`, pod(`x${index}`)).then(() => 'ok', messageOf));
   }
