@@ -4,7 +4,7 @@
  * refused and no shared-memory file is needed.
  */
 import { randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
@@ -12,6 +12,7 @@ import { splitEvents } from '../../api/etcd/event.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Discard, LogSize, LogState } from '../../components/etcd/port.ts';
 import type { CommitBody, PackedRows } from './protocol.ts';
+import { checkWriteAheadLog } from './write-ahead-log.ts';
 
 const SCHEMA_VERSION = 1;
 /** Older ones can lose a commit when the write-ahead log starts over. Source: SQLite 3.51.3 release notes. */
@@ -43,6 +44,8 @@ export class RevisionFile {
     const path = join(directory, 'revisions.db');
     let db: Database.Database | undefined;
     try {
+      checkWriteAheadLog(`${path}-wal`);
+      keepPrivate(path);
       db = new Database(path, { timeout: 1000, ...(nativeBinding === undefined ? {} : { nativeBinding }) });
       checkVersion(db);
       db.pragma('locking_mode = EXCLUSIVE');
@@ -276,11 +279,18 @@ function openFailure(error: unknown, directory: string, path: string): CodedErro
   if (code === 'SQLITE_BUSY') {
     return new CodedError('in-use', `${directory} is in use by process ${ownerOf(directory)}; stop it first`);
   }
-  if (code === 'SQLITE_FULL') return new CodedError('no-space', `${directory}: no space left on the device`);
+  if (code === 'SQLITE_FULL' || (error as NodeJS.ErrnoException).code === 'ENOSPC')
+    return new CodedError('no-space', `${directory}: no space left on the device`);
   if (code === 'SQLITE_CORRUPT' || code === 'SQLITE_NOTADB') {
     return new CodedError('corrupt', `${path} is damaged: ${messageOf(error)}`, { cause: error });
   }
   return new CodedError('unwritable', `${path}: ${messageOf(error)}`, { cause: error });
+}
+
+/** SQLite gives its write-ahead log the mode of the database, which holds every secret of the cluster. */
+function keepPrivate(path: string): void {
+  closeSync(openSync(path, 'a', 0o600));
+  chmodSync(path, 0o600);
 }
 
 /** The lock is SQLite's; this only lets the next one say who has it, so a full disk does not matter. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, open, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -173,6 +173,48 @@ describe('the log of revisions on SQLite', () => {
     await file.write('y', buffer.subarray(0, bytesRead).indexOf('xxxxxxxx') + 20);
     await file.close();
     await assert.rejects(opened(data), coded('corrupt'));
+  });
+
+  it('takes a torn last commit for what a power cut leaves, and refuses to forget the ones before it', async () => {
+    const data = await fresh();
+    const { log } = await opened(data);
+    for (let revision = 2; revision < 8; revision += 1) await log.commit({ ...EMPTY, rows: [row(revision, 'k')] });
+    const wal = 'revisions.db-wal';
+    for (const name of ['revisions.db', wal]) assert.equal((await stat(join(data, name))).mode & 0o777, 0o600);
+    const bytes = await readFile(join(data, wal));
+    const database = await readFile(join(data, 'revisions.db'));
+    await log.close();
+    const withLog = async (content: Buffer): Promise<string> => {
+      const copy = await fresh();
+      await writeFile(join(copy, 'revisions.db'), database);
+      await writeFile(join(copy, wal), content);
+      return copy;
+    };
+    const flipped = (at: number): Buffer => {
+      const damaged = Buffer.from(bytes);
+      damaged[at] = (damaged[at] ?? 0) ^ 1;
+      return damaged;
+    };
+    const revisionsOf = async (copy: string): Promise<number[]> => {
+      const found = await opened(copy);
+      await found.log.close();
+      return found.rows.map(({ revision }) => revision);
+    };
+    const frame = 24 + 4096;
+    assert.deepEqual(await revisionsOf(await withLog(bytes)), [2, 3, 4, 5, 6, 7]);
+    assert.deepEqual(await revisionsOf(await withLog(bytes.subarray(0, bytes.length - 100))), [2, 3, 4, 5, 6]);
+    assert.deepEqual(await revisionsOf(await withLog(flipped(bytes.length - frame + 200))), [2, 3, 4, 5, 6]);
+    const damaged = await withLog(flipped(bytes.length - 3 * frame));
+    let mend = 0;
+    await assert.rejects(opened(damaged), (error: unknown) => {
+      mend = Number(/revisions\.db-wal .*--size=(\d+)/.exec(String(error))?.[1]);
+      return coded('corrupt')(error);
+    });
+    await truncate(join(damaged, wal), mend);
+    const rest = await revisionsOf(damaged);
+    assert.deepEqual(rest, [2, 3, 4, 5, 6, 7].slice(0, rest.length));
+    assert.ok(rest.length > 0 && rest.length < 5);
+    await assert.rejects(opened(await withLog(flipped(17))), coded('corrupt'));
   });
 
   it('refuses a file that is not a database', async () => {
