@@ -154,7 +154,7 @@ export class Frontend {
     if (log.enabled(6)) {
       log.v(6, 'request', {
         verb: info.verb,
-        uri: (exchange.request.url ?? '').slice(0, 1024),
+        uri: uriForLog(exchange.request.url),
         user: exchange.user.name,
         agent: exchange.header('user-agent')?.slice(0, 128),
         from: exchange.connection.remoteAddress,
@@ -172,7 +172,7 @@ export class Frontend {
       .finally(() => {
         if (!this.#context.log.enabled(6)) return;
         this.#context.log.v(6, 'upgrade', {
-          uri: (request.url ?? '').slice(0, 1024),
+          uri: uriForLog(request.url),
           from: connection.remoteAddress,
           ms: Math.round(this.#context.clock.monotonicMs() - startedMs),
         });
@@ -195,4 +195,9 @@ export class Frontend {
     }
     await streamUpgrade(this.#context, request, info, socket, head);
   }
+}
+
+/** Some clients put their token into the address; it is no business of the log's. */
+function uriForLog(uri = ''): string {
+  return uri.slice(0, 1024).replaceAll(/([?&](?:access_token|token|bearer)=)[^&]*/gi, '$1…');
 }

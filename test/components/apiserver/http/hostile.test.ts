@@ -3,6 +3,7 @@ import { type ClientHttp2Session, connect as connectH2, constants } from 'node:h
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
+import { createLog } from '../../../../src/base/log.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
 describe('hostile and odd clients', () => {
@@ -29,6 +30,25 @@ describe('hostile and odd clients', () => {
       socket.on('secureConnect', () => socket.write(bytes));
     });
   }
+
+  it('keeps tokens out of the log at its most talkative', async () => {
+    const lines: string[] = [];
+    const log = createLog({
+      component: 'api',
+      level: 10,
+      sink: { write: (line) => lines.push(line) },
+      nowMs: Date.now,
+    });
+    const talkative = await startServer({ log });
+    try {
+      await talkative.call('GET', '/version?pretty=true&access_token=s3cr3t.t0ken&x=1');
+      const line = lines.find((each) => each.includes('/version'));
+      assert.match(line ?? '', /pretty=true&access_token=…&x=1/);
+      assert.ok(!lines.some((each) => each.includes('s3cr3t')));
+    } finally {
+      await talkative.stop();
+    }
+  });
 
   it('refuses a request with both lengths', async () => {
     const text = await raw(
