@@ -1,7 +1,7 @@
 /** `hyperedge etcd`: etcd's API on SQLite. */
 import { mkdir } from 'node:fs/promises';
 import { CodedError, messageOf } from '../base/errors.ts';
-import { createEtcdServer } from '../components/etcd/index.ts';
+import { createEtcdServer, createTokens } from '../components/etcd/index.ts';
 import { createRpcListener } from '../io/grpc/index.ts';
 import { createSqliteLog } from '../io/sqlite/index.ts';
 import { openAssets } from './assets.ts';
@@ -25,6 +25,9 @@ export async function startEtcd({
     readSecret(resolveBeside(configFile, security['key-file']), configFile),
     readReferenced(resolveBeside(configFile, security['trusted-ca-file']), configFile),
   ]);
+  const tokens = await createTokens(config['auth-token'] ?? 'simple', clock, (path, kind) =>
+    (kind === 'private' ? readSecret : readReferenced)(resolveBeside(configFile, path), configFile),
+  );
   const listen = new URL(config['listen-client-urls']);
   const directory = resolveBeside(configFile, config['data-dir']);
   try {
@@ -47,6 +50,8 @@ export async function startEtcd({
     ...(config['initial-advertise-peer-urls'] === undefined
       ? {}
       : { peerUrls: [config['initial-advertise-peer-urls']] }),
+    tokens,
+    clientCertAuth: security['client-cert-auth'] ?? false,
     onFatal,
   });
   const { host, port } = await server.start();

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { Tokens } from './auth-tokens.ts';
 import type { RevisionLog, RpcListener } from './port.ts';
 
 export interface EtcdServerDeps {
@@ -22,6 +23,10 @@ export interface EtcdServerDeps {
   readonly cacheBytes?: number;
   /** Relaxed writes reach the disk after this at the latest; 1000 ms by default. */
   readonly flushIntervalMs?: number;
+  /** What clients get for their passwords once auth is on: simple tokens by default, see `createTokens`. */
+  readonly tokens?: Tokens;
+  /** etcd's `--client-cert-auth`: with auth on, a client without a token is whom its certificate names. */
+  readonly clientCertAuth?: boolean;
   /** The disk failed in a way that cannot be repeated safely: log has said so, the process has to end. */
   readonly onFatal: (error: Error) => void;
 }
@@ -33,4 +38,5 @@ export interface EtcdServer {
   stop(): Promise<void>;
 }
 
+export { createTokens } from './auth-tokens.ts';
 export { createEtcdServer } from './server.ts';

@@ -77,26 +77,33 @@ export const RpcCode = {
   invalidArgument: 3,
   deadlineExceeded: 4,
   notFound: 5,
+  permissionDenied: 7,
   resourceExhausted: 8,
   failedPrecondition: 9,
   outOfRange: 11,
   unimplemented: 12,
   internal: 13,
   unavailable: 14,
+  unauthenticated: 16,
 } as const;
 
 export type RpcCode = (typeof RpcCode)[keyof typeof RpcCode];
 
-/** One unary call. Exactly one of `reply` and `fail` is called, once; both are no-ops when the caller is gone. */
-export interface UnaryCall {
+/** What a call says about who makes it. */
+export interface CallIdentity {
   /** A request metadata value; names are lower case. */
   metadata(name: string): string | undefined;
+  /** The common name of the verified client certificate; '' when there is none. */
+  peerCommonName(): string;
+}
+
+/** One unary call. Exactly one of `reply` and `fail` is called, once; both are no-ops when the caller is gone. */
+export interface UnaryCall extends CallIdentity {
   reply(message: Uint8Array): void;
   fail(code: RpcCode, message: string): void;
 }
 
-export interface StreamCall {
-  metadata(name: string): string | undefined;
+export interface StreamCall extends CallIdentity {
   /** Queues a message made of `parts`. Returns false when the peer is slow: wait for `drained` before sending more. */
   send(...parts: readonly Uint8Array[]): boolean;
   /** Ends the stream, with success by default. */

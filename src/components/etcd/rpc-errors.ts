@@ -1,6 +1,7 @@
 import { WireError } from '../../api/etcd/wire.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { AuthError, type AuthErrorCode } from '../../core/etcdauth/errors.ts';
 import { MvccError, type MvccErrorCode } from '../../core/mvcc/errors.ts';
 import { RpcCode, type UnaryCall } from './port.ts';
 
@@ -25,6 +26,38 @@ const REFUSALS: Readonly<Record<MvccErrorCode, RpcFailure>> = {
   'lease-ttl-too-large': { code: RpcCode.outOfRange, message: 'etcdserver: too large lease TTL' },
 };
 
+/** As `REFUSALS`, of auth. What rpctypes does not know reaches clients with etcd's inner text and an unknown status. */
+const AUTH_REFUSALS: Readonly<Record<AuthErrorCode, RpcFailure>> = {
+  'root-user-missing': { code: RpcCode.failedPrecondition, message: 'etcdserver: root user does not exist' },
+  'root-role-missing': { code: RpcCode.failedPrecondition, message: 'etcdserver: root user does not have root role' },
+  'user-exists': { code: RpcCode.failedPrecondition, message: 'etcdserver: user name already exists' },
+  'user-empty': { code: RpcCode.invalidArgument, message: 'etcdserver: user name is empty' },
+  'user-not-found': { code: RpcCode.failedPrecondition, message: 'etcdserver: user name not found' },
+  'role-exists': { code: RpcCode.failedPrecondition, message: 'etcdserver: role name already exists' },
+  'role-empty': { code: RpcCode.invalidArgument, message: 'etcdserver: role name is empty' },
+  'role-not-found': { code: RpcCode.failedPrecondition, message: 'etcdserver: role name not found' },
+  'role-not-granted': { code: RpcCode.failedPrecondition, message: 'etcdserver: role is not granted to the user' },
+  'permission-not-granted': {
+    code: RpcCode.failedPrecondition,
+    message: 'etcdserver: permission is not granted to the role',
+  },
+  'permission-not-given': { code: RpcCode.invalidArgument, message: 'etcdserver: permission not given' },
+  'invalid-management': { code: RpcCode.invalidArgument, message: 'etcdserver: invalid auth management' },
+  'permission-denied': { code: RpcCode.permissionDenied, message: 'etcdserver: permission denied' },
+  'old-revision': { code: RpcCode.invalidArgument, message: 'etcdserver: revision of auth store is old' },
+  'invalid-token': { code: RpcCode.unauthenticated, message: 'etcdserver: invalid auth token' },
+  'authentication-failed': {
+    code: RpcCode.invalidArgument,
+    message: 'etcdserver: authentication failed, invalid user ID or password',
+  },
+  'password-for-no-password-user': {
+    code: RpcCode.unknown,
+    message: 'auth: authentication failed, password was given for no password user',
+  },
+  'not-enabled': { code: RpcCode.failedPrecondition, message: 'etcdserver: authentication is not enabled' },
+  'verify-only': { code: RpcCode.unknown, message: 'auth: token signing attempted with verify-only key' },
+};
+
 const OPERATING: Readonly<Record<string, RpcFailure>> = {
   'no-space': { code: RpcCode.resourceExhausted, message: 'etcdserver: mvcc: database space exceeded' },
   'too-many-requests': { code: RpcCode.resourceExhausted, message: 'etcdserver: too many requests' },
@@ -39,6 +72,7 @@ export const REQUEST_TOO_LARGE: RpcFailure = {
 /** What a caller is told about `error`. What is not foreseen is logged and answered as internal. */
 export function failureOf(error: unknown, log: Log): RpcFailure {
   if (error instanceof MvccError) return REFUSALS[error.code];
+  if (error instanceof AuthError) return AUTH_REFUSALS[error.code];
   if (error instanceof WireError)
     return { code: RpcCode.invalidArgument, message: `malformed request: ${error.message}` };
   const known = error instanceof CodedError ? OPERATING[error.code] : undefined;

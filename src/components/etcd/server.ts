@@ -1,4 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { Auth } from './auth.ts';
+import { AuthGuard } from './auth-guard.ts';
+import { authService } from './auth-service.ts';
+import { simpleTokens } from './auth-tokens.ts';
 import { Encoder } from './encode.ts';
 import { Engine } from './engine.ts';
 import { answerHttp } from './http.ts';
@@ -6,6 +10,7 @@ import type { EtcdServer, EtcdServerDeps } from './index.ts';
 import { kvService, type UnaryHandlers } from './kv-service.ts';
 import { LeaseService } from './lease-service.ts';
 import { MaintenanceService } from './maintenance-service.ts';
+import { scryptHasher } from './password.ts';
 import type { RpcService, StreamCall, StreamHandler, UnaryCall } from './port.ts';
 import { WatchService } from './watch-service.ts';
 
@@ -29,6 +34,18 @@ export function createEtcdServer(deps: EtcdServerDeps): EtcdServer {
     onFatal: deps.onFatal,
   });
 
+  const auth: Auth = new Auth({
+    replicate: async (command) => auth.apply(command),
+    tokens: deps.tokens ?? simpleTokens(deps.clock),
+    hasher: scryptHasher(),
+    clientCertAuth: deps.clientCertAuth ?? false,
+  });
+  const guard = new AuthGuard({
+    auth,
+    log: deps.log,
+    leaseKeys: (id) => engine.machine.leases.get(id)?.keys ?? [],
+  });
+
   return {
     start: async () => {
       const began = deps.clock.monotonicMs();
@@ -40,6 +57,7 @@ export function createEtcdServer(deps: EtcdServerDeps): EtcdServer {
         clock: deps.clock,
         log: deps.log,
         progressIntervalMs: PROGRESS_INTERVAL_MS,
+        refusal: (call, key, end) => guard.watchRefusal(call, key, end),
       });
       leases = new LeaseService({
         engine,
@@ -50,12 +68,17 @@ export function createEtcdServer(deps: EtcdServerDeps): EtcdServer {
       });
       const member = { name: deps.name, clientUrls: deps.clientUrls, peerUrls: deps.peerUrls ?? [] };
       const maintenance = new MaintenanceService(engine, encoder, deps.revisions, member, deps.log);
-      const unary = { ...kvService(engine, encoder, deps.log), ...leases.unary, ...maintenance.unary };
-      const streams = {
+      const unary = guard.unary({
+        ...kvService(engine, encoder, deps.log),
+        ...leases.unary,
+        ...maintenance.unary,
+        ...authService({ auth, encoder, log: deps.log, revision: () => engine.machine.visible }),
+      });
+      const streams = guard.streams({
         '/etcdserverpb.Watch/Watch': watches.handler,
         '/etcdserverpb.Lease/LeaseKeepAlive': leases.keepAlive,
         '/etcdserverpb.Maintenance/Snapshot': maintenance.snapshot,
-      };
+      });
       try {
         const address = await deps.listener.listen(rpcService(unary, streams, engine, watches));
         leases.start();

@@ -26,6 +26,8 @@ export interface WatchServiceDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly progressIntervalMs: number;
+  /** Why the caller may not watch a range; undefined when it may. */
+  readonly refusal: (call: StreamCall, key: string, end: string) => string | undefined;
 }
 
 /** Events of one catch-up piece; whole revisions, so a little more when one is large. */
@@ -197,6 +199,11 @@ class WatchStream {
       this.#send(NO_WATCH, machine.visible, (out) => out.bool(3, true).bool(4, true).string(6, reason));
     if (request.end !== '' && request.end !== '\0' && request.end <= request.key) {
       refuse('mvcc: watcher range is empty');
+      return;
+    }
+    const denied = this.#service.deps.refusal(this.#call, request.key === '' ? '\0' : request.key, request.end);
+    if (denied !== undefined) {
+      refuse(denied);
       return;
     }
     if (request.watchId !== 0 && this.#watches.has(request.watchId)) {

@@ -4,7 +4,7 @@
  */
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createNetServer, type Server, type Socket } from 'node:net';
-import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import { createServer as createTlsServer, TLSSocket } from 'node:tls';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { RpcListener, RpcService } from '../../components/etcd/port.ts';
@@ -140,10 +140,15 @@ class Listener implements RpcListener {
       socket.destroy();
       return;
     }
+    let commonName: string | undefined;
+    const peerCommonName = (): string => {
+      commonName ??= commonNameOf(socket);
+      return commonName;
+    };
     const connection: Http2Connection = new Http2Connection(socket, {
       client: false,
       events: {
-        opened: (stream, fields) => new ServerCall(stream, fields, service, this.#log),
+        opened: (stream, fields) => new ServerCall(stream, fields, service, this.#log, peerCommonName),
         goingAway: () => {},
         closed: (reason) => {
           this.#connections.delete(connection);
@@ -173,4 +178,12 @@ class Listener implements RpcListener {
       },
     );
   }
+}
+
+/** The common name of the client's certificate when it was verified against our issuers; '' otherwise. The last of several counts. */
+function commonNameOf(socket: Socket): string {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return '';
+  // Node answers {} where the peer showed no certificate, and a list where the subject has several names.
+  const names: string | readonly string[] | undefined = socket.getPeerCertificate().subject?.CN;
+  return (typeof names === 'string' ? names : names?.at(-1)) ?? '';
 }

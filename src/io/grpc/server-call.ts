@@ -32,7 +32,17 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
   #answered = false;
   #blocked = false;
 
-  constructor(stream: Http2Stream, fields: readonly HeaderField[], service: RpcService, log: Log) {
+  /** See `CallIdentity`. */
+  readonly peerCommonName: () => string;
+
+  constructor(
+    stream: Http2Stream,
+    fields: readonly HeaderField[],
+    service: RpcService,
+    log: Log,
+    peerCommonName: () => string,
+  ) {
+    this.peerCommonName = peerCommonName;
     this.#stream = stream;
     this.#fields = fields;
     this.#log = log;

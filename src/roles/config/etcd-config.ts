@@ -17,6 +17,7 @@ const shape = {
   'initial-advertise-peer-urls': string(),
   'client-transport-security': security,
   'peer-transport-security': security,
+  'auth-token': string(),
 } as const;
 
 type Required = 'name' | 'data-dir' | 'listen-client-urls' | 'advertise-client-urls' | 'client-transport-security';

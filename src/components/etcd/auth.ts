@@ -1,0 +1,120 @@
+/**
+ * Auth on this member: the replicated state, the tokens it has given out, and who a caller is. Changes are proposed with `change`,
+ * go through the log, and take effect in `apply` on every member.
+ */
+import { randomBytes } from 'node:crypto';
+import { decodeProposal, encodeProposal } from '../../core/etcdauth/command.ts';
+import { AuthError } from '../../core/etcdauth/errors.ts';
+import { AuthMachine } from '../../core/etcdauth/machine.ts';
+import type { AuthCommand, Caller } from '../../core/etcdauth/types.ts';
+import type { Tokens } from './auth-tokens.ts';
+import type { PasswordHasher } from './password.ts';
+import type { CallIdentity } from './port.ts';
+
+export interface AuthDeps {
+  /** Puts a command into the replicated log; resolves when `apply` has had it on this member. */
+  readonly replicate: (command: Uint8Array) => Promise<void>;
+  readonly tokens: Tokens;
+  readonly hasher: PasswordHasher;
+  /** A client without a token is whom its certificate's common name says. */
+  readonly clientCertAuth: boolean;
+}
+
+/** A password that changes while it is checked is checked again, as etcd does; not for ever. */
+const ATTEMPTS = 5;
+
+export class Auth {
+  readonly machine = new AuthMachine();
+  readonly #deps: AuthDeps;
+  /** What `apply` made of the commands that this member has proposed and still waits for. */
+  readonly #outcomes = new Map<bigint, AuthError | undefined>();
+  #decoy: Promise<string> | undefined;
+
+  constructor(deps: AuthDeps) {
+    this.#deps = deps;
+  }
+
+  /** Who makes `call`: undefined when it does not say. Throws AuthError 'invalid-token'. Of no meaning while auth is off. */
+  caller(call: CallIdentity): Caller | undefined {
+    if (!this.machine.enabled) return undefined;
+    const { revision } = this.machine;
+    const token = call.metadata('token') ?? call.metadata('authorization');
+    if (token !== undefined) {
+      const caller = this.#deps.tokens.caller(token, revision);
+      if (caller === undefined) throw new AuthError('invalid-token');
+      return caller;
+    }
+    // A gateway's certificate says nothing about whom it speaks for.
+    if (!this.#deps.clientCertAuth || call.metadata('grpcgateway-accept') !== undefined) return undefined;
+    const user = call.peerCommonName();
+    return user === '' ? undefined : { user, revision };
+  }
+
+  /** The user that carries `token`, for members that pass a call on; undefined when it is not valid here. */
+  tokenUser(token: string): string | undefined {
+    return this.#deps.tokens.caller(token, this.machine.revision)?.user;
+  }
+
+  /** Makes a change on all members. Throws AuthError when it is refused, here or where the log orders it. */
+  async change(command: AuthCommand): Promise<void> {
+    this.machine.check(command);
+    const id = randomBytes(8).readBigInt64BE();
+    this.#outcomes.set(id, undefined);
+    try {
+      await this.#deps.replicate(encodeProposal({ id, command }));
+      const refused = this.#outcomes.get(id);
+      if (refused !== undefined) throw refused;
+    } finally {
+      this.#outcomes.delete(id);
+    }
+  }
+
+  /**
+   * Takes a command out of the log. On every member, in log order. A command that was in order when proposed and no longer is
+   * changes nothing; its proposer is told. Throws WireError for bytes that are no command: the log is damaged, or newer than us.
+   */
+  apply(bytes: Uint8Array): void {
+    const { id, command } = decodeProposal(bytes);
+    const refused = this.machine.apply(command);
+    if (this.#outcomes.has(id)) this.#outcomes.set(id, refused);
+    if (refused !== undefined) return;
+    if (command.kind === 'user-delete' || command.kind === 'user-change-password')
+      this.#deps.tokens.forget(command.name);
+    else if (command.kind === 'disable') this.#deps.tokens.clear();
+  }
+
+  /** The whole state, for snapshots. */
+  export(): Uint8Array {
+    return this.machine.export();
+  }
+
+  /** Replaces the whole state by an exported one. Throws WireError, and then nothing has changed. */
+  import(bytes: Uint8Array): void {
+    this.machine.import(bytes);
+    this.#deps.tokens.clear();
+  }
+
+  hash(password: string): Promise<string> {
+    return this.#deps.hasher.hash(password);
+  }
+
+  /** A token for whoever knows the password. Throws AuthError. */
+  async authenticate(name: string, password: string): Promise<string> {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+      if (!this.machine.enabled) throw new AuthError('not-enabled');
+      const { revision } = this.machine;
+      const user = this.machine.user(name);
+      if (user?.noPassword) throw new AuthError('password-for-no-password-user');
+      // Names that do not exist take as long as those that do.
+      const known = await this.#deps.hasher.verify(password, user?.passwordHash ?? (await this.#decoyHash()));
+      if (user === undefined || !known) throw new AuthError('authentication-failed');
+      if (this.machine.revision === revision) return this.#deps.tokens.issue(name, revision);
+    }
+    throw new AuthError('old-revision');
+  }
+
+  #decoyHash(): Promise<string> {
+    this.#decoy ??= this.#deps.hasher.hash(randomBytes(16).toString('hex'));
+    return this.#decoy;
+  }
+}

@@ -1,0 +1,264 @@
+/** The same commands of etcdctl, one after the other, to Debian's etcd and to ours: exit codes and texts must be the same. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  type Certificates,
+  DEBIAN_ETCD,
+  isInstalled,
+  makeCertificates,
+  remove,
+  startDebianEtcd,
+  startHere,
+  temporaryDirectory,
+} from './harness.ts';
+
+const ETCDCTL = '/usr/bin/etcdctl';
+
+let root = '';
+let certificates: Certificates;
+before(async () => {
+  root = await temporaryDirectory();
+  certificates = await makeCertificates(root);
+});
+after(() => remove(root));
+
+/** One call: what is typed, and what goes to its standard input. */
+type Step = string | readonly [command: string, input: string];
+
+/** Users who are let in, said first; 'nobody' has only the client certificate of `system:etcd-client`. */
+const SCRIPT: readonly Step[] = [
+  'auth enable',
+  'auth disable',
+  'user list',
+  'role list',
+  // Users.
+  "user add '' --new-user-password pw",
+  'user add alice --new-user-password pw',
+  'user add alice --new-user-password pw',
+  'user add bob:pw',
+  ['user add carol --interactive=false', 'secret\n'],
+  'user add cert-only --no-password',
+  'user get alice',
+  'user get alice --detail',
+  'user get missing',
+  'user list',
+  'user delete carol',
+  'user delete carol',
+  'user list',
+  ['user passwd missing --interactive=false', 'x\n'],
+  // Roles and permissions.
+  "role add ''",
+  'role add reader',
+  'role add reader',
+  'role add writer',
+  'role add empty',
+  'role get missing',
+  'role get reader',
+  'role list',
+  'role delete missing',
+  'role grant-permission missing read a',
+  'role grant-permission reader sideways a',
+  'role grant-permission reader read a',
+  'role grant-permission reader read c d',
+  'role grant-permission reader read d e',
+  'role grant-permission reader readwrite p --prefix',
+  'role grant-permission reader readwrite x --from-key',
+  'role grant-permission writer write b',
+  'role grant-permission writer write c d',
+  'role get reader',
+  'role get reader -w fields',
+  'role grant-permission reader write a',
+  'role get reader',
+  'role grant-permission reader read a',
+  'role get reader',
+  'role revoke-permission reader q',
+  'role revoke-permission reader p',
+  'role revoke-permission missing a',
+  'role grant-permission reader readwrite gone --prefix',
+  'role revoke-permission reader gone --prefix',
+  'role get reader',
+  'user grant-role missing reader',
+  'user grant-role alice missing',
+  'user grant-role alice writer',
+  'user grant-role alice reader',
+  'user grant-role alice reader',
+  'user grant-role alice empty',
+  'user revoke-role alice missing',
+  'user revoke-role missing reader',
+  'user revoke-role alice empty',
+  'user revoke-role alice empty',
+  'user get alice',
+  'user get alice --detail',
+  // Turning it on.
+  'auth enable',
+  'user add root --new-user-password rootpw',
+  'role delete root',
+  'put a 0',
+  'auth enable',
+  'auth enable',
+  'get a',
+  'user list',
+  'user get alice',
+  'role get reader',
+  '--user root:wrong get a',
+  '--user missing:wrong get a',
+  '--user cert-only:pw get a',
+  '--user root:rootpw auth enable',
+  '--user root:rootpw role get root',
+  '--user root:rootpw role add root',
+  '--user root:rootpw put b 1',
+  '--user root:rootpw --password rootpw get b',
+  '--user root --password rootpw get b',
+  // Keys.
+  '--user alice:pw get a',
+  '--user alice:pw put a 1',
+  '--user alice:pw get b',
+  '--user alice:pw put b 1',
+  '--user alice:pw put b 1 --prev-kv',
+  '--user alice:pw del b --prev-kv',
+  '--user alice:pw del b',
+  '--user alice:pw put c1 1 --prev-kv',
+  '--user alice:pw get c e',
+  '--user alice:pw get c ea',
+  '--user alice:pw del c d',
+  '--user alice:pw del c e',
+  '--user alice:pw put p1 1',
+  '--user alice:pw get p --prefix',
+  '--user alice:pw get p --prefix --keys-only --limit 1',
+  '--user alice:pw get p --from-key',
+  '--user alice:pw put x 1',
+  '--user alice:pw get x --from-key',
+  '--user alice:pw get w --from-key',
+  '--user alice:pw get xa zz --count-only --write-out fields --consistency s --rev 99',
+  "--user alice:pw get '' --prefix",
+  '--user alice:pw del x --from-key',
+  '--user bob:pw get a',
+  ['--user alice:pw txn', 'value("a") = "0"\n\nput b 2\n\nget a\n\n'],
+  ['--user alice:pw txn', 'value("b") = "0"\n\nput b 2\n\nget a\n\n'],
+  ['--user alice:pw txn', 'value("a") = "0"\n\nput b 2\n\nget b\n\n'],
+  ['--user alice:pw txn', 'value("a") = "0"\n\nget a\n\nput a 2\n\n'],
+  ['--user alice:pw txn', 'value("a") = "0"\n\ndel c d\n\nget a\n\n'],
+  '--user alice:pw watch b',
+  '--user alice:pw watch p q1',
+  // Who may ask about whom.
+  '--user alice:pw user get alice',
+  '--user alice:pw user get root',
+  '--user alice:pw user get missing',
+  '--user alice:pw role get reader',
+  '--user alice:pw role get empty',
+  '--user alice:pw role get missing',
+  '--user alice:pw user list',
+  '--user alice:pw role list',
+  '--user alice:pw user add dave --new-user-password pw',
+  '--user alice:pw user delete bob',
+  ['--user alice:pw user passwd alice --interactive=false', 'new\n'],
+  '--user alice:pw user grant-role alice root',
+  '--user alice:pw role grant-permission reader read b',
+  '--user alice:pw auth disable',
+  '--user alice:pw alarm list',
+  '--user alice:pw endpoint health',
+  '--user alice:pw defrag',
+  '--user alice:pw endpoint hashkv',
+  '--user alice:pw snapshot save /dev/null/never',
+  // A certificate as identity.
+  'get a',
+  '--user root:rootpw user add system:etcd-client --no-password',
+  'get a',
+  '--user root:rootpw user grant-role system:etcd-client reader',
+  'get a',
+  'put a 3',
+  'user get system:etcd-client',
+  'user list',
+  '--user root:rootpw user grant-role system:etcd-client root',
+  'user list',
+  'put a 3',
+  '--user root:rootpw user revoke-role system:etcd-client root',
+  'user list',
+  // Root stays root while auth is on.
+  '--user root:rootpw user delete root',
+  '--user root:rootpw user revoke-role root root',
+  '--user root:rootpw role delete root',
+  ['--user root:rootpw user passwd alice --interactive=false', 'newer\n'],
+  '--user alice:pw get a',
+  '--user alice:newer get a',
+  '--user root:rootpw role delete reader',
+  '--user root:rootpw user get alice',
+  '--user alice:newer get a',
+  '--user root:rootpw user delete alice',
+  '--user alice:newer get a',
+  '--user root:rootpw auth disable',
+  'get a',
+  '--user root:rootpw get a',
+  'auth disable',
+  'user revoke-role root root',
+  'auth enable',
+  'user delete root',
+  'user list',
+  'role list',
+];
+
+interface Outcome {
+  readonly code: number;
+  readonly text: string;
+}
+
+async function etcdctl(endpoint: string, [command, input]: readonly [string, string]): Promise<Outcome> {
+  const { directory } = certificates;
+  const tls = { cacert: 'ca.crt', cert: 'client.crt', key: 'client.key' };
+  const flags = Object.entries(tls).map(([name, file]) => `--${name}=${join(directory, file)}`);
+  const typed = [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, word]) => quoted ?? word ?? '');
+  const child = spawn(ETCDCTL, [`--endpoints=${endpoint}`, ...flags, ...typed], {
+    env: { ETCDCTL_API: '3', PATH: process.env['PATH'] },
+    timeout: 20_000,
+  });
+  child.stdin.end(input);
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (text += chunk));
+  const code = await new Promise<number>((resolve) => {
+    child.once('close', (status) => resolve(status ?? -1));
+  });
+  return { code, text: normalised(text, endpoint) };
+}
+
+/** Without what differs between any two runs, and without the prefixes in which etcds of one minor version differ. */
+function normalised(text: string, endpoint: string): string {
+  return text
+    .split('\n')
+    .filter((line) => !line.startsWith('{"level"'))
+    .map((line) =>
+      line
+        .replaceAll(endpoint, 'ENDPOINT')
+        .replace(/rpc error: code = \w+ desc = /g, '')
+        .replace(/\bauth: /g, 'etcdserver: ')
+        .replace(/took = .*/, 'took = SOME')
+        .replace(/^"(ClusterID|MemberID|Revision|RaftTerm)" :.*/, '"$1" : SOME'),
+    )
+    .sort()
+    .join('\n');
+}
+
+describe("etcdctl's auth, user and role commands", async () => {
+  const installed = (await isInstalled(DEBIAN_ETCD)) && (await isInstalled(ETCDCTL));
+  const skip = installed ? false : 'etcd-server and etcd-client are not installed';
+
+  it('answer as with etcd, step by step', { skip }, async () => {
+    const theirs = await startDebianEtcd(await mkdtemp(join(root, 'theirs-')), certificates);
+    const ours = await startHere(await mkdtemp(join(root, 'ours-')), certificates, { clientCertAuth: true });
+    const differences: unknown[] = [];
+    try {
+      for (const [index, step] of SCRIPT.entries()) {
+        const call = typeof step === 'string' ? ([step, ''] as const) : step;
+        const [expected, found] = await Promise.all([etcdctl(theirs.endpoint, call), etcdctl(ours.endpoint, call)]);
+        assert.notEqual(expected.code, -1, `step ${index}: etcdctl ${call[0]} did not end`);
+        if (!isDeepStrictEqual(found, expected)) differences.push({ step: `${index}: ${call[0]}`, expected, found });
+      }
+      assert.deepEqual(differences, []);
+    } finally {
+      await Promise.all([theirs.stop(), ours.server.stop()]);
+    }
+  });
+});
