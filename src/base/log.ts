@@ -25,15 +25,21 @@ export interface LogSink {
 export interface LogOptions {
   readonly component: string;
   readonly level: number;
+  /** Anything less severe is not shown; `info` by default. */
+  readonly least?: 'info' | 'warn' | 'error';
   readonly sink: LogSink;
   readonly nowMs: () => number;
 }
 
 type Severity = 'E' | 'W' | 'I';
 
+const SHOWN = { info: 'EWI', warn: 'EW', error: 'E' } as const;
+
 /** Creates the standard logger: `2026-01-02T03:04:05.678Z I apiserver message key=value`. */
 export function createLog(options: LogOptions): Log {
+  const shown: string = SHOWN[options.least ?? 'info'];
   const emit = (severity: Severity, message: string, fields?: LogFields): void => {
+    if (!shown.includes(severity)) return;
     options.sink.write(
       `${new Date(options.nowMs()).toISOString()} ${severity} ${options.component} ${oneLine(message)}${formatFields(fields)}`,
     );
@@ -45,7 +51,7 @@ export function createLog(options: LogOptions): Log {
     v: (level, message, fields) => {
       if (level <= options.level) emit('I', message, fields);
     },
-    enabled: (level) => level <= options.level,
+    enabled: (level) => level <= options.level && shown.includes('I'),
     named: (name) => createLog({ ...options, component: `${options.component}/${name}` }),
   };
 }

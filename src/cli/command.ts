@@ -22,8 +22,8 @@ export interface Command {
   /** Further lines of `--help`, without the flags. */
   readonly description?: string;
   readonly flags: Readonly<Record<string, Flag>>;
-  /** Fewest and most positional arguments. */
-  readonly arguments: readonly [number, number];
+  /** Fewest and most positional arguments; `own`: it reads all that it is given itself, another program's flags for one. */
+  readonly arguments: readonly [number, number] | 'own';
   /** Resolves with the exit code: 0 done, 1 failed. Throws UsageError for 2. */
   run(invocation: Invocation): Promise<number>;
 }

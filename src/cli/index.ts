@@ -15,7 +15,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'the host process: kubelet, service proxy and, as static pods, the control plane',
     load: async () => (await import('./commands/run.ts')).runCommand,
   },
-  etcd: { summary: 'the store', load: async () => (await import('./commands/components.ts')).etcdCommand },
+  etcd: { summary: 'the store', load: async () => (await import('./commands/etcd.ts')).etcdCommand },
   api: { summary: 'the API server', load: async () => (await import('./commands/components.ts')).apiCommand },
   controllers: {
     summary: 'the controllers and the scheduler',
@@ -53,6 +53,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
 const LINK_NAMES: ReadonlyMap<string, string> = new Map([
   ['master-restart', 'master-restart'],
   ['master-logs', 'master-logs'],
+  ['etcd', 'etcd'],
 ]);
 
 export interface MainOptions {
@@ -69,10 +70,12 @@ export async function main(options: MainOptions): Promise<number> {
   const argv = linked === undefined ? [...options.argv] : [linked, ...options.argv];
   const verbose = argv.includes('--verbose');
   try {
+    if (linked === 'etcd')
+      return await runCommand((await import('./commands/etcd.ts')).linkedEtcdCommand, options.argv, out);
     return await dispatch(argv, out);
   } catch (error) {
     const usage = error instanceof UsageError;
-    out.stderr(`hyperedge: ${messageOf(error).replaceAll(/\s*\n\s*/g, ' ')}\n`);
+    out.stderr(`${linked === 'etcd' ? linked : 'hyperedge'}: ${messageOf(error).replaceAll(/\s*\n\s*/g, ' ')}\n`);
     if (verbose && error instanceof Error && error.stack !== undefined) out.stderr(`${stackOf(error)}\n`);
     return usage ? 2 : 1;
   }
@@ -106,6 +109,7 @@ async function dispatch(argv: readonly string[], out: Output): Promise<number> {
 }
 
 async function runCommand(command: Command, argv: readonly string[], out: Output): Promise<number> {
+  if (command.arguments === 'own') return command.run({ flags: {}, positionals: argv, out });
   const flags = { ...command.flags, ...COMMON_FLAGS };
   let parsed: { values: Record<string, string | boolean | (string | boolean)[] | undefined>; positionals: string[] };
   try {

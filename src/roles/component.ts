@@ -1,7 +1,7 @@
 /** A control-plane component as a process of its own: configuration, log, start, signal, stop. */
 import type { Log } from '../base/log.ts';
 import { readMasterLogLevel } from './config/master-env.ts';
-import type { Component, ComponentOptions } from './controllers.ts';
+import type { Component } from './controllers.ts';
 import {
   collectLessOften,
   createProcessLog,
@@ -23,21 +23,28 @@ export interface ComponentFlags {
 /** Longer than any orderly end takes; the kubelet's patience is longer still. */
 const STOP_TIMEOUT_MS = 8_000;
 
-type Start = (options: ComponentOptions & { readonly onFatal: (error: Error) => void }) => Promise<Component>;
+type Start = (onFatal: (error: Error) => void) => Promise<Component>;
 
 /** Loaded one at a time: the store's process holds no API server. */
 const STARTS = {
-  etcd: async (): Promise<Start> => (await import('./etcd.ts')).startEtcd,
-  api: async (): Promise<Start> => (await import('./api.ts')).startApi,
-  controllers: async (): Promise<Start> => (await import('./controllers.ts')).startControllers,
+  api: async () => (await import('./api.ts')).startApi,
+  controllers: async () => (await import('./controllers.ts')).startControllers,
 } as const;
 
 /** Runs until a signal. Resolves with the exit code; throws CodedErrors of the configuration. */
 export async function runComponent(name: keyof typeof STARTS, flags: ComponentFlags): Promise<number> {
-  scrubEnvironment();
   const paths = pathsBelow(await canonicalRoot(flags.root));
   const level = flags.logLevel ?? (await readMasterLogLevel(flags.envFile ?? paths.masterEnv)) ?? 2;
   const log: Log = createProcessLog(name === 'api' ? 'apiserver' : name, level);
+  return runUntilSignal(log, async () => {
+    const start = await STARTS[name]();
+    return start({ configFile: flags.configFile ?? paths.masterConfig, log });
+  });
+}
+
+/** Starts, and ends in order at a signal or when what runs cannot go on. */
+export async function runUntilSignal(log: Log, start: Start): Promise<number> {
+  scrubEnvironment();
   endOnDefect(log);
   const lag = watchLag(log);
   // Until the servers listen nothing else keeps the process alive while it waits.
@@ -46,14 +53,9 @@ export async function runComponent(name: keyof typeof STARTS, flags: ComponentFl
   let failed: Error | undefined;
   const fatal = Promise.withResolvers<void>();
   try {
-    const start = await STARTS[name]();
-    const starting = start({
-      configFile: flags.configFile ?? (name === 'etcd' ? paths.etcdConfig : paths.masterConfig),
-      log,
-      onFatal: (error) => {
-        failed = error;
-        fatal.resolve();
-      },
+    const starting = start((error) => {
+      failed = error;
+      fatal.resolve();
     });
     // One that still waits for its store or its API server has nothing to end in order.
     const component = await Promise.race([starting, interrupted.signal.then(() => undefined)]);

@@ -1,60 +1,128 @@
 /** `hyperedge etcd`: etcd's API on SQLite. */
-import { mkdir } from 'node:fs/promises';
+import { mkdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { CodedError, messageOf } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
 import { createEtcdServer, createTokens } from '../components/etcd/index.ts';
-import { createRpcListener } from '../io/grpc/index.ts';
+import { combineListeners, createRpcListener, type RpcListenerOptions, type TlsSource } from '../io/grpc/index.ts';
 import { createSqliteLog } from '../io/sqlite/index.ts';
 import { openAssets } from './assets.ts';
-import { readEtcdConfig } from './config/etcd-config.ts';
-import { resolveBeside } from './config/master-config.ts';
-import type { Component, ComponentOptions } from './controllers.ts';
+import type { EtcdSettings, EtcdUrl } from './config/etcd/index.ts';
+import type { Component } from './controllers.ts';
+import { openTlsFiles, withOwnCertificate } from './etcd-tls.ts';
 import { readReferenced, readSecret } from './files.ts';
 import { systemClock as clock } from './process.ts';
 
+export interface EtcdStart {
+  readonly settings: EtcdSettings;
+  /** Refuse private keys that everybody can read. */
+  readonly strictKeys: boolean;
+  readonly log: Log;
+  readonly onFatal: (error: Error) => void;
+}
+
+const NO_PATHS: ReadonlySet<string> = new Set();
+const METRICS_PATHS: ReadonlySet<string> = new Set(['/metrics', '/health']);
+/** The most that one connection may have under way, whatever is asked for. */
+const MAX_STREAMS = 4096;
+
 /** Throws CodedErrors that name file, address or data directory. */
-export async function startEtcd({
-  configFile,
-  log,
-  onFatal,
-}: ComponentOptions & { readonly onFatal: (error: Error) => void }): Promise<Component> {
-  const config = await readEtcdConfig(configFile);
+export async function startEtcd({ settings, strictKeys, log, onFatal }: EtcdStart): Promise<Component> {
   const assets = await openAssets();
-  const security = config['client-transport-security'];
-  const [cert, key, ca] = await Promise.all([
-    readReferenced(resolveBeside(configFile, security['cert-file']), configFile),
-    readSecret(resolveBeside(configFile, security['key-file']), configFile),
-    readReferenced(resolveBeside(configFile, security['trusted-ca-file']), configFile),
-  ]);
-  const tokens = await createTokens(config['auth-token'] ?? 'simple', clock, (path, kind) =>
-    (kind === 'private' ? readSecret : readReferenced)(resolveBeside(configFile, path), configFile),
-  );
-  const listen = new URL(config['listen-client-urls']);
-  const directory = resolveBeside(configFile, config['data-dir']);
+  const directory = settings.dataDirectory;
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new CodedError('unwritable', `${configFile}: data-dir: ${messageOf(error)}`, { cause: error });
+    throw new CodedError('unwritable', `cannot make the data directory ${directory}: ${messageOf(error)}`, {
+      cause: error,
+    });
   }
+  await checkDataDirectory(settings);
+  const { listen, tls, name } = settings;
+  const own = withOwnCertificate(
+    tls.client,
+    join(directory, 'fixtures', 'client'),
+    hostsOf([...listen.client, ...listen.clientHttp, ...listen.metrics]),
+    tls.limits.selfSignedYears,
+    clock.nowMs(),
+  );
+  const source = await openTlsFiles({ tls: await own, limits: tls.limits, strictKeys, nowMs: clock.nowMs, log });
+  const urls = [...listen.client, ...listen.clientHttp, ...listen.metrics];
+  const [first, ...others] = listenersOf(settings, source, log).map(createRpcListener);
+  if (first === undefined) throw new CodedError('bad-config', 'no address to listen on; give --listen-client-urls');
+  const tokens = await createTokens(
+    settings.auth.token,
+    clock,
+    (path, kind) => (kind === 'private' && strictKeys ? readSecret : readReferenced)(path, '--auth-token'),
+    settings.auth.simpleTokenTtlSeconds * 1000,
+  );
+  const listener = combineListeners([first, ...others]);
   const server = createEtcdServer({
     revisions: createSqliteLog({ directory, nativeBinding: assets.sqliteAddon, log: log.named('sqlite') }),
-    listener: createRpcListener({
-      host: listen.hostname.replaceAll(/[[\]]/g, ''),
-      port: Number(listen.port === '' ? 443 : listen.port),
-      tls: { cert, key, ca },
-      log,
-    }),
+    listener,
     clock,
     log,
-    name: config.name,
-    clientUrls: [config['advertise-client-urls']],
-    ...(config['initial-advertise-peer-urls'] === undefined
-      ? {}
-      : { peerUrls: [config['initial-advertise-peer-urls']] }),
+    name,
+    clientUrls: settings.advertise.client,
+    peerUrls: settings.advertise.peer,
     tokens,
-    clientCertAuth: security['client-cert-auth'] ?? false,
+    clientCertAuth: settings.auth.byCertificate,
     onFatal,
   });
-  const { host, port } = await server.start();
-  log.info('serving', { address: host, port });
+  await server.start();
+  // Tools that start etcd wait for these words; the second ones are of etcd 3.4.
+  log.info('ready to serve client requests', { name, data: directory });
+  for (const [index, { host, port }] of listener.addresses.entries()) {
+    const url = urls[index] as EtcdUrl;
+    const where = url.path ?? (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`);
+    log.info(`serving ${isSecure(url) ? '' : 'insecure '}client requests on ${where}`);
+  }
   return { stop: () => server.stop() };
+}
+
+/** A directory that nobody has begun yet may only be begun as the settings say; one of the original is left alone. */
+async function checkDataDirectory({ dataDirectory, cluster }: EtcdSettings): Promise<void> {
+  const holds = (path: string): Promise<boolean> =>
+    stat(join(dataDirectory, path)).then(
+      () => true,
+      () => false,
+    );
+  if (await holds('revisions.db')) return;
+  if (await holds('member')) {
+    throw new CodedError(
+      'bad-config',
+      `${dataDirectory} holds the data of another etcd, whose files are not read; name another --data-dir`,
+    );
+  }
+  if (cluster.bootstrapProblem !== undefined) throw new CodedError('bad-config', cluster.bootstrapProblem);
+}
+
+const isSecure = ({ scheme }: EtcdUrl): boolean => scheme === 'https' || scheme === 'unixs';
+
+/** What a certificate of one's own has to be good for. */
+function hostsOf(urls: readonly EtcdUrl[]): string[] {
+  const named = urls.map((url) => url.host).filter((host) => host !== '' && host !== '0.0.0.0' && host !== '::');
+  return [...new Set([...named, 'localhost', '127.0.0.1', '::1'])];
+}
+
+function listenersOf(settings: EtcdSettings, source: TlsSource | undefined, log: Log): RpcListenerOptions[] {
+  const { listen, limits, keepAlive, hostWhitelist } = settings;
+  const at = (url: EtcdUrl, serves: Pick<RpcListenerOptions, 'grpc' | 'httpPaths'>): RpcListenerOptions => ({
+    host: url.host,
+    port: url.port,
+    ...(url.path === undefined ? {} : { path: url.path }),
+    ...(isSecure(url) && source !== undefined ? { tls: source } : {}),
+    ...(hostWhitelist === undefined ? {} : { httpHosts: hostWhitelist }),
+    maxStreams: Math.min(limits.concurrentStreams, MAX_STREAMS),
+    keepAlive,
+    reusePort: listen.reusePort,
+    log,
+    ...serves,
+  });
+  const apart = listen.clientHttp.length > 0;
+  return [
+    ...listen.client.map((url) => at(url, apart ? { httpPaths: NO_PATHS } : {})),
+    ...listen.clientHttp.map((url) => at(url, { grpc: false })),
+    ...listen.metrics.map((url) => at(url, { grpc: false, httpPaths: METRICS_PATHS })),
+  ];
 }

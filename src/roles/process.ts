@@ -4,7 +4,7 @@ import { writeSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import type { Clock, RandomSource } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
-import { createLog, type Log, type LogSink } from '../base/log.ts';
+import { createLog, type Log, type LogOptions, type LogSink } from '../base/log.ts';
 
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
@@ -23,19 +23,30 @@ export const systemRandom: RandomSource = {
   bytes: (length) => randomBytes(length),
 };
 
-/** Lines go to stderr as they come; one that cannot be written (a pipe without a reader, a full disk) is lost, not fatal. */
-export const stderrSink: LogSink = {
-  write: (line) => {
-    try {
-      writeSync(2, `${line}\n`);
-    } catch {
-      // EAGAIN, EPIPE, ENOSPC: there is nowhere left to say so.
-    }
-  },
-};
+/** Lines go out as they come; one that cannot be written (a pipe without a reader, a full disk) is lost, not fatal. */
+export function descriptorSink(...descriptors: readonly number[]): LogSink {
+  return {
+    write: (line) => {
+      for (const descriptor of descriptors) {
+        try {
+          writeSync(descriptor, `${line}\n`);
+        } catch {
+          // EAGAIN, EPIPE, ENOSPC: there is nowhere left to say so.
+        }
+      }
+    },
+  };
+}
 
-export function createProcessLog(component: string, level: number, sink: LogSink = stderrSink): Log {
-  return createLog({ component, level, sink, nowMs: () => Date.now() });
+export const stderrSink: LogSink = descriptorSink(2);
+
+export function createProcessLog(
+  component: string,
+  level: number,
+  sink: LogSink = stderrSink,
+  least: LogOptions['least'] = 'info',
+): Log {
+  return createLog({ component, level, sink, least, nowMs: () => Date.now() });
 }
 
 /** Resolves with the first of SIGINT, SIGTERM; the second one calls `hurry`, and one that nobody waits for ends the process at once. */

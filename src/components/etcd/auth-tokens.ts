@@ -59,9 +59,14 @@ export function simpleTokens(clock: Clock, ttlMs: number = SIMPLE_TOKEN_TTL_MS):
  * The tokens that etcd's `--auth-token` asks for: `simple`, or `jwt,pub-key=FILE,priv-key=FILE,sign-method=RS512,ttl=10m`.
  * Throws CodedError 'bad-config' naming the option and the mend; what `readFile` throws passes through.
  */
-export async function createTokens(option: string, clock: Clock, readFile: ReadKeyFile): Promise<Tokens> {
+export async function createTokens(
+  option: string,
+  clock: Clock,
+  readFile: ReadKeyFile,
+  simpleTtlMs: number = SIMPLE_TOKEN_TTL_MS,
+): Promise<Tokens> {
   const [type, ...rest] = option.split(',');
-  if (type === 'simple' && rest.length === 0) return simpleTokens(clock);
+  if (type === 'simple' && rest.length === 0) return simpleTokens(clock, simpleTtlMs);
   if (type !== 'jwt') {
     throw new CodedError('bad-config', `auth-token: ${option} is neither simple nor jwt,sign-method=...,priv-key=FILE`);
   }

@@ -1,3 +1,5 @@
 /** gRPC over our own HTTP/2: a listener for `hyperedge etcd`, and the etcd v3 client behind the `Store` port. */
 export { createEtcdStore, type EtcdStoreOptions } from './etcd-store.ts';
-export { createRpcListener, type RpcListenerOptions, type TlsMaterials } from './listener.ts';
+export { createRpcListener, type RpcListenerOptions } from './listener.ts';
+export { type BoundListeners, combineListeners } from './listeners.ts';
+export type { TlsMaterials, TlsSource } from './tls-source.ts';

@@ -2,36 +2,47 @@
  * Takes connections, over TLS with client certificates or in the clear, and serves gRPC and plain HTTP on one port. The first
  * bytes of a connection tell HTTP/2 from HTTP/1.1.
  */
+import { lstat, unlink } from 'node:fs/promises';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createNetServer, type Server, type Socket } from 'node:net';
-import { createServer as createTlsServer, TLSSocket } from 'node:tls';
+import { TLSSocket } from 'node:tls';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { RpcListener, RpcService } from '../../components/etcd/port.ts';
+import type { HttpAnswer, RpcListener, RpcService } from '../../components/etcd/port.ts';
 import { Http2Connection } from './http2-connection.ts';
 import { PREFACE } from './http2-frames.ts';
 import { ServerCall } from './server-call.ts';
-
-export interface TlsMaterials {
-  readonly cert: string | Buffer;
-  readonly key: string | Buffer;
-  /** Issuers of client certificates. With it, a client without a valid certificate is refused. */
-  readonly ca?: string | Buffer;
-}
+import { createTlsFront, type TlsMaterials, type TlsSource } from './tls-source.ts';
 
 export interface RpcListenerOptions {
+  /** An address or `localhost`, which is 127.0.0.1; `0.0.0.0` and `::` are all addresses of both families. */
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
+  /** A socket in the file system instead of host and port. */
+  readonly path?: string;
   /** Undefined: without TLS. */
-  readonly tls?: TlsMaterials;
+  readonly tls?: TlsMaterials | TlsSource;
   readonly log: Log;
   /** Connections at once; 10,000 by default. */
   readonly maxConnections?: number;
+  /** False: plain HTTP alone. */
+  readonly grpc?: boolean;
+  /** Plain requests that are answered; all by default, none with an empty set. */
+  readonly httpPaths?: ReadonlySet<string>;
+  /** Without TLS, the only names (`Host` header, without port) under which plain HTTP is answered, against DNS rebinding. */
+  readonly httpHosts?: ReadonlySet<string>;
+  /** Calls at once on a connection. */
+  readonly maxStreams?: number;
+  /** A silent peer is asked for a sign of life this often, and disconnected when it gives none in time. */
+  readonly keepAlive?: { readonly intervalMs: number; readonly timeoutMs: number };
+  readonly reusePort?: boolean;
 }
 
 /** A connection that has not said anything sensible by then is closed. */
 const GREETING_MS = 10_000;
+/** The longest delay that a timer of Node takes. */
+const LONGEST_TIMER_MS = 0x7fff_ffff;
 
 export function createRpcListener(options: RpcListenerOptions): RpcListener {
   return new Listener(options);
@@ -44,6 +55,7 @@ class Listener implements RpcListener {
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
   #service: RpcService | undefined;
+  #keepAlive: NodeJS.Timeout | undefined;
   readonly #http = createHttpServer({ maxHeaderSize: 16 << 10, requestTimeout: 30_000, headersTimeout: GREETING_MS });
 
   constructor(options: RpcListenerOptions) {
@@ -54,51 +66,76 @@ class Listener implements RpcListener {
 
   async listen(service: RpcService): Promise<{ readonly host: string; readonly port: number }> {
     this.#service = service;
-    const { host, port, tls, maxConnections } = this.#options;
-    const accept = (socket: Socket): void => this.#greet(socket);
-    const server =
+    const { host, port, path, tls, maxConnections } = this.#options;
+    const front =
       tls === undefined
-        ? createNetServer({ noDelay: true }, accept)
-        : createTlsServer(
-            {
-              noDelay: true,
-              cert: tls.cert,
-              key: tls.key,
-              ALPNProtocols: ['h2', 'http/1.1'],
-              minVersion: 'TLSv1.2',
-              handshakeTimeout: GREETING_MS,
-              ...(tls.ca === undefined ? {} : { ca: tls.ca, requestCert: true, rejectUnauthorized: true }),
-            },
-            accept,
-          );
-    server.maxConnections = maxConnections ?? 10_000;
-    server.on('connection', (socket: Socket) => {
+        ? undefined
+        : await createTlsFront(tls, GREETING_MS, this.#log, (socket) => this.#greet(socket));
+    const server = createNetServer({ noDelay: true }, (socket) => {
       this.#sockets.add(socket);
       socket.on('close', () => this.#sockets.delete(socket));
       socket.on('error', () => socket.destroy());
+      if (front === undefined) {
+        this.#greet(socket);
+        return;
+      }
+      const fresh = front.refresh();
+      if (fresh === undefined) front.server.emit('connection', socket);
+      else void fresh.then(() => front.server.emit('connection', socket));
     });
-    server.on('tlsClientError', (error: Error, socket: TLSSocket) => {
-      this.#log.v(2, 'connection refused', { client: socket.remoteAddress, cause: error.message });
-      socket.destroy();
-    });
+    server.maxConnections = maxConnections ?? 10_000;
     this.#server = server;
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', (error: NodeJS.ErrnoException) => {
-        const code = error.code === 'EADDRINUSE' ? 'address-in-use' : 'unavailable';
-        const why = error.code === 'EADDRINUSE' ? 'the address is in use by another process' : messageOf(error);
-        reject(new CodedError(code, `cannot listen on ${host}:${port}: ${why}`, { cause: error }));
-      });
-      server.listen(port, host, resolve);
-    });
+    if (path === undefined) await this.#bind(server, host, port);
+    else {
+      await removeStaleSocket(path);
+      await bindTo(server, { path }, path);
+    }
     server.on('error', (error) => this.#log.error('listener failed', { cause: error }));
+    this.#watchOverSilence();
     const address = server.address();
-    return { host, port: typeof address === 'object' && address !== null ? address.port : port };
+    return { host: path ?? host, port: typeof address === 'object' && address !== null ? address.port : port };
+  }
+
+  /** As Go does: a wildcard of either family is both, where the host has both. */
+  async #bind(server: Server, host: string, port: number): Promise<void> {
+    const reusePort = this.#options.reusePort ?? false;
+    const name = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+    const wildcard = host === '0.0.0.0' || host === '::';
+    try {
+      const exact = host === 'localhost' ? '127.0.0.1' : host;
+      await bindTo(server, { host: wildcard ? '::' : exact, port, reusePort }, name);
+    } catch (error) {
+      const cause = error instanceof Error ? (error.cause as NodeJS.ErrnoException | undefined)?.code : undefined;
+      if (!wildcard || (cause !== 'EAFNOSUPPORT' && cause !== 'EADDRNOTAVAIL')) throw error;
+      await bindTo(server, { host: '0.0.0.0', port, reusePort }, name);
+    }
+  }
+
+  #watchOverSilence(): void {
+    const { keepAlive } = this.#options;
+    if (keepAlive === undefined || keepAlive.intervalMs <= 0) return;
+    this.#keepAlive = setInterval(
+      () => {
+        const asked = [...this.#connections];
+        for (const connection of asked) connection.ping();
+        if (keepAlive.timeoutMs <= 0) return;
+        setTimeout(
+          () => {
+            // `ping` tells whether the one before was answered.
+            for (const connection of asked) if (!connection.ping()) connection.destroy('no answer to a ping');
+          },
+          Math.min(keepAlive.timeoutMs, LONGEST_TIMER_MS),
+        ).unref();
+      },
+      Math.min(keepAlive.intervalMs, LONGEST_TIMER_MS),
+    ).unref();
   }
 
   async close(graceMs: number): Promise<void> {
     const server = this.#server;
     if (server === undefined) return;
     this.#server = undefined;
+    clearInterval(this.#keepAlive);
     const closed = new Promise<void>((resolve) => {
       server.close(() => resolve());
     });
@@ -123,7 +160,8 @@ class Listener implements RpcListener {
       if (isHttp2 && head.length < PREFACE.length) return;
       clearTimeout(timer);
       socket.off('data', onData);
-      if (isHttp2) this.#serve(socket, head);
+      if (isHttp2 && this.#options.grpc === false) socket.destroy();
+      else if (isHttp2) this.#serve(socket, head);
       else {
         socket.pause();
         socket.unshift(head);
@@ -147,6 +185,7 @@ class Listener implements RpcListener {
     };
     const connection: Http2Connection = new Http2Connection(socket, {
       client: false,
+      ...(this.#options.maxStreams === undefined ? {} : { maxStreams: this.#options.maxStreams }),
       events: {
         opened: (stream, fields) => new ServerCall(stream, fields, service, this.#log, peerCommonName),
         goingAway: () => {},
@@ -167,17 +206,61 @@ class Listener implements RpcListener {
       response.destroy();
       return;
     }
+    const refused = this.#refusal(request, path);
+    if (refused !== undefined) {
+      answer(request, response, refused);
+      return;
+    }
     service.http(request.method ?? 'GET', path).then(
-      ({ status, contentType, body }) => {
-        response.writeHead(status, { 'content-type': contentType, 'content-length': Buffer.byteLength(body) });
-        response.end(request.method === 'HEAD' ? undefined : body);
-      },
+      (given) => answer(request, response, given),
       (error: unknown) => {
         this.#log.error('request failed', { path, cause: messageOf(error) });
         response.writeHead(500).end();
       },
     );
   }
+
+  #refusal(request: IncomingMessage, path: string): HttpAnswer | undefined {
+    const { tls, httpHosts, httpPaths } = this.#options;
+    if (httpPaths !== undefined && !httpPaths.has(path))
+      return { status: 404, contentType: TEXT, body: '404 page not found\n' };
+    if (tls !== undefined || httpHosts === undefined) return undefined;
+    const host = (request.headers.host ?? '').replace(/:\d*$/, '').replaceAll(/[[\]]/g, '').toLowerCase();
+    if (httpHosts.has(host)) return undefined;
+    return { status: 421, contentType: TEXT, body: `the Host header "${host}" is not in --host-whitelist\n` };
+  }
+}
+
+const TEXT = 'text/plain; charset=utf-8';
+
+function answer(request: IncomingMessage, response: ServerResponse, { status, contentType, body }: HttpAnswer): void {
+  response.writeHead(status, { 'content-type': contentType, 'content-length': Buffer.byteLength(body) });
+  response.end(request.method === 'HEAD' ? undefined : body);
+}
+
+function bindTo(
+  server: Server,
+  where: { readonly path: string } | { readonly host: string; readonly port: number; readonly reusePort: boolean },
+  name: string,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException): void => {
+      const code = error.code === 'EADDRINUSE' ? 'address-in-use' : 'unavailable';
+      const why = error.code === 'EADDRINUSE' ? 'the address is in use by another process' : messageOf(error);
+      reject(new CodedError(code, `cannot listen on ${name}: ${why}`, { cause: error }));
+    };
+    server.once('error', failed);
+    server.listen(where, () => {
+      server.off('error', failed);
+      resolve();
+    });
+  });
+}
+
+/** What a process that was killed has left; one that still listens loses it too, as with etcd. */
+async function removeStaleSocket(path: string): Promise<void> {
+  const found = await lstat(path).catch(() => undefined);
+  if (found?.isSocket() === true) await unlink(path);
 }
 
 /** The common name of the client's certificate when it was verified against our issuers; '' otherwise. The last of several counts. */

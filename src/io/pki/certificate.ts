@@ -109,6 +109,32 @@ export async function createAuthority(
   return { certificate: new X509Certificate(certPem), certPem, privateKey, keyPem: keyToPem(privateKey) };
 }
 
+/** A server and client certificate that answers for itself, with a new key. */
+export async function createSelfSigned(
+  commonName: string,
+  names: AlternativeNames,
+  validity: Validity,
+): Promise<KeyPair> {
+  const privateKey = await generateKey();
+  const publicKey = createPublicKey(privateKey);
+  const name = nameToAsn1({ commonName });
+  const certPem = assemble({
+    issuer: name,
+    subject: name,
+    publicKey,
+    signingKey: privateKey,
+    validity,
+    extensions: [
+      extension(OID.keyUsage, true, keyUsageToAsn1(['digitalSignature'])),
+      extension(OID.extKeyUsage, false, der.sequence([der.oid(OID.serverAuth), der.oid(OID.clientAuth)])),
+      extension(OID.basicConstraints, true, der.sequence([])),
+      extension(OID.subjectKeyId, false, der.octets(keyIdOf(publicKey))),
+      extension(OID.subjectAltName, false, alternativeNamesToAsn1(names)),
+    ],
+  });
+  return { certPem, keyPem: keyToPem(privateKey) };
+}
+
 /** Reads an authority from PEM. Throws CodedError 'bad-authority' when the key is not the certificate's or it is no CA. */
 export function loadAuthority(certPem: string, keyPem: string): Authority {
   const certificate = new X509Certificate(certPem);

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { readEtcdConfig } from '../../../src/roles/config/etcd-config.ts';
+import { settingsOf as etcdSettingsOf, readFile as readEtcdFile } from '../../../src/roles/config/etcd/index.ts';
 import { writeGenerated } from '../../../src/roles/config/generated-file.ts';
 import { readMasterConfig } from '../../../src/roles/config/master-config.ts';
 import { parseMasterLogLevel } from '../../../src/roles/config/master-env.ts';
@@ -48,7 +48,18 @@ test('what we generate is what the strict readers accept', async () => {
   assert.equal(master.servingInfo.certFile, 'master.server.crt');
   assert.deepEqual(master.etcdClientInfo.urls, ['https://127.0.0.1:2379']);
   const etcd = etcdConfigOf(settings);
-  assert.deepEqual(await readEtcdConfig(await write('etcd.conf.yaml', etcd)), etcd);
+  const etcdFile = await write('etcd.conf.yaml', etcd);
+  const { settings: store, warnings } = etcdSettingsOf(readEtcdFile(etcdFile, await readFile(etcdFile, 'utf8')), {
+    fromFile: true,
+    locate: (path) => path,
+    defaultHost: undefined,
+  });
+  assert.deepEqual(warnings, []);
+  assert.deepEqual(
+    [store.name, store.dataDirectory, store.listen.client[0]?.text, store.tls.client.certFile],
+    [etcd.name, etcd['data-dir'], etcd['listen-client-urls'], etcd['client-transport-security']['cert-file']],
+  );
+  assert.equal(store.tls.client.requireCertificate, true);
   const node = nodeConfigOf(settings, 'cgroupfs');
   assert.deepEqual(await readNodeConfig(await write('node-config.yaml', node)), node);
   const kubelet = kubeletConfigOf(settings, node);

@@ -1,0 +1,30 @@
+/** Several addresses as one listener. */
+import type { RpcListener, RpcService } from '../../components/etcd/port.ts';
+
+export interface BoundListeners extends RpcListener {
+  /** Where each listens, in order; empty before `listen`. */
+  readonly addresses: readonly { readonly host: string; readonly port: number }[];
+}
+
+/** Listens on all or, when one fails, on none. `listen` resolves with the first address. */
+export function combineListeners(listeners: readonly [RpcListener, ...RpcListener[]]): BoundListeners {
+  const addresses: { readonly host: string; readonly port: number }[] = [];
+  const closeAll = async (graceMs: number): Promise<void> => {
+    await Promise.all(listeners.map((each) => each.close(graceMs)));
+  };
+  return {
+    addresses,
+    listen: async (service: RpcService) => {
+      const [first, ...others] = listeners;
+      try {
+        addresses.push(await first.listen(service));
+        for (const each of others) addresses.push(await each.listen(service));
+      } catch (error) {
+        await closeAll(0);
+        throw error;
+      }
+      return addresses[0] as { readonly host: string; readonly port: number };
+    },
+    close: closeAll,
+  };
+}

@@ -1,0 +1,44 @@
+/** Certificate revocation lists (RFC 5280 §5). */
+import type { X509Certificate } from 'node:crypto';
+import { CodedError } from '../../base/errors.ts';
+import { childrenOf, contentOf } from './der.ts';
+
+const INTEGER = 0x02;
+const SEQUENCE = 0x30;
+const TIMES = [0x17, 0x18];
+
+/**
+ * The serial numbers on a list in PEM or DER, for `isRevoked`. Signature and dates are not looked at: whoever can write the file
+ * may revoke, and a list that has grown old still says what it said. Throws CodedError 'bad-der'.
+ */
+export function parseRevocationList(bytes: Buffer): ReadonlySet<bigint> {
+  const pem = /-----BEGIN X509 CRL-----([^-]+)-----END X509 CRL-----/.exec(bytes.toString('latin1'));
+  const der = pem === null ? bytes : Buffer.from(pem[1] ?? '', 'base64');
+  if (der[0] !== SEQUENCE) throw new CodedError('bad-der', 'not a certificate revocation list');
+  const [list] = childrenOf(der);
+  if (list === undefined || list[0] !== SEQUENCE) throw new CodedError('bad-der', 'not a certificate revocation list');
+  const parts = childrenOf(list);
+  if (parts[0]?.[0] === INTEGER) parts.shift();
+  // Algorithm, issuer, this update; the next update may be missing, and so may the entries.
+  const rest = parts.slice(TIMES.includes(parts[3]?.[0] ?? 0) ? 4 : 3);
+  const serials = new Set<bigint>();
+  for (const entry of rest[0]?.[0] === SEQUENCE ? childrenOf(rest[0]) : []) {
+    const [serial] = childrenOf(entry);
+    if (serial === undefined || serial[0] !== INTEGER) throw new CodedError('bad-der', 'an entry has no serial number');
+    serials.add(BigInt(`0x${Buffer.from(contentOf(serial)).toString('hex')}`));
+  }
+  return serials;
+}
+
+/** Longer than any chain that is verified. */
+const MAX_CHAIN = 16;
+
+/** True when the certificate or one that it was shown with is on the list. */
+export function isRevoked(certificate: X509Certificate, serials: ReadonlySet<bigint>): boolean {
+  let at: X509Certificate | undefined = certificate;
+  for (let depth = 0; at !== undefined && depth < MAX_CHAIN; depth += 1) {
+    if (serials.has(BigInt(`0x${at.serialNumber}`))) return true;
+    at = at.issuerCertificate;
+  }
+  return false;
+}

@@ -1,0 +1,8 @@
+/** etcd's flags, variables and configuration file, as `hyperedge etcd` takes them. See `EtcdSettings` for what comes of them. */
+
+export { readFile } from './file.ts';
+export { flagHelp } from './flags.ts';
+export { EtcdUsageProblem, hasEtcdVariables, readArguments, readEnvironment } from './given.ts';
+export type { EtcdUrl } from './go-values.ts';
+export { type EtcdParsed, settingsOf } from './parse.ts';
+export type { EtcdLogSettings, EtcdSettings, EtcdTlsLimits, EtcdTlsSettings } from './settings.ts';

@@ -1,0 +1,257 @@
+/**
+ * Arguments, environment and configuration file → settings. Pure: the file's text is handed in. Precedence and checks are etcd's:
+ * variables for what no flag says, and a configuration file instead of both. Source: etcd's embed.Config.
+ */
+import { isIP } from 'node:net';
+import { authTokenOf } from './auth.ts';
+import { foundingProblem, parseInitialCluster } from './cluster.ts';
+import { FLAGS } from './flags.ts';
+import type { Given } from './given.ts';
+import { type EtcdUrl, parseDuration } from './go-values.ts';
+import type { EtcdCompaction, EtcdLogSettings, EtcdSettings } from './settings.ts';
+import { checkTls, clientTlsOf, isSecure, peerTlsOf, tlsLimitsOf } from './tls.ts';
+import { refuse, Values } from './values.ts';
+
+export interface EtcdSurroundings {
+  /** A configuration file, not flags and variables. */
+  readonly fromFile: boolean;
+  /** Where a file that was named is. */
+  readonly locate: (path: string) => string;
+  /** This host's own address, told to others by who listens on all addresses and advertises none. */
+  readonly defaultHost: string | undefined;
+}
+
+export interface EtcdParsed {
+  readonly settings: EtcdSettings;
+  /** For the log, one line each. */
+  readonly warnings: readonly string[];
+}
+
+const MAX_ELECTION_MS = 50_000;
+
+/** Throws EtcdUsageProblem naming flag and mend. */
+export function settingsOf(given: Given, surroundings: EtcdSurroundings): EtcdParsed {
+  const values = new Values(given, surroundings.locate);
+  const warnings = [...uselessFlags(given)];
+  const listen = listenOf(values);
+  checkBinding(values, listen);
+  const advertise = advertiseOf(values, listen, surroundings);
+  const raft = raftOf(values);
+  if (!surroundings.fromFile && given.has('listen-client-urls') && !given.has('advertise-client-urls')) {
+    refuse('--advertise-client-urls is required with --listen-client-urls: name the address that clients are to use');
+  }
+  const client = clientTlsOf(values);
+  const peer = peerTlsOf(values);
+  checkTls(listen.client, client, '--cert-file and --key-file');
+  checkTls(listen.clientHttp, client, '--cert-file and --key-file');
+  checkTls(listen.metrics, client, '--cert-file and --key-file');
+  checkTls(listen.peer, peer, '--peer-cert-file and --peer-key-file');
+  if (client.automatic && client.certFile !== undefined)
+    warnings.push('--auto-tls is not used: certificates are given');
+  if (peer.automatic && peer.certFile !== undefined)
+    warnings.push('--peer-auto-tls is not used: certificates are given');
+  for (const url of client.certFile === undefined ? [] : [...listen.client, ...listen.clientHttp]) {
+    if (!isSecure(url)) warnings.push(`${url.text} is in the clear; the certificate is not used there`);
+  }
+  const name = values.text('name');
+  const settings: EtcdSettings = {
+    name,
+    dataDirectory: surroundings.locate(values.text('data-dir') === '' ? `${name}.etcd` : values.text('data-dir')),
+    listen,
+    advertise: { client: texts(advertise.client), peer: texts(advertise.peer) },
+    cluster: clusterOf(values, given.has('initial-cluster'), name, advertise.peer),
+    raft,
+    tls: { client, peer, limits: tlsLimitsOf(values, warnings) },
+    quotaBytes: values.number('quota-backend-bytes'),
+    compaction: compactionOf(values),
+    limits: {
+      requestBytes: values.number('max-request-bytes'),
+      transactionOperations: values.number('max-txn-ops'),
+      concurrentStreams: values.number('max-concurrent-streams'),
+    },
+    keepAlive: {
+      intervalMs: values.milliseconds('grpc-keepalive-interval'),
+      timeoutMs: values.milliseconds('grpc-keepalive-timeout'),
+    },
+    auth: {
+      token: authTokenOf(values),
+      simpleTokenTtlSeconds: values.number('auth-token-ttl') || 300,
+      byCertificate: values.boolean('client-cert-auth'),
+      bcryptCost: bcryptCostOf(values, warnings),
+    },
+    corruption: {
+      checkAtStart: values.boolean('experimental-initial-corrupt-check'),
+      intervalMs: values.milliseconds('experimental-corrupt-check-time'),
+    },
+    progressNotifyMs: values.milliseconds('experimental-watch-progress-notify-interval'),
+    slow: {
+      applyMs: values.milliseconds('experimental-warning-apply-duration'),
+      requestMs: values.milliseconds('experimental-warning-unary-request-duration'),
+    },
+    hostWhitelist: whitelistOf(values),
+    unsafeNoFsync: values.boolean('unsafe-no-fsync'),
+    log: logOf(values),
+  };
+  return { settings, warnings };
+}
+
+function* uselessFlags(given: Given): Generator<string> {
+  for (const [name, { text, label }] of given) {
+    const flag = FLAGS.get(name);
+    if (flag === undefined || flag.use === 'used') continue;
+    if (flag.use === 'refused') {
+      if (text !== flag.initial) refuse(`${label}=${text}: ${flag.help}`);
+    } else if (flag.harmless?.includes(text) !== true) yield `${label} has no meaning here: ${flag.help}`;
+  }
+}
+
+const texts = (urls: readonly EtcdUrl[]): string[] => urls.map((url) => url.text);
+
+function listenOf(values: Values): EtcdSettings['listen'] {
+  return {
+    client: values.urls('listen-client-urls'),
+    clientHttp: values.urls('listen-client-http-urls'),
+    peer: values.urls('listen-peer-urls'),
+    metrics: values.urls('listen-metrics-urls'),
+    reusePort: values.boolean('socket-reuse-port'),
+  };
+}
+
+function checkBinding(values: Values, listen: EtcdSettings['listen']): void {
+  const checked = [
+    ['listen-peer-urls', listen.peer],
+    ['listen-client-urls', listen.client],
+    ['listen-client-http-urls', listen.clientHttp],
+    ['listen-metrics-urls', listen.metrics],
+  ] as const;
+  for (const [name, urls] of checked) {
+    for (const { path, host, text } of urls) {
+      if (path !== undefined || host === 'localhost' || isIP(host.split('%')[0] ?? '') !== 0) continue;
+      refuse(`${values.label(name)}: "${text}" needs an IP address to listen on, or localhost; 0.0.0.0 means all`);
+    }
+  }
+  if (listen.client.length === 0 && values.has('advertise-client-urls')) {
+    refuse(`${values.label('listen-client-urls')} is empty; name at least one address`);
+  }
+}
+
+function advertiseOf(
+  values: Values,
+  listen: EtcdSettings['listen'],
+  { defaultHost }: EtcdSurroundings,
+): { readonly client: readonly EtcdUrl[]; readonly peer: readonly EtcdUrl[] } {
+  const one = (
+    name: 'advertise-client-urls' | 'initial-advertise-peer-urls',
+    bound: readonly EtcdUrl[],
+  ): readonly EtcdUrl[] => {
+    const urls = values.urls(name);
+    const bare = urls.find((url) => url.path === undefined && url.host === '');
+    if (bare !== undefined)
+      refuse(`${values.label(name)}: "${bare.text}" names no host; write ${bare.scheme}://HOST:PORT`);
+    const [first] = bound;
+    if (values.has(name) || first?.host !== '0.0.0.0' || defaultHost === undefined) return urls;
+    const host = isIP(defaultHost) === 6 ? `[${defaultHost}]` : defaultHost;
+    return [{ ...first, host: defaultHost, text: `${first.scheme}://${host}:${first.port}` }];
+  };
+  return {
+    client: one('advertise-client-urls', listen.client),
+    peer: one('initial-advertise-peer-urls', listen.peer),
+  };
+}
+
+function raftOf(values: Values): EtcdSettings['raft'] {
+  const heartbeatMs = values.number('heartbeat-interval');
+  const electionMs = values.number('election-timeout');
+  const heartbeat = values.label('heartbeat-interval');
+  const election = values.label('election-timeout');
+  if (heartbeatMs <= 0) refuse(`${heartbeat} is 0; give milliseconds, 100 as a rule`);
+  if (electionMs <= 0) refuse(`${election} is 0; give milliseconds, ten times the heartbeat interval as a rule`);
+  if (5 * heartbeatMs > electionMs) {
+    refuse(
+      `${election} is ${electionMs} ms; it has to be at least five times the heartbeat interval of ${heartbeatMs} ms`,
+    );
+  }
+  if (electionMs > MAX_ELECTION_MS) refuse(`${election} is ${electionMs} ms; ${MAX_ELECTION_MS} is the most`);
+  return {
+    heartbeatMs,
+    electionMs,
+    advanceInitialTicks: values.boolean('initial-election-tick-advance'),
+    snapshotCount: values.number('snapshot-count'),
+  };
+}
+
+function clusterOf(
+  values: Values,
+  given: boolean,
+  name: string,
+  advertised: readonly EtcdUrl[],
+): EtcdSettings['cluster'] {
+  const state = values.text('initial-cluster-state') === 'existing' ? 'existing' : 'new';
+  // As long as it says what the default says, it follows the name.
+  const isDefault = !given || values.text('initial-cluster') === FLAGS.get('initial-cluster')?.initial;
+  const members = isDefault
+    ? [{ name, peerUrls: texts(advertised) }]
+    : parseInitialCluster(values.text('initial-cluster'));
+  const bootstrapProblem =
+    'problem' in members
+      ? `${values.label('initial-cluster')}: ${members.problem}`
+      : foundingProblem(members, { name, state, advertised });
+  return {
+    members: 'problem' in members ? [] : members,
+    bootstrapProblem,
+    state,
+    token: values.text('initial-cluster-token'),
+    forceNew: values.boolean('force-new-cluster'),
+    strictReconfigCheck: values.boolean('strict-reconfig-check'),
+    maxLearners: values.number('experimental-max-learners'),
+  };
+}
+
+function compactionOf(values: Values): EtcdCompaction | undefined {
+  const mode = values.text('auto-compaction-mode');
+  if (mode !== 'periodic' && mode !== 'revision') {
+    refuse(`${values.label('auto-compaction-mode')}: "${mode}" is not accepted; give periodic or revision`);
+  }
+  const text = values.text('auto-compaction-retention');
+  const label = values.label('auto-compaction-retention');
+  const plain = /^\+?\d+$/.test(text) ? Number(text) : undefined;
+  if (mode === 'revision') {
+    if (plain === undefined) refuse(`${label}: "${text}" is not a number of revisions; give one such as 1000`);
+    return plain === 0 ? undefined : { mode, revisions: plain };
+  }
+  const retentionMs = plain === undefined ? parseDuration(text) : plain * 3_600_000;
+  if (retentionMs === undefined || retentionMs < 0) {
+    refuse(`${label}: "${text}" is not accepted; give hours, or a duration with its unit such as 5m`);
+  }
+  return retentionMs === 0 ? undefined : { mode, retentionMs };
+}
+
+function bcryptCostOf(values: Values, warnings: string[]): number {
+  const cost = values.number('bcrypt-cost');
+  if (cost >= 4 && cost <= 31) return cost;
+  warnings.push(`${values.label('bcrypt-cost')} goes from 4 to 31; 10 is used`);
+  return 10;
+}
+
+function whitelistOf(values: Values): ReadonlySet<string> | undefined {
+  const names = values.list('host-whitelist');
+  return names.length === 0 || names.includes('*') ? undefined : new Set(names.map((name) => name.toLowerCase()));
+}
+
+function logOf(values: Values): EtcdLogSettings {
+  const logger = values.text('logger');
+  if (logger !== 'zap' && logger !== 'capnslog') {
+    refuse(`${values.label('logger')}: "${logger}" is not accepted; give zap`);
+  }
+  const level = values.boolean('debug') ? 'debug' : values.text('log-level');
+  const outputs = values.list(values.has('log-outputs') || !values.has('log-output') ? 'log-outputs' : 'log-output');
+  const places = outputs.map((each) => {
+    if (each === 'default' || each === 'systemd/journal') return 'stderr';
+    return each === 'stderr' || each === 'stdout' ? each : values.located(each);
+  });
+  return {
+    least: level === 'debug' || level === 'info' ? 'info' : level === 'warn' ? 'warn' : 'error',
+    verbosity: level === 'debug' ? 4 : 2,
+    outputs: places.length === 0 ? ['stderr'] : [...new Set(places)],
+  };
+}

@@ -1,0 +1,146 @@
+/** What the store's process is to do: from etcd's flags, variables or file, or from this host's own file. Then it does it. */
+import { openSync } from 'node:fs';
+import { readFile as readText } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import { CodedError, messageOf } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import { runUntilSignal } from './component.ts';
+import {
+  type EtcdParsed,
+  EtcdUsageProblem,
+  hasEtcdVariables,
+  readArguments,
+  readEnvironment,
+  readFile,
+  settingsOf,
+} from './config/etcd/index.ts';
+import { resolveBeside } from './config/master-config.ts';
+import { readMasterLogLevel } from './config/master-env.ts';
+import { createProcessLog, descriptorSink } from './process.ts';
+import { canonicalRoot, defaultRouteLink, pathsBelow } from './settings.ts';
+
+export { EtcdUsageProblem };
+
+export interface EtcdInvocation {
+  /** etcd's own arguments. */
+  readonly argv: readonly string[];
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** This project's flags; undefined when called as `etcd`. */
+  readonly own:
+    | {
+        readonly root: string | undefined;
+        readonly configFile: string | undefined;
+        readonly envFile: string | undefined;
+        readonly logLevel: number | undefined;
+      }
+    | undefined;
+}
+
+export type EtcdPlan =
+  | { readonly kind: 'help' }
+  | { readonly kind: 'version' }
+  | {
+      readonly kind: 'run';
+      readonly parsed: EtcdParsed;
+      readonly fromHost: boolean;
+      readonly logLevel: number | undefined;
+    };
+
+/** Throws EtcdUsageProblem naming flag, variable or field, and the mend. */
+export async function planEtcd({ argv, environment, own }: EtcdInvocation): Promise<EtcdPlan> {
+  const given = readArguments(argv);
+  if (given === 'help') return { kind: 'help' };
+  if (given.get('version')?.text !== undefined && given.get('version')?.text !== 'false') return { kind: 'version' };
+  if (own !== undefined && (own.configFile !== undefined || (given.size === 0 && !hasEtcdVariables(environment)))) {
+    if (given.size > 0)
+      throw new EtcdUsageProblem(2, "--config and etcd's own flags exclude each other; give one of them");
+    return planHost(own);
+  }
+  const configFile = given.get('config-file')?.text ?? environment['ETCD_CONFIG_FILE'] ?? '';
+  const defaultHost = await ownAddress();
+  // Names are as etcd takes them: relative to where it was started.
+  const locate = (path: string): string => path;
+  if (configFile === '') {
+    const all = readEnvironment(environment, given);
+    const { settings, warnings } = settingsOf(all.given, { fromFile: false, locate, defaultHost });
+    return {
+      kind: 'run',
+      parsed: { settings, warnings: [...all.warnings, ...warnings] },
+      fromHost: false,
+      logLevel: undefined,
+    };
+  }
+  const { settings, warnings } = settingsOf(readFile(configFile, await read(configFile)), {
+    fromFile: true,
+    locate,
+    defaultHost,
+  });
+  const passedOver = [...given.values()].map(({ label }) => label).filter((label) => label !== '--config-file');
+  return {
+    kind: 'run',
+    parsed: {
+      settings,
+      warnings: [
+        ...(passedOver.length === 0 ? [] : [`${passedOver.join(', ')}: not used, ${configFile} says it all`]),
+        ...warnings,
+      ],
+    },
+    fromHost: false,
+    logLevel: undefined,
+  };
+}
+
+/** The file that `hyperedge run` writes; names in it are relative to it. */
+async function planHost(own: NonNullable<EtcdInvocation['own']>): Promise<EtcdPlan> {
+  const paths = pathsBelow(await canonicalRoot(own.root));
+  const file = own.configFile ?? paths.etcdConfig;
+  const locate = (path: string): string => resolveBeside(file, path);
+  return {
+    kind: 'run',
+    parsed: settingsOf(readFile(file, await read(file)), { fromFile: true, locate, defaultHost: await ownAddress() }),
+    fromHost: true,
+    logLevel: own.logLevel ?? (await readMasterLogLevel(own.envFile ?? paths.masterEnv)),
+  };
+}
+
+async function read(file: string): Promise<string> {
+  try {
+    return await readText(file, 'utf8');
+  } catch (error) {
+    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    throw new EtcdUsageProblem(
+      1,
+      missing
+        ? `${file} is not there; hyperedge run writes it, or name another`
+        : `cannot read ${file}: ${messageOf(error)}`,
+    );
+  }
+}
+
+/** The first address of the default route's link, as etcd takes it for what to advertise. */
+async function ownAddress(): Promise<string | undefined> {
+  const link = defaultRouteLink(await readText('/proc/net/route', 'utf8').catch(() => ''));
+  return link === undefined ? undefined : networkInterfaces()[link]?.[0]?.address;
+}
+
+/** Runs until a signal. Resolves with the exit code; throws CodedErrors that name file, address or data directory. */
+export async function runEtcd({ parsed, fromHost, logLevel }: EtcdPlan & { kind: 'run' }): Promise<number> {
+  const { settings, warnings } = parsed;
+  const { least, verbosity, outputs } = settings.log;
+  const log: Log = createProcessLog('etcd', logLevel ?? verbosity, descriptorSink(...outputs.map(openOutput)), least);
+  for (const warning of warnings) log.warn(warning);
+  return runUntilSignal(log, async (onFatal) => {
+    const { startEtcd } = await import('./etcd.ts');
+    return startEtcd({ settings, strictKeys: fromHost, log, onFatal });
+  });
+}
+
+function openOutput(output: string): number {
+  if (output === 'stderr') return 2;
+  if (output === 'stdout') return 1;
+  try {
+    return openSync(output, 'a', 0o600);
+  } catch (error) {
+    throw new CodedError('unwritable', `--log-outputs: cannot write ${output}: ${messageOf(error)}`, { cause: error });
+  }
+}
