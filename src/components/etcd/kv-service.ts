@@ -6,6 +6,7 @@ import {
   type RequestOp,
 } from '../../api/etcd/kv.ts';
 import { Reader } from '../../api/etcd/wire.ts';
+import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { checkDelete, checkPut, checkRange, checkTxn } from '../../core/mvcc/txn-check.ts';
 import type { Encoder } from './encode.ts';
@@ -57,11 +58,16 @@ export function kvService(engine: Engine, encoder: Encoder, log: Log): UnaryHand
       if (result?.kind !== 'delete') throw new Error('a delete was answered as something else');
       return encoder.deleted(result.deleted, result.previous, decision.revision);
     }),
-    '/etcdserverpb.KV/Txn': writes(async (message, call) => {
-      const request = decodeTxnRequest(message);
-      checkTxn(request);
-      return encoder.txn(await engine.txn(request, relaxed(call)));
-    }),
+    '/etcdserverpb.KV/Txn': (message, call) =>
+      answer(call, log, async () => {
+        const request = decodeTxnRequest(message);
+        checkTxn(request);
+        // What only reads does not go through the log, so its limit is not meant.
+        if (message.length > MAX_REQUEST_BYTES && !engine.machine.isReadOnly(request)) {
+          throw new CodedError('request-too-large', 'the transaction is larger than the log takes');
+        }
+        return encoder.txn(await engine.txn(request, relaxed(call)));
+      }),
     '/etcdserverpb.KV/Compact': (message, call) =>
       answer(call, log, async () => {
         const reader = new Reader(message);

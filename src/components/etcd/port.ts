@@ -101,6 +101,8 @@ export interface CallIdentity {
 export interface UnaryCall extends CallIdentity {
   reply(message: Uint8Array): void;
   fail(code: RpcCode, message: string): void;
+  /** `listener` is called once when the caller gives up before it was answered; at once when it already has. */
+  whenCancelled(listener: () => void): void;
 }
 
 export interface StreamCall extends CallIdentity {
@@ -127,6 +129,8 @@ export interface HttpAnswer {
 }
 
 export interface RpcService {
+  /** Whether any method of `name`, a full service name, is known. */
+  hasService(name: string): boolean;
   unary(path: string): ((message: Uint8Array, call: UnaryCall) => void) | undefined;
   stream(path: string): ((call: StreamCall) => StreamHandler) | undefined;
   /** Plain requests on the same port (`/health`, `/metrics` …). */

@@ -58,15 +58,16 @@ const AUTH_REFUSALS: Readonly<Record<AuthErrorCode, RpcFailure>> = {
   'verify-only': { code: RpcCode.unknown, message: 'auth: token signing attempted with verify-only key' },
 };
 
-const OPERATING: Readonly<Record<string, RpcFailure>> = {
-  'no-space': { code: RpcCode.resourceExhausted, message: 'etcdserver: mvcc: database space exceeded' },
-  'too-many-requests': { code: RpcCode.resourceExhausted, message: 'etcdserver: too many requests' },
-  closed: { code: RpcCode.unavailable, message: 'etcdserver: server stopped' },
-};
-
 export const REQUEST_TOO_LARGE: RpcFailure = {
   code: RpcCode.invalidArgument,
   message: 'etcdserver: request is too large',
+};
+
+const OPERATING: Readonly<Record<string, RpcFailure>> = {
+  'request-too-large': REQUEST_TOO_LARGE,
+  'no-space': { code: RpcCode.resourceExhausted, message: 'etcdserver: mvcc: database space exceeded' },
+  'too-many-requests': { code: RpcCode.resourceExhausted, message: 'etcdserver: too many requests' },
+  closed: { code: RpcCode.unavailable, message: 'etcdserver: server stopped' },
 };
 
 /** What a caller is told about `error`. What is not foreseen is logged and answered as internal. */

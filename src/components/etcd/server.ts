@@ -118,7 +118,9 @@ function rpcService(
     const before = counts.get(path);
     if (before !== undefined) counts.set(path, before + 1);
   };
+  const services = new Set([...counts.keys()].map((path) => path.split('/')[1]));
   return {
+    hasService: (name) => services.has(name),
     unary: (path) => {
       const handler = unaryByPath.get(path);
       if (handler !== undefined) count(path);

@@ -30,8 +30,11 @@ export interface WatchServiceDeps {
   readonly refusal: (call: StreamCall, key: string, end: string) => string | undefined;
 }
 
-/** Events of one catch-up piece; whole revisions, so a little more when one is large. */
+/** Events of one catch-up piece, and their bytes; whole revisions, so a little more when one is large. */
 const PIECE = 1000;
+const PIECE_BYTES = 4 << 20;
+/** Answers larger than this come in fragments to those who allow it: what etcd takes for a request, and what gRPC may add. */
+const FRAGMENT_BYTES = MAX_REQUEST_BYTES + (512 << 10);
 /** The id of an answer that belongs to no watch in particular. Source: etcd clientv3.InvalidWatchID. */
 const NO_WATCH = -1;
 
@@ -114,10 +117,8 @@ export class WatchService {
     this.#streams.add(stream);
     return {
       message: (message) => stream.message(message),
-      ended: () => {
-        stream.close();
-        call.end();
-      },
+      // Its watches go on, as etcd's do: only cancelling the call ends them.
+      ended: () => {},
       closed: () => {
         stream.close();
         this.#streams.delete(stream);
@@ -296,9 +297,11 @@ class WatchStream {
         this.#service.upToDate.add(watch);
         return;
       }
-      const all = machine.changes(watch.start, watch.end, watch.next, upTo, PIECE);
+      const found = machine.changes(watch.start, watch.end, watch.next, upTo, PIECE);
+      const all = found.slice(0, wholeRevisions(found, PIECE_BYTES));
       const changes = all.filter(({ version }) => (isDelete(version) ? !watch.noDelete : !watch.noPut));
-      const pieceEnd = all.length >= PIECE ? (all.at(-1)?.version.revision ?? upTo) : upTo;
+      const cut = all.length < found.length || found.length >= PIECE;
+      const pieceEnd = cut ? (all.at(-1)?.version.revision ?? upTo) : upTo;
       const fields = await this.#fieldsFromHistory(watch, changes);
       if (!watch.open) return;
       // Compaction overtook the reading.
@@ -346,7 +349,7 @@ class WatchStream {
     let size = 0;
     for (let i = 0; i < fields.length; i += 1) {
       const length = (fields[i] as Buffer).length;
-      if (size > 0 && size + length > MAX_REQUEST_BYTES) {
+      if (size > 0 && size + length > FRAGMENT_BYTES) {
         this.#sendParts(
           header(this.#service.deps.encoder, watch.id, visible, (out) => out.bool(7, true)),
           fields.slice(from, i),
@@ -401,6 +404,17 @@ function fieldsInMemory(watch: Watch, changes: readonly Change[]): Buffer[] | un
     }
   }
   return fields;
+}
+
+/** How many of `changes` make whole revisions of about `bytes`, one revision at least. */
+function wholeRevisions(changes: ReadonlyArray<Pick<Change, 'version'>>, bytes: number): number {
+  let size = 0;
+  for (let i = 0; i < changes.length; i += 1) {
+    const { version } = changes[i] as Change;
+    if (size > bytes && version.revision !== changes[i - 1]?.version.revision) return i;
+    size += version.size;
+  }
+  return changes.length;
 }
 
 const withPreviousCache = new WeakMap<Change, Buffer>();

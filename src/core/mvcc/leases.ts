@@ -25,8 +25,9 @@ export class Leases {
     return this.#leases.get(id);
   }
 
+  /** Those that expire first in front. */
   ids(): bigint[] {
-    return [...this.#leases.keys()];
+    return [...this.#leases.values()].sort((a, b) => a.expiresAtMs - b.expiresAtMs).map((lease) => lease.id);
   }
 
   /** Throws MvccError 'lease-exists' or 'lease-ttl-too-large'. A time to live below the minimum is raised to it. */

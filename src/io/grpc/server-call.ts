@@ -31,6 +31,8 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
   #headersSent = false;
   #answered = false;
   #blocked = false;
+  #lost = false;
+  #cancelled: (() => void) | undefined;
 
   /** See `CallIdentity`. */
   readonly peerCommonName: () => string;
@@ -54,7 +56,7 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
     this.#unary = service.unary(path);
     if (this.#unary !== undefined) return;
     const open = service.stream(path);
-    if (open === undefined) this.fail(RpcCode.unimplemented, `unknown method ${path}`);
+    if (open === undefined) this.fail(RpcCode.unimplemented, unknown(service, path));
     else this.#handler = open(this);
   }
 
@@ -90,7 +92,9 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
   };
 
   lost(): void {
+    this.#lost = !this.#answered;
     this.#answered = true;
+    if (this.#lost) this.#cancelled?.();
     this.#closed();
   }
 
@@ -98,6 +102,11 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
     if (!this.#blocked) return;
     this.#blocked = false;
     this.#handler?.drained();
+  }
+
+  whenCancelled(listener: () => void): void {
+    if (this.#lost) listener();
+    else this.#cancelled = listener;
   }
 
   reply(message: Uint8Array): void {
@@ -170,6 +179,12 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
       },
     );
   }
+}
+
+/** Why `path` cannot be called, in grpc-go's words. */
+function unknown(service: RpcService, path: string): string {
+  const [, name = '', method = ''] = path.split('/');
+  return service.hasService(name) ? `unknown method ${method} for service ${name}` : `unknown service ${name}`;
 }
 
 const EMPTY = Buffer.alloc(0);

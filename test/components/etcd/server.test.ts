@@ -385,8 +385,8 @@ describe('the watch API', () => {
 
   it('splits what is large when asked to', async () => {
     const watch = rawWatch(endpoint);
-    const first = await put(store, 'g/0', 'x'.repeat(1_000_000));
-    for (let i = 1; i < 4; i += 1) await put(store, `g/${i}`, 'x'.repeat(1_000_000));
+    const first = await put(store, 'g/0', 'x'.repeat(1_200_000));
+    for (let i = 1; i < 4; i += 1) await put(store, `g/${i}`, 'x'.repeat(1_200_000));
     watch.send((out) => writeWatchCreate(out, { key: 'g/', end: 'g0', startRevision: first, fragment: true }));
     await watch.until((all) => all.reduce((sum, r) => sum + r.events.length, 0) === 4);
     const pieces = watch.responses.filter((r) => r.events.length > 0);

@@ -24,6 +24,7 @@ const GRPC = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trail
 
 /** Says back what it hears: unary on /echo, message by message on /chat, the value of `x-mirror` on /mirror. */
 const service: RpcService = {
+  hasService: () => false,
   unary: (path) => {
     if (path === '/echo') return (message, call) => call.reply(Buffer.from(message));
     if (path === '/mirror')

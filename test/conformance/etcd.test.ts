@@ -1,0 +1,35 @@
+import { DEBIAN_ETCD, isInstalled, remove, startHere, temporaryDirectory } from '../components/etcd/harness.ts';
+import { startPeerEtcd } from './etcd/peer.ts';
+import { etcdConformance } from './etcd.ts';
+
+etcdConformance({
+  name: 'hyperedge etcd',
+  start: async () => {
+    const directory = await temporaryDirectory();
+    const { endpoint, server } = await startHere(directory, undefined);
+    return {
+      endpoints: [endpoint],
+      stop: async () => {
+        await server.stop();
+        await remove(directory);
+      },
+    };
+  },
+});
+
+if (await isInstalled(DEBIAN_ETCD)) {
+  etcdConformance({
+    name: "Debian's etcd",
+    start: async () => {
+      const directory = await temporaryDirectory();
+      const peer = await startPeerEtcd(directory);
+      return {
+        endpoints: [peer.endpoint],
+        stop: async () => {
+          await peer.stop();
+          await remove(directory);
+        },
+      };
+    },
+  });
+}

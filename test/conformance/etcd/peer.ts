@@ -1,0 +1,67 @@
+/** Debian's etcd as a single member in the clear, with flags of one's choice. */
+import { spawn } from 'node:child_process';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { DEBIAN_ETCD } from '../../components/etcd/harness.ts';
+import { EtcdClient } from './client.ts';
+
+export interface Peer {
+  readonly endpoint: string;
+  stop(): Promise<void>;
+}
+
+/** Resolves when it answers. */
+export async function startPeerEtcd(directory: string, more: readonly string[] = []): Promise<Peer> {
+  const [client, peer] = await freePorts(2);
+  const endpoint = `http://127.0.0.1:${client}`;
+  const peerUrl = `http://127.0.0.1:${peer}`;
+  const flags = {
+    name: 'test',
+    'data-dir': join(directory, 'peer'),
+    'listen-client-urls': endpoint,
+    'advertise-client-urls': endpoint,
+    'listen-peer-urls': peerUrl,
+    'initial-advertise-peer-urls': peerUrl,
+    'initial-cluster': `test=${peerUrl}`,
+    'log-level': 'error',
+  };
+  const args = Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
+  const child = spawn(DEBIAN_ETCD, [...args, ...more], { stdio: 'ignore' });
+  const exited = new Promise<void>((resolve) => {
+    child.once('close', () => resolve());
+  });
+  const deadline = performance.now() + 15_000;
+  for (;;) {
+    const probe = new EtcdClient(endpoint);
+    try {
+      await probe.range({ key: 'health' });
+      break;
+    } catch (error) {
+      if (performance.now() > deadline) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    } finally {
+      probe.close();
+    }
+  }
+  return {
+    endpoint,
+    stop: async () => {
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const ports = await Promise.all(
+    servers.map(
+      (server) =>
+        new Promise<number>((resolve) => {
+          server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port));
+        }),
+    ),
+  );
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
