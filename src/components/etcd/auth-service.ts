@@ -42,8 +42,13 @@ export function authService({ auth, encoder, log, revision }: AuthServiceDeps): 
     '/etcdserverpb.Auth/Authenticate': (message, call) =>
       answer(call, log, async () => {
         const { name, second: password } = decodeNamedRequest(message);
-        const token = await auth.authenticate(name, password);
-        return encoder.begin(revision()).string(2, token).finish();
+        try {
+          const token = await auth.authenticate(name, password);
+          return encoder.begin(revision()).string(2, token).finish();
+        } catch (error) {
+          if (error instanceof AuthError) log.warn('authentication refused', { user: name, cause: error.code });
+          throw error;
+        }
       }),
 
     '/etcdserverpb.Auth/UserAdd': changes(async (message) => {

@@ -160,6 +160,7 @@ export const DEBIAN_ETCD = '/usr/bin/etcd';
 export async function startDebianEtcd(
   directory: string,
   { directory: pki }: Certificates,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<{ readonly endpoint: string; stop(): Promise<void> }> {
   const [clientPort, peerPort] = [await freePort(), await freePort()];
   const endpoint = `https://127.0.0.1:${clientPort}`;
@@ -177,6 +178,7 @@ export async function startDebianEtcd(
     'cert-file': join(pki, 'server.crt'),
     'key-file': join(pki, 'server.key'),
     'log-level': 'error',
+    ...more,
   };
   const args = Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
   const child = spawn(DEBIAN_ETCD, args, { stdio: 'ignore' });
