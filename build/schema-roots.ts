@@ -15,7 +15,11 @@ export const ROOTS: readonly { readonly prefix: string; readonly classes: readon
       'V1ReplicationController+',
       'V1PersistentVolume+',
       'V1PersistentVolumeClaim+',
+      'V1LimitRange+',
+      'V1ResourceQuota+',
+      'V1ComponentStatus+',
       'V1Binding',
+      'V1TopologySelectorTerm',
       'V1TypedLocalObjectReference',
       'CoreV1Event',
       'CoreV1EventList',
@@ -26,7 +30,7 @@ export const ROOTS: readonly { readonly prefix: string; readonly classes: readon
     classes: ['V1Deployment+', 'V1ReplicaSet+', 'V1DaemonSet+', 'V1StatefulSet+', 'V1ControllerRevision+'],
   },
   { prefix: 'io.k8s.api.batch.v1', classes: ['V1Job+', 'V1CronJob+'] },
-  { prefix: 'io.k8s.api.networking.v1', classes: ['V1Ingress+'] },
+  { prefix: 'io.k8s.api.networking.v1', classes: ['V1Ingress+', 'V1IngressClass+', 'V1NetworkPolicy+'] },
   { prefix: 'io.k8s.api.events.v1', classes: ['EventsV1Event', 'EventsV1EventList'] },
   { prefix: 'io.k8s.api.discovery.v1', classes: ['V1EndpointSlice+'] },
   { prefix: 'io.k8s.api.coordination.v1', classes: ['V1Lease+'] },
@@ -47,8 +51,24 @@ export const ROOTS: readonly { readonly prefix: string; readonly classes: readon
     ],
   },
   { prefix: 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1', classes: ['V1CustomResourceDefinition+'] },
-  { prefix: 'io.k8s.api.policy.v1', classes: ['V1Eviction'] },
-  { prefix: 'io.k8s.api.autoscaling.v1', classes: ['V1Scale'] },
+  { prefix: 'io.k8s.api.policy.v1', classes: ['V1Eviction', 'V1PodDisruptionBudget+'] },
+  { prefix: 'io.k8s.api.autoscaling.v1', classes: ['V1Scale', 'V1HorizontalPodAutoscaler+'] },
+  { prefix: 'io.k8s.api.autoscaling.v2', classes: ['V2HorizontalPodAutoscaler+'] },
+  {
+    prefix: 'io.k8s.api.storage.v1',
+    classes: ['V1StorageClass+', 'V1VolumeAttachment+', 'V1CSINode+', 'V1CSIDriver+', 'V1CSIStorageCapacity+'],
+  },
+  { prefix: 'io.k8s.api.node.v1', classes: ['V1RuntimeClass+'] },
+  { prefix: 'io.k8s.api.flowcontrol.v1', classes: ['V1FlowSchema+', 'V1PriorityLevelConfiguration+'] },
+  {
+    prefix: 'io.k8s.api.admissionregistration.v1',
+    classes: [
+      'V1MutatingWebhookConfiguration+',
+      'V1ValidatingWebhookConfiguration+',
+      'V1ValidatingAdmissionPolicy+',
+      'V1ValidatingAdmissionPolicyBinding+',
+    ],
+  },
 ];
 
 /** Classes of k8s.io/apimachinery's meta/v1. */
@@ -89,10 +109,15 @@ export const RENAMED: Readonly<Record<string, string>> = {
   DiscoveryV1EndpointPort: 'EndpointPort',
   RbacV1Subject: 'Subject',
   AuthenticationV1TokenRequest: 'TokenRequest',
+  StorageV1TokenRequest: 'TokenRequest',
+  FlowcontrolV1Subject: 'Subject',
+  AdmissionregistrationV1ServiceReference: 'ServiceReference',
+  AdmissionregistrationV1WebhookClientConfig: 'WebhookClientConfig',
 };
 
 /** Quantities that the declarations we read are too old to know. */
 export const EXTRA_QUANTITIES: readonly string[] = [
+  'io.k8s.api.autoscaling.v2.HPAScalingRules.tolerance',
   'io.k8s.api.core.v1.PodStatus.allocatedResources',
   'io.k8s.api.core.v1.NodeAllocatableResourceMapping.allocationMultiplier',
 ];

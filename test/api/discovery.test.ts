@@ -43,6 +43,8 @@ test('resource lists name kinds and their sub-resources', () => {
     'replicasets/scale',
     'replicasets/status',
     'statefulsets',
+    'statefulsets/scale',
+    'statefulsets/status',
   ]);
   assert.ok(documents.resources.get('events.k8s.io/v1')?.resources.some((each) => each.name === 'events'));
 });

@@ -61,6 +61,11 @@ export const fieldError = {
     field,
     message: `Not found: ${quote(value)}`,
   }),
+  tooMany: (field: string, actual: number, max: number): FieldError => ({
+    type: 'FieldValueTooMany',
+    field,
+    message: `Too many: ${actual}: must have at most ${max} items`,
+  }),
   tooLong: (field: string, maxBytes: number): FieldError => ({
     type: 'FieldValueTooLong',
     field,

@@ -33,7 +33,7 @@ export function validateResources(
   ] as const) {
     for (const [name, text] of Object.entries(values)) {
       const at = `${path}.${part}`;
-      errors.push(...validateResourceName(name, at));
+      errors.push(...validateContainerResourceName(name, at));
       errors.push(...validateResourceQuantity(name, text, `${at}[${name}]`));
       if (name.startsWith(HUGE_PAGES)) hugePages = true;
       if (name === 'cpu' || name === 'memory') cpuOrMemory = true;
@@ -78,7 +78,8 @@ export function validateResources(
   return errors;
 }
 
-function validateResourceName(name: string, path: string): FieldError[] {
+/** The name of something a container may ask for. */
+export function validateContainerResourceName(name: string, path: string): FieldError[] {
   const errors = validateNameRule(name, qualifiedNameErrors, path);
   if (errors.length > 0) return errors;
   if (!name.includes('/') && !STANDARD_CONTAINER_RESOURCES.has(name) && !name.startsWith(HUGE_PAGES)) {

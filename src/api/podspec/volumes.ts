@@ -57,7 +57,7 @@ const UNCHECKED_SOURCES = new Set([
   'vsphereVolume',
 ]);
 
-const HOST_PATH_TYPES = [
+export const HOST_PATH_TYPES = [
   '',
   'BlockDevice',
   'CharDevice',

@@ -2,29 +2,40 @@
 import { certificateSigningRequests } from '../kinds/certificatesigningrequests/index.ts';
 import { clusterRoleBindings } from '../kinds/clusterrolebindings/index.ts';
 import { clusterRoles } from '../kinds/clusterroles/index.ts';
+import { componentStatuses } from '../kinds/componentstatuses/index.ts';
 import { configMaps } from '../kinds/configmaps/index.ts';
 import { controllerRevisions } from '../kinds/controllerrevisions/index.ts';
+import { cronJobs } from '../kinds/cronjobs/index.ts';
+import { csiDrivers } from '../kinds/csidrivers/index.ts';
+import { csiNodes } from '../kinds/csinodes/index.ts';
+import { csiStorageCapacities } from '../kinds/csistoragecapacities/index.ts';
 import { customResourceDefinitions } from '../kinds/customresourcedefinitions/index.ts';
 import { daemonSets } from '../kinds/daemonsets/index.ts';
 import { deployments } from '../kinds/deployments/index.ts';
 import { endpoints } from '../kinds/endpoints/index.ts';
 import { endpointSlices } from '../kinds/endpointslices/index.ts';
 import { events } from '../kinds/events/index.ts';
+import { flowSchemas } from '../kinds/flowschemas/index.ts';
+import { horizontalPodAutoscalers } from '../kinds/horizontalpodautoscalers/index.ts';
+import { ingressClasses } from '../kinds/ingressclasses/index.ts';
+import { ingresses } from '../kinds/ingresses/index.ts';
+import { jobs } from '../kinds/jobs/index.ts';
 import { leases } from '../kinds/leases/index.ts';
+import { limitRanges } from '../kinds/limitranges/index.ts';
+import { mutatingWebhookConfigurations } from '../kinds/mutatingwebhookconfigurations/index.ts';
 import { namespaces } from '../kinds/namespaces/index.ts';
+import { networkPolicies } from '../kinds/networkpolicies/index.ts';
 import { nodes } from '../kinds/nodes/index.ts';
+import { persistentVolumeClaims } from '../kinds/persistentvolumeclaims/index.ts';
+import { persistentVolumes } from '../kinds/persistentvolumes/index.ts';
+import { podDisruptionBudgets } from '../kinds/poddisruptionbudgets/index.ts';
 import { pods } from '../kinds/pods/index.ts';
+import { podTemplates } from '../kinds/podtemplates/index.ts';
 import { priorityClasses } from '../kinds/priorityclasses/index.ts';
-import {
-  cronJobs,
-  ingresses,
-  jobs,
-  persistentVolumeClaims,
-  persistentVolumes,
-  statefulSets,
-} from '../kinds/readonly/index.ts';
+import { priorityLevelConfigurations } from '../kinds/prioritylevelconfigurations/index.ts';
 import { replicaSets } from '../kinds/replicasets/index.ts';
 import { replicationControllers } from '../kinds/replicationcontrollers/index.ts';
+import { resourceQuotas } from '../kinds/resourcequotas/index.ts';
 import {
   localSubjectAccessReviews,
   selfSubjectAccessReviews,
@@ -35,10 +46,17 @@ import {
 } from '../kinds/reviews/index.ts';
 import { roleBindings } from '../kinds/rolebindings/index.ts';
 import { roles } from '../kinds/roles/index.ts';
+import { runtimeClasses } from '../kinds/runtimeclasses/index.ts';
 import { secrets } from '../kinds/secrets/index.ts';
 import { serviceAccounts } from '../kinds/serviceaccounts/index.ts';
 import { services } from '../kinds/services/index.ts';
+import { statefulSets } from '../kinds/statefulsets/index.ts';
+import { storageClasses } from '../kinds/storageclasses/index.ts';
 import { bindings, evictions, scales, tokenRequests } from '../kinds/subresources/index.ts';
+import { validatingAdmissionPolicies } from '../kinds/validatingadmissionpolicies/index.ts';
+import { validatingAdmissionPolicyBindings } from '../kinds/validatingadmissionpolicybindings/index.ts';
+import { validatingWebhookConfigurations } from '../kinds/validatingwebhookconfigurations/index.ts';
+import { volumeAttachments } from '../kinds/volumeattachments/index.ts';
 import type { GroupVersionKind } from '../meta/object.ts';
 import type { KindDefinition } from './definition.ts';
 
@@ -74,12 +92,32 @@ export const builtinKinds: readonly KindDefinition[] = [
   roles,
   priorityClasses,
   customResourceDefinitions,
+  componentStatuses,
+  podTemplates,
+  limitRanges,
+  resourceQuotas,
   persistentVolumes,
   persistentVolumeClaims,
   statefulSets,
   jobs,
   cronJobs,
+  horizontalPodAutoscalers,
+  podDisruptionBudgets,
   ingresses,
+  ingressClasses,
+  networkPolicies,
+  storageClasses,
+  volumeAttachments,
+  csiNodes,
+  csiDrivers,
+  csiStorageCapacities,
+  runtimeClasses,
+  flowSchemas,
+  priorityLevelConfigurations,
+  mutatingWebhookConfigurations,
+  validatingWebhookConfigurations,
+  validatingAdmissionPolicies,
+  validatingAdmissionPolicyBindings,
 ] as const;
 
 /** Kinds that only travel as bodies of sub-resources: found by kind, not by path. */

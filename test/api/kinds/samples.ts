@@ -56,6 +56,14 @@ const workloadSpec = { selector: { matchLabels: labels }, template: { metadata: 
 
 const request = btoa('-----BEGIN CERTIFICATE REQUEST-----\nMIIB\n-----END CERTIFICATE REQUEST-----\n');
 
+const webhook = {
+  name: 'hook.example.com',
+  clientConfig: { service: { name: 'hook', namespace: 'ns', path: '/admit' } },
+  rules: [{ operations: ['CREATE'], apiGroups: ['apps'], apiVersions: ['v1'], resources: ['deployments'] }],
+  sideEffects: 'None',
+  admissionReviewVersions: ['v1'],
+};
+
 const CONTENTS: Readonly<Record<string, object>> = {
   ConfigMap: { data: { a: 'b' }, binaryData: { c: 'aGk=' } },
   Endpoints: { subsets: [{ addresses: [{ ip: '10.1.2.3' }], ports: [{ port: 80 }] }] },
@@ -110,14 +118,144 @@ const CONTENTS: Readonly<Record<string, object>> = {
   RoleBinding: { roleRef: { kind: 'Role', name: 'r' }, subjects: [{ kind: 'Group', name: 'g' }] },
   Role: { rules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] },
   PriorityClass: { value: 1000 },
-  PersistentVolume: {
-    spec: { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/x' } },
+  PodTemplate: { template: { metadata: { labels }, spec: podSpec } },
+  LimitRange: {
+    spec: { limits: [{ type: 'Container', max: { cpu: '2' }, min: { cpu: '100m', memory: '16Mi' } }] },
   },
-  PersistentVolumeClaim: { spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } } },
-  StatefulSet: { spec: { ...workloadSpec, serviceName: 'web' } },
-  Job: { spec: { template: workloadSpec.template } },
-  CronJob: { spec: { schedule: '0 * * * *', jobTemplate: { spec: { template: workloadSpec.template } } } },
-  Ingress: { spec: { defaultBackend: { service: { name: 'web', port: { number: 80 } } } } },
+  ResourceQuota: {
+    spec: { hard: { pods: '10', 'requests.cpu': '4', 'limits.memory': '8Gi' }, scopes: ['NotTerminating'] },
+  },
+  ComponentStatus: { conditions: [{ type: 'Healthy', status: 'True', message: 'ok' }] },
+  PersistentVolume: {
+    spec: {
+      capacity: { storage: '1Gi' },
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: 'slow',
+      claimRef: { namespace: 'ns', name: 'claim' },
+      local: { path: '/mnt/disk' },
+      nodeAffinity: {
+        required: {
+          nodeSelectorTerms: [
+            { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['n1'] }] },
+          ],
+        },
+      },
+    },
+  },
+  PersistentVolumeClaim: {
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: '1Gi' } },
+      storageClassName: 'slow',
+      dataSource: { kind: 'PersistentVolumeClaim', name: 'other' },
+    },
+  },
+  StatefulSet: {
+    spec: {
+      ...workloadSpec,
+      serviceName: 'web',
+      volumeClaimTemplates: [
+        {
+          metadata: { name: 'www' },
+          spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+        },
+      ],
+    },
+  },
+  Job: { spec: { template: { metadata: { labels }, spec: { ...podSpec, restartPolicy: 'Never' } } } },
+  CronJob: {
+    spec: {
+      schedule: '*/5 0-6 * jan,feb MON',
+      timeZone: 'Europe/Berlin',
+      jobTemplate: { spec: { template: { spec: { ...podSpec, restartPolicy: 'OnFailure' } } } },
+    },
+  },
+  HorizontalPodAutoscaler: {
+    spec: {
+      scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' },
+      maxReplicas: 5,
+      metrics: [
+        { type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 50 } } },
+        { type: 'Pods', pods: { metric: { name: 'hits' }, target: { type: 'AverageValue', averageValue: '1k' } } },
+        {
+          type: 'External',
+          external: {
+            metric: { name: 'queue', selector: { matchLabels: { q: 'a' } } },
+            target: { type: 'Value', value: '30' },
+          },
+        },
+      ],
+      behavior: { scaleDown: { stabilizationWindowSeconds: 60 } },
+    },
+  },
+  PodDisruptionBudget: { spec: { minAvailable: '50%', selector: { matchLabels: labels } } },
+  Ingress: {
+    spec: {
+      ingressClassName: 'edge',
+      defaultBackend: { service: { name: 'web', port: { number: 80 } } },
+      rules: [
+        {
+          host: '*.example.com',
+          http: {
+            paths: [
+              { path: '/a', pathType: 'Prefix', backend: { service: { name: 'web', port: { name: 'http' } } } },
+              { pathType: 'ImplementationSpecific', backend: { resource: { kind: 'Bucket', name: 'b' } } },
+            ],
+          },
+        },
+      ],
+      tls: [{ hosts: ['www.example.com'], secretName: 'cert' }],
+    },
+  },
+  IngressClass: { spec: { controller: 'example.com/edge', parameters: { kind: 'Settings', name: 'x' } } },
+  NetworkPolicy: {
+    spec: {
+      podSelector: { matchLabels: labels },
+      ingress: [
+        { from: [{ ipBlock: { cidr: '10.0.0.0/8', except: ['10.1.0.0/16'] } }], ports: [{ port: 80, endPort: 90 }] },
+      ],
+      egress: [{ to: [{ namespaceSelector: {} }] }],
+    },
+  },
+  StorageClass: { provisioner: 'example.com/disk', parameters: { type: 'ssd' } },
+  VolumeAttachment: { spec: { attacher: 'disk.example.com', nodeName: 'n1', source: { persistentVolumeName: 'pv' } } },
+  CSINode: { spec: { drivers: [{ name: 'disk.example.com', nodeID: 'n1', topologyKeys: ['example.com/zone'] }] } },
+  CSIDriver: { spec: { tokenRequests: [{ audience: 'a', expirationSeconds: 3600 }] } },
+  CSIStorageCapacity: { storageClassName: 'slow', capacity: '10Gi', nodeTopology: { matchLabels: { zone: 'a' } } },
+  RuntimeClass: { handler: 'runc', overhead: { podFixed: { memory: '16Mi' } } },
+  FlowSchema: {
+    spec: {
+      priorityLevelConfiguration: { name: 'workload' },
+      distinguisherMethod: { type: 'ByUser' },
+      rules: [
+        {
+          subjects: [{ kind: 'ServiceAccount', serviceAccount: { name: '*', namespace: 'ns' } }],
+          resourceRules: [{ verbs: ['get'], apiGroups: ['*'], resources: ['*'], namespaces: ['*'] }],
+          nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['/healthz'] }],
+        },
+      ],
+    },
+  },
+  PriorityLevelConfiguration: {
+    spec: { type: 'Limited', limited: { limitResponse: { type: 'Queue', queuing: {} } } },
+  },
+  MutatingWebhookConfiguration: { webhooks: [webhook] },
+  ValidatingWebhookConfiguration: { webhooks: [webhook] },
+  ValidatingAdmissionPolicy: {
+    spec: {
+      matchConstraints: { resourceRules: [webhook.rules[0]] },
+      paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
+      validations: [{ expression: 'object.spec.replicas < 5', message: 'too many' }],
+    },
+  },
+  ValidatingAdmissionPolicyBinding: {
+    spec: {
+      policyName: 'x',
+      validationActions: ['Deny'],
+      paramRef: { name: 'p', namespace: 'ns' },
+      matchResources: {},
+    },
+  },
   CustomResourceDefinition: {
     spec: {
       group: 'lab.test',

@@ -20,7 +20,7 @@ function validate(slice: EndpointSlice): FieldError[] {
     ? validateOneOf(slice.addressType, ADDRESS_TYPES, 'addressType')
     : [fieldError.required('addressType')];
   const endpoints = slice.endpoints ?? [];
-  if (endpoints.length > MAX_ENDPOINTS) errors.push(tooMany('endpoints', endpoints.length, MAX_ENDPOINTS));
+  if (endpoints.length > MAX_ENDPOINTS) errors.push(fieldError.tooMany('endpoints', endpoints.length, MAX_ENDPOINTS));
   endpoints.slice(0, MAX_ENDPOINTS).forEach((endpoint, index) => {
     errors.push(...validateEndpoint(endpoint, slice.addressType, `endpoints[${index}]`));
   });
@@ -28,15 +28,12 @@ function validate(slice: EndpointSlice): FieldError[] {
   return errors;
 }
 
-function tooMany(field: string, count: number, max: number): FieldError {
-  return { type: 'FieldValueTooMany', field, message: `Too many: ${count}: must have at most ${max} items` };
-}
-
 function validateEndpoint(endpoint: Endpoint, type: string, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const addresses = endpoint.addresses ?? [];
   if (addresses.length === 0) errors.push(fieldError.required(`${path}.addresses`, 'must contain at least 1 address'));
-  if (addresses.length > MAX_ADDRESSES) errors.push(tooMany(`${path}.addresses`, addresses.length, MAX_ADDRESSES));
+  if (addresses.length > MAX_ADDRESSES)
+    errors.push(fieldError.tooMany(`${path}.addresses`, addresses.length, MAX_ADDRESSES));
   addresses.slice(0, MAX_ADDRESSES).forEach((address, index) => {
     const at = `${path}.addresses[${index}]`;
     if (type === 'FQDN') {
@@ -65,7 +62,7 @@ function validateEndpoint(endpoint: Endpoint, type: string, path: string): Field
 
 function validatePorts(ports: readonly EndpointPort[]): FieldError[] {
   const errors: FieldError[] = [];
-  if (ports.length > MAX_PORTS) return [tooMany('ports', ports.length, MAX_PORTS)];
+  if (ports.length > MAX_PORTS) return [fieldError.tooMany('ports', ports.length, MAX_PORTS)];
   const names = new Set<string>();
   ports.forEach((port, index) => {
     const at = `ports[${index}]`;

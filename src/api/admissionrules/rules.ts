@@ -1,0 +1,124 @@
+/**
+ * What webhooks and admission policies say about the requests they want to see.
+ * Source: k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation}.
+ */
+import type { MatchCondition, MatchResources, RuleWithOperations } from 'kubernetes-types/admissionregistration/v1';
+import { qualifiedNameErrors } from '../../base/names.ts';
+import { type FieldError, fieldError } from '../meta/field-error.ts';
+import { isSet } from '../meta/validation.ts';
+import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
+import { validateLabelSelector } from '../validation/selectors.ts';
+
+const OPERATIONS = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
+const MAX_CONDITIONS = 64;
+
+/** Rules of policies also have names; the declarations know fewer of their fields than they have. */
+type Rule = RuleWithOperations & { scope?: string; resources?: string[] };
+
+export function setRuleDefaults(rules: readonly Rule[] | undefined): void {
+  for (const rule of rules ?? []) if (!isSet(rule.scope)) rule.scope = '*';
+}
+
+export function setMatchDefaults(match: MatchResources): void {
+  if (!isSet(match.matchPolicy)) match.matchPolicy = 'Equivalent';
+  match.namespaceSelector ??= {};
+  match.objectSelector ??= {};
+  setRuleDefaults(match.resourceRules);
+  setRuleDefaults(match.excludeResourceRules);
+}
+
+export function validateRules(rules: readonly Rule[] | undefined, path: string): FieldError[] {
+  return (rules ?? []).flatMap((rule, index) => validateRule(rule, `${path}[${index}]`));
+}
+
+function validateRule(rule: Rule, at: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const operations = rule.operations ?? [];
+  if (operations.length === 0) errors.push(fieldError.required(`${at}.operations`));
+  errors.push(...loneStar(operations, `${at}.operations`, 'operations'));
+  operations.forEach((operation, index) => {
+    errors.push(...validateOneOf(operation, OPERATIONS, `${at}.operations[${index}]`));
+  });
+  for (const [field, noun] of [
+    ['apiGroups', 'API groups'],
+    ['apiVersions', 'API versions'],
+  ] as const) {
+    const values = rule[field] ?? [];
+    if (values.length === 0) errors.push(fieldError.required(`${at}.${field}`));
+    errors.push(...loneStar(values, `${at}.${field}`, noun));
+    if (field === 'apiVersions') {
+      values.forEach((value, index) => {
+        if (value === '') errors.push(fieldError.required(`${at}.${field}[${index}]`));
+      });
+    }
+  }
+  errors.push(...validateResources(rule.resources ?? [], `${at}.resources`));
+  if (rule.scope !== undefined) {
+    errors.push(...validateOneOf(rule.scope, ['*', 'Cluster', 'Namespaced'], `${at}.scope`, false));
+  }
+  return errors;
+}
+
+function loneStar(values: readonly string[], path: string, noun: string): FieldError[] {
+  return values.length > 1 && values.includes('*')
+    ? [fieldError.invalid(path, values, `if '*' is present, must not specify other ${noun}`)]
+    : [];
+}
+
+function validateResources(resources: readonly string[], path: string): FieldError[] {
+  if (resources.length === 0) return [fieldError.required(path)];
+  const errors: FieldError[] = [];
+  const subresources = resources.filter((each) => each.startsWith('*/')).map((each) => each.slice(2));
+  const whole = resources.filter((each) => each.endsWith('/*')).map((each) => each.slice(0, -2));
+  resources.forEach((resource, index) => {
+    const at = `${path}[${index}]`;
+    if (resource === '') errors.push(fieldError.required(at));
+    const [name = '', sub] = resource.split('/');
+    if (sub === undefined || resource.startsWith('*/') || resource.endsWith('/*')) return;
+    if (whole.includes(name)) {
+      errors.push(fieldError.invalid(at, resource, `if '${name}/*' is present, must not specify ${resource}`));
+    }
+    if (subresources.includes(sub)) {
+      errors.push(fieldError.invalid(at, resource, `if '*/${sub}' is present, must not specify ${resource}`));
+    }
+  });
+  if (resources.includes('*/*') && resources.length > 1) {
+    errors.push(fieldError.invalid(path, resources, "if '*/*' is present, must not specify other resources"));
+  }
+  if (resources.includes('*') && resources.some((each) => each !== '*' && !each.includes('/'))) {
+    errors.push(
+      fieldError.invalid(path, resources, "if '*' is present, must not specify other resources without subresources"),
+    );
+  }
+  return errors;
+}
+
+export function validateMatchResources(match: MatchResources | undefined, path: string): FieldError[] {
+  if (match === undefined) return [];
+  return [
+    ...validateOneOf(match.matchPolicy, ['Equivalent', 'Exact'], `${path}.matchPolicy`),
+    ...validateLabelSelector(match.namespaceSelector, `${path}.namespaceSelector`),
+    ...validateLabelSelector(match.objectSelector, `${path}.labelSelector`),
+    ...validateRules(match.resourceRules, `${path}.resourceRules`),
+    ...validateRules(match.excludeResourceRules, `${path}.excludeResourceRules`),
+  ];
+}
+
+export function validateMatchConditions(conditions: readonly MatchCondition[] | undefined, path: string): FieldError[] {
+  const given = conditions ?? [];
+  const errors: FieldError[] = [];
+  if (given.length > MAX_CONDITIONS) errors.push(fieldError.tooMany(path, given.length, MAX_CONDITIONS));
+  const names = new Set<string>();
+  given.slice(0, MAX_CONDITIONS).forEach((condition, index) => {
+    const at = `${path}[${index}]`;
+    if (!isSet(condition.expression?.trim())) errors.push(fieldError.required(`${at}.expression`));
+    if (!isSet(condition.name)) {
+      errors.push(fieldError.required(`${at}.name`));
+      return;
+    }
+    errors.push(...validateNameRule(condition.name, qualifiedNameErrors, `${at}.name`));
+    if (names.has(condition.name)) errors.push(fieldError.duplicate(`${at}.name`, condition.name));
+    names.add(condition.name);
+  });
+  return errors;
+}

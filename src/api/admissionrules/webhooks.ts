@@ -1,0 +1,166 @@
+/** Webhooks of both sorts. Source: k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation}, k8s.io/apiserver/pkg/util/webhook. */
+import type { MutatingWebhook, WebhookClientConfig } from 'kubernetes-types/admissionregistration/v1';
+import { dns1035LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
+import { semanticEqual } from '../meta/equality.ts';
+import { type FieldError, fieldError } from '../meta/field-error.ts';
+import type { KubeObject } from '../meta/object.ts';
+import { isSet } from '../meta/validation.ts';
+import type { WriteStrategy } from '../registry/definition.ts';
+import { keepGeneration, metadataOf } from '../registry/strategies.ts';
+import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
+import { validateLabelSelector } from '../validation/selectors.ts';
+import { setRuleDefaults, validateMatchConditions, validateRules } from './rules.ts';
+
+const DEFAULT_TIMEOUT_SECONDS = 10;
+const MAX_TIMEOUT_SECONDS = 30;
+const HTTPS_PORT = 443;
+const REVIEW_VERSIONS = ['v1', 'v1beta1'];
+
+/** A webhook that validates lacks one field of one that mutates. */
+interface Configuration extends KubeObject {
+  webhooks?: MutatingWebhook[];
+}
+
+export function setWebhookDefaults(webhook: MutatingWebhook): void {
+  if (!isSet(webhook.failurePolicy)) webhook.failurePolicy = 'Fail';
+  if (!isSet(webhook.matchPolicy)) webhook.matchPolicy = 'Equivalent';
+  webhook.namespaceSelector ??= {};
+  webhook.objectSelector ??= {};
+  webhook.timeoutSeconds ??= DEFAULT_TIMEOUT_SECONDS;
+  setRuleDefaults(webhook.rules);
+  if (webhook.clientConfig?.service !== undefined) webhook.clientConfig.service.port ??= HTTPS_PORT;
+}
+
+/** The strategy of both kinds of configuration. */
+export const webhookStrategy: WriteStrategy<Configuration> = {
+  prepareForCreate(configuration) {
+    metadataOf(configuration).generation = 1;
+  },
+  prepareForUpdate(configuration, old) {
+    keepGeneration(configuration, old);
+    if (!semanticEqual(configuration.webhooks, old.webhooks)) {
+      metadataOf(configuration).generation = (old.metadata?.generation ?? 0) + 1;
+    }
+  },
+  validate(configuration) {
+    const names = new Set<string>();
+    return (configuration.webhooks ?? []).flatMap((webhook, index) => {
+      const at = `webhooks[${index}]`;
+      const errors = validateWebhook(webhook, at);
+      const name = webhook.name ?? '';
+      if (name !== '' && names.has(name)) errors.push(fieldError.duplicate(`${at}.name`, name));
+      names.add(name);
+      return errors;
+    });
+  },
+};
+
+function validateWebhook(webhook: MutatingWebhook, at: string): FieldError[] {
+  const errors = [
+    ...validateFullName(webhook.name, `${at}.name`),
+    ...validateReviewVersions(webhook.admissionReviewVersions, `${at}.admissionReviewVersions`),
+    ...validateRules(webhook.rules, `${at}.rules`),
+    ...validateOneOf(webhook.failurePolicy, ['Fail', 'Ignore'], `${at}.failurePolicy`, false),
+    ...validateOneOf(webhook.matchPolicy, ['Equivalent', 'Exact'], `${at}.matchPolicy`, false),
+    ...validateOneOf(webhook.reinvocationPolicy, ['IfNeeded', 'Never'], `${at}.reinvocationPolicy`, false),
+  ];
+  const effects = webhook.sideEffects;
+  if (!isSet(effects)) {
+    errors.push(fieldError.required(`${at}.sideEffects`, 'must specify one of None, NoneOnDryRun'));
+  } else errors.push(...validateOneOf(effects, ['None', 'NoneOnDryRun'], `${at}.sideEffects`));
+  const seconds = webhook.timeoutSeconds;
+  if (seconds !== undefined && (seconds < 1 || seconds > MAX_TIMEOUT_SECONDS)) {
+    const detail = `the timeout value must be between 1 and ${MAX_TIMEOUT_SECONDS} seconds`;
+    errors.push(fieldError.invalid(`${at}.timeoutSeconds`, seconds, detail));
+  }
+  if (webhook.namespaceSelector !== undefined) {
+    errors.push(...validateLabelSelector(webhook.namespaceSelector, `${at}.namespaceSelector`));
+  }
+  if (webhook.objectSelector !== undefined) {
+    errors.push(...validateLabelSelector(webhook.objectSelector, `${at}.objectSelector`));
+  }
+  errors.push(...validateClient(webhook.clientConfig ?? {}, `${at}.clientConfig`));
+  errors.push(...validateMatchConditions(webhook.matchConditions, `${at}.matchConditions`));
+  return errors;
+}
+
+function validateFullName(name: string | undefined, path: string): FieldError[] {
+  if (!isSet(name)) return [fieldError.required(path)];
+  const errors = validateNameRule(name, dns1123SubdomainErrors, path);
+  if (errors.length > 0) return errors;
+  return name.split('.').length < 3
+    ? [fieldError.invalid(path, name, 'should be a domain with at least three segments separated by dots')]
+    : [];
+}
+
+function validateReviewVersions(versions: readonly string[] | undefined, path: string): FieldError[] {
+  const given = versions ?? [];
+  const known = REVIEW_VERSIONS.join(', ');
+  if (given.length === 0) return [fieldError.required(path, `must specify one of ${known}`)];
+  const errors: FieldError[] = [];
+  given.forEach((version, index) => {
+    const at = `${path}[${index}]`;
+    if (given.indexOf(version) !== index) errors.push(fieldError.invalid(at, version, 'duplicate version'));
+    errors.push(...validateNameRule(version, dns1035LabelErrors, at));
+  });
+  if (errors.length === 0 && !given.some((version) => REVIEW_VERSIONS.includes(version))) {
+    errors.push(fieldError.invalid(path, given, `must include at least one of ${known}`));
+  }
+  return errors;
+}
+
+function validateClient(client: WebhookClientConfig, path: string): FieldError[] {
+  const { url, service } = client;
+  if ((url === undefined) === (service === undefined)) {
+    return [fieldError.required(path, 'exactly one of url or service is required')];
+  }
+  if (url !== undefined) return validateUrl(url, `${path}.url`);
+  if (service === undefined) return [];
+  const errors: FieldError[] = [];
+  if (!isSet(service.name)) errors.push(fieldError.required(`${path}.service.name`, 'service name is required'));
+  if (!isSet(service.namespace)) {
+    errors.push(fieldError.required(`${path}.service.namespace`, 'service namespace is required'));
+  }
+  const port = service.port ?? HTTPS_PORT;
+  if (port < 1 || port > 65535) {
+    errors.push(
+      fieldError.invalid(`${path}.service.port`, port, 'port is not valid: must be between 1 and 65535, inclusive'),
+    );
+  }
+  return service.path === undefined ? errors : [...errors, ...validatePath(service.path, `${path}.service.path`)];
+}
+
+function validateUrl(text: string, path: string): FieldError[] {
+  const form = 'desired format: https://host[/path]';
+  if (!URL.canParse(text)) {
+    return [fieldError.required(path, `url must be a valid URL: parse ${JSON.stringify(text)}; ${form}`)];
+  }
+  const url = new URL(text);
+  const errors: FieldError[] = [];
+  const wrong = (value: string, detail: string): void => {
+    errors.push(fieldError.invalid(path, value, detail));
+  };
+  if (url.protocol !== 'https:') wrong(url.protocol.slice(0, -1), `'https' is the only allowed URL scheme; ${form}`);
+  if (url.host === '') wrong(url.host, `host must be specified; ${form}`);
+  if (url.username !== '') wrong('<redacted>', `user information is not permitted in the URL; ${form}`);
+  if (url.hash !== '') wrong(url.hash.slice(1), `fragments are not permitted in the URL; ${form}`);
+  if (url.search !== '') wrong(url.search.slice(1), `query parameters are not permitted in the URL; ${form}`);
+  return errors;
+}
+
+function validatePath(path: string, at: string): FieldError[] {
+  if (path === '') return [];
+  if (!path.startsWith('/')) return [fieldError.invalid(at, path, "must start with a '/'")];
+  const errors: FieldError[] = [];
+  const steps = path.slice(1).split('/');
+  steps.forEach((step, index) => {
+    if (step === '') {
+      if (index < steps.length - 1) errors.push(fieldError.invalid(at, path, `segment[${index}] may not be empty`));
+      return;
+    }
+    for (const message of dns1123SubdomainErrors(step)) {
+      errors.push(fieldError.invalid(at, path, `segment[${index}]: ${message}`));
+    }
+  });
+  return errors;
+}

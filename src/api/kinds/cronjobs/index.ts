@@ -1,0 +1,131 @@
+/** Cron jobs. Source: k8s.io/kubernetes/pkg/registry/batch/cronjob, pkg/apis/batch/{v1,validation}. */
+import type { CronJob } from 'kubernetes-types/batch/v1';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { isSet } from '../../meta/validation.ts';
+import { ageColumn, column, NONE, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
+import { since } from '../../printing/duration.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
+import { setTemplateDefaults } from '../jobs/defaults.ts';
+import { validateJobSpec } from '../jobs/validation.ts';
+import { scheduleError } from './schedule.ts';
+
+/** The jobs' names are longer by eleven characters, and must be labels. */
+const MAX_NAME = 52;
+
+const { strategy, statusStrategy } = specStatusStrategies<CronJob>({
+  validate: validateCronJob,
+});
+
+function validateCronJob(job: CronJob): FieldError[] {
+  const spec = job.spec;
+  const errors: FieldError[] = [];
+  const schedule = spec?.schedule;
+  if (!isSet(schedule)) errors.push(fieldError.required('spec.schedule'));
+  else errors.push(...validateSchedule(schedule));
+  errors.push(...validateNonNegative(spec?.startingDeadlineSeconds, 'spec.startingDeadlineSeconds'));
+  errors.push(...validateTimeZone(spec?.timeZone));
+  errors.push(...validateOneOf(spec?.concurrencyPolicy, ['Allow', 'Forbid', 'Replace'], 'spec.concurrencyPolicy'));
+  const template = spec?.jobTemplate?.spec;
+  errors.push(...validateJobSpec(template, 'spec.jobTemplate.spec'));
+  if (template?.manualSelector === true) {
+    errors.push(fieldError.notSupported('spec.jobTemplate.spec.manualSelector', true, ['nil', 'false']));
+  }
+  if (template?.selector !== undefined) {
+    errors.push(
+      fieldError.invalid('spec.jobTemplate.spec.selector', template.selector, '`selector` will be auto-generated'),
+    );
+  }
+  for (const field of ['successfulJobsHistoryLimit', 'failedJobsHistoryLimit'] as const) {
+    errors.push(...validateNonNegative(spec?.[field], `spec.${field}`));
+  }
+  const name = job.metadata?.name ?? '';
+  if (name.length > MAX_NAME) {
+    errors.push(fieldError.invalid('metadata.name', name, `must be no more than ${MAX_NAME} characters`));
+  }
+  return errors;
+}
+
+function validateSchedule(schedule: string): FieldError[] {
+  const path = 'spec.schedule';
+  if (schedule.includes('TZ')) {
+    return [fieldError.invalid(path, schedule, 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead')];
+  }
+  const error = scheduleError(schedule);
+  return error === undefined ? [] : [fieldError.invalid(path, schedule, error)];
+}
+
+function validateTimeZone(zone: string | undefined): FieldError[] {
+  const path = 'spec.timeZone';
+  if (zone === undefined) return [];
+  if (zone === '') return [fieldError.invalid(path, zone, 'timeZone must be nil or non-empty string')];
+  if (zone.toLowerCase() === 'local') {
+    return [
+      fieldError.invalid(
+        path,
+        zone,
+        'timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones',
+      ),
+    ];
+  }
+  return isTimeZone(zone) ? [] : [fieldError.invalid(path, zone, `unknown time zone ${zone}`)];
+}
+
+function isTimeZone(zone: string): boolean {
+  // Offsets are no zones to upstream, and have no names.
+  if (!/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/.test(zone)) return false;
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export const cronJobs: KindDefinition<CronJob> = {
+  group: 'batch',
+  version: 'v1',
+  kind: 'CronJob',
+  plural: 'cronjobs',
+  singular: 'cronjob',
+  listKind: 'CronJobList',
+  namespaced: true,
+  shortNames: ['cj'],
+  categories: ['all'],
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.batch.v1.CronJob',
+  storagePrefix: 'cronjobs',
+  setDefaults(job) {
+    job.spec ??= { schedule: '', jobTemplate: {} };
+    const spec = job.spec;
+    if (!isSet(spec.concurrencyPolicy)) spec.concurrencyPolicy = 'Allow';
+    spec.suspend ??= false;
+    spec.successfulJobsHistoryLimit ??= 3;
+    spec.failedJobsHistoryLimit ??= 1;
+    spec.jobTemplate ??= {};
+    spec.jobTemplate.spec ??= { template: {} };
+    setTemplateDefaults(spec.jobTemplate.spec);
+  },
+  strategy,
+  statusStrategy,
+  columns: [
+    nameColumn,
+    column<CronJob>('Schedule', 'When jobs are made.', (job) => job.spec?.schedule ?? ''),
+    column<CronJob>('Timezone', 'The time zone of the schedule.', (job) => job.spec?.timeZone ?? NONE),
+    column<CronJob>('Suspend', 'Whether no more jobs are made.', (job) =>
+      job.spec?.suspend === undefined ? '<unset>' : job.spec.suspend ? 'True' : 'False',
+    ),
+    column<CronJob>('Active', 'Number of jobs under way.', (job) => job.status?.active?.length ?? 0, {
+      type: 'integer',
+    }),
+    column<CronJob>('Last Schedule', 'Time since the last job was made.', (job, nowMs) =>
+      job.status?.lastScheduleTime === undefined ? NONE : since(job.status.lastScheduleTime, nowMs),
+    ),
+    ageColumn,
+    ...workloadColumns<CronJob>(
+      (job) => job.spec?.jobTemplate?.spec?.template,
+      (job) => selectorText(job.spec?.jobTemplate?.spec?.selector),
+    ),
+  ],
+};

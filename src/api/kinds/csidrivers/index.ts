@@ -1,0 +1,116 @@
+/** Storage drivers. Source: k8s.io/kubernetes/pkg/registry/storage/csidriver, pkg/apis/storage/{v1,validation}. */
+import type { CSIDriver, CSIDriverSpec } from 'kubernetes-types/storage/v1';
+import { semanticEqual } from '../../meta/equality.ts';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { isSet, validateImmutable } from '../../meta/validation.ts';
+import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
+import type { Column, KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies.ts';
+import { validateDriverName } from '../../validation/csi.ts';
+import { validateOneOf } from '../../validation/scalars.ts';
+
+const MIN_TOKEN_SECONDS = 600;
+const MAX_TOKEN_SECONDS = 2 ** 32;
+const FLAGS = ['attachRequired', 'podInfoOnMount', 'storageCapacity'] as const;
+
+function validate(driver: CSIDriver): FieldError[] {
+  const errors = validateDriverName(driver.metadata?.name ?? '', 'metadata.name');
+  const spec = driver.spec ?? {};
+  for (const field of FLAGS) if (spec[field] === undefined) errors.push(fieldError.required(`spec.${field}`));
+  errors.push(
+    ...validateOneOf(spec.fsGroupPolicy, ['File', 'None', 'ReadWriteOnceWithFSType'], 'spec.fsGroupPolicy', false),
+  );
+  for (const mode of spec.volumeLifecycleModes ?? []) {
+    errors.push(...validateOneOf(mode, ['Ephemeral', 'Persistent'], 'spec.volumeLifecycleModes'));
+  }
+  return [...errors, ...validateTokens(spec.tokenRequests)];
+}
+
+function validateTokens(requests: CSIDriverSpec['tokenRequests']): FieldError[] {
+  const audiences = new Set<string>();
+  return (requests ?? []).flatMap((request, index) => {
+    const at = `spec.tokenRequests[${index}]`;
+    const errors: FieldError[] = [];
+    if (audiences.has(request.audience)) errors.push(fieldError.duplicate(`${at}.audience`, request.audience));
+    audiences.add(request.audience);
+    const seconds = request.expirationSeconds;
+    if (seconds === undefined) return errors;
+    if (seconds < MIN_TOKEN_SECONDS) {
+      errors.push(
+        fieldError.invalid(`${at}.expirationSeconds`, seconds, 'may not specify a duration less than 10 minutes'),
+      );
+    }
+    if (seconds > MAX_TOKEN_SECONDS) {
+      errors.push(
+        fieldError.invalid(`${at}.expirationSeconds`, seconds, 'may not specify a duration larger than 2^32 seconds'),
+      );
+    }
+    return errors;
+  });
+}
+
+function flag(name: string, description: string, field: keyof CSIDriverSpec): Column<CSIDriver> {
+  return column<CSIDriver>(name, description, (driver) => driver.spec?.[field] === true, { type: 'boolean' });
+}
+
+export const csiDrivers: KindDefinition<CSIDriver> = {
+  group: 'storage.k8s.io',
+  version: 'v1',
+  kind: 'CSIDriver',
+  plural: 'csidrivers',
+  singular: 'csidriver',
+  listKind: 'CSIDriverList',
+  namespaced: false,
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.storage.v1.CSIDriver',
+  storagePrefix: 'csidrivers',
+  setDefaults(driver) {
+    driver.spec ??= {};
+    const spec = driver.spec;
+    spec.attachRequired ??= true;
+    spec.podInfoOnMount ??= false;
+    spec.storageCapacity ??= false;
+    if (!isSet(spec.fsGroupPolicy)) spec.fsGroupPolicy = 'ReadWriteOnceWithFSType';
+    if ((spec.volumeLifecycleModes ?? []).length === 0) spec.volumeLifecycleModes = ['Persistent'];
+    spec.requiresRepublish ??= false;
+    spec.seLinuxMount ??= false;
+  },
+  strategy: {
+    prepareForUpdate(driver, old) {
+      keepGeneration(driver, old);
+      const counted = ({ spec }: CSIDriver): unknown => [
+        spec?.tokenRequests,
+        spec?.requiresRepublish,
+        spec?.seLinuxMount,
+      ];
+      if (!semanticEqual(counted(driver), counted(old))) {
+        metadataOf(driver).generation = (old.metadata?.generation ?? 0) + 1;
+      }
+    },
+    validate,
+    validateUpdate: (driver, old) => [
+      ...validateImmutable(driver.spec?.attachRequired, old.spec?.attachRequired, 'spec.attachedRequired'),
+      ...validateImmutable(
+        driver.spec?.volumeLifecycleModes,
+        old.spec?.volumeLifecycleModes,
+        'spec.volumeLifecycleModes',
+      ),
+    ],
+  },
+  columns: [
+    nameColumn,
+    flag('AttachRequired', 'Whether volumes are attached before they are mounted.', 'attachRequired'),
+    flag('PodInfoOnMount', 'Whether the driver is told about the pod.', 'podInfoOnMount'),
+    flag('StorageCapacity', 'Whether the driver publishes its capacity.', 'storageCapacity'),
+    column<CSIDriver>('TokenRequests', 'Audiences of the tokens that the driver gets.', (driver) => {
+      const audiences = (driver.spec?.tokenRequests ?? []).map(({ audience }) => audience);
+      return audiences.length === 0 ? '<unset>' : audiences.join(',');
+    }),
+    flag('RequiresRepublish', 'Whether volumes are published again and again.', 'requiresRepublish'),
+    column<CSIDriver>('Modes', 'How long volumes live.', (driver) => {
+      const modes = driver.spec?.volumeLifecycleModes ?? [];
+      return modes.length === 0 ? '<none>' : modes.join(',');
+    }),
+    ageColumn,
+  ],
+};

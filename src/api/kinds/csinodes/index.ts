@@ -1,0 +1,74 @@
+/** What drivers say about nodes. Source: k8s.io/kubernetes/pkg/registry/storage/csinode, pkg/apis/storage/validation. */
+import type { CSINode, CSINodeDriver } from 'kubernetes-types/storage/v1';
+import { qualifiedNameErrors } from '../../../base/names.ts';
+import { semanticEqual } from '../../meta/equality.ts';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { isSet } from '../../meta/validation.ts';
+import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS } from '../../registry/strategies.ts';
+import { validateDriverName } from '../../validation/csi.ts';
+import { validateNameRule, validateNonNegative } from '../../validation/scalars.ts';
+
+const MAX_NODE_ID = 192;
+
+function validate(node: CSINode): FieldError[] {
+  const names = new Set<string>();
+  return (node.spec?.drivers ?? []).flatMap((driver, index) => {
+    const at = `spec.drivers[${index}]`;
+    const errors = validateDriver(driver, at);
+    if (names.has(driver.name)) errors.push(fieldError.duplicate(`${at}.name`, driver.name));
+    names.add(driver.name);
+    return errors;
+  });
+}
+
+function validateDriver(driver: CSINodeDriver, at: string): FieldError[] {
+  const errors = validateDriverName(driver.name ?? '', `${at}.name`);
+  if (!isSet(driver.nodeID)) errors.push(fieldError.required(`${at}.nodeID`));
+  else if (driver.nodeID.length > MAX_NODE_ID) {
+    errors.push(fieldError.invalid(`${at}.nodeID`, driver.nodeID, `must be ${MAX_NODE_ID} characters or less`));
+  }
+  errors.push(...validateNonNegative(driver.allocatable?.count, `${at}.allocatable.count`));
+  const keys = new Set<string>();
+  for (const key of driver.topologyKeys ?? []) {
+    if (!isSet(key)) errors.push(fieldError.required(`${at}.topologyKeys`));
+    else errors.push(...validateNameRule(key, qualifiedNameErrors, `${at}.topologyKeys`));
+    if (keys.has(key)) errors.push(fieldError.duplicate(`${at}.topologyKeys`, key));
+    keys.add(key);
+  }
+  return errors;
+}
+
+/** A driver registers anew by leaving first. */
+function validateUpdate(node: CSINode, old: CSINode): FieldError[] {
+  const before = new Map((old.spec?.drivers ?? []).map((driver) => [driver.name, driver]));
+  const fixed = ({ allocatable: _allocatable, ...driver }: CSINodeDriver): unknown => driver;
+  return (node.spec?.drivers ?? []).flatMap((driver, index) => {
+    const earlier = before.get(driver.name);
+    return earlier === undefined || semanticEqual(fixed(driver), fixed(earlier))
+      ? []
+      : [fieldError.invalid(`spec.drivers[${index}]`, driver, 'field is immutable')];
+  });
+}
+
+export const csiNodes: KindDefinition<CSINode> = {
+  group: 'storage.k8s.io',
+  version: 'v1',
+  kind: 'CSINode',
+  plural: 'csinodes',
+  singular: 'csinode',
+  listKind: 'CSINodeList',
+  namespaced: false,
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.storage.v1.CSINode',
+  storagePrefix: 'csinodes',
+  strategy: { validate, validateUpdate },
+  columns: [
+    nameColumn,
+    column<CSINode>('Drivers', 'How many drivers serve the node.', (node) => node.spec?.drivers?.length ?? 0, {
+      type: 'integer',
+    }),
+    ageColumn,
+  ],
+};

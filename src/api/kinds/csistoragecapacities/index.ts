@@ -1,0 +1,48 @@
+/** What drivers have room for. Source: k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity, pkg/apis/storage/validation. */
+import type { CSIStorageCapacity } from 'kubernetes-types/storage/v1';
+import { dns1123SubdomainErrors } from '../../../base/names.ts';
+import { tryParseQuantity } from '../../../base/quantity.ts';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { validateImmutable } from '../../meta/validation.ts';
+import { column, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS } from '../../registry/strategies.ts';
+import { validateNameRule } from '../../validation/scalars.ts';
+import { validateLabelSelector } from '../../validation/selectors.ts';
+
+function validate(each: CSIStorageCapacity): FieldError[] {
+  const errors = validateNameRule(each.storageClassName ?? '', dns1123SubdomainErrors, 'storageClassName');
+  for (const field of ['capacity', 'maximumVolumeSize'] as const) {
+    const quantity = tryParseQuantity(each[field]);
+    if (quantity !== undefined && quantity.nanos < 0n) {
+      errors.push(fieldError.invalid(field, each[field], 'must be greater than or equal to 0'));
+    }
+  }
+  if (each.nodeTopology !== undefined) errors.push(...validateLabelSelector(each.nodeTopology, 'nodeTopology'));
+  return errors;
+}
+
+export const csiStorageCapacities: KindDefinition<CSIStorageCapacity> = {
+  group: 'storage.k8s.io',
+  version: 'v1',
+  kind: 'CSIStorageCapacity',
+  plural: 'csistoragecapacities',
+  singular: 'csistoragecapacity',
+  listKind: 'CSIStorageCapacityList',
+  namespaced: true,
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.storage.v1.CSIStorageCapacity',
+  storagePrefix: 'csistoragecapacities',
+  strategy: {
+    validate,
+    validateUpdate: (each, old) => [
+      ...validateImmutable(each.nodeTopology, old.nodeTopology, 'nodeTopology'),
+      ...validateImmutable(each.storageClassName, old.storageClassName, 'storageClassName'),
+    ],
+  },
+  columns: [
+    nameColumn,
+    column<CSIStorageCapacity>('StorageClassName', 'The storage class.', (each) => each.storageClassName ?? ''),
+    column<CSIStorageCapacity>('Capacity', 'How much room there is.', (each) => each.capacity ?? '<unset>'),
+  ],
+};

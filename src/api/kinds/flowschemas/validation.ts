@@ -1,0 +1,161 @@
+/** Source: k8s.io/kubernetes/pkg/apis/flowcontrol/validation. */
+import type {
+  FlowSchema,
+  NonResourcePolicyRule,
+  PolicyRulesWithSubjects,
+  ResourcePolicyRule,
+  Subject,
+} from 'kubernetes-types/flowcontrol/v1';
+import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { isSet } from '../../meta/validation.ts';
+import { validateNameRule, validateOneOf } from '../../validation/scalars.ts';
+
+const MAX_PRECEDENCE = 10_000;
+const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch', 'proxy'];
+const NON_RESOURCE_VERBS = ['delete', 'get', 'head', 'options', 'patch', 'post', 'put'];
+
+export function validateFlowSchema(schema: FlowSchema): FieldError[] {
+  const spec = schema.spec;
+  const precedence = spec?.matchingPrecedence ?? 0;
+  const errors: FieldError[] = [];
+  const path = 'spec.matchingPrecedence';
+  if (precedence <= 0) errors.push(fieldError.invalid(path, precedence, 'must be a positive value'));
+  if (precedence > MAX_PRECEDENCE) {
+    errors.push(fieldError.invalid(path, precedence, `must not be greater than ${MAX_PRECEDENCE}`));
+  }
+  if (precedence === 1 && schema.metadata?.name !== 'exempt') {
+    errors.push(fieldError.invalid(path, precedence, "only the schema named 'exempt' may have matchingPrecedence 1"));
+  }
+  const method = spec?.distinguisherMethod;
+  if (method !== undefined) {
+    errors.push(...validateOneOf(method.type ?? '', ['ByNamespace', 'ByUser'], 'spec.distinguisherMethod'));
+  }
+  const level = spec?.priorityLevelConfiguration?.name;
+  const at = 'spec.priorityLevelConfiguration.name';
+  if (!isSet(level)) errors.push(fieldError.required(at, 'must reference a priority level'));
+  else errors.push(...validateNameRule(level, dns1123SubdomainErrors, at));
+  (spec?.rules ?? []).forEach((rule, index) => {
+    errors.push(...validateRule(rule, `spec.rules[${index}]`));
+  });
+  return errors;
+}
+
+function validateRule(rule: PolicyRulesWithSubjects, at: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const subjects = rule.subjects ?? [];
+  if (subjects.length === 0)
+    errors.push(fieldError.required(`${at}.subjects`, 'subjects must contain at least one value'));
+  subjects.forEach((subject, index) => {
+    errors.push(...validateSubject(subject, `${at}.subjects[${index}]`));
+  });
+  const { resourceRules = [], nonResourceRules = [] } = rule;
+  if (resourceRules.length + nonResourceRules.length === 0) {
+    errors.push(fieldError.required(at, 'at least one of resourceRules and nonResourceRules has to be non-empty'));
+  }
+  resourceRules.forEach((each, index) => {
+    errors.push(...validateResourceRule(each, `${at}.resourceRules[${index}]`));
+  });
+  nonResourceRules.forEach((each, index) => {
+    errors.push(...validateNonResourceRule(each, `${at}.nonResourceRules[${index}]`));
+  });
+  return errors;
+}
+
+const SUBJECTS: Readonly<Record<string, 'user' | 'group' | 'serviceAccount'>> = {
+  Group: 'group',
+  ServiceAccount: 'serviceAccount',
+  User: 'user',
+};
+
+function validateSubject(subject: Subject, at: string): FieldError[] {
+  const own = Object.hasOwn(SUBJECTS, subject.kind ?? '') ? SUBJECTS[subject.kind] : undefined;
+  if (own === undefined) return [fieldError.notSupported(`${at}.kind`, subject.kind ?? '', Object.keys(SUBJECTS))];
+  const errors: FieldError[] = [];
+  for (const [kind, field] of Object.entries(SUBJECTS)) {
+    if (field === own || subject[field] === undefined) continue;
+    errors.push(fieldError.forbidden(`${at}.${field}`, `${field} is forbidden when subject kind is not '${kind}'`));
+  }
+  const named = subject[own];
+  if (named === undefined) {
+    return [
+      ...errors,
+      fieldError.required(`${at}.${own}`, `${own} is required when subject kind is '${subject.kind}'`),
+    ];
+  }
+  if (!isSet(named.name)) errors.push(fieldError.required(`${at}.${own}.name`));
+  else if (own === 'serviceAccount') {
+    if (named.name !== '*') errors.push(...validateNameRule(named.name, dns1123SubdomainErrors, `${at}.${own}.name`));
+    const namespace = subject.serviceAccount?.namespace;
+    const path = `${at}.serviceAccount.namespace`;
+    if (!isSet(namespace)) errors.push(fieldError.required(path, 'must specify namespace for service account'));
+    else errors.push(...validateNameRule(namespace, dns1123LabelErrors, path));
+  }
+  return errors;
+}
+
+function validateList(values: readonly string[] | undefined, path: string, noun: string): FieldError[] {
+  if ((values ?? []).length === 0) return [fieldError.required(path, `${noun} must contain at least one value`)];
+  return (values ?? []).includes('*') && (values ?? []).length > 1
+    ? [fieldError.invalid(path, values, `if '*' is present, must not specify other ${noun}`)]
+    : [];
+}
+
+function validateVerbs(verbs: readonly string[] | undefined, supported: readonly string[], path: string): FieldError[] {
+  const errors = validateList(verbs, path, 'verbs');
+  if (errors.length > 0 || verbs?.includes('*') === true) return errors;
+  const unknown = (verbs ?? []).filter((verb) => !supported.includes(verb));
+  return unknown.length === 0 ? [] : [fieldError.notSupported(path, verbs, [...supported].sort())];
+}
+
+function validateResourceRule(rule: ResourcePolicyRule, at: string): FieldError[] {
+  const errors = [
+    ...validateVerbs(rule.verbs, VERBS, `${at}.verbs`),
+    ...validateList(rule.apiGroups, `${at}.apiGroups`, 'api groups'),
+    ...validateList(rule.resources, `${at}.resources`, 'resources'),
+  ];
+  const namespaces = rule.namespaces ?? [];
+  if (namespaces.length === 0 && rule.clusterScope !== true) {
+    errors.push(
+      fieldError.required(
+        `${at}.namespaces`,
+        'resource rules that are not cluster scoped must supply at least one namespace',
+      ),
+    );
+  } else if (namespaces.includes('*')) {
+    if (namespaces.length > 1) {
+      errors.push(
+        fieldError.invalid(`${at}.namespaces`, namespaces, "if '*' is present, must not specify other namespaces"),
+      );
+    }
+  } else {
+    namespaces.forEach((namespace, index) => {
+      errors.push(...validateNameRule(namespace, dns1123LabelErrors, `${at}.namespaces[${index}]`));
+    });
+  }
+  return errors;
+}
+
+function validateNonResourceRule(rule: NonResourcePolicyRule, at: string): FieldError[] {
+  const errors = validateVerbs(rule.verbs, NON_RESOURCE_VERBS, `${at}.verbs`);
+  const urls = rule.nonResourceURLs ?? [];
+  const path = `${at}.nonResourceURLs`;
+  if (urls.length === 0) errors.push(fieldError.required(path, 'nonResourceURLs must contain at least one value'));
+  if (urls.includes('*')) {
+    if (urls.length > 1) {
+      errors.push(fieldError.invalid(path, urls, "if '*' is present, must not specify other non-resource URLs"));
+    }
+    return errors;
+  }
+  urls.forEach((url, index) => {
+    const place = `${path}[${index}]`;
+    if (url === '') errors.push(fieldError.invalid(place, url, 'must not be empty'));
+    else if (!url.startsWith('/')) errors.push(fieldError.invalid(place, url, 'must start with slash'));
+    else if (url.includes(' ')) errors.push(fieldError.invalid(place, url, 'must not contain white-space'));
+    else if (url.includes('//')) errors.push(fieldError.invalid(place, url, 'must not contain double slash'));
+    else if (url.slice(0, -1).includes('*')) {
+      errors.push(fieldError.invalid(place, url, 'wildcard can only do suffix matching'));
+    }
+  });
+  return errors;
+}

@@ -1,0 +1,183 @@
+/** Source: k8s.io/kubernetes/pkg/apis/autoscaling/validation. */
+import type {
+  CrossVersionObjectReference,
+  HorizontalPodAutoscaler,
+  HPAScalingRules,
+  MetricIdentifier,
+  MetricSpec,
+  MetricTarget,
+} from 'kubernetes-types/autoscaling/v2';
+import { pathSegmentErrors } from '../../../base/names.ts';
+import { tryParseQuantity } from '../../../base/quantity.ts';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { isSet } from '../../meta/validation.ts';
+import { validateNameRule, validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
+import { validateLabelSelector } from '../../validation/selectors.ts';
+
+const MAX_PERIOD_SECONDS = 1800;
+const MAX_WINDOW_SECONDS = 3600;
+
+export function validateAutoscaler(autoscaler: HorizontalPodAutoscaler): FieldError[] {
+  const spec = autoscaler.spec;
+  const errors: FieldError[] = [];
+  const min = spec?.minReplicas;
+  const max = spec?.maxReplicas ?? 0;
+  // Without a feature that is still alpha upstream, nothing scales to zero.
+  if (min !== undefined && min < 1) {
+    errors.push(fieldError.invalid('spec.minReplicas', min, 'must be greater than or equal to 1'));
+  }
+  if (max < 1) errors.push(fieldError.invalid('spec.maxReplicas', max, 'must be greater than 0'));
+  if (min !== undefined && max < min) {
+    errors.push(fieldError.invalid('spec.maxReplicas', max, 'must be greater than or equal to `minReplicas`'));
+  }
+  errors.push(...validateReference(spec?.scaleTargetRef, 'spec.scaleTargetRef'));
+  errors.push(...validateMetrics(spec?.metrics, 'spec.metrics'));
+  errors.push(...validateRules(spec?.behavior?.scaleUp, 'spec.behavior.scaleUp'));
+  errors.push(...validateRules(spec?.behavior?.scaleDown, 'spec.behavior.scaleDown'));
+  return errors;
+}
+
+export function validateAutoscalerStatus(autoscaler: HorizontalPodAutoscaler): FieldError[] {
+  return [
+    ...validateNonNegative(autoscaler.status?.currentReplicas, 'status.currentReplicas'),
+    ...validateNonNegative(autoscaler.status?.desiredReplicas, 'status.desiredReplicas'),
+  ];
+}
+
+function validateReference(reference: CrossVersionObjectReference | undefined, path: string): FieldError[] {
+  return (['kind', 'name'] as const).flatMap((field) => {
+    const value = reference?.[field];
+    const at = `${path}.${field}`;
+    return isSet(value) ? validateNameRule(value, pathSegmentErrors, at) : [fieldError.required(at)];
+  });
+}
+
+/** The fields that hold a metric, by its type. */
+const SOURCES: Readonly<Record<string, 'object' | 'pods' | 'resource' | 'containerResource' | 'external'>> = {
+  Object: 'object',
+  Pods: 'pods',
+  Resource: 'resource',
+  ContainerResource: 'containerResource',
+  External: 'external',
+};
+
+function validateMetrics(metrics: readonly MetricSpec[] | undefined, path: string): FieldError[] {
+  return (metrics ?? []).flatMap((metric, index) => validateMetric(metric, `${path}[${index}]`));
+}
+
+function validateMetric(metric: MetricSpec, at: string): FieldError[] {
+  if (!isSet(metric.type)) return [fieldError.required(`${at}.type`, 'must specify a metric source type')];
+  const source = Object.hasOwn(SOURCES, metric.type) ? SOURCES[metric.type] : undefined;
+  if (source === undefined) {
+    return [fieldError.notSupported(`${at}.type`, metric.type, Object.keys(SOURCES).sort())];
+  }
+  const given = Object.values(SOURCES).filter((field) => metric[field] !== undefined);
+  const errors: FieldError[] = [];
+  for (const extra of given.slice(1)) {
+    errors.push(fieldError.forbidden(`${at}.${extra}`, 'must populate the given metric source only'));
+  }
+  if (!given.includes(source)) {
+    errors.push(fieldError.required(`${at}.${source}`, 'must populate information for the given metric source'));
+  }
+  if (metric.object !== undefined) {
+    errors.push(...validateReference(metric.object.describedObject, `${at}.object.describedObject`));
+    errors.push(...validateIdentifier(metric.object.metric, `${at}.object.metric`));
+    errors.push(...validateTarget(metric.object.target, `${at}.object.target`, ['value', 'averageValue']));
+  }
+  if (metric.pods !== undefined) {
+    errors.push(...validateIdentifier(metric.pods.metric, `${at}.pods.metric`));
+    errors.push(...validateTarget(metric.pods.target, `${at}.pods.target`, ['averageValue']));
+  }
+  if (metric.external !== undefined) {
+    errors.push(...validateIdentifier(metric.external.metric, `${at}.external.metric`));
+    errors.push(...validateTarget(metric.external.target, `${at}.external.target`, ['value', 'averageValue']));
+  }
+  for (const field of ['resource', 'containerResource'] as const) {
+    const resource = metric[field];
+    if (resource === undefined) continue;
+    if (!isSet(resource.name)) {
+      errors.push(fieldError.required(`${at}.${field}.name`, 'must specify a resource name'));
+    }
+    if (field === 'containerResource' && !isSet(metric.containerResource?.container)) {
+      errors.push(fieldError.required(`${at}.${field}.container`, 'must specify a container'));
+    }
+    errors.push(...validateTarget(resource.target, `${at}.${field}.target`, ['averageUtilization', 'averageValue']));
+  }
+  return errors;
+}
+
+function validateIdentifier(metric: MetricIdentifier | undefined, path: string): FieldError[] {
+  const name = metric?.name;
+  const errors = isSet(name)
+    ? validateNameRule(name, pathSegmentErrors, `${path}.name`)
+    : [fieldError.required(`${path}.name`, 'must specify a metric name')];
+  if (metric?.selector !== undefined) errors.push(...validateLabelSelector(metric.selector, `${path}.selector`));
+  return errors;
+}
+
+type TargetField = 'value' | 'averageValue' | 'averageUtilization';
+
+const NOUNS: Readonly<Record<TargetField, string>> = {
+  value: 'a positive target value',
+  averageValue: 'a positive target averageValue',
+  averageUtilization: 'a target averageUtilization',
+};
+
+/** One of `wanted` must be set, and not two. */
+function validateTarget(target: MetricTarget | undefined, path: string, wanted: readonly TargetField[]): FieldError[] {
+  const errors: FieldError[] = [];
+  if (!isSet(target?.type)) errors.push(fieldError.required(`${path}.type`, 'must specify a metric target type'));
+  else if (!['Utilization', 'Value', 'AverageValue'].includes(target.type)) {
+    errors.push(fieldError.invalid(`${path}.type`, target.type, 'must be either Utilization, Value, or AverageValue'));
+  }
+  for (const field of ['value', 'averageValue'] as const) {
+    const text = target?.[field];
+    const quantity = text === undefined ? undefined : tryParseQuantity(text);
+    if (quantity !== undefined && quantity.nanos <= 0n) {
+      errors.push(fieldError.invalid(`${path}.${field}`, text, 'must be positive'));
+    }
+  }
+  const utilization = target?.averageUtilization;
+  if (utilization !== undefined && utilization < 1) {
+    errors.push(fieldError.invalid(`${path}.averageUtilization`, utilization, 'must be greater than 0'));
+  }
+  const given = wanted.filter((field) => target?.[field] !== undefined);
+  if (given.length === 0) {
+    const [first = 'value'] = wanted;
+    const either = wanted.map((field) => NOUNS[field]).join(' or ');
+    errors.push(fieldError.required(`${path}.${first}`, `must set either ${either}`));
+  } else if (given.length > 1) {
+    const [first = 'value', second = ''] = given;
+    errors.push(fieldError.forbidden(`${path}.${first}`, `may not set both ${first} and ${second}`));
+  }
+  return errors;
+}
+
+function validateRules(rules: HPAScalingRules | undefined, path: string): FieldError[] {
+  if (rules === undefined) return [];
+  const errors: FieldError[] = [];
+  const window = rules.stabilizationWindowSeconds;
+  errors.push(...validateNonNegative(window, `${path}.stabilizationWindowSeconds`));
+  if ((window ?? 0) > MAX_WINDOW_SECONDS) {
+    const detail = `must be less than or equal to ${MAX_WINDOW_SECONDS}`;
+    errors.push(fieldError.invalid(`${path}.stabilizationWindowSeconds`, window, detail));
+  }
+  errors.push(...validateOneOf(rules.selectPolicy, ['Disabled', 'Max', 'Min'], `${path}.selectPolicy`, false));
+  if ((rules.policies ?? []).length === 0) {
+    errors.push(fieldError.required(`${path}.policies`, 'must specify at least one Policy'));
+  }
+  (rules.policies ?? []).forEach((policy, index) => {
+    const at = `${path}.policies[${index}]`;
+    errors.push(...validateOneOf(policy.type ?? '', ['Percent', 'Pods'], `${at}.type`));
+    for (const field of ['value', 'periodSeconds'] as const) {
+      if ((policy[field] ?? 0) <= 0) {
+        errors.push(fieldError.invalid(`${at}.${field}`, policy[field] ?? 0, 'must be greater than zero'));
+      }
+    }
+    if ((policy.periodSeconds ?? 0) > MAX_PERIOD_SECONDS) {
+      const detail = `must be less than or equal to ${MAX_PERIOD_SECONDS}`;
+      errors.push(fieldError.invalid(`${at}.periodSeconds`, policy.periodSeconds, detail));
+    }
+  });
+  return errors;
+}

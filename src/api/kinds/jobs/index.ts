@@ -1,0 +1,104 @@
+/** Jobs. Source: k8s.io/kubernetes/pkg/registry/batch/job, pkg/apis/batch/v1 defaults, pkg/printers/internalversion. */
+import type { Job } from 'kubernetes-types/batch/v1';
+import { ageColumn, column, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
+import { humanDuration } from '../../printing/duration.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS, metadataOf, specStatusStrategies } from '../../registry/strategies.ts';
+import { setJobSpecDefaults } from './defaults.ts';
+import { validateJob, validateJobStatus, validateJobUpdate } from './validation.ts';
+
+/** Labels that tie pods to their job; the short names are older. */
+const NAME_LABELS = ['batch.kubernetes.io/job-name', 'job-name'];
+const UID_LABELS = ['batch.kubernetes.io/controller-uid', 'controller-uid'];
+const UID_LABEL = 'batch.kubernetes.io/controller-uid';
+
+const { strategy, statusStrategy } = specStatusStrategies<Job>({
+  prepareForCreate(job) {
+    if (job.spec?.manualSelector !== true) generateSelector(job);
+  },
+  validate: validateJob,
+  validateUpdate: validateJobUpdate,
+  validateStatusUpdate: validateJobStatus,
+});
+
+/** A job selects its own pods by its UID, so that no two jobs fight over them. */
+function generateSelector(job: Job): void {
+  const { name = '', uid = '' } = job.metadata ?? {};
+  const spec = job.spec;
+  if (spec === undefined) return;
+  spec.template ??= {};
+  spec.template.metadata ??= {};
+  spec.template.metadata.labels ??= {};
+  const { labels } = spec.template.metadata;
+  for (const label of NAME_LABELS) labels[label] ??= name;
+  for (const label of UID_LABELS) labels[label] ??= uid;
+  spec.selector ??= {};
+  spec.selector.matchLabels ??= {};
+  spec.selector.matchLabels[UID_LABEL] ??= uid;
+}
+
+function has(job: Job, type: string): boolean {
+  return (job.status?.conditions ?? []).some((each) => each.type === type && each.status === 'True');
+}
+
+function statusText(job: Job): string {
+  if (has(job, 'Complete')) return 'Complete';
+  if (has(job, 'Failed')) return 'Failed';
+  if (job.metadata?.deletionTimestamp !== undefined) return 'Terminating';
+  return ['Suspended', 'FailureTarget', 'SuccessCriteriaMet'].find((type) => has(job, type)) ?? 'Running';
+}
+
+function completionsText(job: Job): string {
+  const { completions, parallelism = 0 } = job.spec ?? {};
+  const succeeded = job.status?.succeeded ?? 0;
+  if (completions !== undefined) return `${succeeded}/${completions}`;
+  return parallelism > 1 ? `${succeeded}/1 of ${parallelism}` : `${succeeded}/1`;
+}
+
+function durationText(job: Job, nowMs: number): string {
+  const { startTime, completionTime } = job.status ?? {};
+  if (startTime === undefined) return '';
+  return humanDuration((completionTime === undefined ? nowMs : Date.parse(completionTime)) - Date.parse(startTime));
+}
+
+export const jobs: KindDefinition<Job> = {
+  group: 'batch',
+  version: 'v1',
+  kind: 'Job',
+  plural: 'jobs',
+  singular: 'job',
+  listKind: 'JobList',
+  namespaced: true,
+  categories: ['all'],
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.batch.v1.Job',
+  storagePrefix: 'jobs',
+  // As it was before there were dependents to delete.
+  defaultPropagation: 'Orphan',
+  setDefaults(job) {
+    job.spec ??= { template: {} };
+    setJobSpecDefaults(job.spec);
+    const labels = job.spec.template?.metadata?.labels;
+    if (
+      labels !== undefined &&
+      Object.keys(job.metadata?.labels ?? {}).length === 0 &&
+      Object.keys(labels).length > 0
+    ) {
+      metadataOf(job).labels = { ...labels };
+    }
+  },
+  strategy,
+  statusStrategy,
+  columns: [
+    nameColumn,
+    column<Job>('Status', 'What the job is at.', statusText),
+    column<Job>('Completions', 'Completed pods out of those wanted.', completionsText),
+    column<Job>('Duration', 'Time needed so far, or in all.', durationText),
+    ageColumn,
+    ...workloadColumns<Job>(
+      (job) => job.spec?.template,
+      (job) => selectorText(job.spec?.selector),
+    ),
+  ],
+  fieldSelectors: { 'status.successful': (job) => String(job.status?.succeeded ?? 0) },
+};

@@ -1,0 +1,124 @@
+/** Claims. Source: k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim, pkg/apis/core/validation. */
+import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from 'kubernetes-types/core/v1';
+import { compareQuantity, tryParseQuantity } from '../../../base/quantity.ts';
+import { semanticEqual } from '../../meta/equality.ts';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { validateImmutable } from '../../meta/validation.ts';
+import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import {
+  accessModesText,
+  attributesClassText,
+  capacityText,
+  storageClassText,
+  validateAccessModes,
+  validatePositiveQuantity,
+  volumeModeText,
+} from '../../volumes/access.ts';
+import { alignDataSources, setClaimDefaults, validateClaimSpec } from '../../volumes/claim.ts';
+
+type Claim = PersistentVolumeClaim;
+
+const { strategy, statusStrategy } = specStatusStrategies<Claim>({
+  generations: false,
+  initialStatus: () => ({ phase: 'Pending' }),
+  prepareForCreate(claim) {
+    alignDataSources(claim.spec);
+  },
+  prepareForUpdate(claim, old) {
+    // Objects from before the second name of the field may still be written by those who know only the first.
+    if (old.spec?.dataSource !== undefined || old.spec?.dataSourceRef !== undefined) alignDataSources(claim.spec);
+  },
+  validate: (claim) => validateClaimSpec(claim.spec, 'spec'),
+  validateUpdate,
+  validateStatusUpdate: (claim) => [
+    ...validateAccessModes(claim.status?.accessModes, 'status.accessModes'),
+    ...Object.entries(claim.status?.capacity ?? {}).flatMap(([name, amount]) =>
+      validatePositiveQuantity(amount, `status.capacity[${name}]`),
+    ),
+  ],
+});
+
+/** The spec without what may change in a claim's life. */
+function fixed(spec: PersistentVolumeClaimSpec | undefined, bound: boolean): unknown {
+  const { resources, volumeAttributesClassName: _class, volumeMode: _mode, ...rest } = spec ?? {};
+  const { requests, ...limits } = resources ?? {};
+  const { storage: _storage, ...others } = requests ?? {};
+  return { ...rest, resources: bound ? { ...limits, requests: others } : resources };
+}
+
+function validateUpdate(claim: Claim, old: Claim): FieldError[] {
+  const errors: FieldError[] = [];
+  const bound = old.status?.phase === 'Bound';
+  const before = { ...old.spec };
+  // Binding sets the volume's name, once; a class may be given to a claim that has none.
+  if ((before.volumeName ?? '') === '' && claim.spec?.volumeName !== undefined)
+    before.volumeName = claim.spec.volumeName;
+  if (before.storageClassName === undefined && claim.spec?.storageClassName !== undefined && !bound) {
+    before.storageClassName = claim.spec.storageClassName;
+  }
+  if (!semanticEqual(fixed(claim.spec, bound), fixed(before, bound))) {
+    errors.push(
+      fieldError.forbidden(
+        'spec',
+        'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims',
+      ),
+    );
+  } else if (bound) errors.push(...validateGrowth(claim, old));
+  errors.push(...validateImmutable(claim.spec?.volumeMode, old.spec?.volumeMode, 'spec.volumeMode'));
+  return errors;
+}
+
+/** What was asked for may grow, and shrink again as long as it has not been given. */
+function validateGrowth(claim: Claim, old: Claim): FieldError[] {
+  const wanted = tryParseQuantity(claim.spec?.resources?.requests?.['storage']);
+  const given = tryParseQuantity(old.status?.capacity?.['storage'] ?? old.spec?.resources?.requests?.['storage']);
+  const before = tryParseQuantity(old.spec?.resources?.requests?.['storage']);
+  if (wanted === undefined || given === undefined || before === undefined) return [];
+  const shrinks = compareQuantity(wanted, before) < 0;
+  return shrinks && compareQuantity(wanted, given) <= 0
+    ? [fieldError.forbidden('spec.resources.requests.storage', 'field can not be less than status.capacity')]
+    : [];
+}
+
+const isBoundTo = (claim: Claim): boolean => (claim.spec?.volumeName ?? '') !== '';
+
+export const persistentVolumeClaims: KindDefinition<Claim> = {
+  group: '',
+  version: 'v1',
+  kind: 'PersistentVolumeClaim',
+  plural: 'persistentvolumeclaims',
+  singular: 'persistentvolumeclaim',
+  listKind: 'PersistentVolumeClaimList',
+  namespaced: true,
+  shortNames: ['pvc'],
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.core.v1.PersistentVolumeClaim',
+  storagePrefix: 'persistentvolumeclaims',
+  setDefaults: setClaimDefaults,
+  strategy,
+  statusStrategy,
+  columns: [
+    nameColumn,
+    column<Claim>('Status', 'The phase of the claim.', (claim) =>
+      claim.metadata?.deletionTimestamp === undefined ? (claim.status?.phase ?? '') : 'Terminating',
+    ),
+    column<Claim>('Volume', 'The volume that the claim is bound to.', (claim) => claim.spec?.volumeName ?? ''),
+    column<Claim>('Capacity', 'The size of the volume.', (claim) =>
+      isBoundTo(claim) ? capacityText(claim.status?.capacity) : '',
+    ),
+    column<Claim>('Access Modes', 'How the volume may be mounted.', (claim) =>
+      isBoundTo(claim) ? accessModesText(claim.status?.accessModes) : '',
+    ),
+    column<Claim>('StorageClass', 'The storage class of the claim.', storageClassText),
+    column<Claim>('VolumeAttributesClass', 'The volume attributes class of the claim.', attributesClassText),
+    ageColumn,
+    column<Claim>(
+      'VolumeMode',
+      'Whether the volume is a file system or a block device.',
+      (claim) => volumeModeText(claim.spec?.volumeMode),
+      { wide: true },
+    ),
+  ],
+};

@@ -1,0 +1,74 @@
+/** Disruption budgets. Source: k8s.io/kubernetes/pkg/registry/policy/poddisruptionbudget, pkg/apis/policy/validation. */
+import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { percentOf, validateCountOrPercent, validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
+import { validateLabelSelector } from '../../validation/selectors.ts';
+
+type Budget = PodDisruptionBudget;
+
+const { strategy, statusStrategy } = specStatusStrategies<Budget>({
+  initialStatus: () => ({ disruptionsAllowed: 0, currentHealthy: 0, desiredHealthy: 0, expectedPods: 0 }),
+  validate: validateBudget,
+  validateStatusUpdate: validateStatus,
+});
+
+function validateBudget(budget: Budget): FieldError[] {
+  const spec = budget.spec ?? {};
+  const errors: FieldError[] = [];
+  if (spec.minAvailable !== undefined && spec.maxUnavailable !== undefined) {
+    errors.push(fieldError.invalid('spec', spec, 'minAvailable and maxUnavailable cannot be both set'));
+  }
+  for (const field of ['minAvailable', 'maxUnavailable'] as const) {
+    errors.push(...validateCountOrPercent(spec[field], `spec.${field}`));
+    if ((percentOf(spec[field]) ?? 0) > 100) {
+      errors.push(fieldError.invalid(`spec.${field}`, spec[field], 'must not be greater than 100%'));
+    }
+  }
+  errors.push(...validateLabelSelector(spec.selector, 'spec.selector'));
+  errors.push(
+    ...validateOneOf(
+      spec.unhealthyPodEvictionPolicy,
+      ['AlwaysAllow', 'IfHealthyBudget'],
+      'spec.unhealthyPodEvictionPolicy',
+      false,
+    ),
+  );
+  return errors;
+}
+
+const COUNTS = ['disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods'] as const;
+
+function validateStatus(budget: Budget): FieldError[] {
+  return COUNTS.flatMap((field) => validateNonNegative(budget.status?.[field], `status.${field}`));
+}
+
+export const podDisruptionBudgets: KindDefinition<Budget> = {
+  group: 'policy',
+  version: 'v1',
+  kind: 'PodDisruptionBudget',
+  plural: 'poddisruptionbudgets',
+  singular: 'poddisruptionbudget',
+  listKind: 'PodDisruptionBudgetList',
+  namespaced: true,
+  shortNames: ['pdb'],
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.policy.v1.PodDisruptionBudget',
+  storagePrefix: 'poddisruptionbudgets',
+  strategy,
+  statusStrategy,
+  columns: [
+    nameColumn,
+    column<Budget>('Min Available', 'Pods that must be left.', (each) => String(each.spec?.minAvailable ?? 'N/A')),
+    column<Budget>('Max Unavailable', 'Pods that may be gone.', (each) => String(each.spec?.maxUnavailable ?? 'N/A')),
+    column<Budget>(
+      'Allowed Disruptions',
+      'How many pods may be evicted now.',
+      (each) => each.status?.disruptionsAllowed ?? 0,
+      { type: 'integer' },
+    ),
+    ageColumn,
+  ],
+};

@@ -1,0 +1,100 @@
+/** Source: k8s.io/kubernetes/pkg/apis/apps/validation ValidateStatefulSet. */
+import type { StatefulSet, StatefulSetSpec } from 'kubernetes-types/apps/v1';
+import { semanticEqual } from '../../meta/equality.ts';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { isSet } from '../../meta/validation.ts';
+import { validateCountOrPercent, validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
+import { validateWorkloadSelector, validateWorkloadTemplate } from '../workload/validation.ts';
+
+export function validateStatefulSet(set: StatefulSet): FieldError[] {
+  const spec = set.spec;
+  const ordinals = (spec as { ordinals?: { start?: number } } | undefined)?.ordinals;
+  return [
+    ...validatePodManagement(spec?.podManagementPolicy),
+    ...validateStrategy(spec?.updateStrategy),
+    ...validateRetention(spec?.persistentVolumeClaimRetentionPolicy),
+    ...validateNonNegative(spec?.replicas, 'spec.replicas'),
+    ...validateNonNegative(spec?.minReadySeconds, 'spec.minReadySeconds'),
+    ...validateNonNegative(ordinals?.start, 'spec.ordinals.start'),
+    ...validateWorkloadSelector(spec?.selector, 'statefulset'),
+    ...validateWorkloadTemplate(spec?.template, spec?.selector, 'StatefulSet'),
+  ];
+}
+
+function validatePodManagement(policy: string | undefined): FieldError[] {
+  const path = 'spec.podManagementPolicy';
+  if (!isSet(policy)) return [fieldError.required(path)];
+  return policy === 'OrderedReady' || policy === 'Parallel'
+    ? []
+    : [fieldError.invalid(path, policy, "must be 'OrderedReady' or 'Parallel'")];
+}
+
+function validateStrategy(strategy: StatefulSetSpec['updateStrategy']): FieldError[] {
+  const path = 'spec.updateStrategy';
+  const rolling = strategy?.rollingUpdate;
+  switch (strategy?.type ?? '') {
+    case '':
+      return [fieldError.required(path)];
+    case 'OnDelete':
+      return rolling === undefined
+        ? []
+        : [fieldError.invalid(`${path}.rollingUpdate`, rolling, "only allowed for updateStrategy 'RollingUpdate'")];
+    case 'RollingUpdate':
+      return [
+        ...validateNonNegative(rolling?.partition, `${path}.rollingUpdate.partition`),
+        ...validateCountOrPercent(rolling?.maxUnavailable, `${path}.rollingUpdate.maxUnavailable`),
+      ];
+    default:
+      return [fieldError.invalid(path, strategy, "must be 'RollingUpdate' or 'OnDelete'")];
+  }
+}
+
+function validateRetention(policy: StatefulSetSpec['persistentVolumeClaimRetentionPolicy']): FieldError[] {
+  if (policy === undefined) return [];
+  return (['whenDeleted', 'whenScaled'] as const).flatMap((field) =>
+    validateOneOf(policy[field] ?? '', ['Delete', 'Retain'], `spec.persistentVolumeClaimRetentionPolicy.${field}`),
+  );
+}
+
+/** What may be changed in a set's life. */
+const MUTABLE = [
+  'replicas',
+  'ordinals',
+  'template',
+  'updateStrategy',
+  'revisionHistoryLimit',
+  'persistentVolumeClaimRetentionPolicy',
+  'minReadySeconds',
+];
+
+export function validateStatefulSetUpdate(set: StatefulSet, old: StatefulSet): FieldError[] {
+  const fixed = (spec: StatefulSetSpec | undefined): unknown =>
+    Object.fromEntries(Object.entries(spec ?? {}).filter(([field]) => !MUTABLE.includes(field)));
+  if (semanticEqual(fixed(set.spec), fixed(old.spec))) return [];
+  return [
+    fieldError.forbidden(
+      'spec',
+      "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+    ),
+  ];
+}
+
+const COUNTS = ['replicas', 'readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'] as const;
+
+export function validateStatefulSetStatus(set: StatefulSet): FieldError[] {
+  const status = set.status ?? { replicas: 0 };
+  const errors = COUNTS.flatMap((field) => validateNonNegative(status[field], `status.${field}`));
+  errors.push(...validateNonNegative(status.observedGeneration, 'status.observedGeneration'));
+  errors.push(...validateNonNegative(status.collisionCount, 'status.collisionCount'));
+  const over = (field: (typeof COUNTS)[number], limit: 'replicas' | 'readyReplicas'): void => {
+    if ((status[field] ?? 0) > (status[limit] ?? 0)) {
+      errors.push(fieldError.invalid(`status.${field}`, status[field], `cannot be greater than status.${limit}`));
+    }
+  };
+  over('readyReplicas', 'replicas');
+  over('currentReplicas', 'replicas');
+  over('updatedReplicas', 'replicas');
+  over('availableReplicas', 'replicas');
+  over('availableReplicas', 'readyReplicas');
+  return errors;
+}

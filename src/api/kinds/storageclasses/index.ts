@@ -1,0 +1,141 @@
+/** Storage classes. Source: k8s.io/kubernetes/pkg/registry/storage/storageclass, pkg/apis/storage/{v1,validation}. */
+import type { StorageClass } from 'kubernetes-types/storage/v1';
+import { qualifiedNameErrors } from '../../../base/names.ts';
+import { semanticEqual } from '../../meta/equality.ts';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { isSet, utf8Length, validateImmutable } from '../../meta/validation.ts';
+import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS } from '../../registry/strategies.ts';
+import { validateNameRule, validateOneOf } from '../../validation/scalars.ts';
+
+const MAX_PARAMETERS = 512;
+const MAX_PARAMETERS_BYTES = 256 * 1024;
+const DEFAULT_ANNOTATIONS = [
+  'storageclass.kubernetes.io/is-default-class',
+  'storageclass.beta.kubernetes.io/is-default-class',
+];
+
+function validate(each: StorageClass): FieldError[] {
+  return [
+    ...validateProvisioner(each.provisioner),
+    ...validateParameters(each.parameters),
+    ...validateOneOf(each.reclaimPolicy, ['Delete', 'Retain'], 'reclaimPolicy', false),
+    ...validateBinding(each.volumeBindingMode),
+    ...validateTopologies(each),
+  ];
+}
+
+function validateProvisioner(provisioner: string | undefined): FieldError[] {
+  return isSet(provisioner)
+    ? validateNameRule(provisioner.toLowerCase(), qualifiedNameErrors, 'provisioner')
+    : [fieldError.required('provisioner')];
+}
+
+function validateParameters(parameters: Readonly<Record<string, string>> = {}): FieldError[] {
+  const entries = Object.entries(parameters);
+  if (entries.length > MAX_PARAMETERS) {
+    return [
+      {
+        type: 'FieldValueTooLong',
+        field: 'parameters.Provisioner Parameters exceeded max allowed',
+        message: `Too long: may not be more than ${MAX_PARAMETERS} bytes`,
+      },
+    ];
+  }
+  const errors: FieldError[] = [];
+  let bytes = 0;
+  for (const [name, value] of entries) {
+    if (name === '') errors.push(fieldError.invalid('parameters', name, 'field can not be empty.'));
+    bytes += utf8Length(name) + utf8Length(value);
+  }
+  if (bytes > MAX_PARAMETERS_BYTES) errors.push(fieldError.tooLong('parameters', MAX_PARAMETERS_BYTES));
+  return errors;
+}
+
+function validateBinding(mode: string | undefined): FieldError[] {
+  if (mode === undefined) return [fieldError.required('volumeBindingMode')];
+  return validateOneOf(mode, ['Immediate', 'WaitForFirstConsumer'], 'volumeBindingMode');
+}
+
+function validateTopologies(each: StorageClass): FieldError[] {
+  const errors: FieldError[] = [];
+  const terms: string[] = [];
+  (each.allowedTopologies ?? []).forEach((term, index) => {
+    const at = `allowedTopologies[${index}]`;
+    const keys = new Set<string>();
+    (term.matchLabelExpressions ?? []).forEach((requirement, place) => {
+      const path = `${at}.matchLabelExpressions[${place}]`;
+      const values = requirement.values ?? [];
+      if (values.length === 0) errors.push(fieldError.required(`${path}.values`));
+      values.forEach((value, position) => {
+        if (values.indexOf(value) !== position) errors.push(fieldError.duplicate(`${path}.values[${position}]`, value));
+      });
+      errors.push(...validateNameRule(requirement.key ?? '', qualifiedNameErrors, `${path}.key`));
+      if (keys.has(requirement.key)) errors.push(fieldError.duplicate(`${path}.key`, requirement.key));
+      keys.add(requirement.key);
+    });
+    const text = JSON.stringify(term);
+    if (terms.includes(text)) errors.push(fieldError.duplicate(`${at}.matchLabelExpressions`, ''));
+    terms.push(text);
+  });
+  return errors;
+}
+
+function validateUpdate(each: StorageClass, old: StorageClass): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const field of ['parameters', 'provisioner', 'reclaimPolicy'] as const) {
+    if (!semanticEqual(each[field], old[field])) {
+      errors.push(fieldError.forbidden(field, `updates to ${field} are forbidden.`));
+    }
+  }
+  errors.push(...validateImmutable(each.volumeBindingMode, old.volumeBindingMode, 'volumeBindingMode'));
+  return errors;
+}
+
+function isDefault(each: StorageClass): boolean {
+  return DEFAULT_ANNOTATIONS.some((name) => each.metadata?.annotations?.[name] === 'true');
+}
+
+export const storageClasses: KindDefinition<StorageClass> = {
+  group: 'storage.k8s.io',
+  version: 'v1',
+  kind: 'StorageClass',
+  plural: 'storageclasses',
+  singular: 'storageclass',
+  listKind: 'StorageClassList',
+  namespaced: false,
+  shortNames: ['sc'],
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.storage.v1.StorageClass',
+  storagePrefix: 'storageclasses',
+  setDefaults(each) {
+    if (!isSet(each.reclaimPolicy)) each.reclaimPolicy = 'Delete';
+    if (!isSet(each.volumeBindingMode)) each.volumeBindingMode = 'Immediate';
+  },
+  strategy: { validate, validateUpdate },
+  columns: [
+    {
+      ...nameColumn,
+      cell: (each: StorageClass) => `${each.metadata?.name ?? ''}${isDefault(each) ? ' (default)' : ''}`,
+    },
+    column<StorageClass>('Provisioner', 'Who makes volumes of the class.', (each) => each.provisioner ?? ''),
+    column<StorageClass>(
+      'ReclaimPolicy',
+      'What becomes of a volume when its claim is gone.',
+      (each) => each.reclaimPolicy ?? 'Delete',
+    ),
+    column<StorageClass>(
+      'VolumeBindingMode',
+      'When a volume is made for a claim.',
+      (each) => each.volumeBindingMode ?? 'Immediate',
+    ),
+    column<StorageClass>(
+      'AllowVolumeExpansion',
+      'Whether claims may grow.',
+      (each) => each.allowVolumeExpansion ?? false,
+      { type: 'boolean' },
+    ),
+    ageColumn,
+  ],
+};

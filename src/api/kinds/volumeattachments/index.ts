@@ -1,0 +1,96 @@
+/** Volume attachments. Source: k8s.io/kubernetes/pkg/registry/storage/volumeattachment, pkg/apis/storage/validation. */
+import type { VolumeAttachment, VolumeError } from 'kubernetes-types/storage/v1';
+import { dns1123SubdomainErrors } from '../../../base/names.ts';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { isSet, utf8Length, validateImmutable } from '../../meta/validation.ts';
+import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { validateDriverName } from '../../validation/csi.ts';
+import { validateNameRule } from '../../validation/scalars.ts';
+import { setVolumeSpecDefaults, validateVolumeSpec } from '../../volumes/persistent.ts';
+
+const MAX_METADATA_BYTES = 256 * 1024;
+const MAX_MESSAGE_BYTES = 1024;
+
+const { strategy, statusStrategy } = specStatusStrategies<VolumeAttachment>({
+  generations: false,
+  initialStatus: () => ({ attached: false }),
+  validate,
+  validateUpdate: (each, old) => validateImmutable(each.spec, old.spec, 'spec'),
+  validateStatusUpdate,
+});
+
+function validate(each: VolumeAttachment): FieldError[] {
+  const errors = validateDriverName(each.spec?.attacher ?? '', 'spec.attacher');
+  const source = each.spec?.source ?? {};
+  const { inlineVolumeSpec, persistentVolumeName } = source;
+  const at = 'spec.source';
+  if (inlineVolumeSpec === undefined && persistentVolumeName === undefined) {
+    errors.push(fieldError.required(at, 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'));
+  } else if (inlineVolumeSpec !== undefined && persistentVolumeName !== undefined) {
+    errors.push(
+      fieldError.invalid(at, source, 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'),
+    );
+  } else if (inlineVolumeSpec !== undefined) {
+    errors.push(...validateVolumeSpec(inlineVolumeSpec, `${at}.inlineVolumeSpec`, true));
+  } else if (!isSet(persistentVolumeName)) {
+    errors.push(fieldError.required(`${at}.persistentVolumeName`, 'must specify non empty persistentVolumeName'));
+  }
+  const node = each.spec?.nodeName;
+  if (!isSet(node)) errors.push(fieldError.invalid('spec.nodeName', '', dns1123SubdomainErrors('')[0] ?? ''));
+  else errors.push(...validateNameRule(node, dns1123SubdomainErrors, 'spec.nodeName'));
+  return errors;
+}
+
+function validateStatusUpdate(each: VolumeAttachment): FieldError[] {
+  const { attachmentMetadata = {}, attachError, detachError } = each.status ?? { attached: false };
+  const errors: FieldError[] = [];
+  let bytes = 0;
+  for (const [name, value] of Object.entries(attachmentMetadata)) {
+    if (name === '') errors.push(fieldError.invalid('status.attachmentMetadata', name, 'field can not be empty.'));
+    bytes += utf8Length(name) + utf8Length(value);
+  }
+  if (bytes > MAX_METADATA_BYTES) errors.push(fieldError.tooLong('status.attachmentMetadata', MAX_METADATA_BYTES));
+  const message = (error: VolumeError | undefined, path: string): void => {
+    if (utf8Length(error?.message ?? '') > MAX_MESSAGE_BYTES) {
+      errors.push(fieldError.tooLong(`${path}.message`, MAX_MESSAGE_BYTES));
+    }
+  };
+  message(attachError, 'status.attachError');
+  message(detachError, 'status.detachError');
+  return errors;
+}
+
+export const volumeAttachments: KindDefinition<VolumeAttachment> = {
+  group: 'storage.k8s.io',
+  version: 'v1',
+  kind: 'VolumeAttachment',
+  plural: 'volumeattachments',
+  singular: 'volumeattachment',
+  listKind: 'VolumeAttachmentList',
+  namespaced: false,
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.storage.v1.VolumeAttachment',
+  storagePrefix: 'volumeattachments',
+  setDefaults(each) {
+    const inline = each.spec?.source?.inlineVolumeSpec;
+    if (inline === undefined) return;
+    // An inline volume is never reclaimed.
+    const policy = inline.persistentVolumeReclaimPolicy;
+    setVolumeSpecDefaults(inline);
+    if (policy === undefined) delete inline.persistentVolumeReclaimPolicy;
+  },
+  strategy,
+  statusStrategy,
+  columns: [
+    nameColumn,
+    column<VolumeAttachment>('Attacher', 'The driver that attaches.', (each) => each.spec?.attacher ?? ''),
+    column<VolumeAttachment>('PV', 'The volume.', (each) => each.spec?.source?.persistentVolumeName ?? ''),
+    column<VolumeAttachment>('Node', 'The node.', (each) => each.spec?.nodeName ?? ''),
+    column<VolumeAttachment>('Attached', 'Whether the volume is attached.', (each) => each.status?.attached ?? false, {
+      type: 'boolean',
+    }),
+    ageColumn,
+  ],
+};

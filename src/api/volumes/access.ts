@@ -1,0 +1,69 @@
+/** What claims and volumes share. Source: k8s.io/kubernetes/pkg/apis/core/validation, pkg/apis/core/helper. */
+import { dns1123SubdomainErrors } from '../../base/names.ts';
+import { canonicalQuantity, tryParseQuantity } from '../../base/quantity.ts';
+import { type FieldError, fieldError } from '../meta/field-error.ts';
+import { isSet } from '../meta/validation.ts';
+import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
+
+const ACCESS_MODES = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
+const ABBREVIATED: readonly (readonly [mode: string, short: string])[] = [
+  ['ReadWriteOnce', 'RWO'],
+  ['ReadOnlyMany', 'ROX'],
+  ['ReadWriteMany', 'RWX'],
+  ['ReadWriteOncePod', 'RWOP'],
+];
+const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
+const UNSET = '<unset>';
+
+/** `RWO,ROX`, in the order in which upstream shows them. */
+export function accessModesText(modes: readonly string[] | undefined): string {
+  return ABBREVIATED.filter(([mode]) => modes?.includes(mode) === true)
+    .map(([, short]) => short)
+    .join(',');
+}
+
+interface Classed {
+  readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> };
+  readonly spec?: { readonly storageClassName?: string; readonly volumeAttributesClassName?: string };
+}
+
+/** The class, which very old objects name in an annotation. */
+export function storageClassText(object: Classed): string {
+  const annotations = object.metadata?.annotations ?? {};
+  return annotations[CLASS_ANNOTATION] ?? object.spec?.storageClassName ?? '';
+}
+
+export function attributesClassText(object: Classed): string {
+  return object.spec?.volumeAttributesClassName ?? UNSET;
+}
+
+export function volumeModeText(mode: string | undefined): string {
+  return mode ?? UNSET;
+}
+
+export function capacityText(amounts: Readonly<Record<string, string>> | undefined): string {
+  return canonicalQuantity(amounts?.['storage'] ?? '0');
+}
+
+export function validateAccessModes(modes: readonly string[] | undefined, path: string): FieldError[] {
+  const errors = (modes ?? []).flatMap((mode) => validateOneOf(mode, ACCESS_MODES, path));
+  if (modes?.includes('ReadWriteOncePod') === true && modes.some((mode) => mode !== 'ReadWriteOncePod')) {
+    errors.push(fieldError.forbidden(path, 'may not use ReadWriteOncePod with other access modes'));
+  }
+  return errors;
+}
+
+export function validateVolumeMode(mode: string | undefined, path: string): FieldError[] {
+  return mode === undefined ? [] : validateOneOf(mode, ['Block', 'Filesystem'], path);
+}
+
+export function validateClassName(name: string | undefined, path: string): FieldError[] {
+  return isSet(name) ? validateNameRule(name, dns1123SubdomainErrors, path) : [];
+}
+
+export function validatePositiveQuantity(text: string, path: string): FieldError[] {
+  const quantity = tryParseQuantity(text);
+  return quantity === undefined || quantity.nanos <= 0n
+    ? [fieldError.invalid(path, text, 'must be greater than zero')]
+    : [];
+}

@@ -1,0 +1,81 @@
+/**
+ * Claims, also where they stand as templates: in stateful sets and in pods' ephemeral volumes.
+ * Source: k8s.io/kubernetes/pkg/apis/core/v1 defaults, pkg/apis/core/validation ValidatePersistentVolumeClaim.
+ */
+import type { PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedObjectReference } from 'kubernetes-types/core/v1';
+import { dns1123LabelErrors } from '../../base/names.ts';
+import { semanticEqual } from '../meta/equality.ts';
+import { type FieldError, fieldError } from '../meta/field-error.ts';
+import { isSet } from '../meta/validation.ts';
+import { validateNameRule } from '../validation/scalars.ts';
+import { validateLabelSelector } from '../validation/selectors.ts';
+import { validateAccessModes, validateClassName, validatePositiveQuantity, validateVolumeMode } from './access.ts';
+
+export function setClaimDefaults(claim: PersistentVolumeClaim): void {
+  claim.spec ??= {};
+  if (!isSet(claim.spec.volumeMode)) claim.spec.volumeMode = 'Filesystem';
+  if (!isSet(claim.status?.phase)) Object.assign(claim, { status: { ...claim.status, phase: 'Pending' } });
+}
+
+/** Two names for one field, of which older clients know one: what is in one comes into the other. */
+export function alignDataSources(spec: PersistentVolumeClaimSpec | undefined): void {
+  if (spec === undefined) return;
+  const { dataSource, dataSourceRef } = spec;
+  if (dataSource !== undefined && dataSourceRef === undefined) spec.dataSourceRef = { ...dataSource };
+  else if (dataSourceRef !== undefined && dataSource === undefined && !isSet(dataSourceRef.namespace)) {
+    const { apiGroup, kind, name } = dataSourceRef;
+    spec.dataSource = { ...(apiGroup === undefined ? {} : { apiGroup }), kind, name };
+  }
+}
+
+export function validateClaimSpec(given: PersistentVolumeClaimSpec | undefined, path: string): FieldError[] {
+  const spec = given ?? {};
+  const errors: FieldError[] = [];
+  if ((spec.accessModes ?? []).length === 0) {
+    errors.push(fieldError.required(`${path}.accessModes`, 'at least 1 access mode is required'));
+  }
+  if (spec.selector !== undefined) errors.push(...validateLabelSelector(spec.selector, `${path}.selector`));
+  errors.push(...validateAccessModes(spec.accessModes, `${path}.accessModes`));
+  const storage = spec.resources?.requests?.['storage'];
+  const at = `${path}.resources[storage]`;
+  if (storage === undefined) errors.push(fieldError.required(at));
+  else errors.push(...validatePositiveQuantity(storage, at));
+  errors.push(...validateClassName(spec.storageClassName, `${path}.storageClassName`));
+  errors.push(...validateVolumeMode(spec.volumeMode, `${path}.volumeMode`));
+  errors.push(...validateSource(spec.dataSource, `${path}.dataSource`));
+  errors.push(...validateSource(spec.dataSourceRef, `${path}.dataSourceRef`));
+  const reference = spec.dataSourceRef;
+  if (isSet(reference?.namespace)) {
+    errors.push(...validateNameRule(reference.namespace, dns1123LabelErrors, `${path}.dataSourceRef.namespace`));
+    if (spec.dataSource !== undefined) {
+      errors.push(
+        fieldError.invalid(
+          path,
+          `${path}.dataSource`,
+          'may not be specified when dataSourceRef.namespace is specified',
+        ),
+      );
+    }
+  } else if (spec.dataSource !== undefined && reference !== undefined && !semanticEqual(spec.dataSource, reference)) {
+    errors.push(fieldError.invalid(path, `${path}.dataSource`, 'must match dataSourceRef'));
+  }
+  errors.push(...validateClassName(spec.volumeAttributesClassName, `${path}.volumeAttributesClassName`));
+  return errors;
+}
+
+function validateSource(source: TypedObjectReference | undefined, path: string): FieldError[] {
+  if (source === undefined) return [];
+  const errors: FieldError[] = [];
+  if (!isSet(source.name)) errors.push(fieldError.required(`${path}.name`));
+  if (!isSet(source.kind)) errors.push(fieldError.required(`${path}.kind`));
+  if (!isSet(source.apiGroup) && source.kind !== 'PersistentVolumeClaim') {
+    errors.push(
+      fieldError.invalid(
+        path,
+        source.kind ?? '',
+        "must be 'PersistentVolumeClaim' when referencing the default apiGroup",
+      ),
+    );
+  }
+  return errors;
+}
