@@ -70,13 +70,13 @@ export async function startEtcd({ settings, strictKeys, log, onFatal }: EtcdStar
     onFatal,
   });
   await server.start();
-  // Tools that start etcd wait for these words; the second ones are of etcd 3.4.
-  log.info('ready to serve client requests', { name, data: directory });
+  // Tools that start etcd wait for these words or the last ones.
   for (const [index, { host, port }] of listener.addresses.entries()) {
     const url = urls[index] as EtcdUrl;
     const where = url.path ?? (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`);
     log.info(`serving ${isSecure(url) ? '' : 'insecure '}client requests on ${where}`);
   }
+  log.info('ready to serve client requests', { name, data: directory });
   return { stop: () => server.stop() };
 }
 

@@ -1,0 +1,416 @@
+/** `etcd` as a process: started as others start it, used with Debian's etcdctl. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { get } from 'node:http';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, test } from 'node:test';
+import { connect } from 'node:tls';
+import { fileURLToPath } from 'node:url';
+import { type Certificates, makeCertificates } from '../components/etcd/harness.ts';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const READY = 'ready to serve client requests';
+
+let directory = '';
+let certificates: Certificates;
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'etcd-process-'));
+  await mkdir(join(directory, 'pki'));
+  certificates = await makeCertificates(join(directory, 'pki'));
+});
+after(() => rm(directory, { recursive: true }));
+
+const pki = (name: string): string => join(directory, 'pki', name);
+
+interface Etcd {
+  readonly child: ChildProcess;
+  readonly stderr: () => string;
+  readonly exited: Promise<number | null>;
+}
+
+const running = new Set<Etcd>();
+afterEach(async () => {
+  for (const etcd of running) etcd.child.kill('SIGKILL');
+  await Promise.all([...running].map((etcd) => etcd.exited));
+  running.clear();
+});
+
+function launch(args: readonly string[], env: Readonly<Record<string, string>> = {}, argv0 = 'etcd'): Etcd {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    argv0,
+    cwd: directory,
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    stderr += chunk;
+  });
+  const exited = new Promise<number | null>((resolve) => {
+    child.once('close', (code) => resolve(code));
+  });
+  const etcd = { child, stderr: () => stderr, exited };
+  running.add(etcd);
+  return etcd;
+}
+
+/** Resolves when it says that it is ready, rejects when it ends. */
+async function start(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  argv0 = 'etcd',
+): Promise<Etcd> {
+  const etcd = launch(args, env, argv0);
+  await new Promise<void>((resolve, reject) => {
+    etcd.child.stderr?.on('data', () => {
+      if (etcd.stderr().includes(READY)) resolve();
+    });
+    void etcd.exited.then((code) => reject(new Error(`ended with ${code}: ${etcd.stderr()}`)));
+  });
+  return etcd;
+}
+
+async function stop(etcd: Etcd): Promise<void> {
+  etcd.child.kill('SIGTERM');
+  assert.equal(await etcd.exited, 0, etcd.stderr());
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer();
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      return server;
+    }),
+  );
+  const ports = servers.map((server) => (server.address() as { port: number }).port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
+
+function etcdctl(...args: readonly string[]): Promise<{ ok: boolean; text: string }> {
+  return new Promise((resolve) => {
+    const options = { timeout: 20_000, env: { PATH: process.env['PATH'], ETCDCTL_API: '3' } };
+    execFile(
+      '/usr/bin/etcdctl',
+      ['--command-timeout=4s', '--dial-timeout=2s', ...args],
+      options,
+      (error, stdout, stderr) => {
+        resolve({ ok: error === null, text: `${stdout}${stderr}` });
+      },
+    );
+  });
+}
+
+async function works(...connection: readonly string[]): Promise<void> {
+  const put = await etcdctl(...connection, 'put', 'k', 'v');
+  assert.equal(put.text, 'OK\n');
+  assert.equal((await etcdctl(...connection, 'get', 'k')).text, 'k\nv\n');
+}
+
+function http(url: string, headers: Readonly<Record<string, string>> = {}): Promise<{ status: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    get(url, { headers, agent: false }, (response) => {
+      let body = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        body += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
+    }).on('error', reject);
+  });
+}
+
+test('as controller-runtime’s envtest starts it', async () => {
+  const [port] = await freePorts(1);
+  const url = `http://127.0.0.1:${port}`;
+  const data = join(directory, 'envtest');
+  const args = [
+    '--listen-peer-urls=http://localhost:0',
+    `--advertise-client-urls=${url}`,
+    `--listen-client-urls=${url}`,
+    `--data-dir=${data}`,
+    '--unsafe-no-fsync',
+  ];
+  const etcd = await start(args);
+  assert.match(etcd.stderr(), new RegExp(`serving insecure client requests on 127\\.0\\.0\\.1:${port}\n`));
+  assert.deepEqual(await http(`${url}/health`), { status: 200, body: '{"health":"true"}' });
+  await works('--endpoints', url);
+  const members = await etcdctl('--endpoints', url, 'member', 'list');
+  assert.match(members.text, new RegExp(`, started, default, http://localhost:2380, ${url}, false`));
+  await stop(etcd);
+  assert.equal((await stat(data)).mode & 0o777, 0o700);
+  const again = await start(args);
+  assert.equal((await etcdctl('--endpoints', url, 'get', 'k')).text, 'k\nv\n');
+  await stop(again);
+});
+
+test('variables alone, as a unit of systemd has them; hyperedge etcd takes them too', async () => {
+  const [port] = await freePorts(1);
+  const url = `http://127.0.0.1:${port}`;
+  const env = {
+    ETCD_NAME: 'one',
+    ETCD_LISTEN_CLIENT_URLS: url,
+    ETCD_ADVERTISE_CLIENT_URLS: url,
+    ETCD_LISTEN_PEER_URLS: 'http://127.0.0.1:0',
+    ETCD_LOG_OUTPUTS: 'stderr',
+    ETCD_WAL_DIR: join(directory, 'wal'),
+  };
+  const etcd = await start(['etcd'], env, 'hyperedge');
+  assert.match(etcd.stderr(), / W etcd ETCD_WAL_DIR has no meaning here: /);
+  await works('--endpoints', url);
+  assert.ok((await stat(join(directory, 'one.etcd/revisions.db'))).isFile());
+  await stop(etcd);
+});
+
+test('a socket, all addresses of both families, and metrics apart', async () => {
+  const [port, metrics] = await freePorts(2);
+  const socket = join(directory, 'e.sock');
+  const data = join(directory, 'many');
+  const args = [
+    `--listen-client-urls=http://0.0.0.0:${port},unix://${socket}`,
+    `--advertise-client-urls=http://127.0.0.1:${port}`,
+    `--listen-metrics-urls=http://127.0.0.1:${metrics}`,
+    '--host-whitelist=127.0.0.1,etcd.example',
+    `--data-dir=${data}`,
+  ];
+  const killed = await start(args);
+  killed.child.kill('SIGKILL');
+  await killed.exited;
+  // The socket that it left is in nobody's way.
+  await start(args);
+  await works('--endpoints', `http://127.0.0.1:${port}`);
+  await works('--endpoints', `http://[::1]:${port}`);
+  await works('--endpoints', `unix://${socket}`);
+  const at = (path: string): string => `http://127.0.0.1:${metrics}${path}`;
+  assert.match((await http(at('/metrics'))).body, /^etcd_server_has_leader 1$/m);
+  assert.equal((await http(at('/health'))).status, 200);
+  assert.equal((await http(at('/version'))).status, 404);
+  assert.equal(
+    (await etcdctl('--endpoints', `http://127.0.0.1:${metrics}`, 'get', 'k', '--command-timeout=2s')).ok,
+    false,
+  );
+  const client = `http://127.0.0.1:${port}/version`;
+  assert.equal((await http(client)).status, 200);
+  assert.equal((await http(client, { host: 'etcd.example:1' })).status, 200);
+  assert.equal((await http(client, { host: 'rebound.example' })).status, 421);
+});
+
+const asClient = (): string[] => ['--cacert', pki('ca.crt'), '--cert', pki('client.crt'), '--key', pki('client.key')];
+
+/** Certificate and key of a server of its own, below the same authority. */
+async function otherServer(name: string): Promise<void> {
+  const args = [
+    'req',
+    '-x509',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:P-256',
+    '-nodes',
+    '-days',
+    '2',
+    '-CA',
+    pki('ca.crt'),
+  ];
+  const rest = [
+    '-CAkey',
+    pki('ca.key'),
+    '-keyout',
+    pki(`${name}.key`),
+    '-out',
+    pki(`${name}.crt`),
+    '-subj',
+    `/CN=${name}`,
+  ];
+  const names = ['-addext', 'subjectAltName=IP:127.0.0.1,DNS:client.example', '-addext', 'basicConstraints=CA:FALSE'];
+  await openssl(...args, ...rest, ...names);
+}
+
+function openssl(...args: readonly string[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    execFile('openssl', [...args], { cwd: join(directory, 'pki') }, (error) =>
+      error === null ? resolve() : reject(error),
+    );
+  });
+}
+
+/** The common name of the certificate that a new connection is shown. */
+function shownBy(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const options = { host: '127.0.0.1', port, ca: certificates.ca, ...certificates.client };
+    const socket = connect(options, () => {
+      const { CN } = socket.getPeerCertificate().subject;
+      socket.destroy();
+      resolve(String(CN));
+    }).on('error', reject);
+  });
+}
+
+async function eventually(what: string, probe: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + 10_000;
+  while (!(await probe())) {
+    if (performance.now() > deadline) throw new Error(`${what}: not within 10 s`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+test('https with client certificates, replaced and revoked while it runs', async () => {
+  const [port] = await freePorts(1);
+  const url = `https://127.0.0.1:${port}`;
+  for (const name of ['crt', 'key']) await copyFile(pki(`server.${name}`), pki(`served.${name}`));
+  await otherServer('renewed');
+  await writeFile(
+    pki('ca.conf'),
+    `[ca]\ndefault_ca=d\n[d]\ndatabase=${pki('index.txt')}\ndefault_md=sha256\ndefault_crl_days=2\n`,
+  );
+  await writeFile(pki('index.txt'), '');
+  const list = (): Promise<void> =>
+    openssl('ca', '-config', 'ca.conf', '-gencrl', '-cert', 'ca.crt', '-keyfile', 'ca.key', '-out', 'crl.pem');
+  await list();
+  const etcd = await start([
+    `--listen-client-urls=${url}`,
+    `--advertise-client-urls=${url}`,
+    `--data-dir=${join(directory, 'tls')}`,
+    '--client-cert-auth',
+    `--trusted-ca-file=${pki('ca.crt')}`,
+    `--cert-file=${pki('served.crt')}`,
+    `--key-file=${pki('served.key')}`,
+    `--client-crl-file=${pki('crl.pem')}`,
+    '--cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256',
+  ]);
+  assert.match(etcd.stderr(), new RegExp(`serving client requests on 127\\.0\\.0\\.1:${port}\n`));
+  await works('--endpoints', url, ...asClient());
+  assert.equal(
+    (await etcdctl('--endpoints', url, '--cacert', pki('ca.crt'), 'get', 'k')).ok,
+    false,
+    'without certificate',
+  );
+  assert.equal(
+    (await etcdctl('--endpoints', `http://127.0.0.1:${port}`, 'get', 'k', '--command-timeout=2s')).ok,
+    false,
+    'without TLS',
+  );
+
+  assert.equal(await shownBy(port ?? 0), 'etcd');
+  await copyFile(pki('renewed.key'), pki('served.key'));
+  // Half replaced: the old one stays.
+  await new Promise((resolve) => setTimeout(resolve, 1100));
+  assert.equal(await shownBy(port ?? 0), 'etcd');
+  await copyFile(pki('renewed.crt'), pki('served.crt'));
+  await eventually('the new certificate', async () => (await shownBy(port ?? 0)) === 'renewed');
+  await works('--endpoints', url, ...asClient());
+
+  await openssl('ca', '-config', 'ca.conf', '-revoke', 'client.crt', '-cert', 'ca.crt', '-keyfile', 'ca.key');
+  await list();
+  await openssl('crl', '-in', 'crl.pem', '-outform', 'DER', '-out', 'crl.pem');
+  await eventually(
+    'the revocation',
+    async () => !(await etcdctl('--endpoints', url, ...asClient(), 'get', 'k', '--command-timeout=2s')).ok,
+  );
+  const other = ['--cacert', pki('ca.crt'), '--cert', pki('renewed.crt'), '--key', pki('renewed.key')];
+  await works('--endpoints', url, ...other);
+  assert.match(etcd.stderr(), /connection refused client=\S+ cause="the certificate is revoked"/);
+});
+
+test('client certificates of allowed host names only', async () => {
+  const [port] = await freePorts(1);
+  const url = `https://127.0.0.1:${port}`;
+  await otherServer('named');
+  await start([
+    `--listen-client-urls=${url}`,
+    `--advertise-client-urls=${url}`,
+    `--data-dir=${join(directory, 'named')}`,
+    `--trusted-ca-file=${pki('ca.crt')}`,
+    `--cert-file=${pki('server.crt')}`,
+    `--key-file=${pki('server.key')}`,
+    '--client-cert-allowed-hostname=client.example',
+    '--tls-min-version=TLS1.3',
+  ]);
+  const named = ['--cacert', pki('ca.crt'), '--cert', pki('named.crt'), '--key', pki('named.key')];
+  await works('--endpoints', url, ...named);
+  assert.equal((await etcdctl('--endpoints', url, ...asClient(), 'get', 'k', '--command-timeout=2s')).ok, false);
+});
+
+test('certificates of its own, made once', async () => {
+  const [port] = await freePorts(1);
+  const url = `https://127.0.0.1:${port}`;
+  const data = join(directory, 'auto');
+  const args = ['--auto-tls', `--listen-client-urls=${url}`, `--advertise-client-urls=${url}`, `--data-dir=${data}`];
+  const etcd = await start(args);
+  const cert = join(data, 'fixtures/client/cert.pem');
+  const made = await readFile(cert, 'utf8');
+  assert.equal((await stat(join(data, 'fixtures/client/key.pem'))).mode & 0o777, 0o600);
+  await works('--endpoints', url, '--cacert', cert);
+  await stop(etcd);
+  await stop(await start(args));
+  assert.equal(await readFile(cert, 'utf8'), made);
+});
+
+test('what it cannot serve, it says in one line', async () => {
+  const refused = async (args: readonly string[], message: RegExp): Promise<void> => {
+    const etcd = launch([
+      '--listen-client-urls=http://127.0.0.1:0',
+      '--advertise-client-urls=http://127.0.0.1:1',
+      ...args,
+    ]);
+    assert.equal(await etcd.exited, 1, etcd.stderr());
+    assert.match(etcd.stderr(), message);
+    const errors = etcd
+      .stderr()
+      .trim()
+      .split('\n')
+      .filter((line) => !/^\S+ W etcd /.test(line));
+    assert.equal(errors.length, 1, etcd.stderr());
+  };
+  const foreign = join(directory, 'foreign');
+  await mkdir(join(foreign, 'member'), { recursive: true });
+  await refused(
+    [`--data-dir=${foreign}`],
+    /^etcd: .+foreign holds the data of another etcd, .+ name another --data-dir\n$/,
+  );
+  const fresh = `--data-dir=${join(directory, 'fresh')}`;
+  await refused(
+    [fresh, '--name=a', '--initial-cluster=b=http://10.0.0.1:1'],
+    /^etcd: --initial-cluster does not name "a"/,
+  );
+  await refused(
+    [fresh, `--cert-file=${pki('ca.crt')}`, `--key-file=${pki('server.key')}`, '--log-level=error'],
+    /server\.key is not the key of .+ca\.crt/,
+  );
+  await refused(
+    [fresh, `--cert-file=${pki('none.crt')}`, `--key-file=${pki('server.key')}`],
+    /cannot read .+none\.crt/,
+  );
+  await refused([fresh, '--auth-token=frob'], /^etcd: .*auth-token/);
+});
+
+test('an initial cluster counts only until the data directory has been begun; a log file and a level', async () => {
+  const [port] = await freePorts(1);
+  const url = `http://127.0.0.1:${port}`;
+  const file = join(directory, 'etcd.log');
+  const args = [
+    `--listen-client-urls=${url}`,
+    `--advertise-client-urls=${url}`,
+    `--data-dir=${join(directory, 'begun')}`,
+  ];
+  await stop(await start(args));
+  const quiet = launch([
+    ...args,
+    '--initial-cluster=b=http://10.0.0.1:1',
+    `--log-outputs=${file}`,
+    '--log-level=warn',
+    '--wal-dir=x',
+  ]);
+  await eventually('an answer', () =>
+    http(`${url}/health`).then(
+      ({ status }) => status === 200,
+      () => false,
+    ),
+  );
+  await stop(quiet);
+  assert.equal(quiet.stderr(), '');
+  assert.match(await readFile(file, 'utf8'), /^\S+ W etcd --wal-dir has no meaning here: [^\n]+\n$/);
+});
