@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile as readText, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it, test } from 'node:test';
@@ -356,6 +356,15 @@ test('addresses', () => {
       ['https', 'a', 2],
     ],
   );
+});
+
+test('docs/etcd.md has every flag, with its default', async () => {
+  const page = await readText(new URL('../../../docs/etcd.md', import.meta.url), 'utf8');
+  for (const [name, { initial, kind }] of FLAGS) {
+    const shown =
+      kind === 'ignored' ? `\`--${name}\`` : `| \`--${name}\` | ${initial === '' ? '' : `\`${initial}\``} |`;
+    assert.ok(page.includes(shown), shown);
+  }
 });
 
 /** Nobody has this address: an etcd that has no other quarrel ends with it, after everything else has been checked. */
