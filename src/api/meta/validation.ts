@@ -36,7 +36,7 @@ export function nameErrors(rule: KindDefinition['nameRule'], name: string, prefi
 /** Checks the metadata of an object that is about to be created. */
 export function validateObjectMeta(
   metadata: ObjectMeta | undefined,
-  kind: Pick<KindDefinition, 'namespaced' | 'nameRule'>,
+  kind: Pick<KindDefinition, 'namespaced' | 'nameRule' | 'custom'>,
   path = 'metadata',
 ): FieldError[] {
   const errors: FieldError[] = [];
@@ -62,15 +62,20 @@ export function validateObjectMeta(
   } else if (isSet(meta.namespace)) {
     errors.push(fieldError.forbidden(`${path}.namespace`, 'not allowed on this type'));
   }
-  errors.push(...validateMetaContent(meta, path));
+  errors.push(...validateMetaContent(meta, path, kind.custom !== undefined));
   return errors;
 }
 
 /** Checks the metadata of an update: content, and what may not change. */
-export function validateObjectMetaUpdate(object: KubeObject, old: KubeObject, path = 'metadata'): FieldError[] {
+export function validateObjectMetaUpdate(
+  object: KubeObject,
+  old: KubeObject,
+  kind: Pick<KindDefinition, 'custom'> = {},
+  path = 'metadata',
+): FieldError[] {
   const now = object.metadata ?? {};
   const before = old.metadata ?? {};
-  const errors = validateMetaContent(now, path);
+  const errors = validateMetaContent(now, path, kind.custom !== undefined);
   if ((now.generation ?? 0) < (before.generation ?? 0)) {
     errors.push(fieldError.invalid(`${path}.generation`, now.generation ?? 0, 'must not be decremented'));
   }
@@ -101,7 +106,7 @@ export function validateObjectMetaUpdate(object: KubeObject, old: KubeObject, pa
   return errors;
 }
 
-function validateMetaContent(meta: ObjectMeta, path: string): FieldError[] {
+function validateMetaContent(meta: ObjectMeta, path: string, custom: boolean): FieldError[] {
   const errors: FieldError[] = [];
   if ((meta.generation ?? 0) < 0) {
     errors.push(fieldError.invalid(`${path}.generation`, meta.generation, 'must be greater than or equal to 0'));
@@ -109,7 +114,7 @@ function validateMetaContent(meta: ObjectMeta, path: string): FieldError[] {
   errors.push(...validateLabels(meta.labels, `${path}.labels`));
   errors.push(...validateAnnotations(meta.annotations, `${path}.annotations`));
   errors.push(...validateOwnerReferences(meta.ownerReferences, `${path}.ownerReferences`));
-  errors.push(...validateFinalizers(meta.finalizers, `${path}.finalizers`));
+  errors.push(...validateFinalizers(meta.finalizers, `${path}.finalizers`, custom));
   return errors;
 }
 
@@ -169,13 +174,19 @@ function validateOwnerReferences(references: ObjectMeta['ownerReferences'], path
   return errors;
 }
 
-const STANDARD_FINALIZERS = new Set(['kubernetes', 'orphan', 'foregroundDeletion']);
+const STANDARD_FINALIZERS = new Set([
+  'kubernetes',
+  'orphan',
+  'foregroundDeletion',
+  'customresourcecleanup.apiextensions.k8s.io',
+]);
 
-function validateFinalizers(finalizers: readonly string[] | undefined, path: string): FieldError[] {
+/** Finalizers of custom kinds may be any names, as upstream lets them. */
+function validateFinalizers(finalizers: readonly string[] | undefined, path: string, custom: boolean): FieldError[] {
   const errors: FieldError[] = [];
   for (const finalizer of finalizers ?? []) {
     for (const message of qualifiedNameErrors(finalizer)) errors.push(fieldError.invalid(path, finalizer, message));
-    if (!finalizer.includes('/') && !STANDARD_FINALIZERS.has(finalizer)) {
+    if (!custom && !finalizer.includes('/') && !STANDARD_FINALIZERS.has(finalizer)) {
       errors.push(
         fieldError.invalid(path, finalizer, 'name is neither a standard finalizer name nor is it fully qualified'),
       );

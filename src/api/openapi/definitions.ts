@@ -62,12 +62,45 @@ const SCALARS: Readonly<Record<string, SchemaObject>> = {
   byte: { type: 'string', format: 'byte' },
 };
 
+/** Schemas that are not generated: those of custom kinds and of their lists, by name. */
+export type CustomSchemas = ReadonlyMap<string, (version: OpenApiVersion) => SchemaObject>;
+
+const NO_CUSTOM: CustomSchemas = new Map();
+
+/** The schemas of the custom kinds among `kinds`. */
+export function customSchemas(kinds: readonly KindDefinition[]): CustomSchemas {
+  const found = new Map<string, (version: OpenApiVersion) => SchemaObject>();
+  for (const kind of kinds) {
+    const { custom, group, version, schemaName } = kind;
+    if (custom === undefined) continue;
+    const gvk = (name: string) => ({ 'x-kubernetes-group-version-kind': [{ group, kind: name, version }] });
+    const reference = (form: OpenApiVersion, name: string): SchemaObject => ({
+      $ref: `${form === 2 ? '#/definitions' : '#/components/schemas'}/${name}`,
+    });
+    found.set(schemaName, (form) => ({ ...custom.openapi(form), ...gvk(kind.kind) }));
+    found.set(schemaName.replace(/[^.]+$/, kind.listKind), (form) => ({
+      description: `${kind.listKind} is a list of ${kind.kind}`,
+      type: 'object',
+      required: ['items'],
+      properties: {
+        apiVersion: { type: 'string' },
+        items: { description: `List of ${kind.plural}.`, type: 'array', items: reference(form, schemaName) },
+        kind: { type: 'string' },
+        metadata: form === 2 ? reference(2, `${META}.ListMeta`) : { allOf: [reference(3, `${META}.ListMeta`)] },
+      },
+      ...gvk(kind.listKind),
+    }));
+  }
+  return found;
+}
+
 /** Renders `roots` and everything they refer to. */
 export function renderDefinitions(
   roots: Iterable<string>,
   version: OpenApiVersion,
   descriptions: Descriptions,
   gvks: ReadonlyMap<string, readonly GroupVersionKind[]>,
+  custom: CustomSchemas = NO_CUSTOM,
 ): { [name: string]: SchemaObject } {
   const rendered = new Map<string, SchemaObject>();
   const queue = [...roots];
@@ -76,6 +109,12 @@ export function renderDefinitions(
   };
   for (let name = queue.pop(); name !== undefined; name = queue.pop()) {
     if (rendered.has(name)) continue;
+    const own = custom.get(name);
+    if (own !== undefined) {
+      rendered.set(name, own(version));
+      for (const each of [`${META}.ObjectMeta`, `${META}.ListMeta`]) use(each);
+      continue;
+    }
     const scalar = Object.hasOwn(NAMED_SCALARS, name) ? NAMED_SCALARS[name] : undefined;
     rendered.set(name, scalar?.(version) ?? renderType(name, version, descriptions, gvks.get(name), use));
   }

@@ -125,8 +125,14 @@ class OperationMaker {
   constructor(kind: KindDefinition, gvk: GroupVersionKind) {
     this.#kind = kind;
     this.#gvk = gvk;
-    this.#schema = schemaNameOf(gvk);
-    const group = gvk.group === '' ? 'core' : (gvk.group.split('.')[0] ?? '');
+    this.#schema = kind.custom === undefined ? schemaNameOf(gvk) : kind.schemaName;
+    const group =
+      gvk.group === ''
+        ? 'core'
+        : gvk.group
+            .split('.', kind.custom === undefined ? 1 : undefined)
+            .map(wordOf)
+            .join('');
     this.#tag = `${group}_${gvk.version}`;
     this.#idTail = `${capital(group)}${capital(gvk.version)}${kind.namespaced ? 'Namespaced' : ''}${kind.kind}`;
   }
@@ -241,7 +247,8 @@ class OperationMaker {
             ];
       });
     }
-    const schema = schemaNameOf(gvk);
+    const isItself = this.#kind.custom !== undefined && sub.kind === this.#kind.kind;
+    const schema = isItself ? this.#schema : schemaNameOf(gvk);
     if (sub.verbs.includes('create')) {
       return [
         this.#operation(
@@ -307,6 +314,11 @@ class OperationMaker {
     }
     return operations;
   }
+}
+
+/** `stable.example.com` is `stableExampleCom` where names are run together. */
+function wordOf(part: string, index: number): string {
+  return index === 0 ? part : capital(part);
 }
 
 function capital(text: string): string {

@@ -3,7 +3,7 @@ import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { servedGroupVersions } from '../discovery/index.ts';
 import type { KindDefinition } from '../registry/definition.ts';
 import type { Descriptions } from '../schema/types-format.ts';
-import { renderDefinitions, type SchemaObject, schemaGvks } from './definitions.ts';
+import { customSchemas, renderDefinitions, type SchemaObject, schemaGvks } from './definitions.ts';
 import { type Method, type Operation, operationsOf, PATCH_MEDIA_TYPES } from './operations.ts';
 
 export interface OpenApiV2 {
@@ -73,8 +73,45 @@ export function openapiV2(kinds: readonly KindDefinition[], descriptions: Descri
     swagger: '2.0',
     info: { title: 'Kubernetes', version: KUBERNETES_VERSION.gitVersion },
     paths,
-    definitions: renderDefinitions(types, 2, descriptions, gvks),
+    definitions: renderDefinitions(types, 2, descriptions, gvks, customSchemas(kinds)),
   };
+}
+
+/**
+ * The JSON of the document: that of the built-in kinds, which never changes, with the custom kinds' laid in. `builtin` is what
+ * `v2Parts` made of their document.
+ */
+export function joinV2(builtin: V2Parts, custom: OpenApiV2): string {
+  const own = (record: object, names: ReadonlySet<string>): string =>
+    Object.entries(record)
+      .filter(([name]) => !names.has(name))
+      .map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`)
+      .join('');
+  const paths = own(custom.paths, builtin.names);
+  return `${builtin.head}"paths":{${builtin.paths}${paths}},"definitions":{${builtin.definitions}${own(custom.definitions, builtin.names)}}}`;
+}
+
+export interface V2Parts {
+  readonly head: string;
+  readonly paths: string;
+  readonly definitions: string;
+  readonly names: ReadonlySet<string>;
+}
+
+export function v2Parts({ paths, definitions, ...head }: OpenApiV2): V2Parts {
+  return {
+    head: `${JSON.stringify(head).slice(0, -1)},`,
+    paths: JSON.stringify(paths).slice(1, -1),
+    definitions: JSON.stringify(definitions).slice(1, -1),
+    names: new Set([...Object.keys(paths), ...Object.keys(definitions)]),
+  };
+}
+
+/** Without what the built-in kinds' document has already. */
+export function onlyCustom(custom: OpenApiV2, { names }: V2Parts): OpenApiV2 {
+  const without = <T>(record: { readonly [name: string]: T }): { [name: string]: T } =>
+    Object.fromEntries(Object.entries(record).filter(([name]) => !names.has(name)));
+  return { ...custom, paths: without(custom.paths), definitions: without(custom.definitions) };
 }
 
 function renderOperation(operation: Operation): OperationV2 {

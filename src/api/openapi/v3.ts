@@ -4,7 +4,7 @@ import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { servedGroupVersions } from '../discovery/index.ts';
 import type { KindDefinition } from '../registry/definition.ts';
 import type { Descriptions } from '../schema/types-format.ts';
-import { renderDefinitions, schemaGvks } from './definitions.ts';
+import { customSchemas, renderDefinitions, schemaGvks } from './definitions.ts';
 import { type Operation, operationsOf, PATCH_MEDIA_TYPES, type PathOperations } from './operations.ts';
 
 /** `api/v1`, `apis/apps/v1` …: the keys of the index and the tails of the documents' paths. */
@@ -15,10 +15,10 @@ export function openapiV3Paths(kinds: readonly KindDefinition[]): string[] {
 }
 
 /** GET /openapi/v3. `hashOf` gives the digest of a document, by which clients cache it. */
-export function openapiV3Index(kinds: readonly KindDefinition[], hashOf: (path: string) => string) {
+export function openapiV3Index(served: readonly string[], hashOf: (path: string) => string) {
   return {
     paths: Object.fromEntries(
-      openapiV3Paths(kinds).map((path) => [
+      served.map((path) => [
         path,
         { serverRelativeURL: `/openapi/v3/${path}?hash=${encodeURIComponent(hashOf(path))}` },
       ]),
@@ -44,7 +44,7 @@ export function openapiV3(kinds: readonly KindDefinition[], path: string, descri
     openapi: '3.0.0',
     info: { title: 'Kubernetes', version: KUBERNETES_VERSION.gitVersion },
     paths: Object.fromEntries(operations.map((each) => [each.path, renderPath(each)])),
-    components: { schemas: renderDefinitions(types, 3, descriptions, schemaGvks(kinds)) },
+    components: { schemas: renderDefinitions(types, 3, descriptions, schemaGvks(kinds), customSchemas(kinds)) },
   };
 }
 

@@ -4,7 +4,9 @@
  * Modelled on k8s.io/kubernetes/pkg/registry strategies.
  */
 import type { FieldError } from '../meta/field-error.ts';
-import type { GroupVersionKind, KubeObject } from '../meta/object.ts';
+import type { GroupVersionKind, JsonObject, KubeObject } from '../meta/object.ts';
+import type { DecodeFindings } from '../schema/decode.ts';
+import type { ObjectNode } from '../schema/node.ts';
 
 export interface UserInfo {
   readonly name: string;
@@ -32,6 +34,8 @@ export interface WriteStrategy<T extends KubeObject> {
   /** Restores what this endpoint may not change (e.g. spec, on the status sub-resource) and bumps generation where due. */
   prepareForUpdate?(object: T, old: T, context: StrategyContext): void;
   validate?(object: T): FieldError[];
+  /** Runs after `validate` on creates: what is not held against objects that are there already. */
+  validateCreate?(object: T): FieldError[];
   /** Runs after `validate` on updates: immutability and transitions. */
   validateUpdate?(object: T, old: T): FieldError[];
   /** Warnings returned in `Warning` headers. */
@@ -91,6 +95,8 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly allowCreateOnUpdate?: boolean;
   /** Update without resourceVersion allowed (upstream's AllowUnconditionalUpdate; default true). */
   readonly allowUnconditionalUpdate?: boolean;
+  /** Marks an object whose deletion begins, e.g. with a finalizer that holds it. */
+  prepareForDelete?(object: T, nowMs: number): void;
   /** Default for DELETE when the caller names no propagation policy. Default 'Background'. */
   readonly defaultPropagation?: 'Background' | 'Orphan';
   /** Seconds of grace for a delete that names none; undefined: immediate. Only pods are deleted gracefully. */
@@ -107,8 +113,22 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
     readonly version?: string;
     readonly verbs: readonly string[];
   }[];
+  /** Present for kinds that users define: what built-in kinds have from the generated schemas. */
+  readonly custom?: CustomKind;
   /** Never stored: a create is answered by a handler (TokenReview, SubjectAccessReview …). */
   readonly virtual?: boolean;
+}
+
+/** A version of a kind that a CustomResourceDefinition declares. */
+export interface CustomKind {
+  /** Prunes a document of this version in place, and tells what was unknown or wrong. */
+  coerce(document: JsonObject): DecodeFindings;
+  /** For server-side apply. */
+  readonly mergeSchema: ObjectNode;
+  /** The published schema; refers to metadata as that version of OpenAPI does. */
+  openapi(version: 2 | 3): JsonObject;
+  /** Sent with every answer. */
+  readonly deprecation: string | undefined;
 }
 
 export interface ScaleMapping {

@@ -51,6 +51,8 @@ export interface BackendTls {
   readonly key?: string;
   /** PEM bundle the server must chain to; undefined: not verified (as upstream for pod and service proxying over HTTPS). */
   readonly authority?: string | undefined;
+  /** The name that the server's certificate must bear, where it is not the host that is connected to. */
+  readonly serverName?: string;
 }
 
 export interface BackendRequest {

@@ -7,6 +7,9 @@ import { createAuthenticator } from './authentication/index.ts';
 import { ServiceAccountTokens } from './authentication/service-accounts.ts';
 import { Authorization } from './authorization/index.ts';
 import { bootstrap, publishSelf } from './bootstrap/index.ts';
+import { DefinitionController } from './customresources/controller.ts';
+import { CustomKinds } from './customresources/registry.ts';
+import { customKindOptions, refineKind } from './customresources/rules.ts';
 import type { ApiServer, ApiServerDeps } from './deps.ts';
 import { createEndpoints } from './endpoints.ts';
 import { Frontend } from './frontend.ts';
@@ -19,6 +22,7 @@ import { ExpiryLeases } from './storage/expiry-leases.ts';
 import { ObjectStore } from './storage/object-store.ts';
 import { ServiceAllocator } from './storage/service-allocator.ts';
 import { WatchCache } from './watchcache/watch-cache.ts';
+import { WebhookCaller } from './webhooks/caller.ts';
 
 const DEFAULT_SERVICE_CIDR = '172.30.0.0/16';
 const DEFAULT_NODE_PORTS = [30000, 32767] as const;
@@ -42,6 +46,8 @@ class Server implements ApiServer {
   readonly #stopping = new AbortController();
   readonly #compactor: Compactor;
   readonly #frontend: Frontend;
+  readonly #customKinds: CustomKinds;
+  readonly #definitions: DefinitionController;
   #listener: Listener | undefined;
   #bootstrapped = false;
   #stopped: Promise<void> | undefined;
@@ -64,7 +70,14 @@ class Server implements ApiServer {
     });
     const authorization = new Authorization();
     const objects = new ObjectStore(store, cache, new ExpiryLeases(store, clock));
-    const kinds: Kinds = serveKinds(cache);
+    const webhooks = new WebhookCaller({ backends: deps.http.backends, cache, clock, random });
+    this.#customKinds = new CustomKinds({
+      cache,
+      log,
+      webhooks: { caller: webhooks, newUid: () => random.uuid() },
+      kindOptions: customKindOptions,
+    });
+    const kinds: Kinds = serveKinds(cache, () => this.#customKinds, refineKind);
     const namespaces = kinds.stored('namespaces', '').definition;
     const admission = createAdmissionChain({
       cache,
@@ -113,6 +126,7 @@ class Server implements ApiServer {
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
     this.#frontend = new Frontend(this.#context, this.#metrics, endpoints);
+    this.#definitions = new DefinitionController(this.#context, this.#customKinds);
   }
 
   async start(): Promise<{ readonly port: number }> {
@@ -120,6 +134,7 @@ class Server implements ApiServer {
     const began = clock.monotonicMs();
     await this.#load();
     this.#context.authorization.follow(this.#cache);
+    await this.#customKinds.start();
     const loaded = clock.monotonicMs();
     log.info('watch cache loaded', { revision: this.#cache.revision, ms: Math.round(loaded - began) });
     this.#listener = await http.listen({
@@ -138,6 +153,7 @@ class Server implements ApiServer {
     });
     const { port } = this.#listener;
     this.#compactor.start();
+    this.#definitions.start();
     await this.#bootstrap(port);
     log.info('ready', {
       port,
@@ -197,6 +213,7 @@ class Server implements ApiServer {
     this.#compactor.stop();
     this.#stopping.abort();
     await this.#listener?.close(STOP_GRACE_MS);
+    this.#customKinds.stop();
     this.#cache.stop();
     this.#deps.log.info('stopped');
   }

@@ -45,6 +45,7 @@ function open(target: BackendRequest): ClientRequest {
   return httpsRequest({
     ...options,
     ...(tls.certificate === undefined ? {} : { cert: tls.certificate, key: tls.key }),
+    ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
     ...(tls.authority === undefined ? { rejectUnauthorized: false } : { ca: tls.authority }),
   });
 }

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { aggregatedContentType, discoveryDocuments } from '../../../src/api/discovery/index.ts';
 import { openapiV2 } from '../../../src/api/openapi/v2.ts';
 import { encodeOpenapiV2, OPENAPI_V2_PROTOBUF } from '../../../src/api/openapi/v2-protobuf.ts';
-import { openapiV3, openapiV3Index } from '../../../src/api/openapi/v3.ts';
+import { openapiV3, openapiV3Index, openapiV3Paths } from '../../../src/api/openapi/v3.ts';
 import { builtinKinds } from '../../../src/api/registry/index.ts';
 import type { Descriptions } from '../../../src/api/schema/types-format.ts';
 
@@ -46,7 +46,7 @@ export async function serveDocuments(): Promise<DocumentsServer> {
       const document = openapiV2(builtinKinds, descriptions);
       return accept.includes('protobuf') ? send(encodeOpenapiV2(document), OPENAPI_V2_PROTOBUF) : send(document);
     }
-    if (path === '/openapi/v3') return send(openapiV3Index(builtinKinds, (each) => each));
+    if (path === '/openapi/v3') return send(openapiV3Index(openapiV3Paths(builtinKinds), (each) => each));
     if (path.startsWith('/openapi/v3/')) {
       const document = openapiV3(builtinKinds, path.slice('/openapi/v3/'.length), descriptions);
       if (document !== undefined) return send(document);

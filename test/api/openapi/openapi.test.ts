@@ -95,7 +95,7 @@ test('the protobuf form is well-formed and names every definition', () => {
 });
 
 test('the index gives each document its hash', () => {
-  const index = openapiV3Index(builtinKinds, (path) => `${path}+/=`);
+  const index = openapiV3Index(openapiV3Paths(builtinKinds), (path) => `${path}+/=`);
   assert.equal(
     index.paths['apis/apps/v1']?.serverRelativeURL,
     '/openapi/v3/apis/apps/v1?hash=apis%2Fapps%2Fv1%2B%2F%3D',

@@ -1,10 +1,45 @@
-/**
- * Custom resource definitions, to be read only: there are none, and clients that look for one (kubectl does, before it says that it does
- * not know a kind) get that answer instead of an error about the question.
- */
+/** Custom resource definitions. Source: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition. */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
-import { column, nameColumn } from '../../printing/columns.ts';
+import { createdAtColumn, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS, bumpGeneration, keepGeneration, metadataOf, restorePart } from '../../registry/strategies.ts';
+import { setCondition } from './conditions.ts';
+import { protectedGroupErrors, validateDefinition, validateDefinitionUpdate } from './validation.ts';
+
+/** Holds a definition until the last of its resources has gone. */
+export const CLEANUP_FINALIZER = 'customresourcecleanup.apiextensions.k8s.io';
+
+const WEBHOOK_PORT = 443;
+
+function setDefaults(definition: CustomResourceDefinition): void {
+  const { spec } = definition;
+  if (spec === undefined) return;
+  const { names } = spec;
+  if (names !== undefined) {
+    if ((names.singular ?? '') === '') names.singular = (names.kind ?? '').toLowerCase();
+    if ((names.listKind ?? '') === '' && (names.kind ?? '') !== '') names.listKind = `${names.kind}List`;
+  }
+  spec.conversion ??= { strategy: 'None' };
+  const service = spec.conversion.webhook?.clientConfig?.service;
+  if (service !== undefined) service.port ??= WEBHOOK_PORT;
+  if (spec.preserveUnknownFields === false) delete spec.preserveUnknownFields;
+}
+
+/** What is stored from now on is stored in this version too. */
+function noteStorageVersion(definition: CustomResourceDefinition): void {
+  const storage = definition.spec?.versions?.find((each) => each.storage)?.name;
+  definition.status ??= {};
+  definition.status.storedVersions ??= [];
+  if (storage !== undefined && !definition.status.storedVersions.includes(storage)) {
+    definition.status.storedVersions.push(storage);
+  }
+}
+
+function acceptedNames(definition: CustomResourceDefinition): void {
+  definition.status ??= {};
+  definition.status.conditions ??= [];
+  definition.status.acceptedNames ??= { plural: '', kind: '' };
+}
 
 export const customResourceDefinitions: KindDefinition<CustomResourceDefinition> = {
   group: 'apiextensions.k8s.io',
@@ -16,17 +51,51 @@ export const customResourceDefinitions: KindDefinition<CustomResourceDefinition>
   namespaced: false,
   shortNames: ['crd', 'crds'],
   categories: ['api-extensions'],
-  verbs: ['get', 'list', 'watch'],
+  verbs: ALL_VERBS,
   schemaName: 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition',
   storagePrefix: 'apiextensions.k8s.io/customresourcedefinitions',
-  strategy: {},
-  columns: [
-    nameColumn,
-    column<CustomResourceDefinition>(
-      'Created At',
-      'When it was created.',
-      (each) => each.metadata?.creationTimestamp ?? '',
-      { type: 'date' },
-    ),
-  ],
+  setDefaults,
+  prepareForDelete(definition, nowMs) {
+    const metadata = metadataOf(definition);
+    const finalizers = metadata.finalizers ?? [];
+    if (!finalizers.includes(CLEANUP_FINALIZER)) metadata.finalizers = [...finalizers, CLEANUP_FINALIZER];
+    setCondition(
+      definition,
+      {
+        type: 'Terminating',
+        status: 'True',
+        reason: 'InstanceDeletionPending',
+        message: 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
+      },
+      `${new Date(nowMs).toISOString().slice(0, 19)}Z`,
+    );
+  },
+  strategy: {
+    prepareForCreate(definition) {
+      metadataOf(definition).generation = 1;
+      delete definition.status;
+      noteStorageVersion(definition);
+      acceptedNames(definition);
+    },
+    prepareForUpdate(definition, old) {
+      restorePart(definition, old, 'status');
+      noteStorageVersion(definition);
+      bumpGeneration(definition, old);
+    },
+    validate: validateDefinition,
+    validateUpdate: (definition, old) => [
+      ...validateDefinitionUpdate(definition, old),
+      // Definitions that were there before the rule are left alone.
+      ...(protectedGroupErrors(old).length === 0 ? protectedGroupErrors(definition) : []),
+    ],
+    validateCreate: protectedGroupErrors,
+  },
+  statusStrategy: {
+    prepareForUpdate(definition, old) {
+      restorePart(definition, old, 'spec');
+      keepGeneration(definition, old);
+    },
+    validate: (definition) => validateDefinition(definition).filter((each) => each.field.startsWith('status.')),
+  },
+  columns: [nameColumn, createdAtColumn],
 };

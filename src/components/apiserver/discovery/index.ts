@@ -1,6 +1,5 @@
 /** `/api`, `/apis` and below, plain and aggregated, and OpenAPI. */
 import { aggregatedContentType, discoveryDocuments } from '../../../api/discovery/index.ts';
-import { builtinKinds } from '../../../api/registry/index.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { negotiate } from '../http/negotiate.ts';
 import type { RestContext } from '../rest/context.ts';
@@ -17,24 +16,33 @@ export function createDiscovery(
   context: RestContext,
   loadDescriptions: (() => Promise<unknown>) | undefined,
 ): Discovery {
-  const openapi = createOpenApi(loadDescriptions);
+  const { kinds } = context;
+  const openapi = createOpenApi(kinds, loadDescriptions);
   let made: ReturnType<typeof discoveryDocuments> | undefined;
+  let generation = -1;
   const documents = (): ReturnType<typeof discoveryDocuments> => {
-    made ??= discoveryDocuments(builtinKinds);
+    if (made === undefined || generation !== kinds.generation) {
+      generation = kinds.generation;
+      made = discoveryDocuments(kinds.definitions);
+      plain = memo(plainDocument);
+      aggregated = memo(aggregatedDocument);
+    }
     return made;
   };
   const json = (value: unknown, contentType?: string): StaticDocument =>
     staticDocument(Buffer.from(`${JSON.stringify(value)}\n`), contentType);
-  const plain = memo<string>((path) => {
+  const plainDocument = (path: string): StaticDocument => {
     const found = valueAt(path);
     if (found === undefined) throw noSuchResource();
     return json(found);
-  });
-  const aggregated = memo<string>((key) => {
+  };
+  const aggregatedDocument = (key: string): StaticDocument => {
     const [root, version] = key.split(' ');
     const form = version === 'v2' ? 'v2' : 'v2beta1';
     return json(documents().aggregated(root === 'api' ? 'api' : 'apis', form), aggregatedContentType(form));
-  });
+  };
+  let plain = memo(plainDocument);
+  let aggregated = memo(aggregatedDocument);
   const valueAt = (path: string): unknown => {
     const { apiVersions, apiGroups, groups, resources } = documents();
     if (path === '/api') {
@@ -56,7 +64,8 @@ export function createDiscovery(
     answer(exchange, path) {
       const opened = openapi.answer(exchange, path);
       if (opened !== undefined) return opened;
-      if (path !== '/api' && path !== '/apis' && valueAt(path) === undefined) throw noSuchResource();
+      // Also makes the documents anew when kinds have come or gone.
+      if (valueAt(path) === undefined) throw noSuchResource();
       const form = negotiate(exchange.request.headers.accept);
       if (form.as === 'APIGroupDiscoveryList' && (path === '/api' || path === '/apis')) {
         sendDocument(exchange, aggregated(`${path.slice(1)} ${form.version}`));

@@ -26,6 +26,8 @@ export async function createObject(
   owned = false,
 ): Promise<CachedObject> {
   const { definition } = request.kind;
+  const refusal = request.kind.refusal?.();
+  if (refusal !== undefined) throw refusal;
   const stored = toStored(request.kind, object);
   const metadata = metadataOf(stored);
   checkIdentity(request, stored);
@@ -54,6 +56,7 @@ export async function createObject(
   const failures = [
     ...validateObjectMeta(stored.metadata, definition),
     ...(definition.strategy.validate?.(stored) ?? []),
+    ...(definition.strategy.validateCreate?.(stored) ?? []),
   ];
   if (failures.length > 0) throw invalid(definition, metadata.name ?? metadata.generateName ?? '', failures);
   await context.admission.validate(admission);

@@ -119,6 +119,7 @@ function decide(
   const { definition } = request.kind;
   const metadata = metadataOf(object);
   const before = JSON.stringify(metadata.finalizers ?? []);
+  if (metadata.deletionTimestamp === undefined) definition.prepareForDelete?.(object, nowMs);
   const finalizers = finalizersFor(metadata.finalizers ?? [], options.propagation, definition.defaultPropagation);
   if (finalizers.length > 0) metadata.finalizers = finalizers;
   else delete metadata.finalizers;

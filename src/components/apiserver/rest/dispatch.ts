@@ -32,8 +32,9 @@ import { parseListOptions, parseWriteOptions } from './options.ts';
 import { checkName, decodePatch, patchForm, patchObject } from './patch.ts';
 import { takeSnapshot } from './snapshot.ts';
 import { updateObject } from './update.ts';
+import { shown } from './view.ts';
 import { watch } from './watch.ts';
-import { decodeObject, methodNotAllowed, type WriteRequest } from './write-request.ts';
+import { type DecodedKind, decodeObject, methodNotAllowed, type WriteRequest } from './write-request.ts';
 
 const MAX_BODY = 3 * 1024 * 1024;
 /** Deletes of a collection under way at once. */
@@ -52,6 +53,8 @@ export function dispatch(
 ): Promise<void> | undefined {
   const kind = kindOf(context, info);
   const { subresource, verb } = info;
+  const { deprecation } = kind.definition.custom ?? {};
+  if (deprecation !== undefined) exchange.warnings.push(deprecation);
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
   if (kind.definition.virtual === true) {
     if (verb !== 'create') throw methodNotAllowed();
@@ -119,7 +122,7 @@ const limitOf = (context: RestContext): number => context.config.maxBodyBytes ??
 async function readObject(
   context: RestContext,
   exchange: Exchange,
-  kind: Pick<ServedKind, 'apiVersion' | 'kind' | 'schema'>,
+  kind: DecodedKind,
   request: WriteRequest,
 ): Promise<KubeObject> {
   const format = bodyFormat(exchange.header('content-type'));
@@ -258,7 +261,7 @@ async function remove(
   if (deleted.removed && !RETURNS_DELETED.has(kind.plural)) {
     exchange.sendJson(200, deletedStatus(kind, deleted.object.parse()));
   } else {
-    sendObject(context, exchange, kind, deleted.object, form, 200);
+    sendObject(context, exchange, kind, await shown(kind, deleted.object), form, 200);
   }
 }
 
@@ -287,7 +290,7 @@ async function removeCollection(
       const request = { ...writeRequest(exchange, kind, info), name: next.name, namespace: next.namespace };
       try {
         const { object } = await deleteObject(context, request, deletion);
-        items.push(fromStored(kind, object.parse()));
+        items.push(fromStored(kind, (await shown(kind, object)).parse()));
       } catch (error) {
         if (!(error instanceof ApiError) || error.reason !== 'NotFound') throw error;
       }
@@ -397,7 +400,7 @@ async function scale(
     await context.cache.freshen();
     const object = kind.cache?.get(info.namespace, info.name);
     if (object === undefined) throw errors.notFound(kind, info.name);
-    return exchange.sendObject(200, scaleOf(mapping, object.parse()));
+    return exchange.sendObject(200, scaleOf(mapping, (await shown(kind, object)).parse()));
   }
   const request = writeRequest(exchange, kind, info);
   let next: (current: KubeObject) => Scale;

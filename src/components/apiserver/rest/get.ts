@@ -11,6 +11,7 @@ import type { RestContext } from './context.ts';
 import { renderSingle } from './forms.ts';
 import type { ServedKind } from './kinds.ts';
 import { parseRevision } from './options.ts';
+import { shown } from './view.ts';
 
 /** Answers at once when the cache is fresh; else the promise settles with the answer. */
 export function get(
@@ -27,10 +28,7 @@ export function get(
       : asked > context.cache.revision
         ? context.cache.waitFor(asked)
         : undefined;
-  if (waiting === undefined) {
-    answer(context, exchange, kind, info, form);
-    return undefined;
-  }
+  if (waiting === undefined) return answer(context, exchange, kind, info, form);
   return waiting.then(() => answer(context, exchange, kind, info, form));
 }
 
@@ -40,10 +38,13 @@ function answer(
   kind: ServedKind,
   info: ResourceRequestInfo,
   form: AnswerForm,
-): void {
+): Promise<void> | undefined {
   const object = kind.cache?.get(info.namespace, info.name);
   if (object === undefined) throw errors.notFound(kind, info.name);
-  sendObject(context, exchange, kind, object, form, 200);
+  const now = shown(kind, object);
+  if (now instanceof Promise) return now.then((each) => sendObject(context, exchange, kind, each, form, 200));
+  sendObject(context, exchange, kind, now, form, 200);
+  return undefined;
 }
 
 /** Sends one object in the form asked for. */

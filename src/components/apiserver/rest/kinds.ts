@@ -1,11 +1,13 @@
 /** The kinds as they are served: one entry per version, all with the same storage. */
 import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
+import type { ApiError } from '../../../api/meta/status.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import { builtinKinds, type KindAlias } from '../../../api/registry/index.ts';
 import { type ObjectNode, schemaOf, schemaOfType } from '../../../api/schema/index.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache, KindCacheOptions } from '../watchcache/kind-cache.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
+import type { ObjectView } from './view.ts';
 
 export interface ServedKind {
   readonly definition: KindDefinition;
@@ -21,10 +23,28 @@ export interface ServedKind {
   readonly alias: KindAlias | undefined;
   /** Undefined for virtual kinds. */
   readonly cache: KindCache | undefined;
+  /** Present where stored objects are not simply what is served. */
+  readonly view?: ObjectView;
+  /** Why nothing more may be created; undefined: it may. */
+  refusal?(): ApiError | undefined;
+}
+
+/** Kinds that come and go while the server runs. */
+export interface ChangingKinds {
+  /** In the order of discovery. */
+  readonly all: readonly ServedKind[];
+  at(group: string, version: string, plural: string): ServedKind | undefined;
+  /** Changes whenever `all` does. */
+  readonly generation: number;
 }
 
 export interface Kinds {
   readonly all: readonly ServedKind[];
+  /** What is served, for documents about it: built-in kinds, then custom ones. */
+  readonly definitions: readonly KindDefinition[];
+  /** Of those, the ones that come and go, by group and version; equal generations mean equal definitions. */
+  readonly custom: readonly KindDefinition[];
+  readonly generation: number;
   /** By `group/version/plural`. */
   at(group: string, version: string, plural: string): ServedKind | undefined;
   /** The stored version of a kind. */
@@ -41,10 +61,16 @@ export function cacheOptions(): KindCacheOptions[] {
     }));
 }
 
-export function serveKinds(cache: WatchCache): Kinds {
+/** `changing` are served beside the built-in kinds; `refine` may replace the declaration of one of those. */
+export function serveKinds(
+  cache: WatchCache,
+  changing: () => ChangingKinds,
+  refine: (definition: KindDefinition) => KindDefinition,
+): Kinds {
   const all: ServedKind[] = [];
   const byPath = new Map<string, ServedKind>();
-  for (const definition of builtinKinds) {
+  const definitions = builtinKinds.map(refine);
+  for (const definition of definitions) {
     const kindCache = definition.virtual === true ? undefined : cache.kind(definition.storagePrefix);
     const versions = [undefined, ...(definition.aliases ?? [])];
     for (const alias of versions) {
@@ -68,8 +94,20 @@ export function serveKinds(cache: WatchCache): Kinds {
     }
   }
   return {
-    all,
-    at: (group, version, plural) => byPath.get(`${group}/${version}/${plural}`),
+    get all() {
+      return [...all, ...changing().all];
+    },
+    get definitions() {
+      return [...definitions, ...this.custom];
+    },
+    get custom() {
+      return changing().all.map((kind) => kind.definition);
+    },
+    get generation() {
+      return changing().generation;
+    },
+    at: (group, version, plural) =>
+      byPath.get(`${group}/${version}/${plural}`) ?? changing().at(group, version, plural),
     stored: (plural, group) => {
       const found = all.find((kind) => kind.alias === undefined && kind.plural === plural && kind.group === group);
       if (found === undefined) throw new Error(`kind not registered: ${plural}.${group}`);

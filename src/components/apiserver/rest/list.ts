@@ -43,7 +43,12 @@ export function list(
   const form = negotiate(exchange.request.headers.accept);
   const options = parseListOptions(kind, info.query, false);
   const namespace = info.namespace === '' ? undefined : info.namespace;
-  if (options.continueToken === undefined && options.resourceVersion === undefined && context.cache.ready) {
+  if (
+    kind.view === undefined &&
+    options.continueToken === undefined &&
+    options.resourceVersion === undefined &&
+    context.cache.ready
+  ) {
     // The commonest list by far: now, all of it.
     const waiting = context.cache.freshen();
     if (waiting === undefined) {
@@ -99,7 +104,7 @@ function send(
   const head = Buffer.from(
     `{"kind":"${kind.definition.listKind}","apiVersion":"${kind.apiVersion}","metadata":${meta},"items":[`,
   );
-  if (snapshot.whole && kind.alias === undefined) {
+  if (snapshot.whole && kind.alias === undefined && kind.view === undefined) {
     const items = listsOf(context).items(cache, namespace, snapshot.objects);
     if (items !== undefined) return sendParts(exchange, form, [head, items, TAIL]);
   }

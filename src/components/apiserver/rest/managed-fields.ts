@@ -12,7 +12,7 @@ export function trackWrite(
   next: KubeObject,
   old: KubeObject | undefined,
 ): void {
-  const { definition } = request.kind;
+  const { definition, alias, schema } = request.kind;
   const metadata = metadataOf(next);
   if (context.config.features?.managedFields === false) {
     delete metadata.managedFields;
@@ -21,7 +21,7 @@ export function trackWrite(
   const tracked = trackUpdate({
     manager: request.options.fieldManager,
     apiVersion: apiVersionOf(definition),
-    schema: schemaOfType(definition.schemaName),
+    schema: alias === undefined ? schema : schemaOfType(definition.schemaName),
     nowIso: timestamp(context.clock.nowMs()),
     live: old as unknown as JsonObject | undefined,
     updated: next as unknown as JsonObject,

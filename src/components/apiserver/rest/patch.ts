@@ -23,13 +23,18 @@ const FORMS: Readonly<Record<string, PatchForm>> = {
 export function patchForm(contentType: string | undefined): PatchForm {
   const type = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const form = Object.hasOwn(FORMS, type) ? FORMS[type] : undefined;
-  if (form === undefined) {
-    throw new ApiError(
-      'UnsupportedMediaType',
-      `the body of the request was in an unknown format - accepted media types include: ${Object.keys(FORMS).join(', ')}`,
-    );
-  }
+  if (form === undefined) throw unsupportedPatch(Object.keys(FORMS));
   return form;
+}
+
+/** Merge keys are known of built-in types only. */
+const CUSTOM_FORMS = Object.keys(FORMS).filter((type) => FORMS[type] !== 'strategic');
+
+function unsupportedPatch(accepted: readonly string[]): ApiError {
+  return new ApiError(
+    'UnsupportedMediaType',
+    `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`,
+  );
 }
 
 export function decodePatch(body: Buffer, form: PatchForm): JsonValue {
@@ -73,6 +78,7 @@ function laid(
     case 'merge':
       return mergePatch(current, patch);
     case 'strategic':
+      if (request.kind.definition.custom !== undefined) throw unsupportedPatch(CUSTOM_FORMS);
       return strategicMergePatch(current, patch, request.kind.schema);
   }
 }

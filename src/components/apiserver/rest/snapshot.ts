@@ -37,7 +37,7 @@ export async function takeSnapshot(
   }
   if (resourceVersion === undefined) await context.cache.freshen();
   else if (resourceVersion > context.cache.revision) await context.cache.waitFor(resourceVersion);
-  return fromCache(context, kind, cache, namespace, options, '', context.cache.revision);
+  return fromCacheViewed(context, kind, cache, namespace, options, '', context.cache.revision);
 }
 
 /** The part of a listing that can be taken without waiting, when the cache is fresh; for the hot path. */
@@ -64,7 +64,7 @@ async function continued(
   }
   if (revision === undefined) {
     await context.cache.freshen();
-    return fromCache(context, kind, cache, namespace, options, start, context.cache.revision);
+    return fromCacheViewed(context, kind, cache, namespace, options, start, context.cache.revision);
   }
   return atRevision(context, kind, cache, namespace, options, revision, start);
 }
@@ -80,7 +80,7 @@ async function atRevision(
 ): Promise<Snapshot> {
   if (revision > context.cache.revision) await context.cache.waitFor(revision);
   // Nothing of the kind has changed since: the cache is that revision's state.
-  if (cache.lastChange <= revision) return fromCache(context, kind, cache, namespace, options, start, revision);
+  if (cache.lastChange <= revision) return fromCacheViewed(context, kind, cache, namespace, options, start, revision);
   try {
     return await fromStore(context, kind, cache, namespace, options, revision, start);
   } catch (error) {
@@ -111,6 +111,38 @@ function fromCache(
 ): Snapshot {
   if (!context.cache.ready)
     throw new ApiError('ServiceUnavailable', 'the watch cache is loading', { retryAfterSeconds: 1 });
+  return page(kind, candidates(kind, cache, namespace, options, start), options, start, revision);
+}
+
+/** As `fromCache`, for kinds that must first be seen in the version asked for. */
+async function fromCacheViewed(
+  context: RestContext,
+  kind: ServedKind,
+  cache: KindCache,
+  namespace: string | undefined,
+  options: ListOptions,
+  start: string,
+  revision: number,
+): Promise<Snapshot> {
+  const { view } = kind;
+  if (view === undefined || !context.cache.ready)
+    return fromCache(context, kind, cache, namespace, options, start, revision);
+  const all = candidates(kind, cache, namespace, options, start);
+  // A page needs no more objects than it shows, unless what it shows depends on them.
+  if (matcherOf(kind, options) === undefined && options.limit !== undefined && all.length > options.limit) {
+    const plain = page(kind, all, options, start, revision);
+    return { ...plain, objects: await view.ofAll(plain.objects) };
+  }
+  return page(kind, await view.ofAll(all), options, start, revision);
+}
+
+function candidates(
+  kind: ServedKind,
+  cache: KindCache,
+  namespace: string | undefined,
+  options: ListOptions,
+  start: string,
+): readonly CachedObject[] {
   const name = requiredFieldValue(options.fields, 'metadata.name');
   let all: readonly CachedObject[];
   if (name !== undefined && (namespace !== undefined || !kind.definition.namespaced)) {
@@ -119,7 +151,16 @@ function fromCache(
   } else {
     all = cache.list(namespace);
   }
-  if (start !== '') all = all.filter((object) => object.key >= start);
+  return start === '' ? all : all.filter((object) => object.key >= start);
+}
+
+function page(
+  kind: ServedKind,
+  all: readonly CachedObject[],
+  options: ListOptions,
+  start: string,
+  revision: number,
+): Snapshot {
   const matches = matcherOf(kind, options);
   const matching = matches === undefined ? all : all.filter(matches);
   if (options.limit === undefined || matching.length <= options.limit) {
@@ -155,14 +196,15 @@ async function fromStore(
   if (from < scope) from = scope;
   for (;;) {
     const wanted = options.limit === undefined ? STORE_PAGE : Math.min(STORE_PAGE, options.limit + 1);
-    const page = await context.store.range(from, prefixEnd(scope), { revision, limit: wanted });
+    const found = await context.store.range(from, prefixEnd(scope), { revision, limit: wanted });
     let seen = 0;
-    for (const kv of page.kvs) {
+    for (const kv of found.kvs) {
       seen += 1;
-      const object = cache.decode(kv.key, kv.value, kv.modRevision, kv.createRevision);
+      const decoded = cache.decode(kv.key, kv.value, kv.modRevision, kv.createRevision);
+      const object = decoded === undefined || kind.view === undefined ? decoded : await kind.view.of(decoded);
       if (object === undefined || (matches !== undefined && !matches(object))) continue;
       if (options.limit !== undefined && objects.length === options.limit) {
-        const remaining = matches === undefined ? page.count - seen + 1 : undefined;
+        const remaining = matches === undefined ? found.count - seen + 1 : undefined;
         return {
           revision,
           objects,
@@ -173,8 +215,8 @@ async function fromStore(
       }
       objects.push(object);
     }
-    const last = page.kvs.at(-1);
-    if (!page.more || last === undefined) break;
+    const last = found.kvs.at(-1);
+    if (!found.more || last === undefined) break;
     from = `${last.key}\0`;
   }
   return { revision, objects, continueToken: undefined, remaining: undefined, whole: false };

@@ -5,10 +5,11 @@
 import type { Service } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
-import type { KubeObject } from '../../../api/meta/object.ts';
+import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { validateObjectMetaUpdate } from '../../../api/meta/validation.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
+import { jsonEqual } from '../../../api/structural/schema.ts';
 import type { AdmissionRequest } from '../admission/index.ts';
 import { encodeObject } from '../storage/encode.ts';
 import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
@@ -16,6 +17,7 @@ import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { fromStored, toStored } from './kinds.ts';
 import { trackWrite } from './managed-fields.ts';
+import { shown } from './view.ts';
 import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from './write-request.ts';
 
 /** Conflicts with other writers before giving up; each means that somebody else got through. */
@@ -78,8 +80,10 @@ async function attemptUpdate(
 ): Promise<Outcome> {
   const { kind } = request;
   const { definition } = kind;
-  const old = current.parse();
-  const next = toStored(kind, await change.next(fromStored(kind, current.parse())));
+  const now = shown(kind, current);
+  const seen = now instanceof Promise ? await now : now;
+  const old = seen.parse();
+  const next = toStored(kind, await change.next(fromStored(kind, seen.parse())));
   checkPreconditions(request, change, current, old, next);
   keepSystemFields(old, next);
   definition.setDefaults?.(next);
@@ -97,7 +101,7 @@ async function attemptUpdate(
   await context.admission.mutate(admission);
   change.strategy.prepareForUpdate?.(next, old, strategyContext(context, request.user));
   const failures = [
-    ...validateObjectMetaUpdate(next, old),
+    ...validateObjectMetaUpdate(next, old, definition),
     ...(change.strategy.validate?.(next) ?? []),
     ...(change.strategy.validateUpdate?.(next, old) ?? []),
   ];
@@ -105,7 +109,7 @@ async function attemptUpdate(
   await context.admission.validate(admission);
   const warnings = change.strategy.warnings?.(next, old) ?? [];
   if (change.owned !== true) trackWrite(context, request, next, old);
-  const outcome = await write(context, request, place, current, old, next);
+  const outcome = await write(context, request, place, seen, old, next);
   if (outcome.done) request.warnings.push(...warnings);
   return outcome;
 }
@@ -180,7 +184,8 @@ async function write(
     return { done: false, current: 'current' in result ? result.current : current };
   }
   const effects = isService ? context.services.allocate(next as Service, old as Service) : NO_EFFECTS;
-  if (isUnchanged(old, next)) return { done: true, updated: { object: current, removed: false } };
+  if (isUnchanged(old, next, place.view !== undefined))
+    return { done: true, updated: { object: current, removed: false } };
   if (request.options.dryRun) {
     return { done: true, updated: { object: rendered(place, current, next), removed: false } };
   }
@@ -211,8 +216,12 @@ function removesItself(next: KubeObject, old: KubeObject): boolean {
 }
 
 /** The times in managedFields alone do not make a change. */
-function isUnchanged(old: KubeObject, next: KubeObject): boolean {
-  return semanticEqual(withoutTimes(old), withoutTimes(next));
+function isUnchanged(old: KubeObject, next: KubeObject, exact: boolean): boolean {
+  if (!exact) return semanticEqual(withoutTimes(old), withoutTimes(next));
+  // In custom resources an empty list is not the same as none; beside metadata documents compare as they are.
+  const { metadata: before, ...oldRest } = withoutTimes(old);
+  const { metadata: after, ...nextRest } = withoutTimes(next);
+  return semanticEqual(before, after) && jsonEqual(oldRest as JsonObject, nextRest as JsonObject);
 }
 
 function withoutTimes(object: KubeObject): KubeObject {

@@ -18,6 +18,7 @@ import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } fr
 import { bytesAs, type ServedKind } from './kinds.ts';
 import { type ListOptions, matcherOf, parseListOptions } from './options.ts';
 import { takeSnapshot } from './snapshot.ts';
+import type { ObjectView } from './view.ts';
 
 /** What a client may leave unread before it is dropped; it can resume where it was. */
 const MAX_UNREAD = 8 * 1024 * 1024;
@@ -27,6 +28,9 @@ const MIN_TIMEOUT_SECONDS = 1800;
 /** A last bookmark this long before the end lets the client resume without a relist. */
 const LAST_BOOKMARK_MS = 2_000;
 const INITIAL_EVENTS_END = '"annotations":{"k8s.io/initial-events-end":"true"},';
+
+/** Deliveries that may wait for conversions. */
+const MAX_WAITING = 1_000;
 
 type Line = (type: EventType, object: CachedObject) => Buffer;
 
@@ -69,6 +73,8 @@ class WatchStream {
   #bookmarkTimer: Timer | undefined;
   #unsubscribe: (() => void) | undefined;
   #ended = false;
+  #turn: Promise<void> = Promise.resolve();
+  #waiting = 0;
   #finish: () => void = () => {};
 
   constructor(
@@ -168,11 +174,16 @@ class WatchStream {
       this.#subscribe(from);
       this.#head();
     } catch (error) {
-      const { failure } = failureOf(error);
-      this.#head();
-      this.#write(Buffer.from(`{"type":"ERROR","object":${JSON.stringify(failure.toStatus())}}\n`));
-      this.#end();
+      this.#fail(error);
     }
+  }
+
+  #fail(error: unknown): void {
+    if (this.#ended) return;
+    const { failure } = failureOf(error);
+    this.#head();
+    this.#write(Buffer.from(`{"type":"ERROR","object":${JSON.stringify(failure.toStatus())}}\n`));
+    this.#end();
   }
 
   #head(): void {
@@ -195,6 +206,11 @@ class WatchStream {
   #deliver(batch: EventBatch): void {
     if (this.#ended) return;
     this.#head();
+    const { view } = this.#kind;
+    if (view !== undefined) {
+      this.#inTurn(async () => this.#send(await this.#viewedLines(view, batch)));
+      return;
+    }
     if (this.#shared) {
       this.#write(batch.joined);
       return;
@@ -211,7 +227,42 @@ class WatchStream {
         lines.push(this.#line('DELETED', previous.atRevision(event.revision)));
       } else lines.push(this.#line(type, object));
     }
+    this.#send(lines);
+  }
+
+  #send(lines: readonly Buffer[]): void {
     if (lines.length > 0) this.#write(lines.length === 1 && lines[0] !== undefined ? lines[0] : Buffer.concat(lines));
+  }
+
+  /** Conversion may take its time; what comes later waits for what came before. */
+  #inTurn(work: () => Promise<void>): void {
+    this.#waiting += 1;
+    if (this.#waiting > MAX_WAITING) {
+      this.#end();
+      return;
+    }
+    this.#turn = this.#turn
+      .then(work)
+      .catch((error: unknown) => this.#fail(error))
+      .finally(() => {
+        this.#waiting -= 1;
+      });
+  }
+
+  async #viewedLines(view: ObjectView, batch: EventBatch): Promise<Buffer[]> {
+    const lines: Buffer[] = [];
+    for (const event of batch.events) {
+      if (this.#namespace !== undefined && event.object.namespace !== this.#namespace) continue;
+      const object = await view.of(event.object);
+      const matches = this.#matches;
+      const previous =
+        matches === undefined || event.previous === undefined ? undefined : await view.of(event.previous);
+      const type = matches === undefined ? event.type : transition(event.type, object, previous, matches);
+      if (type === undefined) continue;
+      const left = type === 'DELETED' && event.type === 'MODIFIED' && previous !== undefined;
+      lines.push(this.#line(type, left ? previous.atRevision(event.revision) : object));
+    }
+    return lines;
   }
 
   #bookmark(revision: number, annotations = ''): Buffer {
@@ -249,7 +300,11 @@ class WatchStream {
     const seconds = this.#options.timeoutSeconds ?? MIN_TIMEOUT_SECONDS * (1 + random.random());
     this.#timers.push(clock.setTimer(seconds * 1000, () => this.#end()));
     if (this.#options.bookmarks) {
-      const send = (): void => this.#write(this.#bookmark(this.#context.cache.revision));
+      const send = (): void => {
+        const line = this.#bookmark(this.#context.cache.revision);
+        if (this.#kind.view === undefined) this.#write(line);
+        else this.#inTurn(async () => this.#write(line));
+      };
       if (seconds * 1000 > LAST_BOOKMARK_MS) this.#timers.push(clock.setTimer(seconds * 1000 - LAST_BOOKMARK_MS, send));
       const periodically = (): void => {
         this.#bookmarkTimer = clock.setTimer(BOOKMARK_INTERVAL_MS, () => {

@@ -3,6 +3,7 @@ import type { JsonObject, KubeObject, ObjectMeta } from '../../../api/meta/objec
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { StrategyContext, UserInfo } from '../../../api/registry/definition.ts';
 import { pruneAndCheck } from '../../../api/schema/decode.ts';
+import type { ObjectNode } from '../../../api/schema/node.ts';
 import type { RandomSource } from '../../../base/clock.ts';
 import type { Place } from '../storage/object-store.ts';
 import type { RestContext } from './context.ts';
@@ -23,7 +24,9 @@ export interface WriteRequest {
 
 export function placeOf(request: Pick<WriteRequest, 'kind' | 'namespace'>, name: string): Place {
   const { definition } = request.kind;
-  return { definition, namespace: definition.namespaced ? request.namespace : '', name };
+  const { view } = request.kind;
+  const namespace = definition.namespaced ? request.namespace : '';
+  return { definition, namespace, name, ...(view === undefined ? {} : { view }) };
 }
 
 /** Without vowels and look-alikes, as upstream's rand.String. */
@@ -68,9 +71,12 @@ export function metadataOf(object: KubeObject): Mutable<ObjectMeta> {
   return object.metadata;
 }
 
+/** What a body is decoded by. */
+export type DecodedKind = Pick<ServedKind, 'apiVersion' | 'kind' | 'schema'> & Partial<Pick<ServedKind, 'definition'>>;
+
 /** Checks type information, prunes what the schema does not know and refuses wrong types. The object is in the served version. */
 export function decodeObject(
-  kind: Pick<ServedKind, 'apiVersion' | 'kind' | 'schema'>,
+  kind: DecodedKind,
   document: JsonObject,
   duplicates: readonly string[],
   validation: WriteOptions['validation'],
@@ -90,8 +96,9 @@ export function decodeObject(
   }
   object.apiVersion = kind.apiVersion;
   object.kind = kind.kind;
-  if (kind.schema === undefined) return object;
-  const found = pruneAndCheck(kind.schema, document);
+  const custom = kind.definition?.custom;
+  if (custom === undefined && kind.schema === undefined) return object;
+  const found = custom?.coerce(document) ?? pruneAndCheck(kind.schema as ObjectNode, document);
   const [typeError] = found.typeErrors;
   if (typeError !== undefined) {
     throw errors.badRequest(

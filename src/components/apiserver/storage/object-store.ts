@@ -2,6 +2,7 @@
 import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import type { Commit, Guard, KeyValue, Put, Store } from '../../../core/mvcc/port.ts';
+import type { ObjectView } from '../rest/view.ts';
 import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import { encodeObject } from './encode.ts';
@@ -27,6 +28,8 @@ export interface Place {
   readonly definition: KindDefinition;
   readonly namespace: string;
   readonly name: string;
+  /** For kinds that are stored otherwise than they are written. */
+  readonly view?: ObjectView;
 }
 
 export const storeKey = ({ definition, namespace, name }: Place): string =>
@@ -76,9 +79,15 @@ export class ObjectStore {
   }
 
   async #put(place: Place, modRevision: number, object: KubeObject, effects: Effects): Promise<WriteResult> {
-    const { definition } = place;
+    const { definition, view } = place;
     const key = storeKey(place);
-    const value = encodeObject({ apiVersion: apiVersionOf(definition), kind: definition.kind }, object);
+    const type = { apiVersion: apiVersionOf(definition), kind: definition.kind };
+    const converted = view?.toStorage(object);
+    const stored = converted instanceof Promise ? await converted : converted;
+    const value =
+      stored === undefined
+        ? encodeObject(type, object)
+        : encodeObject({ apiVersion: stored.apiVersion ?? type.apiVersion, kind: definition.kind }, stored);
     const lease = definition.ttlSeconds === undefined ? undefined : await this.#leases.lease(definition.ttlSeconds);
     const revision = await this.#commit(place, {
       guards: [{ key, modRevision }, ...effects.guards],
@@ -86,7 +95,9 @@ export class ObjectStore {
       deletes: effects.deletes,
     });
     if (typeof revision !== 'number') return revision;
-    const bytes = spliceRevision(value, revision);
+    // Who wrote one version is answered in that version.
+    const answer = stored === undefined || stored === object ? value : encodeObject(type, object);
+    const bytes = spliceRevision(answer, revision);
     return { written: true, object: new CachedObject(placeNamespace(place), place.name, bytes, revision, revision) };
   }
 

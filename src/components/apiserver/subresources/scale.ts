@@ -1,10 +1,11 @@
 /** The scale sub-resource: one number of an object as an object of its own. */
 import type { Scale } from 'kubernetes-types/autoscaling/v1';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
-import type { KubeObject } from '../../../api/meta/object.ts';
+import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { ScaleMapping } from '../../../api/registry/definition.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
+import { fieldOf, isObject, setFieldOf } from '../../../api/structural/schema.ts';
 
 export const scaleKind = {
   apiVersion: 'autoscaling/v1',
@@ -44,20 +45,20 @@ export function applyScale(mapping: ScaleMapping, object: KubeObject, scale: Sca
   }
   const path = mapping.specReplicasPath.split('.').filter((part) => part !== '');
   const last = path.pop();
-  let target = object as Record<string, unknown>;
+  let target = object as unknown as JsonObject;
   for (const part of path) {
-    const below = target[part];
-    if (typeof below !== 'object' || below === null) target[part] = {};
-    target = target[part] as Record<string, unknown>;
+    const known = fieldOf(target, part);
+    const below = isObject(known) ? known : {};
+    if (below !== known) setFieldOf(target, part, below);
+    target = below;
   }
-  if (last !== undefined) target[last] = replicas;
+  if (last !== undefined) setFieldOf(target, last, replicas);
 }
 
 function numberAt(object: KubeObject, path: string): number {
-  let value: unknown = object;
+  let value: JsonValue | undefined = object as unknown as JsonObject;
   for (const part of path.split('.')) {
-    if (part === '') continue;
-    value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[part] : undefined;
+    if (part !== '') value = isObject(value) ? fieldOf(value, part) : undefined;
   }
   return typeof value === 'number' ? value : 0;
 }

@@ -54,6 +54,8 @@ export class KindCache {
   readonly #subscribers = new Set<KindSubscriber>();
   #lastChange = 0;
   #pending: CacheEvent[] = [];
+  /** Events up to here were part of the state that was loaded. */
+  #joined = 0;
 
   constructor(options: KindCacheOptions) {
     this.options = options;
@@ -135,12 +137,24 @@ export class KindCache {
     this.#window.reset(revision);
     this.#lastChange = revision;
     this.#pending = [];
+    this.endWatches();
+  }
+
+  /** Ends all watches: whoever watches begins anew, where it was. */
+  endWatches(): void {
     const subscribers = [...this.#subscribers];
     this.#subscribers.clear();
     for (const subscriber of subscribers) subscriber.reset();
   }
 
+  /** As `load`, for a kind that joins a cache under way: events up to `revision` are in what was read, even those still to come. */
+  join(objects: readonly CachedObject[], revision: number): void {
+    this.load(objects, revision);
+    this.#joined = revision;
+  }
+
   applyPut(key: string, value: Uint8Array, revision: number, createRevision: number): void {
+    if (revision <= this.#joined) return;
     const object = this.decode(key, value, revision, createRevision);
     if (object === undefined) return;
     const previous = this.#objects.get(object.key);
@@ -156,7 +170,7 @@ export class KindCache {
     const parts = this.#split(key);
     if (parts === undefined) return;
     const previous = this.get(parts.namespace, parts.name);
-    if (previous === undefined || previous.revision >= revision) return;
+    if (previous === undefined || previous.revision >= revision || revision <= this.#joined) return;
     this.#objects.delete(previous.key);
     this.#inOrder().splice(this.#lowerBound(parts.namespace, parts.name), 1);
     this.#record(new CacheEvent('DELETED', previous.atRevision(revision), previous));

@@ -7,7 +7,14 @@ import { ApiError } from '../../../api/meta/status.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import { prefixEnd, type Store, type StoreError, type StoreWatch, type WatchEvent } from '../../../core/mvcc/port.ts';
+import {
+  type KeyValue,
+  prefixEnd,
+  type Store,
+  type StoreError,
+  type StoreWatch,
+  type WatchEvent,
+} from '../../../core/mvcc/port.ts';
 import type { CachedObject } from './cached-object.ts';
 import { KindCache, type KindCacheOptions } from './kind-cache.ts';
 import { ReadIndex } from './read-index.ts';
@@ -41,6 +48,10 @@ export class WatchCache {
   #waiters: Waiter[] = [];
   #loaded = false;
   #stopped = false;
+  /** How often everything was loaded. */
+  #epoch = 0;
+  /** Kinds that are being read from the store, with what happened to them meanwhile. */
+  readonly #joining = new Map<KindCache, WatchEvent[]>();
 
   constructor(deps: WatchCacheDeps, kinds: readonly KindCacheOptions[]) {
     this.#deps = deps;
@@ -70,6 +81,77 @@ export class WatchCache {
 
   kinds(): ReadonlyMap<string, KindCache> {
     return this.#kinds;
+  }
+
+  /**
+   * Begins to keep one more kind. It is complete once the promise has settled: what the store has was read, and nothing that changed
+   * meanwhile was missed. Asked again for the same prefix, it answers with the cache that is there.
+   */
+  async addKind(options: KindCacheOptions): Promise<KindCache> {
+    const prefix = options.prefix.slice(ROOT.length, -1);
+    const known = this.#kinds.get(prefix);
+    if (known !== undefined) return known;
+    const kind = new KindCache(options);
+    this.#kinds.set(prefix, kind);
+    for (;;) {
+      try {
+        await this.#loadKind(kind);
+        return kind;
+      } catch (error) {
+        if (this.#stopped || this.#kinds.get(prefix) !== kind) throw error;
+        this.#deps.log.warn('cannot load a kind from the store; trying again', { prefix, error: messageOf(error) });
+        await new Promise<void>((resolve) => {
+          this.#deps.clock.setTimer(RELOAD_DELAY_MS, resolve);
+        });
+      }
+    }
+  }
+
+  /** Forgets a kind; its watches end. */
+  removeKind(prefix: string): void {
+    const kind = this.#kinds.get(prefix);
+    this.#kinds.delete(prefix);
+    if (kind === undefined) return;
+    this.#joining.delete(kind);
+    kind.load([], this.#revision);
+  }
+
+  async #loadKind(kind: KindCache): Promise<void> {
+    const { prefix } = kind.options;
+    const epoch = this.#epoch;
+    this.#joining.set(kind, []);
+    const objects: CachedObject[] = [];
+    let start = prefix;
+    let revision: number | undefined;
+    for (;;) {
+      const page = await this.#deps.store.range(start, prefixEnd(prefix), {
+        limit: PAGE,
+        ...(revision === undefined ? {} : { revision }),
+      });
+      revision ??= page.revision;
+      for (const kv of page.kvs) {
+        const object = this.#decoded(kind, kv);
+        if (object !== undefined) objects.push(object);
+      }
+      const last = page.kvs.at(-1);
+      if (!page.more || last === undefined) break;
+      start = `${last.key}\0`;
+    }
+    if (!this.#loaded || epoch !== this.#epoch) throw new Error('the cache was loaded anew meanwhile');
+    const missed = this.#joining.get(kind) ?? [];
+    this.#joining.delete(kind);
+    kind.join(objects, revision);
+    for (const event of missed) this.#applyTo(kind, event);
+    kind.flush(this.#revision);
+  }
+
+  #decoded(kind: KindCache, kv: KeyValue): CachedObject | undefined {
+    try {
+      return kind.decode(kv.key, kv.value, kv.modRevision, kv.createRevision);
+    } catch (error) {
+      this.#deps.log.error('stored object is unreadable and is left out', { key: kv.key, error: messageOf(error) });
+      return undefined;
+    }
   }
 
   /** Calls back whenever the revision has moved, after the events up to it were delivered. */
@@ -113,12 +195,8 @@ export class WatchCache {
       for (const kv of page.kvs) {
         const kind = this.#kindOfKey(kv.key);
         if (kind === undefined) continue;
-        try {
-          const object = kind.decode(kv.key, kv.value, kv.modRevision, kv.createRevision);
-          if (object !== undefined) objects.get(kind)?.push(object);
-        } catch (error) {
-          this.#deps.log.error('stored object is unreadable and is left out', { key: kv.key, error: messageOf(error) });
-        }
+        const object = this.#decoded(kind, kv);
+        if (object !== undefined) objects.get(kind)?.push(object);
       }
       const last = page.kvs.at(-1);
       if (!page.more || last === undefined) break;
@@ -128,6 +206,7 @@ export class WatchCache {
     this.#revision = revision;
     for (const [kind, each] of objects) kind.load(each, revision);
     this.#loaded = true;
+    this.#epoch += 1;
     this.#watch = this.#deps.store.watch(ROOT, prefixEnd(ROOT), revision + 1, {
       events: (events, upTo) => this.#apply(events, upTo),
       progress: (upTo) => this.#advance(upTo),
@@ -141,23 +220,26 @@ export class WatchCache {
     for (const event of events) {
       const kind = this.#kindOfKey(event.kv.key);
       if (kind === undefined) continue;
-      try {
-        if (event.type === 'put') {
-          kind.applyPut(event.kv.key, event.kv.value, event.kv.modRevision, event.kv.createRevision);
-        } else {
-          kind.applyDelete(event.kv.key, event.kv.modRevision);
-        }
-        touched.add(kind);
-      } catch (error) {
-        this.#deps.log.error('stored object is unreadable and is left out', {
-          key: event.kv.key,
-          error: messageOf(error),
-        });
+      const joining = this.#joining.get(kind);
+      if (joining !== undefined) {
+        joining.push(event);
+        continue;
       }
+      this.#applyTo(kind, event);
+      touched.add(kind);
     }
     if (upTo > this.#revision) this.#revision = upTo;
     for (const kind of touched) kind.flush(this.#revision);
     this.#wake();
+  }
+
+  #applyTo(kind: KindCache, { type, kv }: WatchEvent): void {
+    try {
+      if (type === 'put') kind.applyPut(kv.key, kv.value, kv.modRevision, kv.createRevision);
+      else kind.applyDelete(kv.key, kv.modRevision);
+    } catch (error) {
+      this.#deps.log.error('stored object is unreadable and is left out', { key: kv.key, error: messageOf(error) });
+    }
   }
 
   #advance(upTo: number): void {

@@ -1,0 +1,38 @@
+/** Conditions of a definition. Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/helpers.go. */
+import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+
+export type ConditionType =
+  | 'Established'
+  | 'NamesAccepted'
+  | 'NonStructuralSchema'
+  | 'Terminating'
+  | 'KubernetesAPIApprovalPolicyConformant';
+
+export interface Condition {
+  readonly type: ConditionType;
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly reason: string;
+  readonly message: string;
+}
+
+export function isConditionTrue(definition: CustomResourceDefinition, type: ConditionType): boolean {
+  return (definition.status?.conditions ?? []).some((each) => each.type === type && each.status === 'True');
+}
+
+/** Sets a condition; its time changes with its status only. True when anything changed. */
+export function setCondition(definition: CustomResourceDefinition, condition: Condition, now: string): boolean {
+  definition.status ??= {};
+  const { status } = definition;
+  status.conditions ??= [];
+  const known = status.conditions.find((each) => each.type === condition.type);
+  if (known === undefined) {
+    status.conditions.push({ lastTransitionTime: now, ...condition } as (typeof status.conditions)[number]);
+    return true;
+  }
+  if (known.status === condition.status && known.reason === condition.reason && known.message === condition.message)
+    return false;
+  if (known.status !== condition.status)
+    known.lastTransitionTime = now as unknown as NonNullable<typeof known.lastTransitionTime>;
+  Object.assign(known, condition);
+  return true;
+}

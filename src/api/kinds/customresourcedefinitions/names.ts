@@ -1,0 +1,88 @@
+/** Which of its names a definition may have. Source: k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go. */
+import type { CustomResourceDefinition, CustomResourceDefinitionNames } from 'kubernetes-types/apiextensions/v1';
+import type { Condition } from './conditions.ts';
+
+export interface NamingVerdict {
+  readonly accepted: CustomResourceDefinitionNames;
+  readonly condition: Condition;
+  /** Undefined: whether it is established stays as it is. */
+  readonly established: Condition | undefined;
+}
+
+/** `others`: the definitions of the same group. A name belongs to whoever had it accepted first. */
+export function judgeNames(
+  definition: CustomResourceDefinition,
+  others: readonly CustomResourceDefinition[],
+  established: boolean,
+): NamingVerdict {
+  const resources = new Set<string>();
+  const kinds = new Set<string>();
+  for (const other of others) {
+    const names = other.status?.acceptedNames;
+    if (names === undefined) continue;
+    for (const name of [names.plural, names.singular, ...(names.shortNames ?? [])]) if (name) resources.add(name);
+    for (const name of [names.kind, names.listKind]) if (name) kinds.add(name);
+  }
+  const asked = definition.spec.names;
+  const had = definition.status?.acceptedNames;
+  const accepted: CustomResourceDefinitionNames = { plural: had?.plural ?? '', kind: had?.kind ?? '', ...had };
+  const conflicts: { reason: string; message: string }[] = [];
+  const claim = (taken: ReadonlySet<string>, name: string, own: string | undefined, reason: string): boolean => {
+    if (name !== '' && name === own) return true;
+    if (!taken.has(name)) return true;
+    conflicts.push({ reason, message: `${JSON.stringify(name)} is already in use` });
+    return false;
+  };
+  if (claim(resources, asked.plural, had?.plural, 'PluralConflict')) accepted.plural = asked.plural;
+  if (claim(resources, asked.singular ?? '', had?.singular, 'SingularConflict'))
+    accepted.singular = asked.singular ?? '';
+  const short = asked.shortNames ?? [];
+  if (
+    short.every((name) =>
+      claim(resources, name, had?.shortNames?.includes(name) === true ? name : undefined, 'ShortNamesConflict'),
+    )
+  ) {
+    if (short.length > 0) accepted.shortNames = [...short];
+    else delete accepted.shortNames;
+  }
+  if (claim(kinds, asked.kind, had?.kind, 'KindConflict')) accepted.kind = asked.kind;
+  if (claim(kinds, asked.listKind ?? '', had?.listKind, 'ListKindConflict')) accepted.listKind = asked.listKind ?? '';
+  if ((asked.categories ?? []).length > 0) accepted.categories = [...(asked.categories ?? [])];
+  else delete accepted.categories;
+  const [conflict] = conflicts;
+  if (conflict !== undefined) {
+    return {
+      accepted,
+      condition: { type: 'NamesAccepted', status: 'False', ...conflict },
+      established: established
+        ? undefined
+        : { type: 'Established', status: 'False', reason: 'NotAccepted', message: 'not all names are accepted' },
+    };
+  }
+  return {
+    accepted,
+    condition: { type: 'NamesAccepted', status: 'True', reason: 'NoConflicts', message: 'no conflicts found' },
+    established: established
+      ? undefined
+      : {
+          type: 'Established',
+          status: 'True',
+          reason: 'InitialNamesAccepted',
+          message: 'the initial names have been accepted',
+        },
+  };
+}
+
+/** Versions as discovery prefers them: v10, v2, v1, v11beta2, v10beta3, v12alpha1, then all others by name. */
+export function compareVersions(a: string, b: string): number {
+  const left = /^v(\d{1,9})(?:(alpha|beta)(\d{1,9}))?$/.exec(a);
+  const right = /^v(\d{1,9})(?:(alpha|beta)(\d{1,9}))?$/.exec(b);
+  if (left === null || right === null) {
+    if (left === null && right === null) return a < b ? -1 : a > b ? 1 : 0;
+    return left === null ? 1 : -1;
+  }
+  const rank = (stage: string | undefined): number => (stage === undefined ? 0 : stage === 'beta' ? 1 : 2);
+  return (
+    rank(left[2]) - rank(right[2]) || Number(right[1]) - Number(left[1]) || Number(right[3] ?? 0) - Number(left[3] ?? 0)
+  );
+}

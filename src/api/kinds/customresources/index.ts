@@ -1,0 +1,236 @@
+/**
+ * The kinds that CustomResourceDefinitions declare, each version a definition of its own: its schema, columns and sub-resources may
+ * differ from the others'. Source: k8s.io/apiextensions-apiserver/pkg/registry/customresource.
+ */
+import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from 'kubernetes-types/apiextensions/v1';
+import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import type { JsonObject, JsonValue, KubeObject } from '../../meta/object.ts';
+import type { CustomKind, KindDefinition, ScaleMapping, WriteStrategy } from '../../registry/definition.ts';
+import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies.ts';
+import type { DecodeFindings } from '../../schema/decode.ts';
+import type { ObjectNode } from '../../schema/node.ts';
+import { applyDefaults } from '../../structural/defaults.ts';
+import { coerceMetadata, validateEmbedded } from '../../structural/embedded.ts';
+import { mergeSchemaOf } from '../../structural/merge-schema.ts';
+import { publishedSchema } from '../../structural/openapi.ts';
+import { simplePath, valueAt } from '../../structural/paths.ts';
+import { prune } from '../../structural/prune.ts';
+import { jsonEqual, parseSchema, type Schema } from '../../structural/schema.ts';
+import { validateLists, validateValue } from '../../structural/validate.ts';
+import { columnsOf } from './columns.ts';
+
+/** Judges the rules of a schema (x-kubernetes-validations). `old`: the object before an update. */
+export type RuleCheck = (object: JsonObject, old: JsonObject | undefined) => FieldError[];
+
+export interface CustomKindOptions {
+  /** Compiles the rules of a schema; called when an object is first written. */
+  compileRules(schema: Schema): RuleCheck;
+}
+
+/** What is worked out once for a version, when it is first needed: hundreds of definitions must cost nothing while nobody uses them. */
+class VersionSchema {
+  readonly #version: CustomResourceDefinitionVersion;
+  readonly #options: CustomKindOptions;
+  #schema: Schema | undefined;
+  #rules: RuleCheck | undefined;
+  #merge: ObjectNode | undefined;
+
+  constructor(version: CustomResourceDefinitionVersion, options: CustomKindOptions) {
+    this.#version = version;
+    this.#options = options;
+  }
+
+  get schema(): Schema {
+    this.#schema ??= parseSchema(
+      (this.#version.schema?.openAPIV3Schema ?? OPEN_SCHEMA) as unknown as JsonValue,
+      'openAPIV3Schema',
+    ).schema;
+    return this.#schema;
+  }
+
+  get rules(): RuleCheck {
+    this.#rules ??= this.#options.compileRules(this.schema);
+    return this.#rules;
+  }
+
+  get merge(): ObjectNode {
+    this.#merge ??= mergeSchemaOf(this.schema);
+    return this.#merge;
+  }
+}
+
+const OPEN_SCHEMA = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+
+const asJson = (object: KubeObject): JsonObject => object as unknown as JsonObject;
+
+/** The definition of one version of a custom kind. Names are those that were accepted. */
+export function customKind(
+  definition: CustomResourceDefinition,
+  version: CustomResourceDefinitionVersion,
+  options: CustomKindOptions,
+): KindDefinition {
+  const { group, scope } = definition.spec;
+  const names = definition.status?.acceptedNames ?? definition.spec.names;
+  const lazy = new VersionSchema(version, options);
+  const hasStatus = version.subresources?.status !== undefined;
+  const scale = scaleOf(version);
+  const kind: KindDefinition = {
+    group,
+    version: version.name,
+    kind: names.kind,
+    plural: names.plural,
+    singular: names.singular ?? names.kind.toLowerCase(),
+    listKind: names.listKind ?? `${names.kind}List`,
+    namespaced: scope === 'Namespaced',
+    ...((names.shortNames ?? []).length === 0 ? {} : { shortNames: [...(names.shortNames ?? [])] }),
+    ...((names.categories ?? []).length === 0 ? {} : { categories: [...(names.categories ?? [])] }),
+    verbs: ALL_VERBS,
+    schemaName: `${group.split('.').reverse().join('.')}.${version.name}.${names.kind}`,
+    storagePrefix: `${group}/${names.plural}`,
+    allowUnconditionalUpdate: false,
+    setDefaults: (object) => applyDefaults(lazy.schema, asJson(object)),
+    strategy: mainStrategy(lazy, hasStatus, scale),
+    ...(hasStatus ? { statusStrategy: statusStrategy(lazy, scale) } : {}),
+    ...(scale === undefined ? {} : { scale }),
+    columns: columnsOf(version),
+    fieldSelectors: selectorsOf(version),
+    custom: customOf(lazy, version, `${group}/${version.name}`, names.kind),
+  };
+  return kind;
+}
+
+function customOf(
+  lazy: VersionSchema,
+  version: CustomResourceDefinitionVersion,
+  apiVersion: string,
+  kind: string,
+): CustomKind {
+  return {
+    coerce(document) {
+      const findings: DecodeFindings = { unknownFields: [], typeErrors: [] };
+      findings.unknownFields.push(...prune(lazy.schema, document));
+      coerceMetadata(lazy.schema, document, findings);
+      return findings;
+    },
+    get mergeSchema() {
+      return lazy.merge;
+    },
+    openapi: (form) => publishedSchema(lazy.schema, form),
+    deprecation:
+      version.deprecated === true ? (version.deprecationWarning ?? `${apiVersion} ${kind} is deprecated`) : undefined,
+  };
+}
+
+function selectorsOf(version: CustomResourceDefinitionVersion): NonNullable<KindDefinition['fieldSelectors']> {
+  const readers: Record<string, (object: KubeObject) => string> = {};
+  for (const { jsonPath } of version.selectableFields ?? []) {
+    const steps = simplePath(jsonPath);
+    if (steps === undefined) continue;
+    readers[steps.join('.')] = (object) => {
+      const value = valueAt(asJson(object), steps);
+      return value === undefined || value === null || typeof value === 'object' ? '' : String(value);
+    };
+  }
+  return readers;
+}
+
+function scaleOf(version: CustomResourceDefinitionVersion): ScaleMapping | undefined {
+  const scale = version.subresources?.scale;
+  if (scale === undefined) return undefined;
+  const selector = scale.labelSelectorPath === undefined ? undefined : simplePath(scale.labelSelectorPath);
+  return {
+    specReplicasPath: scale.specReplicasPath,
+    statusReplicasPath: scale.statusReplicasPath,
+    selector(object) {
+      const value = selector === undefined ? undefined : valueAt(asJson(object), selector);
+      return typeof value === 'string' ? value : '';
+    },
+  };
+}
+
+function mainStrategy(
+  lazy: VersionSchema,
+  hasStatus: boolean,
+  scale: ScaleMapping | undefined,
+): WriteStrategy<KubeObject> {
+  return {
+    prepareForCreate(object) {
+      if (hasStatus) delete asJson(object)['status'];
+      metadataOf(object).generation = 1;
+    },
+    prepareForUpdate(object, old) {
+      const next = asJson(object);
+      const before = asJson(old);
+      if (hasStatus) {
+        if (Object.hasOwn(before, 'status')) next['status'] = before['status'] ?? null;
+        else delete next['status'];
+      }
+      keepGeneration(object, old);
+      if (contentChanged(next, before, hasStatus)) metadataOf(object).generation = (old.metadata?.generation ?? 0) + 1;
+    },
+    validateCreate: (object) => validate(lazy, scale, object, undefined),
+    validateUpdate: (object, old) => validate(lazy, scale, object, old),
+  };
+}
+
+/** Generations count changes of everything but metadata, and of status where that is an endpoint of its own. */
+function contentChanged(next: JsonObject, before: JsonObject, hasStatus: boolean): boolean {
+  const names = new Set([...Object.keys(next), ...Object.keys(before)]);
+  names.delete('metadata');
+  if (hasStatus) names.delete('status');
+  for (const name of names) {
+    const has = Object.hasOwn(next, name);
+    if (has !== Object.hasOwn(before, name) || !jsonEqual(next[name], before[name])) return true;
+  }
+  return false;
+}
+
+function statusStrategy(lazy: VersionSchema, scale: ScaleMapping | undefined): WriteStrategy<KubeObject> {
+  return {
+    prepareForUpdate(object, old) {
+      const next = asJson(object);
+      const status = Object.hasOwn(next, 'status') ? next['status'] : undefined;
+      const managedFields = object.metadata?.managedFields;
+      const resourceVersion = object.metadata?.resourceVersion;
+      const before = structuredClone(asJson(old));
+      for (const name of Object.keys(next)) delete next[name];
+      Object.assign(next, before);
+      if (status === undefined) delete next['status'];
+      else next['status'] = status;
+      const metadata = metadataOf(object);
+      if (managedFields === undefined) delete metadata.managedFields;
+      else metadata.managedFields = managedFields;
+      if (resourceVersion !== undefined) metadata.resourceVersion = resourceVersion;
+    },
+    validateUpdate: (object, old) => validate(lazy, scale, object, old),
+  };
+}
+
+function validate(
+  lazy: VersionSchema,
+  scale: ScaleMapping | undefined,
+  object: KubeObject,
+  old: KubeObject | undefined,
+): FieldError[] {
+  const { schema } = lazy;
+  const next = asJson(object);
+  const before = old === undefined ? undefined : asJson(old);
+  const found = validateValue(schema, next, before);
+  found.push(...validateEmbedded(schema, next));
+  if (before === undefined || validateLists(schema, before).length === 0) found.push(...validateLists(schema, next));
+  if (scale !== undefined) found.push(...replicaErrors(scale, next));
+  // A value of the wrong type is no value for an expression.
+  if (!found.some((each) => each.type === 'FieldValueTypeInvalid')) found.push(...lazy.rules(next, before));
+  return found;
+}
+
+function replicaErrors(scale: ScaleMapping, object: JsonObject): FieldError[] {
+  const found: FieldError[] = [];
+  for (const path of [scale.specReplicasPath, scale.statusReplicasPath]) {
+    const value = valueAt(object, simplePath(path) ?? []);
+    if (typeof value === 'number' && value < 0) {
+      found.push(fieldError.invalid(path, value, 'should be a non-negative integer'));
+    }
+  }
+  return found;
+}

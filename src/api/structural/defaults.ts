@@ -1,0 +1,53 @@
+/** Fills in defaults. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting. */
+import type { JsonObject, JsonValue } from '../meta/object.ts';
+import { fieldOf, isObject, type Schema, setFieldOf } from './schema.ts';
+
+/** Sets defaults of absent fields, in place; nulls where none may be become the default, or go. */
+export function applyDefaults(schema: Schema, resource: JsonObject): void {
+  fill(schema, resource);
+  dropNulls(schema, resource);
+}
+
+function fill(schema: Schema, value: JsonValue): void {
+  if (Array.isArray(value)) {
+    const { items } = schema;
+    if (items === undefined) return;
+    for (let index = 0; index < value.length; index++) {
+      if (value[index] === null && !items.nullable && items.default !== undefined)
+        value[index] = structuredClone(items.default);
+      fill(items, value[index] ?? null);
+    }
+  } else if (isObject(value)) {
+    for (const [name, property] of schema.properties) {
+      if (property.default === undefined) continue;
+      const now = fieldOf(value, name);
+      if (now === undefined || (now === null && !property.nullable))
+        setFieldOf(value, name, structuredClone(property.default));
+    }
+    for (const name of Object.keys(value)) {
+      const below = schemaAt(schema, name);
+      if (below === undefined) continue;
+      if (value[name] === null && !below.nullable && below.default !== undefined)
+        setFieldOf(value, name, structuredClone(below.default));
+      fill(below, value[name] ?? null);
+    }
+  }
+}
+
+function dropNulls(schema: Schema, value: JsonValue): void {
+  if (Array.isArray(value)) {
+    if (schema.items !== undefined) for (const item of value) dropNulls(schema.items, item);
+  } else if (isObject(value)) {
+    for (const name of Object.keys(value)) {
+      const below = schemaAt(schema, name);
+      if (below === undefined) continue;
+      const now = value[name] ?? null;
+      if (now === null && !below.nullable) delete value[name];
+      else dropNulls(below, now);
+    }
+  }
+}
+
+function schemaAt(schema: Schema, name: string): Schema | undefined {
+  return schema.properties.get(name) ?? (typeof schema.additional === 'object' ? schema.additional : undefined);
+}

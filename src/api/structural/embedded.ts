@@ -1,0 +1,81 @@
+/**
+ * Metadata inside custom resources: of the resource itself, and of resources embedded in it. It has the shape of every kind's.
+ * Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta.
+ */
+import { type FieldError, fieldError } from '../meta/field-error.ts';
+import type { JsonObject, JsonValue, ObjectMeta } from '../meta/object.ts';
+import { validateAnnotations, validateLabels } from '../meta/validation.ts';
+import { type DecodeFindings, pruneAndCheck } from '../schema/decode.ts';
+import { schemaOfType } from '../schema/index.ts';
+import { fieldOf, isObject, type Schema } from './schema.ts';
+
+const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
+
+/** Prunes and checks the metadata of a resource and of everything embedded in it, in place. */
+export function coerceMetadata(schema: Schema, resource: JsonObject, findings: DecodeFindings): void {
+  coerceOwn(resource, '', findings);
+  each(schema, resource, '', (embedded, path) => coerceOwn(embedded, path, findings));
+}
+
+function coerceOwn(resource: JsonObject, path: string, findings: DecodeFindings): void {
+  const metadata = fieldOf(resource, 'metadata');
+  const at = path === '' ? 'metadata' : `${path}.metadata`;
+  if (metadata === undefined) return;
+  if (metadata === null) {
+    delete resource['metadata'];
+    return;
+  }
+  const schema = schemaOfType(META);
+  if (schema === undefined) throw new Error('the generated schemas lack ObjectMeta');
+  if (!isObject(metadata)) {
+    findings.typeErrors.push(`${at}: Invalid value: expected an object`);
+    return;
+  }
+  const own = pruneAndCheck(schema, metadata);
+  findings.unknownFields.push(...own.unknownFields.map((field) => `${at}.${field}`));
+  findings.typeErrors.push(...own.typeErrors);
+}
+
+/** Embedded resources must say what they are. */
+export function validateEmbedded(schema: Schema, resource: JsonObject): FieldError[] {
+  const errors: FieldError[] = [];
+  each(schema, resource, '', (embedded, path) => {
+    for (const name of ['apiVersion', 'kind']) {
+      const value = fieldOf(embedded, name);
+      if (value === undefined || value === '') errors.push(fieldError.required(`${path}.${name}`, 'must not be empty'));
+      else if (typeof value !== 'string') errors.push(fieldError.invalid(`${path}.${name}`, value, 'must be a string'));
+    }
+    const metadata = fieldOf(embedded, 'metadata');
+    if (isObject(metadata)) {
+      const meta = metadata as ObjectMeta;
+      errors.push(...validateLabels(meta.labels, `${path}.metadata.labels`));
+      errors.push(...validateAnnotations(meta.annotations, `${path}.metadata.annotations`));
+    }
+  });
+  return errors;
+}
+
+function each(
+  schema: Schema,
+  value: JsonValue,
+  path: string,
+  visit: (embedded: JsonObject, path: string) => void,
+): void {
+  if (Array.isArray(value)) {
+    if (schema.items === undefined) return;
+    for (const [index, item] of value.entries()) {
+      if (schema.items.embedded && isObject(item)) visit(item, `${path}[${index}]`);
+      each(schema.items, item, `${path}[${index}]`, visit);
+    }
+  } else if (isObject(value)) {
+    for (const name of Object.keys(value)) {
+      const below =
+        schema.properties.get(name) ?? (typeof schema.additional === 'object' ? schema.additional : undefined);
+      if (below === undefined) continue;
+      const at = path === '' ? name : `${path}.${name}`;
+      const item = value[name] ?? null;
+      if (below.embedded && isObject(item)) visit(item, at);
+      each(below, item, at, visit);
+    }
+  }
+}

@@ -1,0 +1,96 @@
+/** The schema of a custom resource as server-side apply reads it. Source: structured-merge-diff's schemaconv. */
+
+import type { JsonValue } from '../meta/object.ts';
+import { schemaOfType } from '../schema/index.ts';
+import type { ListNode, MapNode, ObjectNode, ScalarNode, ScalarType, SchemaNode } from '../schema/node.ts';
+import type { Schema } from './schema.ts';
+
+const NO_STRATEGY = [] as const;
+const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
+const scalar = (type: ScalarType): ScalarNode => ({ kind: 'scalar', type, patchStrategy: NO_STRATEGY });
+const ANY = scalar('any');
+const STRING = scalar('string');
+
+/** The whole resource: what every object has, beside what the schema says. */
+export function mergeSchemaOf(schema: Schema | undefined): ObjectNode {
+  const metadata = schemaOfType(META);
+  const fields = new Map<string, SchemaNode>([
+    ['apiVersion', STRING],
+    ['kind', STRING],
+  ]);
+  if (metadata !== undefined) fields.set('metadata', metadata);
+  for (const [name, property] of schema?.properties ?? []) if (!fields.has(name)) fields.set(name, nodeOf(property));
+  return objectNode(fields, schema?.preserve ?? true, false);
+}
+
+function objectNode(fields: ReadonlyMap<string, SchemaNode>, open: boolean, atomic: boolean): ObjectNode {
+  return {
+    kind: 'object',
+    typeName: '',
+    fields: open ? new OpenFields(fields) : fields,
+    required: [],
+    atomic,
+    patchStrategy: NO_STRATEGY,
+  };
+}
+
+/** Fields that are not declared are there all the same, of whatever type. */
+class OpenFields extends Map<string, SchemaNode> {
+  override get(name: string): SchemaNode {
+    return super.get(name) ?? ANY;
+  }
+}
+
+function nodeOf(schema: Schema): SchemaNode {
+  if (schema.intOrString) return scalar('int-or-string');
+  if (schema.embedded) return mergeSchemaOf(schema);
+  switch (schema.type) {
+    case 'object':
+      return structureOf(schema);
+    case 'array':
+      return listOf(schema);
+    case 'string':
+      return STRING;
+    case 'integer':
+    case 'number':
+      return scalar('number');
+    case 'boolean':
+      return scalar('boolean');
+    default:
+      return ANY;
+  }
+}
+
+function structureOf(schema: Schema): SchemaNode {
+  const atomic = schema.mapType === 'atomic';
+  if (schema.additional !== undefined && schema.additional !== false) {
+    const node: MapNode = {
+      kind: 'map',
+      items: schema.additional === true ? ANY : nodeOf(schema.additional),
+      atomic,
+      patchStrategy: NO_STRATEGY,
+    };
+    return node;
+  }
+  const fields = new Map([...schema.properties].map(([name, property]) => [name, nodeOf(property)]));
+  if (fields.size === 0 && schema.preserve) return atomic ? { ...objectNode(fields, true, true) } : ANY;
+  return objectNode(fields, schema.preserve, atomic);
+}
+
+function listOf(schema: Schema): ListNode {
+  const listType = schema.listType === 'set' || schema.listType === 'map' ? schema.listType : 'atomic';
+  const mapKeyDefaults: Record<string, JsonValue> = {};
+  for (const key of schema.listMapKeys) {
+    const value = schema.items?.properties.get(key)?.default;
+    if (value !== undefined) mapKeyDefaults[key] = value;
+  }
+  return {
+    kind: 'list',
+    items: schema.items === undefined ? ANY : nodeOf(schema.items),
+    listType,
+    mapKeys: schema.listMapKeys,
+    mapKeyDefaults,
+    patchStrategy: NO_STRATEGY,
+    patchMergeKey: undefined,
+  };
+}

@@ -1,0 +1,52 @@
+/** Drops what the schema does not know. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning. */
+import type { JsonObject, JsonValue } from '../meta/object.ts';
+import { isObject, type Schema } from './schema.ts';
+
+const MAX_REPORTED = 64;
+const RESOURCE_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
+
+/** Prunes a whole resource in place and returns the paths of what was dropped (the first of very many). */
+export function prune(schema: Schema, resource: JsonObject): string[] {
+  const dropped: string[] = [];
+  pruneObject(schema, resource, '', dropped, true);
+  return dropped;
+}
+
+/** As `prune`, for a value that is no resource by itself (a default). */
+export function pruneValue(schema: Schema, value: JsonValue): string[] {
+  const dropped: string[] = [];
+  pruneBelow(schema, value, '', dropped);
+  return dropped;
+}
+
+function pruneBelow(schema: Schema | undefined, value: JsonValue, path: string, dropped: string[]): void {
+  if (Array.isArray(value)) {
+    if (schema?.items === undefined && schema?.preserve === true) return;
+    for (const [index, item] of value.entries()) pruneBelow(schema?.items, item, `${path}[${index}]`, dropped);
+  } else if (isObject(value)) pruneObject(schema, value, path, dropped, schema?.embedded === true);
+}
+
+function pruneObject(
+  schema: Schema | undefined,
+  value: JsonObject,
+  path: string,
+  dropped: string[],
+  resource: boolean,
+): void {
+  for (const name of Object.keys(value)) {
+    if (resource && RESOURCE_FIELDS.has(name)) continue;
+    const at = path === '' ? name : `${path}.${name}`;
+    const below = value[name];
+    const known = schema?.properties.get(name);
+    if (known !== undefined) {
+      if (below !== undefined) pruneBelow(known, below, at, dropped);
+    } else if (schema?.additional !== undefined && schema.additional !== false) {
+      if (below !== undefined && !schema.preserve) {
+        pruneBelow(schema.additional === true ? undefined : schema.additional, below, at, dropped);
+      } else if (below !== undefined && schema.additional !== true) pruneBelow(schema.additional, below, at, dropped);
+    } else if (schema?.preserve !== true) {
+      if (dropped.length < MAX_REPORTED) dropped.push(at);
+      delete value[name];
+    }
+  }
+}

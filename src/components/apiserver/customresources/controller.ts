@@ -1,0 +1,205 @@
+/**
+ * What becomes of definitions: their names are accepted or not, they are established, and when they are deleted their resources go
+ * first. Every API server does this; guards let one of them win. Source: k8s.io/apiextensions-apiserver/pkg/controller/{status,
+ * establish,finalizer,apiapproval}.
+ */
+import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import {
+  type Condition,
+  isConditionTrue,
+  setCondition,
+} from '../../../api/kinds/customresourcedefinitions/conditions.ts';
+import { CLEANUP_FINALIZER } from '../../../api/kinds/customresourcedefinitions/index.ts';
+import { judgeNames } from '../../../api/kinds/customresourcedefinitions/names.ts';
+import { protectedGroupErrors } from '../../../api/kinds/customresourcedefinitions/validation.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { ownRequest } from '../bootstrap/index.ts';
+import type { RestContext } from '../rest/context.ts';
+import { deleteObject } from '../rest/delete.ts';
+import { updateObject } from '../rest/update.ts';
+import { timestamp } from '../rest/write-request.ts';
+import { type CustomKinds, DEFINITIONS } from './registry.ts';
+
+const GROUP = 'apiextensions.k8s.io';
+const PLURAL = 'customresourcedefinitions';
+const RETRY_MS = 1_000;
+/** Deletes of resources under way at once. */
+const DELETE_WORKERS = 8;
+
+export class DefinitionController {
+  readonly #context: RestContext;
+  readonly #kinds: CustomKinds;
+  readonly #pending = new Set<string>();
+  #working = false;
+
+  constructor(context: RestContext, kinds: CustomKinds) {
+    this.#context = context;
+    this.#kinds = kinds;
+  }
+
+  start(): void {
+    const { cache } = this.#context;
+    const definitions = cache.kind(DEFINITIONS);
+    const follow = (): void => {
+      if (this.#context.stopping.aborted) return;
+      definitions.subscribe(
+        {
+          deliver: (batch) => {
+            for (const event of batch.events) {
+              // A name that was given up may be what another definition waits for.
+              if (event.type === 'DELETED') for (const each of definitions) this.#enqueue(each.name);
+              else this.#enqueue(event.object.name);
+            }
+          },
+          reset: () => queueMicrotask(follow),
+        },
+        undefined,
+        cache.revision,
+      );
+      for (const each of definitions) this.#enqueue(each.name);
+    };
+    follow();
+  }
+
+  #enqueue(name: string): void {
+    this.#pending.add(name);
+    if (this.#working) return;
+    this.#working = true;
+    void this.#work().finally(() => {
+      this.#working = false;
+    });
+  }
+
+  async #work(): Promise<void> {
+    for (const name of this.#pending) {
+      if (this.#context.stopping.aborted) return;
+      this.#pending.delete(name);
+      try {
+        await this.#sync(name);
+      } catch (error) {
+        if (isApiError(error, 'NotFound')) continue;
+        this.#context.log.v(2, 'a definition must wait', { definition: name, error: messageOf(error) });
+        this.#later(name);
+      }
+    }
+  }
+
+  #later(name: string): void {
+    this.#context.clock.setTimer(RETRY_MS, () => {
+      if (!this.#context.stopping.aborted) this.#enqueue(name);
+    });
+  }
+
+  async #sync(name: string): Promise<void> {
+    const definitions = this.#context.cache.kind(DEFINITIONS);
+    const definition = definitions.get('', name)?.parse<CustomResourceDefinition>();
+    if (definition === undefined) return;
+    if (definition.metadata?.deletionTimestamp !== undefined) return this.#terminate(name, definition);
+    const others = [...definitions]
+      .filter((each) => each.name !== name)
+      .map((each) => each.shared<CustomResourceDefinition>())
+      .filter((each) => each.spec.group === definition.spec.group);
+    await this.#change(name, (current) => {
+      const now = timestamp(this.#context.clock.nowMs());
+      const verdict = judgeNames(current, others, isConditionTrue(current, 'Established'));
+      current.status = { ...current.status, acceptedNames: verdict.accepted };
+      setCondition(current, verdict.condition, now);
+      if (verdict.established !== undefined) setCondition(current, verdict.established, now);
+      const approval = approvalOf(current);
+      if (approval !== undefined) setCondition(current, approval, now);
+    });
+  }
+
+  /** Deletes the resources, waits for those that have finalizers, then lets the definition go. */
+  async #terminate(name: string, definition: CustomResourceDefinition): Promise<void> {
+    if (definition.metadata?.finalizers?.includes(CLEANUP_FINALIZER) !== true) return;
+    const kind = this.#kinds.storageOf(name);
+    if (kind?.cache !== undefined) {
+      await this.#mark(name, 'True', 'InstanceDeletionInProgress', 'CustomResource deletion is in progress');
+      await this.#context.cache.freshen();
+      const objects = [...kind.cache.list(undefined)];
+      const pending = objects.filter((each) => each.parse().metadata?.deletionTimestamp === undefined);
+      await this.#deleteAll(name, pending);
+      await this.#context.cache.freshen();
+      if (kind.cache.size > 0) {
+        this.#later(name);
+        return;
+      }
+    } else if (isConditionTrue(definition, 'Established')) {
+      // Its resources are being read from the store.
+      this.#later(name);
+      return;
+    }
+    await this.#change(name, (current) => {
+      setCondition(
+        current,
+        { type: 'Terminating', status: 'False', reason: 'InstanceDeletionCompleted', message: 'removed all instances' },
+        timestamp(this.#context.clock.nowMs()),
+      );
+      const metadata = current.metadata ?? {};
+      metadata.finalizers = (metadata.finalizers ?? []).filter((each) => each !== CLEANUP_FINALIZER);
+      if (metadata.finalizers.length === 0) delete metadata.finalizers;
+    });
+  }
+
+  async #deleteAll(
+    name: string,
+    objects: readonly { readonly namespace: string; readonly name: string }[],
+  ): Promise<void> {
+    const kind = this.#kinds.storageOf(name);
+    if (kind === undefined) return;
+    const pending = [...objects];
+    const template = ownRequest(this.#context, PLURAL, GROUP, '', name);
+    const work = async (): Promise<void> => {
+      for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+        const request = { ...template, kind, namespace: next.namespace, name: next.name };
+        await deleteObject(this.#context, request, {
+          gracePeriodSeconds: undefined,
+          propagation: 'Background',
+          uid: undefined,
+          resourceVersion: undefined,
+          dryRun: false,
+        }).catch((error: unknown) => {
+          if (!isApiError(error, 'NotFound')) throw error;
+        });
+      }
+    };
+    await Promise.all(Array.from({ length: DELETE_WORKERS }, work));
+  }
+
+  #mark(name: string, status: Condition['status'], reason: string, message: string): Promise<void> {
+    return this.#change(name, (current) => {
+      setCondition(current, { type: 'Terminating', status, reason, message }, timestamp(this.#context.clock.nowMs()));
+    });
+  }
+
+  async #change(name: string, change: (current: CustomResourceDefinition) => void): Promise<void> {
+    await updateObject(this.#context, ownRequest(this.#context, PLURAL, GROUP, '', name), {
+      strategy: {},
+      next(current: KubeObject) {
+        change(current as CustomResourceDefinition);
+        return current;
+      },
+    });
+  }
+}
+
+function approvalOf(definition: CustomResourceDefinition): Condition | undefined {
+  const { group } = definition.spec;
+  if (!/(?:^|\.)(?:k8s|kubernetes)\.io$/.test(group)) return undefined;
+  const type = 'KubernetesAPIApprovalPolicyConformant';
+  const [error] = protectedGroupErrors(definition);
+  const value = definition.metadata?.annotations?.['api-approved.kubernetes.io'] ?? '';
+  if (error !== undefined) return { type, status: 'False', reason: 'MissingAnnotation', message: error.message };
+  if (value.startsWith('unapproved')) {
+    return {
+      type,
+      status: 'False',
+      reason: 'UnapprovedAnnotation',
+      message: `not approved: "api-approved.kubernetes.io"=${JSON.stringify(value)}`,
+    };
+  }
+  return { type, status: 'True', reason: 'ApprovedAnnotation', message: `approved in ${value}` };
+}

@@ -1,0 +1,47 @@
+/** How versions of custom resources become one another. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/conversion. */
+import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { JsonObject } from '../../../api/meta/object.ts';
+import { fieldOf, isObject } from '../../../api/structural/schema.ts';
+import type { WebhookCaller } from './webhook-converter.ts';
+import { convertByWebhook } from './webhook-converter.ts';
+
+export interface Converter {
+  /** The documents in `apiVersion`, in their order. Does not change its arguments. Rejects with an ApiError. */
+  convert(documents: readonly JsonObject[], apiVersion: string): JsonObject[] | Promise<JsonObject[]>;
+}
+
+/** Only the name of the version changes; what the other schema does not know is pruned where it is read. */
+const renaming: Converter = {
+  convert: (documents, apiVersion) => documents.map((each) => ({ ...each, apiVersion })),
+};
+
+export function converterOf(definition: CustomResourceDefinition, webhooks: WebhookCaller): Converter {
+  const conversion = definition.spec.conversion;
+  if (conversion?.strategy !== 'Webhook' || conversion.webhook === undefined) return renaming;
+  const { webhook } = conversion;
+  const group = definition.spec.group;
+  return {
+    async convert(documents, apiVersion) {
+      const other = documents.filter((each) => each['apiVersion'] !== apiVersion);
+      const converted = await convertByWebhook(webhooks, webhook, group, other, apiVersion);
+      let next = 0;
+      return documents.map((each) => {
+        if (each['apiVersion'] === apiVersion) return each;
+        return onlyLabels(converted[next++] ?? {}, each);
+      });
+    },
+  };
+}
+
+/** A converter may change labels and annotations; all other metadata is the server's. */
+function onlyLabels(converted: JsonObject, original: JsonObject): JsonObject {
+  const before = fieldOf(original, 'metadata');
+  const after = fieldOf(converted, 'metadata');
+  const metadata: JsonObject = isObject(before) ? { ...before } : {};
+  for (const name of ['labels', 'annotations'] as const) {
+    const value = isObject(after) ? fieldOf(after, name) : undefined;
+    if (isObject(value)) metadata[name] = value;
+    else delete metadata[name];
+  }
+  return { ...converted, metadata };
+}

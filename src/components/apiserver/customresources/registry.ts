@@ -1,0 +1,209 @@
+/**
+ * The custom kinds that are served: what the definitions in the watch cache say, so every member of a control plane serves the same by
+ * following the store. A definition costs nothing but its names until somebody uses its kind.
+ */
+import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import { isConditionTrue } from '../../../api/kinds/customresourcedefinitions/conditions.ts';
+import { compareVersions } from '../../../api/kinds/customresourcedefinitions/names.ts';
+import { type CustomKindOptions, customKind } from '../../../api/kinds/customresources/index.ts';
+import { ApiError } from '../../../api/meta/status.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { ChangingKinds, ServedKind } from '../rest/kinds.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { KindCache } from '../watchcache/kind-cache.ts';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+import { converterOf } from './conversion.ts';
+import { VersionView } from './view.ts';
+import type { WebhookCaller } from './webhook-converter.ts';
+
+export interface CustomKindsDeps {
+  readonly cache: WatchCache;
+  readonly log: Log;
+  readonly webhooks: WebhookCaller;
+  readonly kindOptions: CustomKindOptions;
+}
+
+interface Entry {
+  /** What the served kinds were made from; equal texts make equal kinds. */
+  readonly text: string;
+  readonly uid: string;
+  readonly prefix: string;
+  /** All versions, in order of preference; those not served among them. */
+  readonly versions: readonly ServedKind[];
+  readonly served: ReadonlySet<ServedKind>;
+  readonly storage: ServedKind | undefined;
+  terminating: boolean;
+}
+
+/** The prefix of a definition's objects in the store, without `/registry/`. */
+const prefixOf = (definition: CustomResourceDefinition): string =>
+  `${definition.spec.group}/${definition.status?.acceptedNames?.plural || definition.spec.names.plural}`;
+
+export class CustomKinds implements ChangingKinds {
+  readonly #deps: CustomKindsDeps;
+  /** By the definition's name. */
+  readonly #entries = new Map<string, Entry>();
+  readonly #byPath = new Map<string, ServedKind>();
+  #all: readonly ServedKind[] | undefined;
+  #generation = 0;
+  #unsubscribe: (() => void) | undefined;
+
+  constructor(deps: CustomKindsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Resolves when all kinds that are defined now are served. */
+  async start(): Promise<void> {
+    const { cache } = this.#deps;
+    const definitions = cache.kind(DEFINITIONS);
+    const follow = (): void => {
+      this.#unsubscribe = definitions.subscribe(
+        {
+          deliver: (batch) => {
+            for (const event of batch.events) {
+              if (event.type === 'DELETED') this.#forget(event.object.name);
+              else void this.#update(event.object);
+            }
+          },
+          // Loaded anew: the state is compared with what is served once the cache is complete again.
+          reset: () =>
+            queueMicrotask(() => {
+              follow();
+              this.#compare(definitions);
+            }),
+        },
+        undefined,
+        cache.revision,
+      );
+    };
+    follow();
+    await Promise.all(definitions.list(undefined).map((object) => this.#update(object)));
+  }
+
+  stop(): void {
+    this.#unsubscribe?.();
+  }
+
+  #compare(definitions: KindCache): void {
+    for (const name of [...this.#entries.keys()]) if (definitions.get('', name) === undefined) this.#forget(name);
+    for (const object of definitions.list(undefined)) void this.#update(object);
+  }
+
+  get generation(): number {
+    return this.#generation;
+  }
+
+  get all(): readonly ServedKind[] {
+    this.#all ??= [...this.#entries.values()]
+      .flatMap((entry) => entry.versions.filter((each) => entry.served.has(each)))
+      .sort((a, b) => (a.group !== b.group ? (a.group < b.group ? -1 : 1) : compareVersions(a.version, b.version)));
+    return this.#all;
+  }
+
+  at(group: string, version: string, plural: string): ServedKind | undefined {
+    return this.#byPath.get(`${group}/${version}/${plural}`);
+  }
+
+  /** The stored version of a definition's kind, served or not; undefined when there is none yet. */
+  storageOf(name: string): ServedKind | undefined {
+    return this.#entries.get(name)?.storage;
+  }
+
+  async #update(object: CachedObject): Promise<void> {
+    const { cache, log } = this.#deps;
+    try {
+      const definition = object.shared<CustomResourceDefinition>();
+      const terminating = definition.metadata?.deletionTimestamp !== undefined;
+      const known = this.#entries.get(object.name);
+      if (!isConditionTrue(definition, 'Established')) {
+        if (known !== undefined && !terminating) this.#forget(object.name);
+        return;
+      }
+      const uid = definition.metadata?.uid ?? '';
+      const text = JSON.stringify([uid, definition.spec, definition.status?.acceptedNames]);
+      if (known?.text === text) {
+        known.terminating = terminating;
+        return;
+      }
+      const prefix = prefixOf(definition);
+      const kindCache = await cache.addKind({
+        prefix: `/registry/${prefix}/`,
+        namespaced: definition.spec.scope === 'Namespaced',
+        fieldReaders: {},
+      });
+      // Overtaken by a later state while the objects were read.
+      if (cache.kind(DEFINITIONS).get('', object.name) !== object) return;
+      this.#replace(object.name, this.#entryOf(definition, text, uid, prefix, kindCache));
+    } catch (error) {
+      log.error('a custom kind cannot be served', { definition: object.name, error: messageOf(error) });
+    }
+  }
+
+  #entryOf(definition: CustomResourceDefinition, text: string, uid: string, prefix: string, cache: KindCache): Entry {
+    const { webhooks, kindOptions } = this.#deps;
+    const converter = converterOf(definition, webhooks);
+    const storageVersion = definition.spec.versions.find((each) => each.storage)?.name ?? '';
+    const served = new Set<ServedKind>();
+    let storage: ServedKind | undefined;
+    const refusal = (): ApiError | undefined =>
+      entry.terminating
+        ? new ApiError('MethodNotAllowed', 'create not allowed while custom resource definition is terminating')
+        : undefined;
+    const versions = definition.spec.versions.map((version) => {
+      const kind = customKind(definition, version, kindOptions);
+      const one: ServedKind = {
+        definition: kind,
+        group: kind.group,
+        version: kind.version,
+        apiVersion: `${kind.group}/${kind.version}`,
+        kind: kind.kind,
+        plural: kind.plural,
+        get schema() {
+          return kind.custom?.mergeSchema;
+        },
+        alias: undefined,
+        cache,
+        view: new VersionView(kind, storageVersion, converter),
+        refusal,
+      };
+      if (version.served) served.add(one);
+      if (version.storage) storage = one;
+      return one;
+    });
+    const terminating = definition.metadata?.deletionTimestamp !== undefined;
+    const entry: Entry = { text, uid, prefix, versions, served, storage, terminating };
+    return entry;
+  }
+
+  #replace(name: string, entry: Entry): void {
+    // Watches under way show objects by the old schemas: their clients come back and see the new ones.
+    if (this.#drop(name) !== undefined) entry.storage?.cache?.endWatches();
+    this.#entries.set(name, entry);
+    for (const kind of entry.served) this.#byPath.set(`${kind.group}/${kind.version}/${kind.plural}`, kind);
+    this.#changed();
+  }
+
+  #drop(name: string): Entry | undefined {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) return undefined;
+    this.#entries.delete(name);
+    for (const kind of entry.served) this.#byPath.delete(`${kind.group}/${kind.version}/${kind.plural}`);
+    return entry;
+  }
+
+  #forget(name: string): void {
+    const entry = this.#drop(name);
+    if (entry === undefined) return;
+    this.#deps.cache.removeKind(entry.prefix);
+    this.#changed();
+  }
+
+  #changed(): void {
+    this.#all = undefined;
+    this.#generation += 1;
+  }
+}
+
+/** Where definitions are stored. */
+export const DEFINITIONS = 'apiextensions.k8s.io/customresourcedefinitions';

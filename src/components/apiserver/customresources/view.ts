@@ -1,0 +1,88 @@
+/**
+ * Stored custom resources as one version shows them: converted, pruned and defaulted by that version's schema as it is now. Most are
+ * stored just as they are shown; that is found out once for each, when somebody first looks.
+ */
+import { setImmediate as pause } from 'node:timers/promises';
+import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
+import type { KindDefinition } from '../../../api/registry/definition.ts';
+import type { ObjectView } from '../rest/view.ts';
+import { encodeObject } from '../storage/encode.ts';
+import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
+import type { Converter } from './conversion.ts';
+
+/** Looked at between two pauses. */
+const BATCH = 100;
+
+export class VersionView implements ObjectView {
+  readonly #definition: KindDefinition;
+  readonly #apiVersion: string;
+  readonly #storageVersion: string;
+  readonly #converter: Converter;
+  readonly #seen = new WeakMap<CachedObject, CachedObject | Promise<CachedObject>>();
+
+  constructor(definition: KindDefinition, storageVersion: string, converter: Converter) {
+    this.#definition = definition;
+    this.#apiVersion = `${definition.group}/${definition.version}`;
+    this.#storageVersion = `${definition.group}/${storageVersion}`;
+    this.#converter = converter;
+  }
+
+  of(object: CachedObject): CachedObject | Promise<CachedObject> {
+    const known = this.#seen.get(object);
+    if (known !== undefined) return known;
+    const document = object.parse() as unknown as JsonObject;
+    const converted = this.#converted([document]);
+    if (!(converted instanceof Promise)) return this.#settle(object, converted[0] ?? document);
+    const pending = converted.then(([each]) => this.#settle(object, each ?? document));
+    this.#seen.set(object, pending);
+    // A failure is no lasting fact: the next one to look asks again.
+    pending.catch(() => this.#seen.delete(object));
+    return pending;
+  }
+
+  async ofAll(objects: readonly CachedObject[]): Promise<CachedObject[]> {
+    const result: CachedObject[] = [];
+    for (let start = 0; start < objects.length; start += BATCH) {
+      const batch = objects.slice(start, start + BATCH);
+      const unknown = batch.filter((object) => !this.#seen.has(object));
+      if (unknown.length > 0) {
+        if (start > 0) await pause();
+        const documents = unknown.map((object) => object.parse() as unknown as JsonObject);
+        const converted = await this.#converted(documents);
+        for (const [index, object] of unknown.entries()) {
+          const document = converted[index];
+          if (document !== undefined && !this.#seen.has(object)) this.#settle(object, document);
+        }
+      }
+      for (const object of batch) result.push(await this.of(object));
+    }
+    return result;
+  }
+
+  #converted(documents: JsonObject[]): JsonObject[] | Promise<JsonObject[]> {
+    if (documents.every((each) => each['apiVersion'] === this.#apiVersion)) return documents;
+    return this.#converter.convert(documents, this.#apiVersion);
+  }
+
+  #settle(object: CachedObject, document: JsonObject): CachedObject {
+    this.#definition.custom?.coerce(document);
+    const shown = document as KubeObject;
+    this.#definition.setDefaults?.(shown);
+    const type = { apiVersion: this.#apiVersion, kind: this.#definition.kind };
+    const bytes = spliceRevision(encodeObject(type, shown), object.revision);
+    const same = bytes.equals(object.bytes);
+    const view = same
+      ? object
+      : new CachedObject(object.namespace, object.name, bytes, object.revision, object.createRevision);
+    this.#seen.set(object, view);
+    if (!same) this.#seen.set(view, view);
+    return view;
+  }
+
+  toStorage(object: KubeObject): KubeObject | Promise<KubeObject> {
+    if (object.apiVersion === this.#storageVersion) return object;
+    const converted = this.#converter.convert([object as unknown as JsonObject], this.#storageVersion);
+    const only = (documents: JsonObject[]): KubeObject => (documents[0] ?? object) as KubeObject;
+    return converted instanceof Promise ? converted.then(only) : only(converted);
+  }
+}

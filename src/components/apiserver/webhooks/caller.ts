@@ -1,0 +1,158 @@
+/**
+ * Calls to servers that extend this one: HTTPS with a verified certificate, JSON there and back, no redirects, bounded in time and size.
+ * Source: k8s.io/apiserver/pkg/util/webhook.
+ */
+import { Readable } from 'node:stream';
+import { rootCertificates } from 'node:tls';
+import type { Service } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
+import type { Clock, RandomSource } from '../../../base/clock.ts';
+import { CodedError } from '../../../base/errors.ts';
+import { decodeJson } from '../http/decode.ts';
+import type { BackendConnector } from '../port.ts';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+const MAX_ANSWER = 16 * 1024 * 1024;
+const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
+
+/** Where a webhook is, as definitions and configurations say it. */
+export interface WebhookClient {
+  readonly url?: string;
+  readonly service?: {
+    readonly namespace: string;
+    readonly name: string;
+    readonly path?: string;
+    readonly port?: number;
+  };
+  /** Base64 of PEM; absent: the certificate authorities that everybody trusts. */
+  readonly caBundle?: string;
+}
+
+export interface WebhookCallerDeps {
+  readonly backends: BackendConnector;
+  readonly cache: WatchCache;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+}
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+  readonly serverName: string;
+}
+
+export class WebhookCaller {
+  readonly #deps: WebhookCallerDeps;
+
+  constructor(deps: WebhookCallerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Posts `body` and returns what came back with 200. Throws a CodedError that says what went wrong. */
+  async post(client: WebhookClient, body: JsonObject, timeoutMs: number): Promise<JsonValue> {
+    const { backends, clock } = this.#deps;
+    const address = this.#resolve(client);
+    const payload = Buffer.from(JSON.stringify(body));
+    const abort = new AbortController();
+    const timer = clock.setTimer(timeoutMs, () => abort.abort());
+    try {
+      const answer = await backends.request(
+        {
+          scheme: 'https',
+          host: address.host,
+          port: address.port,
+          method: 'POST',
+          path: address.path,
+          headers: {
+            host: address.port === 443 ? address.serverName : `${address.serverName}:${address.port}`,
+            'content-type': 'application/json',
+            accept: 'application/json',
+            'content-length': payload.length,
+            'user-agent': 'kube-apiserver-admission',
+          },
+          tls: { authority: authorityOf(client), serverName: address.serverName },
+          allowAddress: (each) => !isLinkLocal(each),
+          connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
+          signal: abort.signal,
+        },
+        Readable.from([payload]),
+      );
+      const chunks: Buffer[] = [];
+      let size = 0;
+      for await (const chunk of answer as AsyncIterable<Buffer>) {
+        size += chunk.length;
+        if (size > MAX_ANSWER)
+          throw new CodedError('answer-too-large', `the webhook's answer is larger than ${MAX_ANSWER} bytes`);
+        chunks.push(chunk);
+      }
+      if (answer.statusCode !== 200) {
+        throw new CodedError('unexpected-status', `the webhook answered ${answer.statusCode ?? 0}`);
+      }
+      return decodeJson(Buffer.concat(chunks));
+    } catch (error) {
+      if (abort.signal.aborted)
+        throw new CodedError('timeout', `the webhook did not answer within ${timeoutMs} ms`, { cause: error });
+      throw error;
+    } finally {
+      timer.cancel();
+      abort.abort();
+    }
+  }
+
+  #resolve(client: WebhookClient): Address {
+    if (client.url !== undefined) {
+      const url = new URL(client.url);
+      const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+      return {
+        host,
+        port: url.port === '' ? 443 : Number(url.port),
+        path: `${url.pathname}${url.search}`,
+        serverName: host,
+      };
+    }
+    const { service } = client;
+    if (service === undefined) throw new CodedError('no-address', 'the webhook names neither a url nor a service');
+    const { host, port } = this.#endpoint(service.namespace, service.name, service.port ?? 443);
+    return { host, port, path: service.path ?? '/', serverName: `${service.name}.${service.namespace}.svc` };
+  }
+
+  /** A ready end point of the service: the API server need not be where cluster addresses are forwarded. */
+  #endpoint(namespace: string, name: string, port: number): { readonly host: string; readonly port: number } {
+    const { cache, random } = this.#deps;
+    const service = cache.kind('services/specs').get(namespace, name)?.shared<Service>();
+    if (service === undefined)
+      throw new CodedError('no-service', `service ${JSON.stringify(`${namespace}/${name}`)} not found`);
+    if (service.spec?.type === 'ExternalName') return { host: service.spec.externalName ?? '', port };
+    const declared = service.spec?.ports?.find((each) => each.port === port);
+    if (declared === undefined)
+      throw new CodedError('no-port', `no service port ${port} found for service ${JSON.stringify(name)}`);
+    const found: { host: string; port: number }[] = [];
+    for (const object of cache.kind('endpointslices').list(namespace)) {
+      const slice = object.shared<EndpointSlice>();
+      if (slice.metadata?.labels?.[SERVICE_NAME_LABEL] !== name) continue;
+      const number = slice.ports?.find((each) => (each.name ?? '') === (declared.name ?? ''))?.port;
+      for (const endpoint of slice.endpoints ?? []) {
+        const [host] = endpoint.addresses;
+        if (number !== undefined && host !== undefined && endpoint.conditions?.ready !== false)
+          found.push({ host, port: number });
+      }
+    }
+    const chosen = found[Math.floor(random.random() * found.length)];
+    if (chosen === undefined)
+      throw new CodedError('no-endpoints', `no endpoints available for service ${JSON.stringify(name)}`);
+    return chosen;
+  }
+}
+
+function authorityOf(client: WebhookClient): string {
+  if (client.caBundle === undefined || client.caBundle === '') return rootCertificates.join('\n');
+  return Buffer.from(client.caBundle, 'base64').toString('utf8');
+}
+
+/** Where clouds keep their machines' identities. */
+function isLinkLocal(address: string): boolean {
+  return /^(?:::ffff:)?169\.254\./i.test(address) || /^fe[89ab][0-9a-f]:/i.test(address);
+}

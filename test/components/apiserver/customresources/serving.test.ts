@@ -1,0 +1,274 @@
+/** Custom resources through the whole server: from the definition to its end. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { startServer, type TestServer } from '../harness.ts';
+import { CRONTAB, cronTabs } from './crontab.ts';
+
+const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const PATH = '/apis/stable.example.com/v1/namespaces/default/crontabs';
+
+type Body = Record<string, unknown> & {
+  metadata: Record<string, unknown>;
+  spec: Record<string, unknown>;
+  status: Record<string, unknown> & { conditions: { type: string; status: string; reason: string }[] };
+  message: string;
+  items: Body[];
+  resources: Record<string, unknown>[];
+  rows: { cells: unknown[] }[];
+  columnDefinitions: { name: string; type: string }[];
+};
+
+export async function until<T>(what: string, probe: () => Promise<T | undefined | false>): Promise<T> {
+  const end = Date.now() + 5_000;
+  for (;;) {
+    const value = await probe();
+    if (value !== undefined && value !== false) return value;
+    if (Date.now() > end) throw new Error(`${what} did not happen`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+describe('custom resources', () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startServer();
+  });
+  after(() => server.stop());
+  const call = (method: string, path: string, body?: unknown, options = {}) =>
+    server.call<Body>(method, path, { ...(body === undefined ? {} : { body }), ...options });
+  const ct = (name: string, spec: unknown, more = {}) => ({
+    apiVersion: 'stable.example.com/v1',
+    kind: 'CronTab',
+    metadata: { name },
+    spec,
+    ...more,
+  });
+
+  it('are not served before they are defined', async () => {
+    assert.equal((await call('GET', PATH)).code, 404);
+  });
+
+  it('are served once the definition is established', async () => {
+    const created = await call('POST', DEFINITIONS, cronTabs());
+    assert.equal(created.code, 201, created.text);
+    assert.equal(created.body.metadata['generation'], 1);
+    assert.deepEqual(created.body.status['storedVersions'], ['v1']);
+    const definition = await until('established', async () => {
+      const { body } = await call('GET', `${DEFINITIONS}/${CRONTAB}`);
+      return body.status.conditions.some((each) => each.type === 'Established' && each.status === 'True') && body;
+    });
+    assert.deepEqual(
+      definition.status.conditions.map((each) => [each.type, each.status, each.reason]),
+      [
+        ['NamesAccepted', 'True', 'NoConflicts'],
+        ['Established', 'True', 'InitialNamesAccepted'],
+      ],
+    );
+    await until('served', async () => (await call('GET', PATH)).code === 200);
+    const list = await call('GET', PATH);
+    assert.equal(list.body['kind'], 'CronTabList');
+    assert.equal(list.body['apiVersion'], 'stable.example.com/v1');
+  });
+
+  it('are in discovery', async () => {
+    const groups = await call('GET', '/apis');
+    assert.ok(groups.text.includes('"stable.example.com/v1"'));
+    const { body } = await call('GET', '/apis/stable.example.com/v1');
+    assert.deepEqual(
+      body.resources.map((each) => each['name']),
+      ['crontabs', 'crontabs/scale', 'crontabs/status'],
+    );
+    assert.deepEqual(body.resources[0]?.['shortNames'], ['ct']);
+    const aggregated = await call('GET', '/apis', undefined, {
+      headers: { accept: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList' },
+    });
+    assert.ok(aggregated.text.includes('"resource":"crontabs"'));
+  });
+
+  it('are in OpenAPI', async () => {
+    const v2 = await call('GET', '/openapi/v2');
+    const { definitions, paths } = v2.body as unknown as Record<string, Record<string, Body>>;
+    const definition = definitions?.['com.example.stable.v1.CronTab'] as unknown as Body & { properties: Body };
+    assert.equal((definition.properties.spec['properties'] as Body)['cronSpec'] !== undefined, true);
+    assert.ok(paths?.['/apis/stable.example.com/v1/namespaces/{namespace}/crontabs/{name}']);
+    assert.ok(definitions?.['io.k8s.api.core.v1.Pod']);
+    const index = (await call('GET', '/openapi/v3')).body as unknown as {
+      paths: Record<string, { serverRelativeURL: string }>;
+    };
+    const url = index.paths['apis/stable.example.com/v1']?.serverRelativeURL ?? '';
+    const v3 = await call('GET', url);
+    assert.equal(v3.code, 200);
+    assert.ok(v3.text.includes('"com.example.stable.v1.CronTabList"'));
+    assert.ok(v3.headers.etag);
+    const again = await call('GET', url, undefined, { headers: { 'if-none-match': v3.headers.etag } });
+    assert.equal(again.code, 304);
+  });
+
+  it('are pruned, defaulted and validated', async () => {
+    const created = await call(
+      'POST',
+      PATH,
+      ct('one', { cronSpec: '* * * * */5', image: 'a', extra: 1, free: { x: { y: 1 } } }),
+    );
+    assert.equal(created.code, 201, created.text);
+    assert.deepEqual(created.body.spec, { cronSpec: '* * * * */5', image: 'a', free: { x: { y: 1 } }, replicas: 1 });
+    assert.equal(created.body.metadata['generation'], 1);
+    assert.match(String(created.headers['warning']), /unknown field \\?"spec\.extra/);
+    const strict = await call('POST', `${PATH}?fieldValidation=Strict`, ct('two', { extra: 1 }));
+    assert.equal(strict.code, 400);
+    assert.match(strict.body.message, /strict decoding error: unknown field "spec.extra"/);
+    const wrong = await call('POST', PATH, ct('two', { cronSpec: 'x', replicas: 'y' }));
+    assert.equal(wrong.code, 422);
+    assert.equal(
+      wrong.body.message,
+      'CronTab.stable.example.com "two" is invalid: [spec.cronSpec: Invalid value: "x": spec.cronSpec in body should match \'^(\\d+|\\*)(/\\d+)?(\\s+(\\d+|\\*)(/\\d+)?){4}$\', spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string"]',
+    );
+    const many = await call('POST', PATH, ct('two', { replicas: 11, tags: ['a', 'a'] }));
+    assert.match(
+      many.body.message,
+      /spec\.replicas: Invalid value: 11: spec\.replicas in body should be less than or equal to 10/,
+    );
+    assert.match(many.body.message, /spec\.tags\[1\]: Duplicate value: "a"/);
+  });
+
+  it('are changed by JSON and merge patches, not by strategic ones', async () => {
+    const merged = await call(
+      'PATCH',
+      `${PATH}/one`,
+      { spec: { replicas: 3 } },
+      { type: 'application/merge-patch+json' },
+    );
+    assert.equal(merged.code, 200, merged.text);
+    assert.equal(merged.body.metadata['generation'], 2);
+    const json = await call(
+      'PATCH',
+      `${PATH}/one`,
+      [
+        { op: 'replace', path: '/spec/size', value: '10%' },
+        { op: 'test', path: '/spec/replicas', value: 3 },
+      ].slice(1),
+      {
+        type: 'application/json-patch+json',
+      },
+    );
+    assert.equal(json.code, 200, json.text);
+    const strategic = await call(
+      'PATCH',
+      `${PATH}/one`,
+      { spec: {} },
+      { type: 'application/strategic-merge-patch+json' },
+    );
+    assert.equal(strategic.code, 415);
+    const labelled = await call(
+      'PATCH',
+      `${PATH}/one`,
+      { metadata: { labels: { a: 'b' } } },
+      { type: 'application/merge-patch+json' },
+    );
+    assert.equal(labelled.body.metadata['generation'], 2);
+  });
+
+  it('merge lists by their keys when applied', async () => {
+    const apply = (manager: string, spec: unknown) =>
+      call('PATCH', `${PATH}/applied?fieldManager=${manager}`, ct('applied', spec), {
+        type: 'application/apply-patch+yaml',
+      });
+    assert.equal((await apply('a', { ports: [{ name: 'http', port: 80 }], tags: ['x'] })).code, 201);
+    const second = await apply('b', { ports: [{ name: 'dns', port: 53 }], tags: ['y'] });
+    assert.equal(second.code, 200, second.text);
+    assert.deepEqual(second.body.spec, {
+      ports: [
+        { name: 'http', port: 80 },
+        { name: 'dns', port: 53 },
+      ],
+      tags: ['x', 'y'],
+      replicas: 1,
+    });
+    const conflict = await apply('b', { ports: [{ name: 'http', port: 81 }] });
+    assert.equal(conflict.code, 409);
+    assert.match(conflict.body.message, /\.spec\.ports\[name="http"\]\.port/);
+  });
+
+  it('have status and scale of their own', async () => {
+    const status = await call('PUT', `${PATH}/one/status`, {
+      ...ct('one', { cronSpec: 'ignored' }),
+      metadata: {
+        name: 'one',
+        labels: { ignored: 'yes' },
+        resourceVersion: (await call('GET', `${PATH}/one`)).body.metadata['resourceVersion'],
+      },
+      status: { replicas: 2, labelSelector: 'app=x' },
+    });
+    assert.equal(status.code, 200, status.text);
+    assert.deepEqual(status.body.status, { replicas: 2, labelSelector: 'app=x' });
+    assert.equal(status.body.spec['cronSpec'], '* * * * */5');
+    assert.deepEqual(status.body.metadata['labels'], { a: 'b' });
+    assert.equal(status.body.metadata['generation'], 2);
+    const scale = await call('GET', `${PATH}/one/scale`);
+    assert.deepEqual(scale.body.spec, { replicas: 3 });
+    assert.deepEqual(scale.body.status, { replicas: 2, selector: 'app=x' });
+    const scaled = await call(
+      'PATCH',
+      `${PATH}/one/scale`,
+      { spec: { replicas: 5 } },
+      { type: 'application/merge-patch+json' },
+    );
+    assert.equal(scaled.code, 200, scaled.text);
+    assert.equal((await call('GET', `${PATH}/one`)).body.spec['replicas'], 5);
+    const put = await call('PUT', `${PATH}/one`, {
+      ...(await call('GET', `${PATH}/one`)).body,
+      status: { replicas: 9 },
+    });
+    assert.deepEqual(put.body.status, { replicas: 2, labelSelector: 'app=x' });
+  });
+
+  it('are shown as tables and found by selectable fields', async () => {
+    const table = await call('GET', PATH, undefined, {
+      headers: { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' },
+    });
+    assert.deepEqual(
+      table.body.columnDefinitions.map((each) => each.name),
+      ['Name', 'Spec', 'Replicas', 'Age'],
+    );
+    assert.deepEqual(table.body.rows[1]?.cells.slice(0, 3), ['one', '* * * * */5', 5]);
+    const found = await call('GET', `${PATH}?fieldSelector=spec.image%3Da`);
+    assert.deepEqual(
+      found.body.items.map((each) => each.metadata['name']),
+      ['one'],
+    );
+    assert.equal((await call('GET', `${PATH}?fieldSelector=spec.cronSpec%3Da`)).code, 400);
+    const partial = await call('GET', `${PATH}/one`, undefined, {
+      headers: { accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io' },
+    });
+    assert.equal(partial.body['kind'], 'PartialObjectMetadata');
+  });
+
+  it('follow their definition: a new default shows in what is stored', async () => {
+    const changed = cronTabs();
+    const versions = (changed['spec'] as Body)['versions'] as {
+      schema: { openAPIV3Schema: { properties: { spec: { properties: Record<string, unknown> } } } };
+    }[];
+    Object.assign(versions[0]?.schema.openAPIV3Schema.properties.spec.properties ?? {}, {
+      colour: { type: 'string', default: 'blue' },
+    });
+    const { body } = await call('GET', `${DEFINITIONS}/${CRONTAB}`);
+    const updated = await call('PUT', `${DEFINITIONS}/${CRONTAB}`, { ...body, spec: changed['spec'] });
+    assert.equal(updated.code, 200, updated.text);
+    await until('default', async () => (await call('GET', `${PATH}/one`)).body.spec['colour'] === 'blue');
+  });
+
+  it('go with their definition, those with finalizers last', async () => {
+    await call('POST', PATH, { ...ct('held', {}), metadata: { name: 'held', finalizers: ['example.com/hold'] } });
+    const deleted = await call('DELETE', `${DEFINITIONS}/${CRONTAB}`);
+    assert.equal(deleted.code, 200, deleted.text);
+    await until('others gone', async () => (await call('GET', PATH)).body.items?.length === 1);
+    const refused = await call('POST', PATH, ct('late', {}));
+    assert.equal(refused.code, 405);
+    const held = await call('GET', `${DEFINITIONS}/${CRONTAB}`);
+    assert.deepEqual(held.body.metadata['finalizers'], ['customresourcecleanup.apiextensions.k8s.io']);
+    await call('PATCH', `${PATH}/held`, { metadata: { finalizers: null } }, { type: 'application/merge-patch+json' });
+    await until('definition gone', async () => (await call('GET', `${DEFINITIONS}/${CRONTAB}`)).code === 404);
+    await until('no longer served', async () => (await call('GET', PATH)).code === 404);
+    assert.equal((await call('GET', '/apis/stable.example.com/v1')).code, 404);
+  });
+});
