@@ -257,6 +257,7 @@ const CONTENTS: Readonly<Record<string, object>> = {
     },
   },
   CustomResourceDefinition: {
+    metadata: { name: 'rigs.lab.test' },
     spec: {
       group: 'lab.test',
       names: { kind: 'Rig', plural: 'rigs' },
