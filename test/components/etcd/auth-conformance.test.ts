@@ -10,6 +10,7 @@ import { createTokens } from '../../../src/components/etcd/index.ts';
 import {
   type Certificates,
   clock,
+  connect,
   DEBIAN_ETCD,
   isInstalled,
   makeCertificates,
@@ -324,6 +325,32 @@ describe("etcdctl's auth, user and role commands", async () => {
       await expect('--user root:pw auth disable', 'well', /Disabled/);
       await expect('get a', 'well', /^1$/m);
     } finally {
+      await server.stop();
+    }
+  });
+
+  it("let the API server's client in by its certificate, and out again", { skip }, async () => {
+    const data = await mkdtemp(join(root, 'certificate-'));
+    const { endpoint, server } = await startHere(data, certificates, { clientCertAuth: true });
+    const store = connect(endpoint, certificates);
+    const type = async (command: string): Promise<void> => {
+      const { code, text } = await etcdctl(endpoint, [command, '']);
+      assert.equal(code, 0, `${command}: ${text}`);
+    };
+    const put = () => store.commit({ guards: [], puts: [{ key: 'a', value: Buffer.from('1') }] });
+    try {
+      await type('user add root:pw');
+      await type('user grant-role root root');
+      await type('user add system:etcd-client --no-password');
+      await type('user grant-role system:etcd-client root');
+      await type('auth enable');
+      await put();
+      assert.equal((await store.range('a', 'b')).count, 1);
+      await type('--user root:pw user revoke-role system:etcd-client root');
+      await assert.rejects(put(), /permission denied/);
+      await assert.rejects(store.range('a', 'b'), /permission denied/);
+    } finally {
+      await store.close();
       await server.stop();
     }
   });

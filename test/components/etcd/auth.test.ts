@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { writeDeleteRangeRequest, writePutRequest, writeRangeRequest } from '../../../src/api/etcd/kv.ts';
-import { Writer } from '../../../src/api/etcd/wire.ts';
+import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { Auth } from '../../../src/components/etcd/auth.ts';
 import { AuthGuard } from '../../../src/components/etcd/auth-guard.ts';
+import { authService } from '../../../src/components/etcd/auth-service.ts';
 import { simpleTokens } from '../../../src/components/etcd/auth-tokens.ts';
+import { Encoder } from '../../../src/components/etcd/encode.ts';
 import type { PasswordHasher } from '../../../src/components/etcd/password.ts';
 import { RpcCode, type StreamCall, type StreamHandler } from '../../../src/components/etcd/port.ts';
 import { decodeProposal } from '../../../src/core/etcdauth/command.ts';
@@ -375,6 +377,37 @@ describe('authenticating', () => {
     const { auth } = await enabled(true, counting);
     await assert.rejects(auth.authenticate('nobody', 'pw'), refused('authentication-failed'));
     assert.match(seen[0] ?? '', /^plain [0-9a-f]{32}$/);
+  });
+});
+
+describe('AuthStatus', () => {
+  it('says whether auth is on, and its revision', async () => {
+    const { auth } = await enabled();
+    const status = (): readonly number[] => {
+      let answered: Uint8Array = NOTHING;
+      const call = {
+        ...identity({}),
+        whenCancelled: () => {},
+        fail: assert.fail,
+        reply: (message: Uint8Array) => {
+          answered = message;
+        },
+      };
+      const encoder = new Encoder(1n, 2n);
+      const handlers = authService({ auth, encoder, log: silentLog, revision: () => 1 });
+      handlers['/etcdserverpb.Auth/AuthStatus']?.(NOTHING, call);
+      const reader = new Reader(answered);
+      const found = [0, 0];
+      for (let field = reader.field(); field !== 0; field = reader.field()) {
+        if (field === 2 || field === 3) found[field - 2] = reader.int();
+        else reader.skip();
+      }
+      return found;
+    };
+    const { revision } = auth.machine;
+    assert.deepEqual(status(), [1, revision]);
+    await auth.change({ kind: 'disable' });
+    assert.deepEqual(status(), [0, revision + 1]);
   });
 });
 
