@@ -83,6 +83,18 @@ describe('simple tokens', () => {
   });
 });
 
+describe('too many simple tokens', () => {
+  it('cost those that were not used for longest', async () => {
+    const tokens = simpleTokens(standing());
+    const [first, second] = [await tokens.issue('a', 1), await tokens.issue('b', 1)];
+    for (let i = 2; i < 50_000; i += 1) await tokens.issue('c', 1);
+    assert.equal(tokens.caller(first, 1)?.user, 'a');
+    await tokens.issue('d', 1);
+    assert.equal(tokens.caller(second, 1), undefined);
+    assert.equal(tokens.caller(first, 1)?.user, 'a');
+  });
+});
+
 describe('JSON web tokens', () => {
   for (const option of [
     'jwt,sign-method=RS256,priv-key=rsa.key',
@@ -149,7 +161,10 @@ describe('JSON web tokens', () => {
     ]) {
       assert.equal(tokens.caller(make(claims), 1), undefined, JSON.stringify(claims));
     }
-    assert.equal(tokens.caller(make({ username: 'a', revision: 1 }, { alg: 'HS256', crit: ['x'] }), 1), undefined);
+    // A good signature under a header that says something else.
+    for (const header of [{ alg: 'HS256', crit: ['x'] }, { alg: 'HS512' }, { alg: 'none' }, {}]) {
+      assert.equal(tokens.caller(make({ username: 'a', revision: 1 }, header), 1), undefined, JSON.stringify(header));
+    }
     for (const rubbish of ['', '.', '..', 'a.b', 'a.b.c', 'a.b.c.d', 'x'.repeat(100_000)]) {
       assert.equal(tokens.caller(rubbish, 1), undefined);
     }

@@ -417,10 +417,12 @@ describe('changes', () => {
     const other = rig();
     for (const bytes of one.log) other.auth.apply(bytes);
     assert.deepEqual(Buffer.from(other.auth.export()), Buffer.from(one.auth.export()));
-    const third = rig();
+    const third = await enabled();
+    const token = await third.auth.authenticate('alice', 'pw');
     third.auth.import(one.auth.export());
     assert.ok(third.auth.machine.enabled);
-    assert.equal(await third.auth.authenticate('alice', 'pw').then((token) => third.auth.tokenUser(token)), 'alice');
+    assert.equal(third.auth.tokenUser(token), undefined, 'a token of the state before');
+    assert.equal(await third.auth.authenticate('alice', 'pw').then(third.auth.tokenUser.bind(third.auth)), 'alice');
   });
 
   it('that two make at once are made once, and the second is told', async () => {

@@ -186,7 +186,7 @@ describe('the auth machine', () => {
 
   it('exports and imports everything, and imports nothing of what is damaged', () => {
     const machine = enabled();
-    const copy = machineWith(userAdd('left over'));
+    const copy = machineWith(userAdd('left over'), { kind: 'role-add', role: 'left over' });
     copy.import(machine.export());
     assert.deepEqual(Buffer.from(copy.export()), Buffer.from(machine.export()));
     assert.deepEqual(copy.userNames(), ['alice', 'root']);
