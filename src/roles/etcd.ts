@@ -22,7 +22,7 @@ export interface EtcdStart {
 }
 
 const NO_PATHS: ReadonlySet<string> = new Set();
-const METRICS_PATHS: ReadonlySet<string> = new Set(['/metrics', '/health']);
+const METRICS_PATHS: ReadonlySet<string> = new Set(['/metrics', '/health', '/livez', '/readyz']);
 /** The most that one connection may have under way, whatever is asked for. */
 const MAX_STREAMS = 4096;
 

@@ -303,6 +303,114 @@ test('what has no meaning is accepted with a warning, what cannot be had is refu
   }
 });
 
+test('kubeadm’s command line passes without a word', async () => {
+  const pki = '/etc/kubernetes/pki/etcd';
+  const { settings, warnings } = await parse([
+    '--advertise-client-urls=https://192.168.1.5:2379',
+    `--cert-file=${pki}/server.crt`,
+    '--client-cert-auth=true',
+    '--data-dir=/var/lib/etcd',
+    '--experimental-initial-corrupt-check=true',
+    '--experimental-watch-progress-notify-interval=5s',
+    '--initial-advertise-peer-urls=https://192.168.1.5:2380',
+    '--initial-cluster=master-1=https://192.168.1.5:2380',
+    `--key-file=${pki}/server.key`,
+    '--listen-client-urls=https://127.0.0.1:2379,https://192.168.1.5:2379',
+    '--listen-metrics-urls=http://127.0.0.1:2381',
+    '--listen-peer-urls=https://192.168.1.5:2380',
+    '--name=master-1',
+    `--peer-cert-file=${pki}/peer.crt`,
+    '--peer-client-cert-auth=true',
+    `--peer-key-file=${pki}/peer.key`,
+    `--peer-trusted-ca-file=${pki}/ca.crt`,
+    '--snapshot-count=10000',
+    `--trusted-ca-file=${pki}/ca.crt`,
+  ]);
+  assert.deepEqual(warnings, []);
+  assert.equal(settings.cluster.bootstrapProblem, undefined);
+  assert.equal(settings.progressNotifyMs, 5000);
+  assert.deepEqual(
+    [settings.tls.peer.certFile, settings.tls.peer.clientCertFile, settings.tls.peer.requireCertificate],
+    [`${pki}/peer.crt`, `${pki}/peer.crt`, true],
+  );
+});
+
+test('TLS that does not hang together is told', async () => {
+  const refused = async (argv: readonly string[], message: RegExp): Promise<void> => {
+    const { code, text } = await verdict(argv);
+    assert.equal(code, 1);
+    assert.match(text, message);
+  };
+  const url = (text: string): string[] => [`--listen-client-urls=${text}`, '--advertise-client-urls=http://a:1'];
+  await refused(
+    url('https://127.0.0.1:1'),
+    /^https:\/\/127\.0\.0\.1:1 needs a certificate: give --cert-file and --key-file$/,
+  );
+  await refused(
+    ['--listen-peer-urls=unixs:///x'],
+    /^unixs:\/\/\/x needs a certificate: give --peer-cert-file and --peer-key-file$/,
+  );
+  await refused(['--cert-file=a'], /^--cert-file is given without --key-file; give both or neither$/);
+  await refused(url('http://127.0.0.1:1,https://127.0.0.1:1'), /are one address; give each a port of its own$/);
+  await refused(['--peer-cert-allowed-cn=a', '--peer-cert-allowed-hostname=b'], /exclude each other/);
+  await refused(['--tls-min-version=TLS1.3', '--tls-max-version=TLS1.2'], /is above/);
+  await refused(['--tls-min-version=TLS1.3', '--cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA'], /leave one of them out/);
+  await refused(
+    ['--auto-compaction-mode=revision', '--auto-compaction-retention=5m'],
+    /"5m" is not a number of revisions/,
+  );
+  const { warnings } = await parse([
+    '--client-crl-file=x',
+    '--cert-file=a',
+    '--key-file=b',
+    '--auto-tls',
+    '--cipher-suites=TLS_RSA_WITH_RC4_128_SHA',
+    '--bcrypt-cost=99',
+  ]);
+  assert.deepEqual(
+    warnings.map((line) => line.split(':')[0]),
+    [
+      '--client-crl-file is not used',
+      '--auto-tls is not used',
+      'http',
+      '--cipher-suites',
+      '--bcrypt-cost goes from 4 to 31; 10 is used',
+    ],
+  );
+});
+
+test('no command line makes it fail otherwise than it should', async () => {
+  const names = [...FLAGS.keys(), 'frob', '', '-', '__proto__'];
+  const texts = [
+    '',
+    '0',
+    '-1',
+    'x',
+    'true',
+    'http://a:1',
+    'http://[::1]:0',
+    'a=http://a:1',
+    'jwt,ttl',
+    ',',
+    '=',
+    '9'.repeat(40),
+    '1h',
+    'unix://x',
+    '\n',
+  ];
+  for (const name of names) {
+    if (name === 'config-file') continue;
+    for (const text of texts) {
+      for (const argv of [[`--${name}=${text}`], [`-${name}`, text]]) {
+        const plan = await planEtcd({ argv, environment: {}, own: undefined }).catch((error: unknown) => error);
+        if (!(plan instanceof Error)) continue;
+        assert.ok(plan instanceof EtcdUsageProblem, `${argv.join(' ')}: ${plan.stack}`);
+        assert.match(plan.message, /^.{10,}$/s);
+      }
+    }
+  }
+});
+
 test('Go’s numbers and durations', () => {
   for (const [text, value] of [
     ['0', 0n],

@@ -163,7 +163,7 @@ const AUTH = {
 const MONITORING = {
   'enable-pprof': unused('boolean', 'false', 'that is Go’s profiler'),
   metrics: unused('string', 'basic', 'all there is is always shown', ['basic', 'extensive']),
-  'listen-metrics-urls': used('urls', '', 'further addresses for /metrics and /health alone'),
+  'listen-metrics-urls': used('urls', '', 'further addresses, for /metrics, /health, /livez and /readyz alone'),
   'experimental-enable-distributed-tracing': unused('boolean', 'false', NO_TRACING),
   'experimental-distributed-tracing-address': unused('string', 'localhost:4317', NO_TRACING),
   'experimental-distributed-tracing-service-name': unused('string', 'etcd', NO_TRACING),

@@ -46,6 +46,7 @@ export function settingsOf(given: Given, surroundings: EtcdSurroundings): EtcdPa
   checkTls(listen.clientHttp, client, '--cert-file and --key-file');
   checkTls(listen.metrics, client, '--cert-file and --key-file');
   checkTls(listen.peer, peer, '--peer-cert-file and --peer-key-file');
+  if (!client.requireCertificate) warnings.push(...uselessWithoutClientCertificates(given));
   if (client.automatic && client.certFile !== undefined)
     warnings.push('--auto-tls is not used: certificates are given');
   if (peer.automatic && peer.certFile !== undefined)
@@ -105,6 +106,13 @@ function* uselessFlags(given: Given): Generator<string> {
   }
 }
 
+function* uselessWithoutClientCertificates(given: Given): Generator<string> {
+  for (const name of ['client-crl-file', 'client-cert-allowed-hostname'] as const) {
+    const label = given.get(name)?.label;
+    if (label !== undefined) yield `${label} is not used: clients need no certificate; --trusted-ca-file asks for one`;
+  }
+}
+
 const texts = (urls: readonly EtcdUrl[]): string[] => urls.map((url) => url.text);
 
 function listenOf(values: Values): EtcdSettings['listen'] {
@@ -129,6 +137,13 @@ function checkBinding(values: Values, listen: EtcdSettings['listen']): void {
       if (path !== undefined || host === 'localhost' || isIP(host.split('%')[0] ?? '') !== 0) continue;
       refuse(`${values.label(name)}: "${text}" needs an IP address to listen on, or localhost; 0.0.0.0 means all`);
     }
+  }
+  const taken = new Map<string, string>();
+  for (const { host, port, path, text } of checked.flatMap(([, urls]) => urls)) {
+    const place = path ?? `${host}:${port}`;
+    const other = taken.get(place);
+    if (other !== undefined && port !== 0) refuse(`${other} and ${text} are one address; give each a port of its own`);
+    taken.set(place, text);
   }
   if (listen.client.length === 0 && values.has('advertise-client-urls')) {
     refuse(`${values.label('listen-client-urls')} is empty; name at least one address`);

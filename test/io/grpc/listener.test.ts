@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { silentLog } from '../../../src/base/log.ts';
+import type { RpcService } from '../../../src/components/etcd/port.ts';
+import { Flag, FrameType, frame, PREFACE, settingsFrame } from '../../../src/io/grpc/http2-frames.ts';
+import { combineListeners, createRpcListener, type RpcListenerOptions } from '../../../src/io/grpc/index.ts';
+
+const service: RpcService = {
+  hasService: () => false,
+  unary: () => undefined,
+  stream: () => undefined,
+  http: async (_method, path) => ({ status: 200, contentType: 'text/plain', body: path }),
+};
+
+const listener = (options: Partial<RpcListenerOptions> = {}) =>
+  createRpcListener({ host: '127.0.0.1', port: 0, log: silentLog, ...options });
+
+/** A client of frames; it answers pings only when told to. Resolves with the milliseconds that it was let live, at most `forMs`. */
+function live(port: number, answers: boolean, forMs: number): Promise<number> {
+  const began = performance.now();
+  return new Promise((resolve, reject) => {
+    let input = Buffer.alloc(0);
+    const socket: Socket = connect(port, '127.0.0.1', () => socket.write(Buffer.concat([PREFACE, settingsFrame([])])));
+    const timer = setTimeout(() => socket.destroy(), forMs);
+    socket.on('data', (chunk) => {
+      input = Buffer.concat([input, chunk]);
+      for (let length = input.readUIntBE(0, 3); input.length >= 9 + length; ) {
+        const [type, flags] = [input[3], input[4] ?? 0];
+        if (type === FrameType.ping && (flags & Flag.ack) === 0 && answers) {
+          socket.write(frame(FrameType.ping, Flag.ack, 0, input.subarray(9, 9 + length)));
+        }
+        input = input.subarray(9 + length);
+        if (input.length < 9) break;
+        length = input.readUIntBE(0, 3);
+      }
+    });
+    socket.on('error', reject);
+    socket.on('close', () => {
+      clearTimeout(timer);
+      resolve(performance.now() - began);
+    });
+  });
+}
+
+test('a client that gives no sign of life is disconnected, one that does stays', async () => {
+  const served = listener({ keepAlive: { intervalMs: 200, timeoutMs: 100 } });
+  const { port } = await served.listen(service);
+  try {
+    const [silent, lively] = await Promise.all([live(port, false, 5000), live(port, true, 1500)]);
+    assert.ok(silent >= 200 && silent < 3000, `${silent} ms`);
+    assert.ok(lively >= 1450, `${lively} ms`);
+  } finally {
+    await served.close(0);
+  }
+});
+
+test('what is not to be served is not', async () => {
+  const served = listener({ grpc: false, httpPaths: new Set(['/metrics']) });
+  const { port } = await served.listen(service);
+  try {
+    const ask = async (path: string): Promise<number> => (await fetch(`http://127.0.0.1:${port}${path}`)).status;
+    assert.deepEqual([await ask('/metrics?x'), await ask('/health')], [200, 404]);
+    assert.ok((await live(port, false, 3000)) < 2000);
+  } finally {
+    await served.close(0);
+  }
+});
+
+test('several addresses are all taken or none', async () => {
+  const blocker = createServer();
+  await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
+  const taken = (blocker.address() as { port: number }).port;
+  const directory = await mkdtemp(join(tmpdir(), 'listener-'));
+  const socket = join(directory, 's');
+  try {
+    const refused = combineListeners([listener({ path: socket }), listener({ port: taken })]);
+    await assert.rejects(
+      refused.listen(service),
+      new RegExp(`cannot listen on 127\\.0\\.0\\.1:${taken}: the address is in use`),
+    );
+    const both = combineListeners([listener({ path: socket }), listener({ host: '::' })]);
+    await both.listen(service);
+    const [first, second] = both.addresses;
+    assert.equal(first?.host, socket);
+    for (const host of ['127.0.0.1', '[::1]'])
+      assert.equal((await fetch(`http://${host}:${second?.port}/`)).status, 200);
+    await both.close(0);
+    await writeFile(socket, 'a file of somebody');
+    await assert.rejects(listener({ path: socket }).listen(service), /address is in use/);
+  } finally {
+    blocker.close();
+    await rm(directory, { recursive: true });
+  }
+});
