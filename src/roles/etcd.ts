@@ -67,6 +67,7 @@ export async function startEtcd({ settings, strictKeys, log, onFatal }: EtcdStar
     peerUrls: settings.advertise.peer,
     tokens,
     clientCertAuth: settings.auth.byCertificate,
+    bcryptCost: settings.auth.bcryptCost,
     onFatal,
   });
   await server.start();

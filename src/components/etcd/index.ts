@@ -27,6 +27,8 @@ export interface EtcdServerDeps {
   readonly tokens?: Tokens;
   /** etcd's `--client-cert-auth`: with auth on, a client without a token is whom its certificate names. */
   readonly clientCertAuth?: boolean;
+  /** etcd's `--bcrypt-cost`, for the hashes of passwords; 10 by default. */
+  readonly bcryptCost?: number;
   /** The disk failed in a way that cannot be repeated safely: log has said so, the process has to end. */
   readonly onFatal: (error: Error) => void;
 }

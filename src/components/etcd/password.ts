@@ -8,14 +8,18 @@ export interface PasswordHasher {
   verify(password: string, hash: string): Promise<boolean>;
 }
 
-/** Base-2 logarithm of scrypt's N, r and p (RFC 7914). 16 MiB and about as much time as etcd's bcrypt at cost 10. */
+/** Base-2 logarithm of scrypt's N, r and p (RFC 7914). */
 interface ScryptCost {
   readonly ln: number;
   readonly r: number;
   readonly p: number;
 }
 
-const COST: ScryptCost = { ln: 14, r: 8, p: 2 };
+/** 16 MiB, and about as much time as bcrypt at its usual cost. */
+const USUAL: ScryptCost = { ln: 14, r: 8, p: 2 };
+const USUAL_BCRYPT_COST = 10;
+/** A hash takes minutes from here on. */
+const HIGHEST_BCRYPT_COST = 20;
 /** Memory that a stored hash may ask for, so that a damaged one cannot take the process down. */
 const MAX_MEMORY = 256 << 20;
 const SALT_BYTES = 16;
@@ -24,8 +28,14 @@ const KEY_BYTES = 32;
 const RUNNING = 2;
 const WAITING = 128;
 
+/** What takes about as long as etcd's `--bcrypt-cost`: each step doubles the time, and none takes more memory than the usual one. */
+export function costLikeBcrypt(bcryptCost: number): ScryptCost {
+  const steps = Math.min(bcryptCost, HIGHEST_BCRYPT_COST) - USUAL_BCRYPT_COST;
+  return { ln: USUAL.ln + Math.min(steps, 0), r: USUAL.r, p: USUAL.p * 2 ** Math.max(steps, 0) };
+}
+
 /** scrypt on Node's thread pool. Hashes are in PHC form and carry their parameters: `$scrypt$ln=14,r=8,p=2$salt$key`. */
-export function scryptHasher(cost: ScryptCost = COST): PasswordHasher {
+export function scryptHasher(cost: ScryptCost = USUAL): PasswordHasher {
   const gate = new Gate();
   return {
     hash: async (password) => {
@@ -35,7 +45,7 @@ export function scryptHasher(cost: ScryptCost = COST): PasswordHasher {
       return `$scrypt$ln=${ln},r=${r},p=${p}$${unpadded(salt)}$${unpadded(key)}`;
     },
     verify: async (password, hash) => {
-      const parts = /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([\w+/]+)\$([\w+/]+)$/.exec(hash);
+      const parts = /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,4})\$([\w+/]+)\$([\w+/]+)$/.exec(hash);
       if (parts === null) return false;
       const [, ln, r, p, salt = '', key = ''] = parts;
       const stored: ScryptCost = { ln: Number(ln), r: Number(r), p: Number(p) };

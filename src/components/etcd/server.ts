@@ -10,7 +10,7 @@ import type { EtcdServer, EtcdServerDeps } from './index.ts';
 import { kvService, type UnaryHandlers } from './kv-service.ts';
 import { LeaseService } from './lease-service.ts';
 import { MaintenanceService } from './maintenance-service.ts';
-import { scryptHasher } from './password.ts';
+import { costLikeBcrypt, scryptHasher } from './password.ts';
 import type { RpcService, StreamCall, StreamHandler, UnaryCall } from './port.ts';
 import { WatchService } from './watch-service.ts';
 
@@ -37,7 +37,7 @@ export function createEtcdServer(deps: EtcdServerDeps): EtcdServer {
   const auth: Auth = new Auth({
     replicate: async (command) => auth.apply(command),
     tokens: deps.tokens ?? simpleTokens(deps.clock),
-    hasher: scryptHasher(),
+    hasher: scryptHasher(deps.bcryptCost === undefined ? undefined : costLikeBcrypt(deps.bcryptCost)),
     clientCertAuth: deps.clientCertAuth ?? false,
   });
   const guard = new AuthGuard({

@@ -8,7 +8,7 @@ import type { Clock } from '../../../src/base/clock.ts';
 import { CodedError } from '../../../src/base/errors.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { createTokens, simpleTokens, type Tokens } from '../../../src/components/etcd/auth-tokens.ts';
-import { scryptHasher } from '../../../src/components/etcd/password.ts';
+import { costLikeBcrypt, scryptHasher } from '../../../src/components/etcd/password.ts';
 import { AuthError } from '../../../src/core/etcdauth/errors.ts';
 import { Channel } from '../../../src/io/grpc/channel.ts';
 import {
@@ -221,6 +221,18 @@ describe('passwords', () => {
     for (const hash of ['', 'pw', '$scrypt$ln=30,r=8,p=1$AAAA$AAAA', '$scrypt$ln=4,r=0,p=1$AAAA$AAAA', '$2a$10$abc']) {
       assert.ok(!(await hasher.verify('pw', hash)), hash);
     }
+  });
+
+  it('take as long as bcrypt would, without more memory', () => {
+    assert.deepEqual(costLikeBcrypt(10), { ln: 14, r: 8, p: 2 });
+    assert.deepEqual(costLikeBcrypt(4), { ln: 8, r: 8, p: 2 });
+    assert.deepEqual(costLikeBcrypt(12), { ln: 14, r: 8, p: 8 });
+    assert.deepEqual(costLikeBcrypt(31), costLikeBcrypt(20));
+  });
+
+  it('of the highest cost can be read again', async () => {
+    const cost = { ...costLikeBcrypt(31), ln: 1 };
+    assert.ok(await hasher.verify('pw', await scryptHasher(cost).hash('pw')));
   });
 
   it('wait for each other, and are refused when too many wait', async () => {

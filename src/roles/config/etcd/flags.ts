@@ -156,7 +156,11 @@ const AUTH = {
     'simple',
     'simple, or jwt with its options: jwt,pub-key=FILE,priv-key=FILE,sign-method=RS256',
   ),
-  'bcrypt-cost': used('uint', '10', 'cost of the passwords’ hashes, 4 to 31'),
+  'bcrypt-cost': used(
+    'uint',
+    '10',
+    'cost of the passwords’ hashes, 4 to 31: scrypt that takes as long; above 20 as 20',
+  ),
   'auth-token-ttl': used('uint', '300', 'seconds that a simple token is valid'),
 } as const satisfies Readonly<Record<string, EtcdFlag>>;
 
