@@ -16,6 +16,7 @@ import {
 } from './config/etcd/index.ts';
 import { resolveBeside } from './config/master-config.ts';
 import { readMasterLogLevel } from './config/master-env.ts';
+import { tellReady } from './notify.ts';
 import { createProcessLog, descriptorSink } from './process.ts';
 import { canonicalRoot, defaultRouteLink, pathsBelow } from './settings.ts';
 
@@ -131,7 +132,9 @@ export async function runEtcd({ parsed, fromHost, logLevel }: EtcdPlan & { kind:
   for (const warning of warnings) log.warn(warning);
   return runUntilSignal(log, async (onFatal) => {
     const { startEtcd } = await import('./etcd.ts');
-    return startEtcd({ settings, strictKeys: fromHost, log, onFatal });
+    const component = await startEtcd({ settings, strictKeys: fromHost, log, onFatal });
+    await tellReady(process.env, log);
+    return component;
   });
 }
 

@@ -198,6 +198,32 @@ test('a socket, all addresses of both families, and metrics apart', async () => 
   assert.equal((await http(client, { host: 'rebound.example' })).status, 421);
 });
 
+test('a unit of Type=notify is told that it has started', async () => {
+  const [port] = await freePorts(1);
+  const socket = join(directory, 'notify');
+  const systemd = spawn('socat', ['-u', `UNIX-RECV:${socket}`, 'STDOUT'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const ended = new Promise((resolve) => systemd.once('close', resolve));
+  let heard = '';
+  systemd.stdout.on('data', (chunk) => {
+    heard += chunk;
+  });
+  try {
+    await eventually('the socket', () =>
+      stat(socket).then(
+        () => true,
+        () => false,
+      ),
+    );
+    const args = [`--listen-client-urls=http://127.0.0.1:${port}`, `--advertise-client-urls=http://127.0.0.1:${port}`];
+    const etcd = await start([...args, `--data-dir=${join(directory, 'notifying')}`], { NOTIFY_SOCKET: socket });
+    await eventually('the message', async () => heard.startsWith('READY=1'));
+    await stop(etcd);
+  } finally {
+    systemd.kill();
+    await ended;
+  }
+});
+
 const asClient = (): string[] => ['--cacert', pki('ca.crt'), '--cert', pki('client.crt'), '--key', pki('client.key')];
 
 /** Certificate and key of a server of its own, below the same authority. */
