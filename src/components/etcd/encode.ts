@@ -50,7 +50,8 @@ export class Encoder {
 
   txn(decision: Decision): Buffer {
     const out = this.begin(decision.revision).bool(2, decision.answer.succeeded);
-    for (const answer of decision.answer.answers) operation(out, answer, decision.revision);
+    const now = { revision: decision.decided === undefined ? decision.revision : decision.revision - 1 };
+    for (const answer of decision.answer.answers) operation(out, answer, now, decision.revision);
     return out.finishBriefly();
   }
 }
@@ -71,8 +72,15 @@ function rangeBody(out: Writer, answer: RangeAnswer): Writer {
   return out.bool(3, answer.more).int(4, answer.count);
 }
 
-/** One ResponseOp; inner headers carry the revision only, as etcd's do. */
-function operation(out: Writer, answer: Answer, revision: number): void {
+/** The revision while a transaction's answers are written in order: it moves with the first that wrote. */
+interface Now {
+  revision: number;
+}
+
+/** One ResponseOp; inner headers carry the revision only, as etcd's do: the one before until something was written. */
+function operation(out: Writer, answer: Answer, now: Now, written: number): void {
+  if (answer.kind === 'put' || (answer.kind === 'delete' && answer.deleted > 0)) now.revision = written;
+  const { revision } = now;
   const op = out.begin(3);
   if (answer.kind === 'range') {
     const mark = out.begin(1);
@@ -92,7 +100,7 @@ function operation(out: Writer, answer: Answer, revision: number): void {
     // Of a nested transaction etcd leaves the header empty.
     const mark = out.begin(4);
     out.message(1, NO_HEADER).bool(2, answer.succeeded);
-    for (const nested of answer.answers) operation(out, nested, revision);
+    for (const nested of answer.answers) operation(out, nested, now, written);
     out.end(mark);
   }
   out.end(op);

@@ -315,26 +315,34 @@ class WatchStream {
     watch: Watch,
     changes: ReadonlyArray<Pick<Change, 'version' | 'previous'>>,
   ): Promise<Buffer[] | undefined> {
+    // What is in memory now may have made room for what is read before the reading is done: it is held on to.
+    const held = new Map<Version, Buffer>();
     const missing: Version[] = [];
+    const want = (version: Version): void => {
+      if (version.kv === undefined) missing.push(version);
+      else held.set(version, version.kv);
+    };
     for (const { version, previous } of changes) {
-      if (version.kv === undefined && !isDelete(version)) missing.push(version);
-      if (watch.prevKv && previous !== undefined && previous.kv === undefined) missing.push(previous);
+      if (!isDelete(version)) want(version);
+      if (watch.prevKv && previous !== undefined) want(previous);
     }
-    let read: ReadonlyMap<Version, Buffer> = new Map();
+    let values: ReadonlyMap<Version, Buffer> = held;
     if (missing.length > 0) {
       try {
-        read = await this.#service.deps.engine.values(missing);
+        values = await this.#service.deps.engine.values(missing, held);
       } catch (error) {
         if (error instanceof MvccError && error.code === 'compacted') return undefined;
         throw error;
       }
     }
+    const valueOf = (version: Version): Buffer => {
+      const kv = values.get(version);
+      if (kv === undefined) throw new Error(`revision ${version.revision} of a watched key has no value`);
+      return kv;
+    };
     return changes.map(({ version, previous }) => {
-      const kv = version.kv ?? read.get(version);
-      const field = isDelete(version) || kv === undefined ? deleteField(version) : putField(kv);
-      if (!watch.prevKv || previous === undefined) return field;
-      const before = previous.kv ?? read.get(previous);
-      return before === undefined ? field : withPrevious(field, before);
+      const field = isDelete(version) ? deleteField(version) : putField(valueOf(version));
+      return watch.prevKv && previous !== undefined ? withPrevious(field, valueOf(previous)) : field;
     });
   }
 

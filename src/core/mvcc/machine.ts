@@ -298,7 +298,9 @@ export class Machine {
     if (request.sortTarget !== SortTarget.key && sortOrder === SortOrder.none) sortOrder = SortOrder.ascend;
     const sorted =
       sortOrder === SortOrder.descend || (sortOrder === SortOrder.ascend && request.sortTarget !== SortTarget.key);
-    const keep = filtered || sorted || request.limit <= 0 ? Number.POSITIVE_INFINITY : request.limit + 1;
+    // Without an order asked for, etcd cuts at the limit first and sorts what is left. Source: etcd apply.go, Range.
+    const all = filtered || request.sortOrder !== SortOrder.none || request.limit <= 0;
+    const keep = all ? Number.POSITIVE_INFINITY : request.limit + 1;
     let count = 0;
     let versions: Version[] = [];
     const take = (history: KeyHistory): void => {
@@ -379,25 +381,34 @@ export class Machine {
 
   /** Everything that can go wrong with the operations of a path, before any of them is applied. */
   #prepare(path: Path, at: number, pinned: Pinned): void {
+    // In etcd's order: what is wrong with any put is told before what is wrong with any range.
+    this.#preparePuts(path, at, pinned);
+    this.#prepareRest(path, at, pinned);
+  }
+
+  #preparePuts(path: Path, at: number, pinned: Pinned): void {
+    for (const operation of path.operations) {
+      if (operation.kind === 'put') this.#preparePut(operation.put, at, pinned);
+      else if (operation.kind === 'txn') this.#preparePuts(path.nested.get(operation) as Path, at, pinned);
+    }
+  }
+
+  #prepareRest(path: Path, at: number, pinned: Pinned): void {
     for (const operation of path.operations) {
       if (operation.kind === 'range') {
         this.#checkRevision(operation.range.revision, at);
         this.#range(operation.range, operation.range.revision > 0 ? operation.range.revision : at, pinned);
-      } else if (operation.kind === 'put') this.#preparePut(operation.put, at, pinned);
-      else if (operation.kind === 'delete') this.#prepareDelete(operation.delete, at, pinned);
-      else this.#prepare(path.nested.get(operation) as Path, at, pinned);
+      } else if (operation.kind === 'delete') this.#prepareDelete(operation.delete, at, pinned);
+      else if (operation.kind === 'txn') this.#prepareRest(path.nested.get(operation) as Path, at, pinned);
     }
   }
 
   #preparePut(put: PutRequest, at: number, pinned: Pinned): void {
+    const current =
+      put.prevKv || put.ignoreValue || put.ignoreLease ? liveAt(this.#keys.get(put.key), at) : undefined;
+    if ((put.ignoreValue || put.ignoreLease) && current === undefined) throw new MvccError('key-not-found');
     if (put.lease !== 0n && this.leases.get(put.lease) === undefined) throw new MvccError('lease-not-found');
-    if (!put.prevKv && !put.ignoreValue && !put.ignoreLease) return;
-    const current = liveAt(this.#keys.get(put.key), at);
-    if (current === undefined) {
-      if (put.ignoreValue || put.ignoreLease) throw new MvccError('key-not-found');
-      return;
-    }
-    if (put.prevKv || put.ignoreValue) this.#values([current], pinned);
+    if (current !== undefined && (put.prevKv || put.ignoreValue)) this.#values([current], pinned);
   }
 
   #prepareDelete(request: DeleteRangeRequest, at: number, pinned: Pinned): void {

@@ -224,7 +224,8 @@ function encodeLoose(name: MessageName, message: Loose): Buffer {
   const descriptor: Descriptor = MESSAGES[name];
   for (const [field, [number, type]] of Object.entries(descriptor)) {
     const value = message[field];
-    if (value === undefined) continue;
+    // An empty end that is sent all the same means everything from the key on to etcd; nobody's client does that.
+    if (value === undefined || (field === 'range_end' && value === '')) continue;
     const values = Array.isArray(value) ? value : [value];
     for (const one of values) out.push(encodeField(number, type.replace('[]', ''), one));
   }
