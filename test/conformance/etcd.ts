@@ -7,6 +7,7 @@ import { type EtcdSuite, Subject } from './etcd/cluster.ts';
 import { kvConformance } from './etcd/kv.ts';
 import { leaseConformance } from './etcd/lease.ts';
 import { maintenanceConformance } from './etcd/maintenance.ts';
+import { sessionConformance } from './etcd/sessions.ts';
 import { txnConformance } from './etcd/txn.ts';
 import { watchConformance } from './etcd/watch.ts';
 
@@ -15,6 +16,7 @@ const PARTS = {
   Txn: txnConformance,
   Lease: leaseConformance,
   Watch: watchConformance,
+  'Lock and Election': sessionConformance,
   'Maintenance and Cluster': maintenanceConformance,
 };
 

@@ -235,11 +235,33 @@ export function writeDeleteRangeRequest(
 
 /** The comparison that `key`'s mod revision is exactly `revision` (0: it does not exist), as field 1 of a TxnRequest. */
 export function writeModRevisionCompare(writer: Writer, key: string, revision: number): Writer {
+  return writeRevisionCompare(writer, CompareTarget.mod, 6, key, revision);
+}
+
+/** As `writeModRevisionCompare`, of the create revision. */
+export function writeCreateRevisionCompare(writer: Writer, key: string, revision: number): Writer {
+  return writeRevisionCompare(writer, CompareTarget.create, 5, key, revision);
+}
+
+function writeRevisionCompare(writer: Writer, target: number, field: number, key: string, revision: number): Writer {
   const mark = writer.begin(1);
-  writer.int(2, CompareTarget.mod).latin1(3, key);
+  writer.int(2, target).latin1(3, key);
   // The target union has to be present even when the number is zero.
-  writer.varint(6 * 8).varint(revision);
+  writer.varint(field * 8).varint(revision);
   return writer.end(mark);
+}
+
+/** One operation of a transaction: `branch` is the field of the list, 2 when the comparisons hold and 3 when not. */
+export function writeOperation(
+  writer: Writer,
+  branch: 2 | 3,
+  kind: 'range' | 'put' | 'delete',
+  write: (writer: Writer) => void,
+): Writer {
+  const operation = writer.begin(branch);
+  const mark = writer.begin(kind === 'range' ? 1 : kind === 'put' ? 2 : 3);
+  write(writer);
+  return writer.end(mark).end(operation);
 }
 
 /** One `mvccpb.KeyValue`, with its value left where it was received. */

@@ -58,6 +58,16 @@ const AUTH_REFUSALS: Readonly<Record<AuthErrorCode, RpcFailure>> = {
   'verify-only': { code: RpcCode.unknown, message: 'auth: token signing attempted with verify-only key' },
 };
 
+/** A refusal that already has its status, from a handler called on another's behalf. */
+export class RpcFailed extends Error {
+  readonly code: RpcCode;
+  constructor(code: RpcCode, message: string) {
+    super(message);
+    this.name = 'RpcFailed';
+    this.code = code;
+  }
+}
+
 export const REQUEST_TOO_LARGE: RpcFailure = {
   code: RpcCode.invalidArgument,
   message: 'etcdserver: request is too large',
@@ -74,6 +84,7 @@ const OPERATING: Readonly<Record<string, RpcFailure>> = {
 export function failureOf(error: unknown, log: Log): RpcFailure {
   if (error instanceof MvccError) return REFUSALS[error.code];
   if (error instanceof AuthError) return AUTH_REFUSALS[error.code];
+  if (error instanceof RpcFailed) return { code: error.code, message: error.message };
   if (error instanceof WireError)
     return { code: RpcCode.invalidArgument, message: `malformed request: ${error.message}` };
   const known = error instanceof CodedError ? OPERATING[error.code] : undefined;

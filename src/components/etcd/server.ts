@@ -3,12 +3,15 @@ import { Auth } from './auth.ts';
 import { AuthGuard } from './auth-guard.ts';
 import { authService } from './auth-service.ts';
 import { simpleTokens } from './auth-tokens.ts';
+import { electionService } from './election-service.ts';
 import { Encoder } from './encode.ts';
 import { Engine } from './engine.ts';
 import { answerHttp } from './http.ts';
 import type { EtcdServer, EtcdServerDeps } from './index.ts';
 import { kvService, type UnaryHandlers } from './kv-service.ts';
 import { LeaseService } from './lease-service.ts';
+import { LocalClient } from './local-client.ts';
+import { lockService } from './lock-service.ts';
 import { MaintenanceService } from './maintenance-service.ts';
 import { costLikeBcrypt, scryptHasher } from './password.ts';
 import type { RpcService, StreamCall, StreamHandler, UnaryCall } from './port.ts';
@@ -68,16 +71,23 @@ export function createEtcdServer(deps: EtcdServerDeps): EtcdServer {
       });
       const member = { name: deps.name, clientUrls: deps.clientUrls, peerUrls: deps.peerUrls ?? [] };
       const maintenance = new MaintenanceService(engine, encoder, deps.revisions, member, deps.log);
+      const kv = kvService(engine, encoder, deps.log);
+      // Locks and elections are guarded themselves; what they do for their callers is not asked about again.
+      const client = new LocalClient({ ...kv, ...leases.unary }, { '/etcdserverpb.Watch/Watch': watches.unguarded });
+      const elections = electionService(client, encoder, deps.log);
       const unary = guard.unary({
-        ...kvService(engine, encoder, deps.log),
+        ...kv,
         ...leases.unary,
         ...maintenance.unary,
+        ...lockService(client, encoder, deps.log),
+        ...elections.unary,
         ...authService({ auth, encoder, log: deps.log, revision: () => engine.machine.visible }),
       });
       const streams = guard.streams({
         '/etcdserverpb.Watch/Watch': watches.handler,
         '/etcdserverpb.Lease/LeaseKeepAlive': leases.keepAlive,
         '/etcdserverpb.Maintenance/Snapshot': maintenance.snapshot,
+        ...elections.streams,
       });
       try {
         const address = await deps.listener.listen(rpcService(unary, streams, engine, watches));

@@ -112,8 +112,13 @@ export class WatchService {
     this.#count += difference;
   }
 
-  readonly handler = (call: StreamCall): StreamHandler => {
-    const stream = new WatchStream(this, call);
+  readonly handler = (call: StreamCall): StreamHandler => this.#open(call, this.deps.refusal);
+
+  /** For callers inside this process that have been asked already. */
+  readonly unguarded = (call: StreamCall): StreamHandler => this.#open(call, () => undefined);
+
+  #open(call: StreamCall, refusal: WatchServiceDeps['refusal']): StreamHandler {
+    const stream = new WatchStream(this, call, refusal);
     this.#streams.add(stream);
     return {
       message: (message) => stream.message(message),
@@ -125,12 +130,13 @@ export class WatchService {
       },
       drained: () => stream.drained(),
     };
-  };
+  }
 }
 
 class WatchStream {
   readonly #service: WatchService;
   readonly #call: StreamCall;
+  readonly #refusal: WatchServiceDeps['refusal'];
   readonly #watches = new Map<number, Watch>();
   #nextId = 0;
   #blocked = false;
@@ -138,8 +144,9 @@ class WatchStream {
   #progressWanted = false;
   #catchingUp = false;
 
-  constructor(service: WatchService, call: StreamCall) {
+  constructor(service: WatchService, call: StreamCall, refusal: WatchServiceDeps['refusal']) {
     this.#service = service;
+    this.#refusal = refusal;
     this.#call = call;
   }
 
@@ -202,7 +209,7 @@ class WatchStream {
       refuse('mvcc: watcher range is empty');
       return;
     }
-    const denied = this.#service.deps.refusal(this.#call, request.key === '' ? '\0' : request.key, request.end);
+    const denied = this.#refusal(this.#call, request.key === '' ? '\0' : request.key, request.end);
     if (denied !== undefined) {
       refuse(denied);
       return;
@@ -335,14 +342,14 @@ class WatchStream {
         throw error;
       }
     }
-    const valueOf = (version: Version): Buffer => {
+    const valueIn = (version: Version): Buffer => {
       const kv = values.get(version);
       if (kv === undefined) throw new Error(`revision ${version.revision} of a watched key has no value`);
       return kv;
     };
     return changes.map(({ version, previous }) => {
-      const field = isDelete(version) ? deleteField(version) : putField(valueOf(version));
-      return watch.prevKv && previous !== undefined ? withPrevious(field, valueOf(previous)) : field;
+      const field = isDelete(version) ? deleteField(version) : putField(valueIn(version));
+      return watch.prevKv && previous !== undefined ? withPrevious(field, valueIn(previous)) : field;
     });
   }
 

@@ -41,7 +41,7 @@ export type Pinned = ReadonlyMap<Version, Buffer>;
 
 export interface Change {
   readonly version: Version;
-  /** The state before, unless this put created the key. */
+  /** The state before the revision, if the key existed then. */
   readonly previous: Version | undefined;
   /** The encoded event; undefined once it has been dropped from memory. */
   readonly field: Buffer;
@@ -268,10 +268,10 @@ export class Machine {
         const version = versions[i] as Version;
         if (version.revision < from) break;
         if (version.revision > to) continue;
-        const before = versions[i - 1];
-        const previous =
-          before === undefined || isDelete(before) || (isDelete(version) && before === undefined) ? undefined : before;
-        found.push({ version, previous });
+        let at = i - 1;
+        while (versions[at]?.revision === version.revision) at -= 1;
+        const before = versions[at];
+        found.push({ version, previous: before === undefined || isDelete(before) ? undefined : before });
       }
     });
     found.sort((a, b) => a.version.revision - b.version.revision || a.version.sub - b.version.sub);
@@ -404,8 +404,7 @@ export class Machine {
   }
 
   #preparePut(put: PutRequest, at: number, pinned: Pinned): void {
-    const current =
-      put.prevKv || put.ignoreValue || put.ignoreLease ? liveAt(this.#keys.get(put.key), at) : undefined;
+    const current = put.prevKv || put.ignoreValue || put.ignoreLease ? liveAt(this.#keys.get(put.key), at) : undefined;
     if ((put.ignoreValue || put.ignoreLease) && current === undefined) throw new MvccError('key-not-found');
     if (put.lease !== 0n && this.leases.get(put.lease) === undefined) throw new MvccError('lease-not-found');
     if (current !== undefined && (put.prevKv || put.ignoreValue)) this.#values([current], pinned);
@@ -475,7 +474,7 @@ export class Machine {
       size: encoded.kv.length,
     };
     this.#append(version);
-    this.#writing.push({ version, previous: current, field: encoded.field });
+    this.#writing.push({ version, previous: this.#beforeRevision(current, revision), field: encoded.field });
     return { kind: 'put', previous: put.prevKv ? previous : undefined };
   }
 
@@ -494,9 +493,15 @@ export class Machine {
         size: encoded.kv.length,
       };
       this.#append(version);
-      this.#writing.push({ version, previous: current, field: encoded.field });
+      this.#writing.push({ version, previous: this.#beforeRevision(current, revision), field: encoded.field });
     }
     return live;
+  }
+
+  /** What an event's previous value is: that before the revision, though the revision itself may have written the key already. */
+  #beforeRevision(current: Version | undefined, revision: number): Version | undefined {
+    if (current?.revision !== revision) return current;
+    return this.#writing.find((change) => change.version === current)?.previous;
   }
 
   #append(version: Version): void {

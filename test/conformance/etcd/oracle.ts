@@ -129,7 +129,7 @@ export class Oracle {
       lease: put.ignore_lease ? (before?.lease ?? 0n) : (put.lease ?? 0n),
     };
     this.#draft.set(key, kv);
-    this.#written.push({ type: 0, kv, prev_kv: before });
+    this.#written.push({ type: 0, kv, prev_kv: this.#states[this.revision]?.get(key) });
     return { prev_kv: put.prev_kv ? before : undefined };
   }
 
@@ -145,7 +145,7 @@ export class Oracle {
         value: '',
         lease: 0n,
       };
-      this.#written.push({ type: 1, kv, prev_kv: before });
+      this.#written.push({ type: 1, kv, prev_kv: this.#states[this.revision]?.get(before.key) });
     }
     return { deleted: gone.length, prev_kvs: request.prev_kv ? gone : [] };
   }

@@ -77,7 +77,12 @@ export class Oracle {
         (request.minCreateRevision === 0 || e.create >= request.minCreateRevision) &&
         (request.maxCreateRevision === 0 || e.create <= request.maxCreateRevision),
     );
-    const filtered = [request.minModRevision, request.maxModRevision, request.minCreateRevision, request.maxCreateRevision];
+    const filtered = [
+      request.minModRevision,
+      request.maxModRevision,
+      request.minCreateRevision,
+      request.maxCreateRevision,
+    ];
     // What etcd does when a limit is given and no order.
     if (request.sortOrder === SortOrder.none && filtered.every((revision) => revision === 0) && request.limit > 0) {
       entries = entries.slice(0, request.limit + 1);
