@@ -3,12 +3,14 @@ import type { Log } from '../../base/log.ts';
 import type { GossipConfig, MemberMetadata } from '../../core/gossip/index.ts';
 import type { EncodeMessage, MemberState, PeerAddress, SerfCodec } from '../../core/gossip/port.ts';
 import type { RingTransport } from './port.ts';
+import type { AnswerQuery } from './queries.ts';
 
 export interface MembershipConfig {
   /** Unique in the ring; the node's name. */
   readonly name: string;
   /** The address that others reach us at, where it is not the one listened on (`0.0.0.0`, address translation). */
   readonly advertiseIp?: string;
+  /** `toldAtMs` is set when it is told. */
   readonly metadata: MemberMetadata;
   /** Timing and bounds; the transport decides `packetBytes`. */
   readonly gossip: GossipConfig;
@@ -18,6 +20,8 @@ export interface MembershipConfig {
   readonly farewellTimeoutMs: number;
   /** Of one table exchange. */
   readonly exchangeTimeoutMs: number;
+  /** How long answers to a question of ours are waited for. */
+  readonly queryTimeoutMs: number;
 }
 
 export interface MembershipDeps {
@@ -27,6 +31,8 @@ export interface MembershipDeps {
   readonly transport: RingTransport;
   readonly encode: EncodeMessage;
   readonly serf: SerfCodec;
+  /** Answers questions of the ring; without it none is answered. Must not reject. */
+  readonly answerQuery?: AnswerQuery;
   readonly config: MembershipConfig;
 }
 
@@ -71,8 +77,13 @@ export interface Membership {
   member(name: string): RingMember | undefined;
   /** 0 is well; up to 7 the more this member doubts its own timeliness. */
   health(): number;
-  /** Throws a `CodedError` `metadata-too-large`. */
-  setMetadata(metadata: MemberMetadata): void;
+  /**
+   * Tells the ring at the next opportunity; `urgent` changes do not wait for `metadataIntervalMs`. Throws a `CodedError`
+   * `metadata-too-large`.
+   */
+  setMetadata(metadata: MemberMetadata, urgent?: boolean): void;
+  /** Asks `nodes` a question in Serf's sense. Resolves to the answers by member, of those that answered in time. */
+  ask(name: string, payload: Uint8Array, nodes: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>>;
   /** Spreads an event to the whole ring, best effort. Throws a `CodedError` `event-too-large`. */
   sendEvent(name: string, payload: Uint8Array): void;
   /** Calls `listener` for every event from now on, in order; returns how to stop that. */

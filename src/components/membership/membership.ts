@@ -14,9 +14,12 @@ import {
 } from '../../core/gossip/index.ts';
 import type { PeerAddress, RingState } from '../../core/gossip/port.ts';
 import type { Membership, MembershipDeps, RingEvent, RingMember } from './deps.ts';
+import { createQueries } from './queries.ts';
 
 /** Exchanges and stream pings under way that we began; more are skipped, the next round tries again. */
 const MAX_OUTBOUND = 8;
+/** Urgent metadata is told at most this often: it is for changes, not for flapping. */
+const URGENT_INTERVAL_MS = 50;
 
 export function createMembership(deps: MembershipDeps): Membership {
   const { clock, random, log, transport, serf, config } = deps;
@@ -28,8 +31,9 @@ export function createMembership(deps: MembershipDeps): Membership {
   let timer: Timer | undefined;
   let outbound = 0;
   let stopped = false;
-  let meta = serf.encodeTags(tagsOf(config.metadata));
+  let metadata = config.metadata;
   let metaTimer: Timer | undefined;
+  let metaUrgent = false;
   let metaSentMs = Number.NEGATIVE_INFINITY;
 
   const draw = (): number => random.random();
@@ -101,7 +105,26 @@ export function createMembership(deps: MembershipDeps): Membership {
     if (work.intent !== undefined) step({ kind: 'intent', ...work.intent });
     if (work.reply !== undefined) spreadIntent(serf.encode(work.reply));
     if (work.event !== undefined) emit({ kind: 'user-event', name: work.event.name, payload: work.event.payload });
+    if (work.query !== undefined) queries.asked(work.query);
+    if (work.response !== undefined) queries.answered(work.response);
   };
+
+  const queries = createQueries({
+    clock,
+    random,
+    serf,
+    self: config.name,
+    address: () => running().self.address,
+    answer: deps.answerQuery,
+    stamp: (question) => intents.query(question),
+    spread: (payload) => step({ kind: 'broadcast', payload }),
+    tell: (to, payload) => {
+      // Whoever asks says where the answer goes; a stranger's address there would make an amplifier of the whole ring.
+      const member = gossip?.at(to);
+      if (member === undefined || stopped) return;
+      transport.send(member.address, [deps.encode({ kind: 'user', payload })], member.versions[1]);
+    },
+  });
 
   const spreadIntent = (payload: Uint8Array, token?: number): void =>
     step({ kind: 'broadcast', payload, subject: subjectOf(config.name), ...(token === undefined ? {} : { token }) });
@@ -171,9 +194,13 @@ export function createMembership(deps: MembershipDeps): Membership {
       .members()
       .some((member) => member.name !== config.name && (member.state === 'alive' || member.state === 'suspect'));
 
+  /** Stamped when it is told, not when it was set: others compare clocks by it. */
+  const metaNow = (): Uint8Array => serf.encodeTags(tagsOf({ ...metadata, toldAtMs: clock.nowMs() }));
+
   const tellMeta = (): void => {
+    metaUrgent = false;
     metaSentMs = clock.monotonicMs();
-    step({ kind: 'meta', meta });
+    step({ kind: 'meta', meta: metaNow() });
   };
 
   return {
@@ -195,7 +222,7 @@ export function createMembership(deps: MembershipDeps): Membership {
         config: { ...config.gossip, packetBytes: transport.packetBytes },
         name: config.name,
         address,
-        meta,
+        meta: metaNow(),
         encode: deps.encode,
       });
       perform(gossip.start(clock.monotonicMs(), draw));
@@ -230,6 +257,7 @@ export function createMembership(deps: MembershipDeps): Membership {
       stopped = true;
       timer?.cancel();
       metaTimer?.cancel();
+      queries.stop();
       for (const resolve of tokens.values()) resolve();
       tokens.clear();
       await transport.stop();
@@ -242,14 +270,19 @@ export function createMembership(deps: MembershipDeps): Membership {
     },
     health: () => running().health,
 
-    setMetadata(metadata) {
-      meta = serf.encodeTags(tagsOf(metadata));
+    setMetadata(given, urgent = false) {
+      serf.encodeTags(tagsOf({ ...given, toldAtMs: clock.nowMs() }));
+      metadata = given;
       if (gossip === undefined || stopped) return;
       metaTimer?.cancel();
-      const waitMs = metaSentMs + config.metadataIntervalMs - clock.monotonicMs();
+      metaUrgent ||= urgent;
+      const interval = metaUrgent ? URGENT_INTERVAL_MS : config.metadataIntervalMs;
+      const waitMs = metaSentMs + interval - clock.monotonicMs();
       if (waitMs <= 0) tellMeta();
       else metaTimer = clock.setTimer(Math.ceil(waitMs), tellMeta);
     },
+
+    ask: (name, payload, nodes) => queries.ask(name, payload, nodes, config.queryTimeoutMs),
 
     sendEvent(name, payload) {
       const limit = running().maxUserPayloadBytes;

@@ -27,3 +27,12 @@ export interface RingTransport {
   /** Closes everything; outstanding calls end. */
   stop(): Promise<void>;
 }
+
+/** The ring's keys on this host: in use, and on disk as soon as a change resolves. Errors are `CodedError`s that say why not. */
+export interface KeyStore {
+  /** The first one encrypts. */
+  keys(): readonly Uint8Array[];
+  install(key: Uint8Array): Promise<void>;
+  use(key: Uint8Array): Promise<void>;
+  remove(key: Uint8Array): Promise<void>;
+}

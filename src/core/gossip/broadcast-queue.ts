@@ -83,6 +83,10 @@ export class BroadcastQueue {
     return taken;
   }
 
+  clear(): void {
+    for (const entry of [...this.#entries]) this.#remove(entry, false);
+  }
+
   #mostSent(except: Entry): Entry | undefined {
     let victim: Entry | undefined;
     for (const entry of this.#entries) {

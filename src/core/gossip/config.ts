@@ -78,3 +78,19 @@ export const promptConfig: GossipConfig = {
   suspicionMult: 3,
   stallMs: 300,
 };
+
+/**
+ * What a host runs with: rings of a few hosts in one site. Half of `lanConfig`'s probe interval, and three of them as the shortest
+ * suspicion: a killed member is confirmed dead after two to three seconds, and one that stands still for a second and a half (a slow
+ * card, a starved process) still has the time to object.
+ */
+export const edgeConfig: GossipConfig = {
+  ...lanConfig,
+  probeIntervalMs: 500,
+  probeTimeoutMs: 200,
+  gossipIntervalMs: 100,
+  pushPullIntervalMs: 15_000,
+  reconnectIntervalMs: 3000,
+  suspicionMult: 3,
+  stallMs: 500,
+};

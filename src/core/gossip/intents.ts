@@ -1,4 +1,4 @@
-import type { SerfMessage, SerfState } from './port.ts';
+import type { SerfMessage, SerfQuery, SerfResponse, SerfState } from './port.ts';
 
 /** How many messages are remembered so that each is passed on and reported once. */
 const REMEMBERED = 512;
@@ -16,6 +16,9 @@ export interface IntentWork {
   /** To be encoded and spread: we contradict whoever announced our leaving. */
   readonly reply?: Extract<SerfMessage, { kind: 'join' }>;
   readonly event?: { readonly name: string; readonly payload: Uint8Array; readonly ltime: number };
+  /** A question that has not been seen before. */
+  readonly query?: SerfQuery;
+  readonly response?: SerfResponse;
 }
 
 const NOTHING: IntentWork = { rebroadcast: false };
@@ -63,6 +66,13 @@ export class SerfIntents {
     return { kind: 'user-event', ltime, name, payload, coalesce };
   }
 
+  /** A question of ours, with the time that makes it one of its own. */
+  query(question: Omit<SerfQuery, 'ltime'>): SerfQuery {
+    const ltime = this.#queryClock++;
+    this.#remember(`query ${ltime} ${question.id}`);
+    return { ...question, ltime };
+  }
+
   receive(message: SerfMessage): IntentWork {
     switch (message.kind) {
       case 'join':
@@ -70,16 +80,20 @@ export class SerfIntents {
         return this.#intent(message.kind === 'leave', message.node, message.ltime);
       case 'user-event': {
         const { ltime, name, payload } = message;
-        if (!plausible(ltime, this.#eventClock)) return NOTHING;
+        if (!plausible(ltime, this.#eventClock) || forgotten(ltime, this.#eventClock)) return NOTHING;
         this.#eventClock = Math.max(this.#eventClock, ltime + 1);
         if (!this.#remember(`event ${ltime} ${name} ${textKey(payload)}`)) return NOTHING;
         return { rebroadcast: true, event: { name, payload, ltime } };
       }
-      case 'query':
-        // Not for us to answer, but others further on may want to.
-        if (!plausible(message.ltime, this.#queryClock)) return NOTHING;
-        this.#queryClock = Math.max(this.#queryClock, message.ltime + 1);
-        return { rebroadcast: this.#remember(`query ${message.ltime} ${message.id}`) };
+      case 'query': {
+        const { ltime, id, noBroadcast } = message;
+        if (!plausible(ltime, this.#queryClock) || forgotten(ltime, this.#queryClock)) return NOTHING;
+        this.#queryClock = Math.max(this.#queryClock, ltime + 1);
+        if (!this.#remember(`query ${ltime} ${id}`)) return NOTHING;
+        return { rebroadcast: !noBroadcast, query: message };
+      }
+      case 'query-response':
+        return { rebroadcast: false, response: message };
       case 'other':
         return NOTHING;
     }
@@ -154,6 +168,11 @@ export class SerfIntents {
 
 function plausible(ltime: number, clock: number): boolean {
   return Number.isSafeInteger(ltime) && ltime >= 0 && ltime < MAX_LTIME && ltime - clock < MAX_LTIME_JUMP;
+}
+
+/** Older than what is remembered, so nobody can say whether it was seen before: a replay, or as good as one (Serf's buffer, too). */
+function forgotten(ltime: number, clock: number): boolean {
+  return ltime + REMEMBERED < clock;
 }
 
 function textKey(payload: Uint8Array): string {

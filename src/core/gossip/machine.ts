@@ -32,6 +32,8 @@ export class Gossip {
   readonly #rumours: Rumours;
   readonly #prober: Prober;
   #gossipMs = Number.POSITIVE_INFINITY;
+  /** When waiting news was last sent. */
+  #gossipedMs = Number.NEGATIVE_INFINITY;
   #pushPullMs = Number.POSITIVE_INFINITY;
   #reconnectMs = Number.POSITIVE_INFINITY;
 
@@ -81,6 +83,12 @@ export class Gossip {
 
   member(name: string): MemberView | undefined {
     const member = this.#table.get(name);
+    return member === undefined ? undefined : viewOf(member);
+  }
+
+  /** The living member at an address, else whoever was last seen there. */
+  at(address: PeerAddress): MemberView | undefined {
+    const member = this.#table.at(address);
     return member === undefined ? undefined : viewOf(member);
   }
 
@@ -139,12 +147,17 @@ export class Gossip {
     return this.#finish(nowMs);
   }
 
-  /** When `tick` wants to be called next. An idle ring of one asks for a wake-up per probe interval at most. */
+  /** When `tick` wants to be called next. A ring of one has nothing to look after and asks for no wake-up. */
   nextTickMs(): number {
-    const upkeep = this.#rumours.leaving
-      ? Number.POSITIVE_INFINITY
-      : Math.min(this.#prober.nextMs(), this.#pushPullMs, this.#reconnectMs);
+    const upkeep =
+      this.#rumours.leaving || this.#alone
+        ? Number.POSITIVE_INFINITY
+        : Math.min(this.#prober.nextMs(), this.#pushPullMs, this.#reconnectMs);
     return Math.min(upkeep, this.#gossipMs, this.#rumours.nextExpiryMs());
+  }
+
+  get #alone(): boolean {
+    return this.#table.size <= 1;
   }
 
   /** This member's table, for an exchange. */
@@ -200,6 +213,7 @@ export class Gossip {
 
   #gossip(nowMs: number, random: () => number): void {
     this.#gossipMs = Number.POSITIVE_INFINITY;
+    this.#gossipedMs = nowMs;
     const { gossipNodes, gossipToTheDeadMs } = this.#config;
     const targets = this.#table.pick(
       gossipNodes,
@@ -207,6 +221,8 @@ export class Gossip {
       random,
     );
     for (const target of targets) if (!this.#outbox.gossipTo(target)) break;
+    // Whoever comes gets the whole table, so nothing is kept for later.
+    if (targets.length === 0) this.#outbox.discard();
   }
 
   #pushPull(nowMs: number, random: () => number): void {
@@ -232,20 +248,28 @@ export class Gossip {
    * (Lifeguard's idea, taken one step further: the delay is known exactly, so it is given back exactly).
    */
   #noticeStall(nowMs: number): void {
+    // What a ring of one left undone is not late.
+    if (this.#alone) this.#notBefore(nowMs);
     const lateMs = nowMs - this.nextTickMs();
     if (lateMs < this.#config.stallMs) return;
     this.#awareness.apply(1);
     this.#prober.abandon(nowMs);
     this.#rumours.postpone(lateMs);
     this.#gossipMs = Math.max(this.#gossipMs, nowMs);
-    this.#pushPullMs = Math.max(this.#pushPullMs, nowMs);
-    this.#reconnectMs = Math.max(this.#reconnectMs, nowMs);
+    this.#notBefore(nowMs);
     this.#outbox.event({ kind: 'stalled', byMs: lateMs });
   }
 
+  #notBefore(nowMs: number): void {
+    this.#prober.notBefore(nowMs);
+    this.#pushPullMs = Math.max(this.#pushPullMs, nowMs);
+    this.#reconnectMs = Math.max(this.#reconnectMs, nowMs);
+  }
+
   #finish(nowMs: number): Work {
+    // The first news after a silence leaves at once; only what follows waits for company.
     if (this.#outbox.waiting > 0 && this.#gossipMs === Number.POSITIVE_INFINITY)
-      this.#gossipMs = nowMs + this.#config.gossipIntervalMs;
+      this.#gossipMs = Math.max(nowMs, this.#gossipedMs + this.#config.gossipIntervalMs);
     return this.#outbox.flush();
   }
 }

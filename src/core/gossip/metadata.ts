@@ -7,27 +7,53 @@ export interface MemberMetadata {
   /** Where the member's services listen, by service: `{ peer: '10.0.0.1:2380' }`. */
   readonly addresses: ReadonlyMap<string, string>;
   readonly version: string;
+  /** The store's member on this host, once there has been one. */
+  readonly store?: StoreMetadata;
   /** Highest store revision or log index applied; absent on members without a store. */
   readonly appliedIndex?: number;
   /** Typical time of one durable write, microseconds. */
   readonly fsyncMicros?: number;
   /** Wall clock minus the ring's median clock, milliseconds. */
   readonly clockOffsetMs?: number;
+  /** Lifeguard's local health; 0 is well. */
+  readonly health?: number;
+  /** Wall clock when this was told, milliseconds since the epoch. */
+  readonly toldAtMs?: number;
 }
+
+export interface StoreMetadata {
+  /** Of the store's own cluster, 16 hexadecimal digits. */
+  readonly memberId: string;
+  /** `down` has ended without saying so, `stopped` said so before. */
+  readonly state: StoreState;
+  /** Member id of the leader that it hears from at present. */
+  readonly leaderSeen?: string;
+}
+
+export type StoreState = 'up' | 'down' | 'stopped';
 
 const ADDRESS_PREFIX = 'addr.';
 /** Not a comma: Serf prints tags with commas between them. */
 const ROLE_SEPARATOR = '+';
+const STORE_STATES: readonly StoreState[] = ['up', 'down', 'stopped'];
 
 export function tagsOf(metadata: MemberMetadata): ReadonlyMap<string, string> {
   const tags = new Map<string, string>();
+  const { roles, addresses, version, store } = metadata;
   // Serf's own name for this tag is singular; tools that filter by role know it.
-  if (metadata.roles.length > 0) tags.set('role', metadata.roles.join(ROLE_SEPARATOR));
-  if (metadata.version !== '') tags.set('version', metadata.version);
-  for (const [service, address] of metadata.addresses) tags.set(ADDRESS_PREFIX + service, address);
+  if (roles.length > 0) tags.set('role', roles.join(ROLE_SEPARATOR));
+  if (version !== '') tags.set('version', version);
+  for (const [service, address] of addresses) tags.set(ADDRESS_PREFIX + service, address);
+  if (store !== undefined) {
+    tags.set('id', store.memberId);
+    tags.set('store', store.state);
+    if (store.leaderSeen !== undefined) tags.set('leader', store.leaderSeen);
+  }
   setNumber(tags, 'applied', metadata.appliedIndex);
   setNumber(tags, 'fsync', metadata.fsyncMicros);
   setNumber(tags, 'clock', metadata.clockOffsetMs);
+  setNumber(tags, 'health', metadata.health);
+  setNumber(tags, 'at', metadata.toldAtMs);
   return tags;
 }
 
@@ -36,26 +62,44 @@ export function metadataOf(tags: ReadonlyMap<string, string>): MemberMetadata {
   const addresses = new Map<string, string>();
   for (const [key, value] of tags)
     if (key.startsWith(ADDRESS_PREFIX)) addresses.set(key.slice(ADDRESS_PREFIX.length), value);
-  const appliedIndex = readNumber(tags.get('applied'), 0);
-  const fsyncMicros = readNumber(tags.get('fsync'), 0);
-  const clockOffsetMs = readNumber(tags.get('clock'), Number.MIN_SAFE_INTEGER);
   const role = tags.get('role') ?? '';
+  const store = storeOf(tags);
   return {
     roles: role === '' ? [] : role.split(ROLE_SEPARATOR),
     addresses,
     version: tags.get('version') ?? '',
-    ...(appliedIndex === undefined ? {} : { appliedIndex }),
-    ...(fsyncMicros === undefined ? {} : { fsyncMicros }),
-    ...(clockOffsetMs === undefined ? {} : { clockOffsetMs }),
+    ...(store === undefined ? {} : { store }),
+    ...readNumber('appliedIndex', tags.get('applied'), 0),
+    ...readNumber('fsyncMicros', tags.get('fsync'), 0),
+    ...readNumber('clockOffsetMs', tags.get('clock'), Number.MIN_SAFE_INTEGER),
+    ...readNumber('health', tags.get('health'), 0),
+    ...readNumber('toldAtMs', tags.get('at'), 0),
   };
+}
+
+/** A member id of a store as it is written everywhere here: 16 lower-case hexadecimal digits. */
+export function isStoreMemberId(text: string): boolean {
+  return /^[0-9a-f]{16}$/.test(text);
+}
+
+function storeOf(tags: ReadonlyMap<string, string>): StoreMetadata | undefined {
+  const memberId = tags.get('id');
+  const state = STORE_STATES.find((each) => each === tags.get('store'));
+  if (memberId === undefined || !isStoreMemberId(memberId) || state === undefined) return undefined;
+  const leaderSeen = tags.get('leader');
+  return { memberId, state, ...(leaderSeen !== undefined && isStoreMemberId(leaderSeen) ? { leaderSeen } : {}) };
 }
 
 function setNumber(tags: Map<string, string>, key: string, value: number | undefined): void {
   if (value !== undefined && Number.isFinite(value)) tags.set(key, String(Math.round(value)));
 }
 
-function readNumber(text: string | undefined, atLeast: number): number | undefined {
-  if (text === undefined || !/^-?\d{1,16}$/.test(text)) return undefined;
+function readNumber<K extends string>(
+  name: K,
+  text: string | undefined,
+  atLeast: number,
+): { readonly [key in K]?: number } {
+  if (text === undefined || !/^-?\d{1,16}$/.test(text)) return {};
   const value = Number(text);
-  return Number.isSafeInteger(value) && value >= atLeast ? value : undefined;
+  return Number.isSafeInteger(value) && value >= atLeast ? ({ [name]: value } as { readonly [key in K]?: number }) : {};
 }

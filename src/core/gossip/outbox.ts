@@ -93,6 +93,12 @@ export class Outbox {
     return true;
   }
 
+  /** Gives up what is waiting to be spread: there is nobody to hear it. */
+  discard(): void {
+    this.#news.clear();
+    this.#user.clear();
+  }
+
   #take(budget: number, maxParts: number): Uint8Array[] {
     if (this.waiting === 0) return [];
     const limit = Math.max(1, transmitLimit(this.#config.retransmitMult, this.#table.present()));

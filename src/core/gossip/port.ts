@@ -112,7 +112,7 @@ export const MAX_INCARNATION = 0xffff_fff0;
 /** Longest member name accepted, in UTF-16 units. Host names end at 253. */
 export const MAX_NAME_LENGTH = 255;
 
-/** Messages of the layer above as Serf has them (serf/messages.go); only those that matter to membership and events. */
+/** Messages of the layer above as Serf has them (serf/messages.go); only those that matter to membership, events and queries. */
 export type SerfMessage =
   | { readonly kind: 'leave'; readonly ltime: number; readonly node: string; readonly prune: boolean }
   | { readonly kind: 'join'; readonly ltime: number; readonly node: string }
@@ -123,8 +123,49 @@ export type SerfMessage =
       readonly payload: Uint8Array;
       readonly coalesce: boolean;
     }
-  | { readonly kind: 'query'; readonly ltime: number; readonly id: number }
+  | SerfQuery
+  | SerfResponse
   | { readonly kind: 'other'; readonly type: number };
+
+/** A question to the whole ring, spread as an event is; each member answers to whoever asked, by datagram. */
+export interface SerfQuery {
+  readonly kind: 'query';
+  readonly ltime: number;
+  readonly id: number;
+  /** Who asked; undefined when what was said is no address. */
+  readonly from: PeerAddress | undefined;
+  /** Only these members are meant; undefined: all. */
+  readonly nodes: readonly string[] | undefined;
+  /** It carries a filter of a kind that is not known here, so nobody here is meant. */
+  readonly otherFilters: boolean;
+  /** Whoever is asked says at once that it heard, whether or not it answers. */
+  readonly ack: boolean;
+  /** Not to be passed on. */
+  readonly noBroadcast: boolean;
+  readonly timeoutMs: number;
+  readonly name: string;
+  readonly payload: Uint8Array;
+}
+
+export interface SerfResponse {
+  readonly kind: 'query-response';
+  readonly ltime: number;
+  readonly id: number;
+  readonly node: string;
+  /** It heard; the answer, if there is one, comes by itself. */
+  readonly ack: boolean;
+  readonly payload: Uint8Array;
+}
+
+/** One member's answer to a question about keys (Serf's `nodeKeyResponse`). Keys are in base64. */
+export interface KeyAnswer {
+  readonly done: boolean;
+  /** Why not, or a remark. */
+  readonly message: string;
+  readonly keys: readonly string[];
+  /** The one that encrypts; empty where the member does not say. */
+  readonly primary: string;
+}
 
 /** Serf's part of a push/pull exchange: Lamport times of joins and leaves, and who left. */
 export interface SerfState {
@@ -137,11 +178,16 @@ export interface SerfState {
 
 /** Encodes and decodes the layer above. Decoding returns undefined for anything malformed and never throws. */
 export interface SerfCodec {
-  encode(message: Exclude<SerfMessage, { kind: 'query' | 'other' }>): Uint8Array;
+  encode(message: Exclude<SerfMessage, { kind: 'other' }>): Uint8Array;
   decode(payload: Uint8Array): SerfMessage | undefined;
   encodeState(state: SerfState): Uint8Array;
   decodeState(payload: Uint8Array): SerfState | undefined;
   /** Member tags in Serf's encoding, at most {@link MAX_META_BYTES} bytes or a `CodedError` `metadata-too-large`. */
   encodeTags(tags: ReadonlyMap<string, string>): Uint8Array;
   decodeTags(meta: Uint8Array): ReadonlyMap<string, string> | undefined;
+  /** Questions about keys carry the key that they are about. */
+  encodeKey(key: Uint8Array): Uint8Array;
+  decodeKey(payload: Uint8Array): Uint8Array | undefined;
+  encodeKeyAnswer(answer: KeyAnswer): Uint8Array;
+  decodeKeyAnswer(payload: Uint8Array): KeyAnswer | undefined;
 }

@@ -90,6 +90,10 @@ export class Prober {
   abandon(nowMs: number): void {
     this.#probe = undefined;
     this.#relays.clear();
+    this.notBefore(nowMs);
+  }
+
+  notBefore(nowMs: number): void {
     this.#nextProbeMs = Math.max(this.#nextProbeMs, nowMs);
   }
 

@@ -20,7 +20,7 @@ export const clock: Clock = {
   },
 };
 
-const random: RandomSource = {
+export const random: RandomSource = {
   random: Math.random,
   uuid: randomUUID,
   bytes: (length) => randomBytes(length),
@@ -55,6 +55,7 @@ export function ringMember(name: string, options: RingOptions = {}): Membership 
       metadataIntervalMs: 100,
       farewellTimeoutMs: 2000,
       exchangeTimeoutMs: 3000,
+      queryTimeoutMs: 3000,
     },
   });
 }

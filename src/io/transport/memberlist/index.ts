@@ -15,6 +15,7 @@ import { openPacket, packetOverhead, type Sealing, sealPacket } from './packet.t
 import { encodePushPull, type StreamLimits, type StreamMessage, StreamReader, sealStream } from './stream.ts';
 
 export { Keyring } from './keyring.ts';
+export { createKeyring, newKeyringText, type OpenedKeyring, openKeyring } from './keyring-file.ts';
 export { encodeMessage } from './messages.ts';
 export { serfCodec } from './serf.ts';
 

@@ -29,6 +29,16 @@ export class Keyring {
     return this.#keys.length;
   }
 
+  /** The first one encrypts. */
+  keys(): readonly Uint8Array[] {
+    return this.#keys;
+  }
+
+  /** Takes a change back: `keys` as {@link keys} gave them before it. */
+  restore(keys: readonly Uint8Array[]): void {
+    this.#keys = keys.map(checked);
+  }
+
   /** Adds a key for reading. */
   install(key: Uint8Array): void {
     const added = checked(key);

@@ -241,15 +241,26 @@ export class Fields {
 
 /** Decodes the map that `bytes` begin with; what follows it is ignored, as the Go codec does. */
 export function decodeFields(bytes: Uint8Array): Fields {
+  const value = decodeFirst(bytes);
+  if (isRecord(value)) return new Fields(value);
+  throw new MsgpackError('not a map');
+}
+
+/** Decodes the list of texts that `bytes` begin with. */
+export function decodeTexts(bytes: Uint8Array): string[] {
+  const value = decodeFirst(bytes);
+  if (Array.isArray(value)) return value.map(textOf);
+  throw new MsgpackError('not a list');
+}
+
+function decodeFirst(bytes: Uint8Array): unknown {
   const end = msgpackEnd(bytes, 0);
   if (end === undefined) throw new MsgpackError('cut off');
   try {
-    const value = decoder.decode(bytes.subarray(0, end));
-    if (isRecord(value)) return new Fields(value);
+    return decoder.decode(bytes.subarray(0, end));
   } catch (error) {
     throw new MsgpackError('undecodable', { cause: error });
   }
-  throw new MsgpackError('not a map');
 }
 
 export function textOf(value: unknown): string {

@@ -1,21 +1,40 @@
 /** The encoding of Serf's own messages, which travel as user messages, user state and metadata of the ring (serf/messages.go). */
 import { CodedError } from '../../../base/errors.ts';
 import {
+  type KeyAnswer,
   MAX_META_BYTES,
   MAX_NAME_LENGTH,
   type SerfCodec,
   type SerfMessage,
+  type SerfQuery,
   type SerfState,
 } from '../../../core/gossip/port.ts';
+import { ipBytes, ipText } from './addresses.ts';
 import { typed } from './messages.ts';
-import { decodeFields, MsgpackError, textOf } from './msgpack.ts';
+import { decodeFields, decodeTexts, MsgpackError, textOf } from './msgpack.ts';
 
-const serfType = { leave: 0, join: 1, pushPull: 2, userEvent: 3, query: 4 } as const;
+const serfType = {
+  leave: 0,
+  join: 1,
+  pushPull: 2,
+  userEvent: 3,
+  query: 4,
+  queryResponse: 5,
+  keyRequest: 7,
+  keyResponse: 8,
+} as const;
+const queryFlag = { ack: 1, noBroadcast: 2 } as const;
+const responseFlag = { ack: 1 } as const;
+const filterType = { node: 0 } as const;
 /** Marks metadata that is a map of tags. */
 const TAG_MAGIC = 255;
 const LTIME_LIMIT = Number.MAX_SAFE_INTEGER;
 const NAME_BYTES = MAX_NAME_LENGTH * 4;
 const EVENT_BYTES = 9 * 1024;
+const UINT32 = 0xffff_ffff;
+/** Serf counts time-outs in nanoseconds. */
+const NANOSECONDS = 1_000_000;
+const KEY_BYTES = 64;
 
 export const serfCodec: SerfCodec = {
   encode(message) {
@@ -27,6 +46,18 @@ export const serfCodec: SerfCodec = {
       case 'user-event': {
         const { ltime, name, payload, coalesce } = message;
         return typed(serfType.userEvent, { LTime: ltime, Name: name, Payload: payload, CC: coalesce });
+      }
+      case 'query':
+        return encodeQuery(message);
+      case 'query-response': {
+        const { ltime, id, node, ack, payload } = message;
+        return typed(serfType.queryResponse, {
+          LTime: ltime,
+          ID: id,
+          From: node,
+          Flags: ack ? responseFlag.ack : 0,
+          Payload: payload,
+        });
       }
     }
   },
@@ -52,7 +83,68 @@ export const serfCodec: SerfCodec = {
     return meta;
   },
   decodeTags: (meta) => guarded(() => decodeTags(meta)),
+  encodeKey: (key) => typed(serfType.keyRequest, { Key: key }),
+  decodeKey: (payload) =>
+    guarded(() =>
+      payload[0] === serfType.keyRequest ? decodeFields(payload.subarray(1)).bytes('Key', KEY_BYTES) : undefined,
+    ),
+  encodeKeyAnswer: ({ done, message, keys, primary }) =>
+    typed(serfType.keyResponse, { Result: done, Message: message, Keys: keys, PrimaryKey: primary }),
+  decodeKeyAnswer: (payload) => guarded(() => decodeKeyAnswer(payload)),
 };
+
+function encodeQuery(query: SerfQuery): Uint8Array {
+  const { ltime, id, from, nodes, ack, noBroadcast, timeoutMs, name, payload } = query;
+  return typed(serfType.query, {
+    LTime: ltime,
+    ID: id,
+    Addr: from === undefined ? new Uint8Array() : ipBytes(from.ip),
+    Port: from?.port ?? 0,
+    Filters: nodes === undefined ? [] : [typed(filterType.node, nodes)],
+    Flags: (ack ? queryFlag.ack : 0) | (noBroadcast ? queryFlag.noBroadcast : 0),
+    RelayFactor: 0,
+    Timeout: Math.round(timeoutMs) * NANOSECONDS,
+    Name: name,
+    Payload: payload,
+  });
+}
+
+function decodeQuery(body: Uint8Array): SerfQuery {
+  const fields = decodeFields(body);
+  const flags = fields.uint('Flags', UINT32);
+  const ip = ipText(fields.bytes('Addr', 16));
+  const port = fields.uint('Port', 0xffff);
+  let nodes: string[] | undefined;
+  let otherFilters = false;
+  for (const filter of fields.list('Filters')) {
+    if (!(filter instanceof Uint8Array) || filter[0] !== filterType.node) otherFilters = true;
+    else nodes = [...(nodes ?? []), ...decodeTexts(filter.subarray(1))];
+  }
+  return {
+    kind: 'query',
+    ltime: fields.uint('LTime', LTIME_LIMIT),
+    id: fields.uint('ID', UINT32),
+    from: ip === undefined || port === 0 ? undefined : { ip, port },
+    nodes,
+    otherFilters,
+    ack: (flags & queryFlag.ack) !== 0,
+    noBroadcast: (flags & queryFlag.noBroadcast) !== 0,
+    timeoutMs: Math.round(fields.uint('Timeout', LTIME_LIMIT) / NANOSECONDS),
+    name: fields.text('Name', NAME_BYTES),
+    payload: fields.bytes('Payload', EVENT_BYTES),
+  };
+}
+
+function decodeKeyAnswer(payload: Uint8Array): KeyAnswer | undefined {
+  if (payload[0] !== serfType.keyResponse) return undefined;
+  const fields = decodeFields(payload.subarray(1));
+  return {
+    done: fields.bool('Result'),
+    message: fields.text('Message', EVENT_BYTES),
+    keys: fields.list('Keys').map(textOf),
+    primary: fields.text('PrimaryKey', NAME_BYTES),
+  };
+}
 
 function decode(payload: Uint8Array): SerfMessage | undefined {
   const type = payload[0];
@@ -78,9 +170,18 @@ function decode(payload: Uint8Array): SerfMessage | undefined {
         coalesce: fields.bool('CC'),
       };
     }
-    case serfType.query: {
+    case serfType.query:
+      return decodeQuery(body);
+    case serfType.queryResponse: {
       const fields = decodeFields(body);
-      return { kind: 'query', ltime: fields.uint('LTime', LTIME_LIMIT), id: fields.uint('ID', 0xffff_ffff) };
+      return {
+        kind: 'query-response',
+        ltime: fields.uint('LTime', LTIME_LIMIT),
+        id: fields.uint('ID', UINT32),
+        node: fields.text('From', NAME_BYTES),
+        ack: (fields.uint('Flags', UINT32) & responseFlag.ack) !== 0,
+        payload: fields.bytes('Payload', EVENT_BYTES),
+      };
     }
     default:
       return { kind: 'other', type };

@@ -1,0 +1,101 @@
+/**
+ * Keeps at it until every address that was named for joining is a member: at start, when the others are not there yet, and again whenever one
+ * of them has gone. (Members that the ring still remembers it finds again by itself.)
+ */
+import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { PeerAddress } from '../../core/gossip/port.ts';
+import type { Membership } from './deps.ts';
+
+export interface JoiningDeps {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly log: Log;
+  readonly membership: Membership;
+  /** Our own name, which needs no joining. */
+  readonly self: string;
+  /** `host:port`, looked up anew for every attempt. */
+  readonly peers: readonly string[];
+  readonly resolve: (peer: string) => Promise<PeerAddress>;
+}
+
+export interface Joining {
+  stop(): void;
+}
+
+const FIRST_RETRY_MS = 500;
+const LAST_RETRY_MS = 30_000;
+/** While everybody is there. */
+const CHECK_MS = 30_000;
+
+export function keepJoined(deps: JoiningDeps): Joining {
+  if (deps.peers.length === 0) return { stop: () => {} };
+  const { clock, random, log, membership, peers } = deps;
+  let timer: Timer | undefined;
+  let stopped = false;
+  let retryMs = FIRST_RETRY_MS;
+  let told = false;
+  let running = false;
+
+  const round = async (): Promise<void> => {
+    running = true;
+    const missing: PeerAddress[] = [];
+    let problem: string | undefined;
+    for (const peer of peers) {
+      try {
+        const address = await deps.resolve(peer);
+        if (!present(address)) missing.push(address);
+      } catch (error) {
+        problem = messageOf(error);
+      }
+    }
+    if (missing.length > 0 && !stopped) {
+      try {
+        const joined = await membership.join(missing);
+        if (joined < missing.length) problem ??= `${missing.length - joined} of ${missing.length} did not answer`;
+      } catch (error) {
+        problem = messageOf(error);
+      }
+    }
+    running = false;
+    if (stopped) return;
+    // Said once, not with every attempt.
+    if (problem !== undefined && !told) log.warn('not all of the ring can be joined yet', { error: problem });
+    else if (problem !== undefined) log.v(4, 'not all of the ring can be joined yet', { error: problem });
+    told = problem !== undefined;
+    again(problem === undefined ? CHECK_MS : retryMs);
+    retryMs = problem === undefined ? FIRST_RETRY_MS : Math.min(LAST_RETRY_MS, retryMs * 2);
+  };
+
+  const present = (address: PeerAddress): boolean =>
+    membership
+      .members()
+      .some(
+        (member) =>
+          (member.state === 'alive' || member.state === 'suspect') &&
+          member.address.ip === address.ip &&
+          member.address.port === address.port,
+      );
+
+  /** Spread, so that hosts that start together do not all ask at once. */
+  const again = (ms: number): void => {
+    timer?.cancel();
+    timer = clock.setTimer(ms * (0.75 + random.random() / 2), () => void round());
+  };
+
+  // Whoever has gone is asked for soon, and less and less often.
+  const unsubscribe = membership.subscribe((event) => {
+    if (stopped || (event.kind !== 'failed' && event.kind !== 'left') || event.member.name === deps.self) return;
+    retryMs = FIRST_RETRY_MS;
+    if (!running) again(FIRST_RETRY_MS);
+  });
+  void round();
+  return {
+    stop() {
+      stopped = true;
+      timer?.cancel();
+      unsubscribe();
+    },
+  };
+}

@@ -1,0 +1,112 @@
+/** A connection to `agent.sock`. */
+import { createConnection, type Socket } from 'node:net';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { LineReader } from './lines.ts';
+
+/** A whole ring at once. */
+const MAX_LINE_BYTES = 16 * 1024 * 1024;
+
+interface Waiting {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export interface AgentConnectionHandlers {
+  /** Everything that came with one read has been told. */
+  readonly events?: (events: readonly unknown[]) => void;
+  /** Called once, whatever ends it. */
+  readonly closed?: () => void;
+}
+
+export class AgentConnection {
+  readonly #socket: Socket;
+  readonly #waiting = new Map<number, Waiting>();
+  #nextId = 1;
+
+  private constructor(socket: Socket, handlers: AgentConnectionHandlers) {
+    this.#socket = socket;
+    const reader = new LineReader(MAX_LINE_BYTES);
+    socket.on('data', (chunk: Buffer) => {
+      try {
+        const events = reader.push(chunk).flatMap((line) => this.#take(line));
+        if (events.length > 0) handlers.events?.(events);
+      } catch (error) {
+        socket.destroy(new CodedError('failed', messageOf(error), { cause: error }));
+      }
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      const error = new CodedError('not-running', 'the host process closed the connection');
+      for (const { reject } of this.#waiting.values()) reject(error);
+      this.#waiting.clear();
+      handlers.closed?.();
+    });
+  }
+
+  /** Throws CodedError 'not-running' when nobody listens there. */
+  static open(socket: string, handlers: AgentConnectionHandlers = {}): Promise<AgentConnection> {
+    return new Promise((resolve, reject) => {
+      const connection = createConnection(socket);
+      connection.once('error', (error: NodeJS.ErrnoException) => {
+        const absent = error.code === 'ENOENT' || error.code === 'ECONNREFUSED';
+        reject(
+          absent
+            ? new CodedError('not-running', `no member of a ring runs here (no answer at ${socket})`)
+            : new CodedError('failed', `${socket}: ${error.message}`, { cause: error }),
+        );
+      });
+      connection.once('connect', () => resolve(new AgentConnection(connection, handlers)));
+    });
+  }
+
+  /** What the other side has not taken yet. */
+  get unsent(): number {
+    return this.#socket.writableLength;
+  }
+
+  /** Rejects with the CodedError that the agent answered. */
+  ask(method: string, params: unknown = {}): Promise<unknown> {
+    const id = this.#nextId++;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      this.#socket.write(`${JSON.stringify({ id, method, params })}\n`);
+    });
+  }
+
+  /** Whether it is open does not keep the process alive. */
+  unref(): void {
+    this.#socket.unref();
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #take(line: string): unknown[] {
+    const { id, event, result, error } = JSON.parse(line);
+    if (event !== undefined) return [event];
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (error !== undefined) waiting?.reject(new CodedError(String(error.code), String(error.message)));
+    else waiting?.resolve(result);
+    return [];
+  }
+}
+
+/** One question and its answer. Throws CodedErrors: 'not-running', 'no-answer', or what the agent says. */
+export async function askAgent<T>(socket: string, method: string, params: unknown, timeoutMs: number): Promise<T> {
+  const connection = await AgentConnection.open(socket);
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(
+        () => reject(new CodedError('no-answer', `${socket} did not answer within ${timeoutMs / 1000} s`)),
+        timeoutMs,
+      );
+    });
+    return (await Promise.race([connection.ask(method, params), late])) as T;
+  } finally {
+    clearTimeout(timer);
+    connection.close();
+  }
+}

@@ -1,0 +1,35 @@
+/** Cuts a stream of bytes into lines; one that does not end within `limit` bytes is an error. */
+import { CodedError } from '../../base/errors.ts';
+
+export class LineReader {
+  readonly #limit: number;
+  #pieces: Buffer[] = [];
+  #length = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** The lines that are complete now. Throws CodedError 'line-too-long'. */
+  push(chunk: Buffer): string[] {
+    const lines: string[] = [];
+    let from = 0;
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
+      this.#take(chunk.subarray(from, end));
+      lines.push(Buffer.concat(this.#pieces).toString('utf8'));
+      this.#pieces = [];
+      this.#length = 0;
+      from = end + 1;
+    }
+    if (from < chunk.length) this.#take(chunk.subarray(from));
+    return lines;
+  }
+
+  #take(piece: Buffer): void {
+    this.#length += piece.length;
+    if (this.#length > this.#limit) throw new CodedError('line-too-long', `a line has at most ${this.#limit} bytes`);
+    this.#pieces.push(piece);
+  }
+}
+
+const NEWLINE = 0x0a;
