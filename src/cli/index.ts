@@ -21,6 +21,26 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'the controllers and the scheduler',
     load: async () => (await import('./commands/components.ts')).controllersCommand,
   },
+  'gossip members': {
+    summary: 'the ring as this host sees it',
+    load: async () => (await import('./commands/gossip.ts')).membersCommand,
+  },
+  'gossip join': {
+    summary: 'join this host to a ring',
+    load: async () => (await import('./commands/gossip.ts')).joinCommand,
+  },
+  'gossip leave': {
+    summary: 'take this host out of the ring',
+    load: async () => (await import('./commands/gossip.ts')).leaveCommand,
+  },
+  'gossip keys': {
+    summary: 'list and rotate the keys of the ring',
+    load: async () => (await import('./commands/gossip.ts')).keysCommand,
+  },
+  'gossip keygen': {
+    summary: 'a new keyring file',
+    load: async () => (await import('./commands/gossip.ts')).keygenCommand,
+  },
   'image import': {
     summary: 'take images from docker-archive or oci-archive files',
     load: async () => (await import('./commands/image.ts')).importCommand,

@@ -22,6 +22,7 @@ import { openAssets } from './assets.ts';
 import { COMPONENTS } from './component-names.ts';
 import { readNodeConfig } from './config/node-config.ts';
 import { type ControlServer, type HostStatus, serveControl } from './control.ts';
+import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
@@ -95,6 +96,8 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
       : `${report.issued.length} certificates and keys made below ${settings.root}`,
   );
 
+  const gossip = await startGossip(settings, log.named('gossip'));
+  if (gossip.note !== undefined) progress.note(gossip.note);
   const nodeConfig = await readNodeConfig(settings.paths.nodeConfig);
   const files = nodeFiles(settings.root);
   const api = await openClient(files.kubeconfig, 'kubelet/hyperedge', { clock, random, log });
@@ -204,12 +207,14 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     stop: async ({ keepPods, hurry }) => {
       forgetRoles();
       const parts: Stopping = { kubelet, runtime, api, network, control, lock };
+      // The ring is to know at once, and its farewells take no longer than the pods'.
+      const left = gossip.stop().catch((error: unknown) => log.warn('ring', { error: messageOf(error) }));
       const stopAll = async (): Promise<void> => {
         await kubelet.stop({ stopPods: !keepPods, hurry: hurry.signal });
         await Promise.all([proxy.stop({ keepRules: keepPods }), proxyStarted, streaming.stop()]);
         // With its pods stopped there may be no API server left that takes events.
         await within(recorder.stop(), keepPods ? 2_000 : 200);
-        await informers.stop();
+        await Promise.all([informers.stop(), left]);
         await stopRest(parts, keepPods);
       };
       const stopping = stopAll();

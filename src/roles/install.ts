@@ -4,7 +4,7 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Log } from '../base/log.ts';
 import {
   type AlternativeNames,
@@ -91,7 +91,12 @@ export async function installHost(
 
 async function makeDirectories(settings: Settings): Promise<void> {
   const { paths } = settings;
-  const secret = [paths.etcdData, paths.run, join(settings.root, 'etc/origin/node/certificates')];
+  const secret = [
+    paths.etcdData,
+    paths.run,
+    dirname(paths.agentSocket),
+    join(settings.root, 'etc/origin/node/certificates'),
+  ];
   const open = [paths.staticPods, paths.volumes, paths.images, paths.containers, paths.podLogs, paths.containerLogs];
   await Promise.all([
     ...secret.map((path) => mkdir(path, { recursive: true, mode: 0o700 })),

@@ -42,6 +42,17 @@ export interface Settings {
     /** Cluster IP of the service `kubernetes`. */
     readonly apiServiceIp: string;
   };
+  readonly gossip: {
+    readonly enabled: boolean;
+    /** The bootstrap file says something of it: what it asks for that cannot be had is an error then, not a warning. */
+    readonly asked: boolean;
+    readonly bindAddress: string;
+    readonly port: number;
+    readonly advertiseAddress: string;
+    /** `host` or `host:port` */
+    readonly join: readonly string[];
+    readonly keyringFile: string;
+  };
   readonly cgroup: { readonly driver: 'auto' | 'systemd' | 'cgroupfs'; readonly root: string };
   /** Present: the store is somebody else's etcd. */
   readonly storage:
@@ -73,6 +84,11 @@ export interface Paths {
   readonly run: string;
   readonly pidFile: string;
   readonly controlSocket: string;
+  /** Alone in its directory, so that the store's pod may have that and nothing else of what is beside it. */
+  readonly agentSocket: string;
+  /** The agent socket's short name, a link. */
+  readonly agentLink: string;
+  readonly gossipKeyring: string;
 }
 
 export function pathsBelow(root: string): Paths {
@@ -94,6 +110,9 @@ export function pathsBelow(root: string): Paths {
     run: at('run/hyperedge'),
     pidFile: at('run/hyperedge/run.pid'),
     controlSocket: at('run/hyperedge/control.sock'),
+    agentSocket: at('run/hyperedge/agent/agent.sock'),
+    agentLink: at('run/hyperedge/agent.sock'),
+    gossipKeyring: at('etc/origin/node/gossip-keyring.json'),
   };
 }
 
@@ -171,6 +190,7 @@ export function settingsOf(
       firstPodCidr,
       apiServiceIp: nthAddress(serviceCidr, 1),
     },
+    gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring),
     cgroup: { driver: file?.cgroup?.driver ?? 'auto', root: file?.cgroup?.root ?? '/' },
     storage:
       storage?.endpoints === undefined || storage.endpoints.length === 0
@@ -182,6 +202,24 @@ export function settingsOf(
             ...(storage.keyFile === undefined ? {} : { keyFile: storage.keyFile }),
           },
     paths: pathsBelow(root),
+  };
+}
+
+/** Serf's port. */
+const GOSSIP_PORT = 7946;
+
+function gossipOf(file: BootstrapFile | undefined, nodeIp: string, keyringFile: string): Settings['gossip'] {
+  const given = file?.gossip;
+  const bindAddress = given?.bindAddress ?? (nodeIp.includes(':') ? '::' : '0.0.0.0');
+  const any = bindAddress === '::' || bindAddress === '0.0.0.0';
+  return {
+    enabled: given?.enabled ?? true,
+    asked: given !== undefined,
+    bindAddress,
+    port: given?.port ?? GOSSIP_PORT,
+    advertiseAddress: given?.advertiseAddress ?? (any ? nodeIp : bindAddress),
+    join: given?.join ?? [],
+    keyringFile: given?.keyringFile ?? keyringFile,
   };
 }
 

@@ -42,8 +42,10 @@ function etcdPod(settings: Settings, assets: string | undefined): Pod {
   const directory = dirname(settings.paths.etcdConfig);
   return controlPlanePod(assets, {
     component: 'etcd',
-    args: ['--config', settings.paths.etcdConfig, '--env', settings.paths.masterEnv],
+    args: ['--config', settings.paths.etcdConfig, '--env', settings.paths.masterEnv, '--root', settings.root],
     directories: [
+      // The directory, not the socket: each host process makes a new one.
+      { name: 'agent', path: dirname(settings.paths.agentSocket) },
       { name: 'etcd-config', path: directory },
       { name: 'master-config', path: dirname(settings.paths.masterEnv) },
       { name: 'etcd-data', path: settings.paths.etcdData, writable: true },

@@ -46,6 +46,22 @@ test('instances are told apart by their roots', () => {
   assert.equal(plain.paths.masterConfig, '/etc/origin/master/master-config.yaml');
 });
 
+test('gossip: on by default, at serf’s port, under the node’s address', () => {
+  const { gossip } = of('/srv/one');
+  assert.deepEqual(gossip, {
+    enabled: true,
+    asked: false,
+    bindAddress: '0.0.0.0',
+    port: 7946,
+    advertiseAddress: '192.0.2.9',
+    join: [],
+    keyringFile: '/srv/one/etc/origin/node/gossip-keyring.json',
+  });
+  const given = of('/', 'gossip: {bindAddress: 10.0.0.7, join: ["host-2:7947", "[fd00::1]:7946", host-3]}').gossip;
+  assert.deepEqual([given.asked, given.advertiseAddress, given.join.length], [true, '10.0.0.7', 3]);
+  assert.equal(of('/', 'node: {ip: "fd00::7"}').gossip.bindAddress, '::');
+});
+
 test('address arithmetic', () => {
   assert.equal(nthAddress('172.30.0.0/16', 1), '172.30.0.1');
   assert.equal(nthAddress('172.30.5.9/16', 257), '172.30.1.1');

@@ -1,7 +1,17 @@
 /** The bootstrap file, `/etc/origin/bootstrap.yaml`: what this host is. Every field has a default; so has the file. */
 import { isIP } from 'node:net';
 import type { Field, Parsed } from './strict-yaml.ts';
-import { checkedString, dictionary, integer, list, object, oneOf, readConfigFile, string } from './strict-yaml.ts';
+import {
+  boolean,
+  checkedString,
+  dictionary,
+  integer,
+  list,
+  object,
+  oneOf,
+  readConfigFile,
+  string,
+} from './strict-yaml.ts';
 
 export const ROLES = ['master', 'etcd', 'node'] as const;
 export type Role = (typeof ROLES)[number];
@@ -26,6 +36,15 @@ const linkName = (): Field<string> =>
     mend: 'a link name has up to 15 letters, digits, "-", "_" or "."',
   });
 
+/** `host`, `host:port`, `[address]:port` */
+function isPeer(text: string): boolean {
+  const [, literal, name, digits] =
+    /^(?:\[([0-9a-fA-F:.]+)\]|([a-zA-Z0-9][a-zA-Z0-9.-]{0,252}))(?::(\d{1,5}))?$/.exec(text) ?? [];
+  if (literal === undefined && name === undefined) return false;
+  if (literal !== undefined && isIP(literal) !== 6) return false;
+  return digits === undefined || (Number(digits) >= 1 && Number(digits) <= 65_535);
+}
+
 const shape = {
   apiVersion: oneOf('hyperedge.dev/v1'),
   kind: oneOf('Bootstrap'),
@@ -46,6 +65,16 @@ const shape = {
     bridge: linkName(),
     nftTable: string({ pattern: /^[a-zA-Z_][a-zA-Z0-9_-]{0,62}$/, mend: 'use letters, digits, "-" and "_"' }),
     proxyMode: oneOf('auto', 'nftables', 'userspace'),
+  }),
+  gossip: object({
+    enabled: boolean(),
+    bindAddress: ip(),
+    port: port(),
+    advertiseAddress: ip(),
+    join: list(
+      checkedString((text) => (isPeer(text) ? undefined : 'give an address such as 10.0.0.2:7946 or host-2.lab:7946')),
+    ),
+    keyringFile: absolutePath(),
   }),
   cgroup: object({ driver: oneOf('auto', 'systemd', 'cgroupfs'), root: absolutePath() }),
   storage: object({

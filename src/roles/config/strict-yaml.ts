@@ -120,6 +120,15 @@ export function integer(min: number, max: number): Field<number> {
   };
 }
 
+export function boolean(): Field<boolean> {
+  return {
+    parse: (at) => {
+      const value = scalar(at);
+      return typeof value === 'boolean' ? value : at.fail(`must be true or false, not ${describe(at.node)}`);
+    },
+  };
+}
+
 export function list<T>(element: Field<T>): Field<T[]> {
   return {
     parse: (at) => {

@@ -114,7 +114,8 @@ test('forged deaths and rubbish leave a ring as it is', async () => {
     try {
       for (let i = 0; i < 200; i++) {
         socket.send(encodeMessage({ kind: 'dead', incarnation: 1 + i, node: 'a', from: 'b' }), target.port, target.ip);
-        socket.send(randomBytes(200), target.port, target.ip);
+        // Whatever begins with 0 may by chance be a ping, and those are answered.
+        socket.send(Buffer.concat([Buffer.of(1 + (i % 255)), randomBytes(199)]), target.port, target.ip);
       }
       const stream = createConnection({ host: target.ip, port: target.port });
       stream.on('error', () => {});
@@ -124,7 +125,11 @@ test('forged deaths and rubbish leave a ring as it is', async () => {
       assert.equal(stateOf(b, 'a'), 'alive');
       assert.equal(stateOf(a, 'b'), 'alive');
       assert.deepEqual(failed, []);
-      assert.equal(answers.length, 0, 'nothing was sent back');
+      assert.deepEqual(
+        answers.map((bytes) => bytes.toString('hex')),
+        [],
+        'nothing was sent back',
+      );
     } finally {
       await new Promise<void>((resolve) => socket.close(() => resolve()));
     }

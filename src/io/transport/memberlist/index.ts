@@ -17,6 +17,7 @@ import { encodePushPull, type StreamLimits, type StreamMessage, StreamReader, se
 export { Keyring } from './keyring.ts';
 export { createKeyring, newKeyringText, type OpenedKeyring, openKeyring } from './keyring-file.ts';
 export { encodeMessage } from './messages.ts';
+export { resolvePeer } from './peer.ts';
 export { serfCodec } from './serf.ts';
 
 export interface MemberlistOptions {
