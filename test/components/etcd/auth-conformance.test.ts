@@ -219,6 +219,8 @@ async function etcdctl(endpoint: string, [command, input]: readonly [string, str
     env: { ETCDCTL_API: '3', PATH: process.env['PATH'] },
     timeout: 20_000,
   });
+  // One that is refused ends without reading.
+  child.stdin.on('error', () => {});
   child.stdin.end(input);
   let text = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (text += chunk));
