@@ -7,7 +7,7 @@ import { createEtcdServer, createTokens } from '../components/etcd/index.ts';
 import { combineListeners, createRpcListener, type RpcListenerOptions, type TlsSource } from '../io/grpc/index.ts';
 import { createSqliteLog } from '../io/sqlite/index.ts';
 import { openAssets } from './assets.ts';
-import type { EtcdSettings, EtcdUrl } from './config/etcd/index.ts';
+import { type EtcdSettings, type EtcdUrl, isSecure } from './config/etcd/index.ts';
 import type { Component } from './controllers.ts';
 import { openTlsFiles, withOwnCertificate } from './etcd-tls.ts';
 import { readReferenced, readSecret } from './files.ts';
@@ -29,24 +29,9 @@ const MAX_STREAMS = 4096;
 /** Throws CodedErrors that name file, address or data directory. */
 export async function startEtcd({ settings, strictKeys, log, onFatal }: EtcdStart): Promise<Component> {
   const assets = await openAssets();
-  const directory = settings.dataDirectory;
-  try {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    throw new CodedError('unwritable', `cannot make the data directory ${directory}: ${messageOf(error)}`, {
-      cause: error,
-    });
-  }
-  await checkDataDirectory(settings);
-  const { listen, tls, name } = settings;
-  const own = withOwnCertificate(
-    tls.client,
-    join(directory, 'fixtures', 'client'),
-    hostsOf([...listen.client, ...listen.clientHttp, ...listen.metrics]),
-    tls.limits.selfSignedYears,
-    clock.nowMs(),
-  );
-  const source = await openTlsFiles({ tls: await own, limits: tls.limits, strictKeys, nowMs: clock.nowMs, log });
+  const { listen, name, dataDirectory: directory } = settings;
+  await beginDirectory(settings);
+  const source = await clientTlsOf(settings, strictKeys, log);
   const urls = [...listen.client, ...listen.clientHttp, ...listen.metrics];
   const [first, ...others] = listenersOf(settings, source, log).map(createRpcListener);
   if (first === undefined) throw new CodedError('bad-config', 'no address to listen on; give --listen-client-urls');
@@ -81,6 +66,30 @@ export async function startEtcd({ settings, strictKeys, log, onFatal }: EtcdStar
   return { stop: () => server.stop() };
 }
 
+async function beginDirectory(settings: EtcdSettings): Promise<void> {
+  const directory = settings.dataDirectory;
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new CodedError('unwritable', `cannot make the data directory ${directory}: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+  await checkDataDirectory(settings);
+}
+
+async function clientTlsOf(settings: EtcdSettings, strictKeys: boolean, log: Log): Promise<TlsSource | undefined> {
+  const { listen, tls, dataDirectory } = settings;
+  const withFiles = await withOwnCertificate(
+    tls.client,
+    join(dataDirectory, 'fixtures', 'client'),
+    hostsOf([...listen.client, ...listen.clientHttp, ...listen.metrics]),
+    tls.limits.selfSignedYears,
+    clock.nowMs(),
+  );
+  return openTlsFiles({ tls: withFiles, limits: tls.limits, strictKeys, nowMs: clock.nowMs, log });
+}
+
 /** A directory that nobody has begun yet may only be begun as the settings say; one of the original is left alone. */
 async function checkDataDirectory({ dataDirectory, cluster }: EtcdSettings): Promise<void> {
   const holds = (path: string): Promise<boolean> =>
@@ -97,8 +106,6 @@ async function checkDataDirectory({ dataDirectory, cluster }: EtcdSettings): Pro
   }
   if (cluster.bootstrapProblem !== undefined) throw new CodedError('bad-config', cluster.bootstrapProblem);
 }
-
-const isSecure = ({ scheme }: EtcdUrl): boolean => scheme === 'https' || scheme === 'unixs';
 
 /** What a certificate of one's own has to be good for. */
 function hostsOf(urls: readonly EtcdUrl[]): string[] {

@@ -6,3 +6,4 @@ export { EtcdUsageProblem, hasEtcdVariables, readArguments, readEnvironment } fr
 export type { EtcdUrl } from './go-values.ts';
 export { type EtcdParsed, settingsOf } from './parse.ts';
 export type { EtcdLogSettings, EtcdSettings, EtcdTlsLimits, EtcdTlsSettings } from './settings.ts';
+export { isSecure } from './tls.ts';

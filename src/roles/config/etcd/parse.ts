@@ -9,7 +9,7 @@ import { FLAGS } from './flags.ts';
 import type { Given } from './given.ts';
 import { type EtcdUrl, parseDuration } from './go-values.ts';
 import type { EtcdCompaction, EtcdLogSettings, EtcdSettings } from './settings.ts';
-import { checkTls, clientTlsOf, isSecure, peerTlsOf, tlsLimitsOf } from './tls.ts';
+import { tlsOf } from './tls.ts';
 import { refuse, Values } from './values.ts';
 
 export interface EtcdSurroundings {
@@ -40,20 +40,7 @@ export function settingsOf(given: Given, surroundings: EtcdSurroundings): EtcdPa
   if (!surroundings.fromFile && given.has('listen-client-urls') && !given.has('advertise-client-urls')) {
     refuse('--advertise-client-urls is required with --listen-client-urls: name the address that clients are to use');
   }
-  const client = clientTlsOf(values);
-  const peer = peerTlsOf(values);
-  checkTls(listen.client, client, '--cert-file and --key-file');
-  checkTls(listen.clientHttp, client, '--cert-file and --key-file');
-  checkTls(listen.metrics, client, '--cert-file and --key-file');
-  checkTls(listen.peer, peer, '--peer-cert-file and --peer-key-file');
-  if (!client.requireCertificate) warnings.push(...uselessWithoutClientCertificates(given));
-  if (client.automatic && client.certFile !== undefined)
-    warnings.push('--auto-tls is not used: certificates are given');
-  if (peer.automatic && peer.certFile !== undefined)
-    warnings.push('--peer-auto-tls is not used: certificates are given');
-  for (const url of client.certFile === undefined ? [] : [...listen.client, ...listen.clientHttp]) {
-    if (!isSecure(url)) warnings.push(`${url.text} is in the clear; the certificate is not used there`);
-  }
+  const tls = tlsOf(values, listen, warnings);
   const name = values.text('name');
   const settings: EtcdSettings = {
     name,
@@ -62,7 +49,7 @@ export function settingsOf(given: Given, surroundings: EtcdSurroundings): EtcdPa
     advertise: { client: texts(advertise.client), peer: texts(advertise.peer) },
     cluster: clusterOf(values, given.has('initial-cluster'), name, advertise.peer),
     raft,
-    tls: { client, peer, limits: tlsLimitsOf(values, warnings) },
+    tls,
     quotaBytes: values.number('quota-backend-bytes'),
     compaction: compactionOf(values),
     limits: {
@@ -103,13 +90,6 @@ function* uselessFlags(given: Given): Generator<string> {
     if (flag.use === 'refused') {
       if (text !== flag.initial) refuse(`${label}=${text}: ${flag.help}`);
     } else if (flag.harmless?.includes(text) !== true) yield `${label} has no meaning here: ${flag.help}`;
-  }
-}
-
-function* uselessWithoutClientCertificates(given: Given): Generator<string> {
-  for (const name of ['client-crl-file', 'client-cert-allowed-hostname'] as const) {
-    const label = given.get(name)?.label;
-    if (label !== undefined) yield `${label} is not used: clients need no certificate; --trusted-ca-file asks for one`;
   }
 }
 

@@ -2,10 +2,32 @@
 import { chooseCiphers } from './cipher-suites.ts';
 import type { FlagName } from './flags.ts';
 import type { EtcdUrl } from './go-values.ts';
-import type { EtcdPeerTlsSettings, EtcdTlsLimits, EtcdTlsSettings } from './settings.ts';
+import type { EtcdPeerTlsSettings, EtcdSettings, EtcdTlsLimits, EtcdTlsSettings } from './settings.ts';
 import { refuse, type Values } from './values.ts';
 
 export const isSecure = ({ scheme }: EtcdUrl): boolean => scheme === 'https' || scheme === 'unixs';
+
+/** Checks that what is to listen with TLS can; adds what is given in vain to `warnings`. Throws EtcdUsageProblem. */
+export function tlsOf(values: Values, listen: EtcdSettings['listen'], warnings: string[]): EtcdSettings['tls'] {
+  const client = clientTlsOf(values);
+  const peer = peerTlsOf(values);
+  const clientSide = [...listen.client, ...listen.clientHttp, ...listen.metrics];
+  checkTls(clientSide, client, '--cert-file and --key-file');
+  checkTls(listen.peer, peer, '--peer-cert-file and --peer-key-file');
+  for (const name of ['client-crl-file', 'client-cert-allowed-hostname'] as const) {
+    if (client.requireCertificate || !values.has(name)) continue;
+    warnings.push(`${values.label(name)} is not used: clients need no certificate; --trusted-ca-file asks for one`);
+  }
+  if (client.automatic && client.certFile !== undefined)
+    warnings.push('--auto-tls is not used: certificates are given');
+  if (peer.automatic && peer.certFile !== undefined)
+    warnings.push('--peer-auto-tls is not used: certificates are given');
+  for (const url of client.certFile === undefined ? [] : clientSide) {
+    if (!isSecure(url) && !listen.metrics.includes(url))
+      warnings.push(`${url.text} is in the clear; the certificate is not used there`);
+  }
+  return { client, peer, limits: tlsLimitsOf(values, warnings) };
+}
 
 function pairOf(values: Values, cert: FlagName, key: FlagName): readonly [string | undefined, string | undefined] {
   const files = [values.file(cert), values.file(key)] as const;
@@ -16,7 +38,7 @@ function pairOf(values: Values, cert: FlagName, key: FlagName): readonly [string
   return files;
 }
 
-export function clientTlsOf(values: Values): EtcdTlsSettings {
+function clientTlsOf(values: Values): EtcdTlsSettings {
   const [certFile, keyFile] = pairOf(values, 'cert-file', 'key-file');
   const trustedCaFile = values.file('trusted-ca-file');
   return {
@@ -31,7 +53,7 @@ export function clientTlsOf(values: Values): EtcdTlsSettings {
   };
 }
 
-export function peerTlsOf(values: Values): EtcdPeerTlsSettings {
+function peerTlsOf(values: Values): EtcdPeerTlsSettings {
   const [certFile, keyFile] = pairOf(values, 'peer-cert-file', 'peer-key-file');
   const [clientCertFile, clientKeyFile] = pairOf(values, 'peer-client-cert-file', 'peer-client-key-file');
   const trustedCaFile = values.file('peer-trusted-ca-file');
@@ -54,13 +76,13 @@ export function peerTlsOf(values: Values): EtcdPeerTlsSettings {
   };
 }
 
-export function checkTls(urls: readonly EtcdUrl[], tls: EtcdTlsSettings, flags: string): void {
+function checkTls(urls: readonly EtcdUrl[], tls: EtcdTlsSettings, flags: string): void {
   const secure = urls.find(isSecure);
   if (secure === undefined || tls.certFile !== undefined || tls.automatic) return;
   refuse(`${secure.text} needs a certificate: give ${flags}`);
 }
 
-export function tlsLimitsOf(values: Values, warnings: string[]): EtcdTlsLimits {
+function tlsLimitsOf(values: Values, warnings: string[]): EtcdTlsLimits {
   const { ciphers, weak, unknown } = chooseCiphers(values.list('cipher-suites'));
   if (unknown !== undefined) {
     refuse(
