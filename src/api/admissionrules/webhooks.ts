@@ -5,13 +5,14 @@ import { semanticEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import type { KubeObject } from '../meta/object.ts';
 import { isSet } from '../meta/validation.ts';
-import type { WriteStrategy } from '../registry/definition.ts';
+import type { KindAlias, WriteStrategy } from '../registry/definition.ts';
 import { keepGeneration, metadataOf } from '../registry/strategies.ts';
 import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
 import { validateLabelSelector } from '../validation/selectors.ts';
 import { setRuleDefaults, validateMatchConditions, validateRules } from './rules.ts';
 
 const DEFAULT_TIMEOUT_SECONDS = 10;
+const OLDER_TIMEOUT_SECONDS = 30;
 const MAX_TIMEOUT_SECONDS = 30;
 const HTTPS_PORT = 443;
 const REVIEW_VERSIONS = ['v1', 'v1beta1'];
@@ -30,6 +31,24 @@ export function setWebhookDefaults(webhook: MutatingWebhook): void {
   setRuleDefaults(webhook.rules);
   if (webhook.clientConfig?.service !== undefined) webhook.clientConfig.service.port ??= HTTPS_PORT;
 }
+
+/** Version v1beta1 had other defaults, which stand for what older clients leave out. */
+export const olderWebhooks: KindAlias<never> = {
+  group: 'admissionregistration.k8s.io',
+  version: 'v1beta1',
+  deprecated: { since: '1.16', removed: '1.22' },
+  convertTo(object) {
+    const configuration = object as Configuration;
+    for (const webhook of configuration.webhooks ?? []) {
+      if (!isSet(webhook.failurePolicy)) webhook.failurePolicy = 'Ignore';
+      if (!isSet(webhook.matchPolicy)) webhook.matchPolicy = 'Exact';
+      webhook.timeoutSeconds ??= OLDER_TIMEOUT_SECONDS;
+      webhook.admissionReviewVersions ??= ['v1beta1'];
+    }
+    return configuration as never;
+  },
+  convertFrom: (configuration) => configuration,
+};
 
 /** The strategy of both kinds of configuration. */
 export const webhookStrategy: WriteStrategy<Configuration> = {

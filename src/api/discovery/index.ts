@@ -58,19 +58,22 @@ const GROUP_ORDER = [
   'events.k8s.io',
   'authentication.k8s.io',
   'authorization.k8s.io',
+  'autoscaling',
+  'batch',
   'certificates.k8s.io',
+  'networking.k8s.io',
+  'extensions',
   'policy',
   'rbac.authorization.k8s.io',
+  'storage.k8s.io',
+  'admissionregistration.k8s.io',
+  'apiextensions.k8s.io',
   'scheduling.k8s.io',
   'coordination.k8s.io',
+  'node.k8s.io',
   'discovery.k8s.io',
+  'flowcontrol.apiserver.k8s.io',
 ];
-
-/**
- * Groups that have no resource of their own yet must be there. `kubectl drain` only evicts, instead of deleting, where it finds the
- * group of Eviction.
- */
-const ALWAYS_SERVED: readonly GroupVersion[] = [{ group: 'policy', version: 'v1' }];
 
 interface GroupVersion {
   readonly group: string;
@@ -142,13 +145,31 @@ export function discoveryDocuments(kinds: readonly KindDefinition[]): DiscoveryD
 /** Every group and version that is served, core first, then in order of preference. */
 export function servedGroupVersions(kinds: readonly KindDefinition[]): GroupVersion[] {
   const found = new Map<string, GroupVersion>();
-  for (const { group, version } of [...servedKinds(kinds), ...ALWAYS_SERVED]) {
+  for (const { group, version } of servedKinds(kinds)) {
     found.set(`${group}/${version}`, { group, version });
   }
   return [...found.values()].sort((a, b) => {
     const order = rank(a.group) - rank(b.group);
-    return order !== 0 ? order : a.group < b.group ? -1 : 1;
+    if (order !== 0) return order;
+    return a.group === b.group ? versionOrder(a.version, b.version) : a.group < b.group ? -1 : 1;
   });
+}
+
+const VERSION = /^v(\d+)(?:(alpha|beta)(\d+))?$/;
+
+/** Stable versions first, then beta, then alpha; newer before older. Source: k8s.io/apimachinery/pkg/version CompareKubeAwareVersionStrings. */
+function versionOrder(a: string, b: string): number {
+  const parts = (version: string): number[] => {
+    const [, major = '0', stage, minor = '0'] = VERSION.exec(version) ?? [];
+    return [stage === undefined ? 2 : stage === 'beta' ? 1 : 0, Number(major), Number(minor)];
+  };
+  const left = parts(a);
+  const right = parts(b);
+  for (const [index, part] of left.entries()) {
+    const other = right[index] ?? 0;
+    if (part !== other) return other - part;
+  }
+  return 0;
 }
 
 function rank(group: string): number {

@@ -8,6 +8,7 @@ import type { GroupVersionKind } from '../meta/object.ts';
 import type { KindDefinition } from '../registry/definition.ts';
 import { schemaNameOf, schemaOfType, typeOf } from '../schema/index.ts';
 import { fieldFacts, isAtomicType, keyDefaults } from '../schema/merge-keys.ts';
+import { currentTypeName } from '../schema/older-types.ts';
 import type { Descriptions } from '../schema/types-format.ts';
 import { DELETE_OPTIONS_TYPE, PATCH_TYPE, STATUS_TYPE } from './operations.ts';
 
@@ -130,7 +131,8 @@ function renderType(
 ): SchemaObject {
   const type = typeOf(name);
   if (type === undefined) throw new Error(`the generated schemas lack ${name}`);
-  const texts = Object.hasOwn(descriptions, name) ? descriptions[name] : undefined;
+  const documented = currentTypeName(name);
+  const texts = Object.hasOwn(descriptions, documented) ? descriptions[documented] : undefined;
   const properties: { [field: string]: SchemaObject } = {};
   for (const [field, compact] of Object.entries(type.f)) {
     const description = texts !== undefined && Object.hasOwn(texts.f, field) ? texts.f[field] : undefined;
@@ -165,7 +167,7 @@ function renderField(
   described: boolean,
   use: (name: string) => void,
 ): SchemaObject {
-  const facts = fieldFacts(typeName, field);
+  const facts = fieldFacts(currentTypeName(typeName), field);
   const schema = renderUse(anyType(typeName, field, compact), version, described, use);
   const extensions: SchemaObject = {};
   if (compact.startsWith('[]')) {

@@ -60,6 +60,21 @@ export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | '
 
 export type Durability = 'durable' | 'relaxed';
 
+/** A kind in another version than the stored one, or in another group. Conversions lose nothing, and may keep parts of what they are given. */
+export interface KindAlias<T extends KubeObject = KubeObject> {
+  readonly group: string;
+  readonly version: string;
+  /** Objects differ from stored ones in `apiVersion` alone. */
+  readonly identical?: boolean;
+  /** Releases in which upstream declared the version deprecated and ceased to serve it; clients are warned. */
+  readonly deprecated?: { readonly since: string; readonly removed: string };
+  /** Field selectors that are called otherwise here, with the stored version's names. Default: those of the stored version. */
+  readonly fieldLabels?: Readonly<Record<string, string>>;
+  /** `apiVersion` and `kind` are set by the caller. */
+  convertTo(object: KubeObject): T;
+  convertFrom(object: T): KubeObject;
+}
+
 export interface KindDefinition<T extends KubeObject = KubeObject> extends GroupVersionKind {
   readonly plural: string;
   readonly singular: string;
@@ -75,13 +90,8 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly durability?: Durability;
   /** Time to live of an object in seconds (events: 3600). */
   readonly ttlSeconds?: number;
-  /** Extra versions of the same kind that store as this one: only for kinds that are served in several versions. */
-  readonly aliases?: readonly {
-    readonly group: string;
-    readonly version: string;
-    convertTo(object: KubeObject): T;
-    convertFrom(object: T): KubeObject;
-  }[];
+  /** Further versions of the kind, all stored as this one. */
+  readonly aliases?: readonly KindAlias<T>[];
   /** Upstream's name rule for this kind. Default: DNS-1123 subdomain. */
   readonly nameRule?: 'dns1123Subdomain' | 'dns1123Label' | 'dns1035Label' | 'pathSegment';
   /** Fills omitted fields exactly as upstream's `SetDefaults_*`. Idempotent, never fails, tolerates missing parents. */

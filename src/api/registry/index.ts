@@ -58,7 +58,7 @@ import { validatingAdmissionPolicyBindings } from '../kinds/validatingadmissionp
 import { validatingWebhookConfigurations } from '../kinds/validatingwebhookconfigurations/index.ts';
 import { volumeAttachments } from '../kinds/volumeattachments/index.ts';
 import type { GroupVersionKind } from '../meta/object.ts';
-import type { KindDefinition } from './definition.ts';
+import type { KindAlias, KindDefinition } from './definition.ts';
 
 /** Everything that has a path of its own, in the order of discovery documents. */
 export const builtinKinds: readonly KindDefinition[] = [
@@ -128,8 +128,6 @@ export interface KindMatch {
   readonly kind: KindDefinition;
   readonly alias?: KindAlias;
 }
-
-export type KindAlias = NonNullable<KindDefinition['aliases']>[number];
 
 /** Finds the kind that serves `gvk`, in whichever version; sub-resource kinds included. */
 export function kindByGvk(gvk: GroupVersionKind): KindMatch | undefined {

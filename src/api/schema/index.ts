@@ -3,6 +3,7 @@ import type { GroupVersionKind, JsonValue } from '../meta/object.ts';
 import { generatedTypes } from './generated/types.ts';
 import { type FieldFacts, fieldFacts, isAtomicType, keyDefaults } from './merge-keys.ts';
 import type { ListNode, MapNode, ObjectNode, PatchStrategy, ScalarNode, ScalarType, SchemaNode } from './node.ts';
+import { currentTypeName, olderTypes } from './older-types.ts';
 import type { GeneratedType } from './types-format.ts';
 
 export type { ListNode, MapNode, ObjectNode, PatchStrategy, ScalarNode, ScalarType, SchemaNode } from './node.ts';
@@ -40,11 +41,12 @@ export function schemaOfType(typeName: string): ObjectNode | undefined {
 
 /** The raw entry of the generated table; for documents that are made from it. */
 export function typeOf(typeName: string): GeneratedType | undefined {
-  return Object.hasOwn(generatedTypes, typeName) ? generatedTypes[typeName] : undefined;
+  if (Object.hasOwn(generatedTypes, typeName)) return generatedTypes[typeName];
+  return Object.hasOwn(olderTypes, typeName) ? olderTypes[typeName] : undefined;
 }
 
 export function typeNames(): string[] {
-  return Object.keys(generatedTypes);
+  return [...Object.keys(generatedTypes), ...Object.keys(olderTypes)];
 }
 
 /** Follows field names from a node through lists and maps; undefined when the path leaves the schema. */
@@ -86,7 +88,10 @@ class TypeSchema implements ObjectNode {
 
   get fields(): ReadonlyMap<string, SchemaNode> {
     this.#fields ??= new Map(
-      Object.entries(this.#generated.f).map(([field, type]) => [field, useOf(type, fieldFacts(this.typeName, field))]),
+      Object.entries(this.#generated.f).map(([field, type]) => [
+        field,
+        useOf(type, fieldFacts(currentTypeName(this.typeName), field)),
+      ]),
     );
     return this.#fields;
   }

@@ -4,6 +4,7 @@ import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import { humanDuration } from '../../printing/duration.ts';
 import type { KindDefinition, StrategyContext } from '../../registry/definition.ts';
 import { ALL_VERBS, restorePart } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateRequest, validateStatusChange } from './validation.ts';
 
 type Request = CertificateSigningRequest;
@@ -47,6 +48,7 @@ export const certificateSigningRequests: KindDefinition<Request> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.certificates.v1.CertificateSigningRequest',
   storagePrefix: 'certificatesigningrequests',
+  aliases: [sameShape('certificates.k8s.io', 'v1beta1', '1.19', '1.22')],
   strategy: {
     prepareForCreate(request, { user }) {
       request.status = {};

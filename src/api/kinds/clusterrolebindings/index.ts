@@ -2,6 +2,7 @@
 import type { ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { bindingColumns } from '../rbac/binding-columns.ts';
 import { RBAC_GROUP, setBindingDefaults, validateBinding, validateBindingUpdate } from '../rbac/rules.ts';
 
@@ -18,6 +19,7 @@ export const clusterRoleBindings: KindDefinition<ClusterRoleBinding> = {
   storagePrefix: 'clusterrolebindings',
   nameRule: 'pathSegment',
   allowCreateOnUpdate: true,
+  aliases: [sameShape('rbac.authorization.k8s.io', 'v1beta1', '1.17', '1.22')],
   setDefaults: setBindingDefaults,
   strategy: {
     validate: (binding) => validateBinding(binding, false),

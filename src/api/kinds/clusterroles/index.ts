@@ -4,6 +4,7 @@ import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { createdAtColumn, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateLabelSelector } from '../../validation/selectors.ts';
 import { RBAC_GROUP, validateRules } from '../rbac/rules.ts';
 
@@ -34,6 +35,7 @@ export const clusterRoles: KindDefinition<ClusterRole> = {
   storagePrefix: 'clusterroles',
   nameRule: 'pathSegment',
   allowCreateOnUpdate: true,
+  aliases: [sameShape('rbac.authorization.k8s.io', 'v1beta1', '1.17', '1.22')],
   strategy: { validate, validateUpdate: validate },
   columns: [nameColumn, createdAtColumn],
 };

@@ -6,6 +6,7 @@ import { ageColumn, column, NONE, nameColumn, selectorText, workloadColumns } fr
 import { since } from '../../printing/duration.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
 import { setTemplateDefaults } from '../jobs/defaults.ts';
 import { validateJobSpec } from '../jobs/validation.ts';
@@ -96,6 +97,7 @@ export const cronJobs: KindDefinition<CronJob> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.batch.v1.CronJob',
   storagePrefix: 'cronjobs',
+  aliases: [sameShape('batch', 'v1beta1', '1.21', '1.25')],
   setDefaults(job) {
     job.spec ??= { schedule: '', jobTemplate: {} };
     const spec = job.spec;

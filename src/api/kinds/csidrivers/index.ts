@@ -6,6 +6,7 @@ import { isSet, validateImmutable } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { Column, KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateDriverName } from '../../validation/csi.ts';
 import { validateOneOf } from '../../validation/scalars.ts';
 
@@ -64,6 +65,7 @@ export const csiDrivers: KindDefinition<CSIDriver> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storage.v1.CSIDriver',
   storagePrefix: 'csidrivers',
+  aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.19', '1.22')],
   setDefaults(driver) {
     driver.spec ??= {};
     const spec = driver.spec;

@@ -7,6 +7,7 @@ import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateDriverName } from '../../validation/csi.ts';
 import { validateNameRule, validateNonNegative } from '../../validation/scalars.ts';
 
@@ -63,6 +64,7 @@ export const csiNodes: KindDefinition<CSINode> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storage.v1.CSINode',
   storagePrefix: 'csinodes',
+  aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.17', '1.22')],
   strategy: { validate, validateUpdate },
   columns: [
     nameColumn,

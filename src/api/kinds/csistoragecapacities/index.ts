@@ -7,6 +7,7 @@ import { validateImmutable } from '../../meta/validation.ts';
 import { column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateNameRule } from '../../validation/scalars.ts';
 import { validateLabelSelector } from '../../validation/selectors.ts';
 
@@ -33,6 +34,7 @@ export const csiStorageCapacities: KindDefinition<CSIStorageCapacity> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storage.v1.CSIStorageCapacity',
   storagePrefix: 'csistoragecapacities',
+  aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.24', '1.27')],
   strategy: {
     validate,
     validateUpdate: (each, old) => [

@@ -9,6 +9,7 @@ import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies.ts';
 import { ipFamilyOf, validateNameRule, validateOneOf, validatePortNumber } from '../../validation/scalars.ts';
 import { validateEndpointIp } from './addresses.ts';
+import { v1beta1 } from './conversion.ts';
 
 const ADDRESS_TYPES = ['FQDN', 'IPv4', 'IPv6'];
 const MAX_ADDRESSES = 100;
@@ -90,6 +91,7 @@ export const endpointSlices: KindDefinition<EndpointSlice> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.discovery.v1.EndpointSlice',
   storagePrefix: 'endpointslices',
+  aliases: [v1beta1],
   setDefaults(slice) {
     for (const port of slice.ports ?? []) {
       port.name ??= '';

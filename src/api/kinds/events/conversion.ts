@@ -16,13 +16,27 @@ const TO_CORE: ReadonlyMap<string, string> = new Map(RENAMED);
 const FROM_CORE: ReadonlyMap<string, string> = new Map(RENAMED.map(([events, core]) => [core, events]));
 
 export function eventToCore(object: KubeObject): CoreEvent {
-  return { ...rename(object, TO_CORE), apiVersion: 'v1', kind: 'Event' } as CoreEvent;
+  return rename(object, TO_CORE) as object as CoreEvent;
 }
 
 export function eventFromCore(object: CoreEvent): KubeObject {
-  return { ...rename(object, FROM_CORE), apiVersion: 'events.k8s.io/v1', kind: 'Event' };
+  return rename(object, FROM_CORE);
 }
 
 function rename(object: object, names: ReadonlyMap<string, string>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(object).map(([field, value]) => [names.get(field) ?? field, value]));
 }
+
+/** Field selectors of events.k8s.io, with their names in core/v1. */
+export const EVENTS_FIELD_LABELS: Readonly<Record<string, string>> = {
+  'regarding.kind': 'involvedObject.kind',
+  'regarding.namespace': 'involvedObject.namespace',
+  'regarding.name': 'involvedObject.name',
+  'regarding.uid': 'involvedObject.uid',
+  'regarding.apiVersion': 'involvedObject.apiVersion',
+  'regarding.resourceVersion': 'involvedObject.resourceVersion',
+  'regarding.fieldPath': 'involvedObject.fieldPath',
+  reason: 'reason',
+  reportingController: 'reportingComponent',
+  type: 'type',
+};

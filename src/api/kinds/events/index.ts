@@ -6,7 +6,7 @@ import { column, nameColumn } from '../../printing/columns.ts';
 import { since } from '../../printing/duration.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
-import { eventFromCore, eventToCore } from './conversion.ts';
+import { EVENTS_FIELD_LABELS, eventFromCore, eventToCore } from './conversion.ts';
 
 /** Events are kept for an hour. */
 const TTL_SECONDS = 3600;
@@ -49,6 +49,8 @@ function sourceText(event: Event): string {
   return isSet(event.source?.host) ? `${component}, ${event.source.host}` : component;
 }
 
+const eventsView = { convertTo: eventToCore, convertFrom: eventFromCore, fieldLabels: EVENTS_FIELD_LABELS };
+
 const wide = { wide: true };
 
 export const events: KindDefinition<Event> = {
@@ -66,7 +68,10 @@ export const events: KindDefinition<Event> = {
   durability: 'relaxed',
   ttlSeconds: TTL_SECONDS,
   allowCreateOnUpdate: true,
-  aliases: [{ group: 'events.k8s.io', version: 'v1', convertTo: eventToCore, convertFrom: eventFromCore }],
+  aliases: [
+    { group: 'events.k8s.io', version: 'v1', ...eventsView },
+    { group: 'events.k8s.io', version: 'v1beta1', deprecated: { since: '1.19', removed: '1.25' }, ...eventsView },
+  ],
   strategy: { validate, validateUpdate: validate },
   columns: [
     column<Event>('Last Seen', 'When the event was last seen.', (event, nowMs) => since(timesOf(event).last, nowMs)),

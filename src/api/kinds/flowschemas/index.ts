@@ -3,6 +3,7 @@ import type { FlowSchema } from 'kubernetes-types/flowcontrol/v1';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateFlowSchema } from './validation.ts';
 
 const DEFAULT_PRECEDENCE = 1000;
@@ -25,6 +26,11 @@ export const flowSchemas: KindDefinition<FlowSchema> = {
   schemaName: 'io.k8s.api.flowcontrol.v1.FlowSchema',
   storagePrefix: 'flowschemas',
   nameRule: 'dns1123Subdomain',
+  aliases: [
+    sameShape('flowcontrol.apiserver.k8s.io', 'v1beta3', '1.29', '1.32'),
+    sameShape('flowcontrol.apiserver.k8s.io', 'v1beta2', '1.26', '1.29'),
+    sameShape('flowcontrol.apiserver.k8s.io', 'v1beta1', '1.23', '1.26'),
+  ],
   setDefaults(schema) {
     schema.spec ??= { priorityLevelConfiguration: { name: '' } };
     if ((schema.spec.matchingPrecedence ?? 0) === 0) schema.spec.matchingPrecedence = DEFAULT_PRECEDENCE;

@@ -3,6 +3,8 @@ import type { HorizontalPodAutoscaler, MetricSpec, MetricStatus } from 'kubernet
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
+import { v1, v2beta1 } from './conversion.ts';
 import { setAutoscalerDefaults } from './defaults.ts';
 import { validateAutoscaler, validateAutoscalerStatus } from './validation.ts';
 
@@ -76,6 +78,7 @@ export const horizontalPodAutoscalers: KindDefinition<Autoscaler> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler',
   storagePrefix: 'horizontalpodautoscalers',
+  aliases: [v1, sameShape('autoscaling', 'v2beta2', '1.23', '1.26'), v2beta1],
   setDefaults: setAutoscalerDefaults,
   strategy,
   statusStrategy,

@@ -6,6 +6,7 @@ import { isSet, validateImmutable } from '../../meta/validation.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, bumpGeneration, metadataOf } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateDomainPath } from '../../validation/domain-path.ts';
 import { validateNameRule } from '../../validation/scalars.ts';
 
@@ -63,6 +64,7 @@ export const ingressClasses: KindDefinition<IngressClass> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.networking.v1.IngressClass',
   storagePrefix: 'ingressclasses',
+  aliases: [sameShape('networking.k8s.io', 'v1beta1', '1.19', '1.22')],
   setDefaults(each) {
     if (each.spec?.parameters !== undefined) each.spec.parameters.scope ??= 'Cluster';
   },

@@ -3,6 +3,7 @@ import type { Ingress } from 'kubernetes-types/networking/v1';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { olderIngress } from './conversion.ts';
 import { INGRESS_CLASS_ANNOTATION, validateIngress, validateIngressStatus } from './validation.ts';
 
 const { strategy, statusStrategy } = specStatusStrategies<Ingress>({
@@ -42,6 +43,7 @@ export const ingresses: KindDefinition<Ingress> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.networking.v1.Ingress',
   storagePrefix: 'ingress',
+  aliases: [olderIngress('networking.k8s.io', '1.19'), olderIngress('extensions', '1.14')],
   strategy,
   statusStrategy,
   columns: [

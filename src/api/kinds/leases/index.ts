@@ -4,6 +4,7 @@ import type { FieldError } from '../../meta/field-error.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateNonNegative, validatePositive } from '../../validation/scalars.ts';
 
 function validate(lease: Lease): FieldError[] {
@@ -28,6 +29,7 @@ export const leases: KindDefinition<Lease> = {
   durability: 'relaxed',
   allowCreateOnUpdate: true,
   allowUnconditionalUpdate: false,
+  aliases: [sameShape('coordination.k8s.io', 'v1beta1', '1.19', '1.22')],
   strategy: { validate, validateUpdate: validate },
   columns: [
     nameColumn,

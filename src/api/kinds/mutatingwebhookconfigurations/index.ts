@@ -1,6 +1,6 @@
 /** Webhooks that change objects. Source: k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingwebhookconfiguration. */
 import type { MutatingWebhookConfiguration } from 'kubernetes-types/admissionregistration/v1';
-import { setWebhookDefaults, webhookStrategy } from '../../admissionrules/webhooks.ts';
+import { olderWebhooks, setWebhookDefaults, webhookStrategy } from '../../admissionrules/webhooks.ts';
 import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
@@ -18,6 +18,7 @@ export const mutatingWebhookConfigurations: KindDefinition<MutatingWebhookConfig
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration',
   storagePrefix: 'mutatingwebhookconfigurations',
+  aliases: [olderWebhooks],
   setDefaults(configuration) {
     for (const webhook of configuration.webhooks ?? []) {
       setWebhookDefaults(webhook);

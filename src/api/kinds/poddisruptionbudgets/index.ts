@@ -1,11 +1,12 @@
 /** Disruption budgets. Source: k8s.io/kubernetes/pkg/registry/policy/poddisruptionbudget, pkg/apis/policy/validation. */
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
+import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
-import type { KindDefinition } from '../../registry/definition.ts';
+import type { KindAlias, KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
 import { percentOf, validateCountOrPercent, validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
-import { validateLabelSelector } from '../../validation/selectors.ts';
+import { isEmptySelector, validateLabelSelector } from '../../validation/selectors.ts';
 
 type Budget = PodDisruptionBudget;
 
@@ -39,6 +40,28 @@ function validateBudget(budget: Budget): FieldError[] {
   return errors;
 }
 
+/** A label nobody has: with it, a selector can say in either version what an empty one says in the other. */
+const NOBODYS_LABEL = 'pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match';
+const SELECTS_NONE = { matchExpressions: [{ key: NOBODYS_LABEL, operator: 'Exists' }] };
+const SELECTS_ALL = { matchExpressions: [{ key: NOBODYS_LABEL, operator: 'DoesNotExist' }] };
+
+/** An empty selector selects nothing in v1beta1, and everything in v1. */
+function withSelector(budget: Budget, from: object, to: NonNullable<Budget['spec']>['selector']): Budget {
+  const selector = budget.spec?.selector;
+  if (selector === undefined) return budget;
+  const empty = isEmptySelector(selector);
+  if (empty) return { ...budget, spec: { ...budget.spec, selector: structuredClone(to ?? {}) } };
+  return semanticEqual(selector, from) ? { ...budget, spec: { ...budget.spec, selector: {} } } : budget;
+}
+
+const olderBudget: KindAlias<Budget> = {
+  group: 'policy',
+  version: 'v1beta1',
+  deprecated: { since: '1.21', removed: '1.25' },
+  convertTo: (object) => withSelector(object as Budget, SELECTS_ALL, SELECTS_NONE),
+  convertFrom: (budget) => withSelector(budget, SELECTS_NONE, SELECTS_ALL),
+};
+
 const COUNTS = ['disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods'] as const;
 
 function validateStatus(budget: Budget): FieldError[] {
@@ -57,6 +80,7 @@ export const podDisruptionBudgets: KindDefinition<Budget> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.policy.v1.PodDisruptionBudget',
   storagePrefix: 'poddisruptionbudgets',
+  aliases: [olderBudget],
   strategy,
   statusStrategy,
   columns: [

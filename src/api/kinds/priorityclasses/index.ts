@@ -5,6 +5,7 @@ import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, metadataOf } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateOneOf } from '../../validation/scalars.ts';
 
 const SYSTEM_PREFIX = 'system-';
@@ -62,6 +63,7 @@ export const priorityClasses: KindDefinition<PriorityClass> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.scheduling.v1.PriorityClass',
   storagePrefix: 'priorityclasses',
+  aliases: [sameShape('scheduling.k8s.io', 'v1beta1', '1.14', '1.22')],
   setDefaults(priority) {
     if (!isSet(priority.preemptionPolicy)) priority.preemptionPolicy = 'PreemptLowerPriority';
     priority.value ??= 0;

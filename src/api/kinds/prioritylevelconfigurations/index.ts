@@ -1,9 +1,11 @@
 /** Priority levels. Source: k8s.io/kubernetes/pkg/registry/flowcontrol/prioritylevelconfiguration, pkg/apis/flowcontrol/{v1,validation}. */
 import type { LimitResponse, PriorityLevelConfiguration, QueuingConfiguration } from 'kubernetes-types/flowcontrol/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import type { KubeObject } from '../../meta/object.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
-import type { KindDefinition } from '../../registry/definition.ts';
+import type { KindAlias, KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 
 type Level = PriorityLevelConfiguration;
 
@@ -111,6 +113,23 @@ function entropyBits(deck: number, hand: number): number {
   return Math.ceil(bits);
 }
 
+/** The shares had another name. */
+function olderShares(version: string, since: string, removed: string): KindAlias<Level> {
+  const renamed = (object: KubeObject, from: string, to: string): Level => {
+    const { limited } = (object as Level).spec ?? {};
+    if (limited === undefined) return object as Level;
+    const entries = Object.entries(limited).map(([field, value]) => [field === from ? to : field, value]);
+    return { ...object, spec: { ...(object as Level).spec, limited: Object.fromEntries(entries) } } as Level;
+  };
+  return {
+    group: 'flowcontrol.apiserver.k8s.io',
+    version,
+    deprecated: { since, removed },
+    convertTo: (object) => renamed(object, 'assuredConcurrencyShares', 'nominalConcurrencyShares'),
+    convertFrom: (level) => renamed(level, 'nominalConcurrencyShares', 'assuredConcurrencyShares'),
+  };
+}
+
 const queuingOf = (level: Level): QueuingConfiguration | undefined => level.spec?.limited?.limitResponse?.queuing;
 
 export const priorityLevelConfigurations: KindDefinition<Level> = {
@@ -124,6 +143,11 @@ export const priorityLevelConfigurations: KindDefinition<Level> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration',
   storagePrefix: 'prioritylevelconfigurations',
+  aliases: [
+    sameShape('flowcontrol.apiserver.k8s.io', 'v1beta3', '1.29', '1.32'),
+    olderShares('v1beta2', '1.26', '1.29'),
+    olderShares('v1beta1', '1.23', '1.26'),
+  ],
   setDefaults(level) {
     const { limited, exempt } = level.spec ?? {};
     if (exempt !== undefined) {

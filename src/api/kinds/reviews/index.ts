@@ -9,10 +9,33 @@ import type {
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import type { KubeObject } from '../../meta/object.ts';
 import { isSet } from '../../meta/validation.ts';
-import type { KindDefinition, WriteStrategy } from '../../registry/definition.ts';
+import type { KindAlias, KindDefinition, WriteStrategy } from '../../registry/definition.ts';
+import { sameShape } from '../../registry/versions.ts';
 
 const AUTHENTICATION = 'authentication.k8s.io';
 const AUTHORIZATION = 'authorization.k8s.io';
+
+/** Two kinds called a field otherwise in v1beta1. */
+function olderReview(group: string, kind: string): KindAlias<never> {
+  const since = kind === 'SelfSubjectReview' ? '1.28' : '1.19';
+  const removed = kind === 'SelfSubjectReview' ? '1.31' : '1.22';
+  if (kind !== 'SubjectAccessReview' && kind !== 'LocalSubjectAccessReview') {
+    return sameShape(group, 'v1beta1', since, removed);
+  }
+  const renamed = (object: KubeObject, from: string, to: string): KubeObject => {
+    const { spec } = object as { spec?: object };
+    if (spec === undefined) return object;
+    const entries = Object.entries(spec).map(([field, value]) => [field === from ? to : field, value]);
+    return { ...object, spec: Object.fromEntries(entries) } as KubeObject;
+  };
+  return {
+    group,
+    version: 'v1beta1',
+    deprecated: { since, removed },
+    convertTo: (object) => renamed(object, 'group', 'groups') as never,
+    convertFrom: (object) => renamed(object, 'groups', 'group'),
+  };
+}
 
 function review<T extends KubeObject>(
   group: string,
@@ -33,6 +56,7 @@ function review<T extends KubeObject>(
     schemaName: `io.k8s.api.${group.slice(0, group.indexOf('.'))}.v1.${kind}`,
     storagePrefix: '',
     virtual: true,
+    aliases: [olderReview(group, kind)],
     strategy: validate === undefined ? {} : { validate },
     columns: [],
   };

@@ -3,6 +3,7 @@ import type { Role } from 'kubernetes-types/rbac/v1';
 import { createdAtColumn, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { RBAC_GROUP, validateRules } from '../rbac/rules.ts';
 
 export const roles: KindDefinition<Role> = {
@@ -18,6 +19,7 @@ export const roles: KindDefinition<Role> = {
   storagePrefix: 'roles',
   nameRule: 'pathSegment',
   allowCreateOnUpdate: true,
+  aliases: [sameShape('rbac.authorization.k8s.io', 'v1beta1', '1.17', '1.22')],
   strategy: {
     validate: (role) => validateRules(role.rules, true),
     validateUpdate: (role) => validateRules(role.rules, true),

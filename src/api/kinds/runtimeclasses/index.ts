@@ -8,6 +8,7 @@ import { validateResourceQuantity } from '../../podspec/resources.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateNameRule } from '../../validation/scalars.ts';
 
 function validate(each: RuntimeClass): FieldError[] {
@@ -32,6 +33,7 @@ export const runtimeClasses: KindDefinition<RuntimeClass> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.node.v1.RuntimeClass',
   storagePrefix: 'runtimeclasses',
+  aliases: [sameShape('node.k8s.io', 'v1beta1', '1.22', '1.25')],
   strategy: {
     validate,
     validateUpdate: (each, old) => validateImmutable(each.handler, old.handler, 'handler'),

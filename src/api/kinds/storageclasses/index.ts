@@ -7,6 +7,7 @@ import { isSet, utf8Length, validateImmutable } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateNameRule, validateOneOf } from '../../validation/scalars.ts';
 
 const MAX_PARAMETERS = 512;
@@ -109,6 +110,7 @@ export const storageClasses: KindDefinition<StorageClass> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storage.v1.StorageClass',
   storagePrefix: 'storageclasses',
+  aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.19', '1.22')],
   setDefaults(each) {
     if (!isSet(each.reclaimPolicy)) each.reclaimPolicy = 'Delete';
     if (!isSet(each.volumeBindingMode)) each.volumeBindingMode = 'Immediate';

@@ -6,6 +6,7 @@ import type { Eviction } from 'kubernetes-types/policy/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateNonNegative } from '../../validation/scalars.ts';
 
 const MIN_TOKEN_SECONDS = 600;
@@ -50,6 +51,7 @@ export const evictions: KindDefinition<Eviction> = {
   namespaced: true,
   verbs: ['create'],
   schemaName: 'io.k8s.api.policy.v1.Eviction',
+  aliases: [sameShape('policy', 'v1beta1', '1.22', '1.25')],
   storagePrefix: '',
   virtual: true,
   strategy: {},

@@ -6,6 +6,7 @@ import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateOneOf } from '../../validation/scalars.ts';
 
 type Policy = ValidatingAdmissionPolicy;
@@ -104,6 +105,7 @@ export const validatingAdmissionPolicies: KindDefinition<Policy> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy',
   storagePrefix: 'validatingadmissionpolicies',
+  aliases: [sameShape('admissionregistration.k8s.io', 'v1beta1', '1.31', '1.34')],
   setDefaults(policy) {
     policy.spec ??= {};
     if (!isSet(policy.spec.failurePolicy)) policy.spec.failurePolicy = 'Fail';

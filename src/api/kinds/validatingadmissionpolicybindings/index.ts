@@ -7,6 +7,7 @@ import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, bumpGeneration, metadataOf } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateNameRule, validateOneOf } from '../../validation/scalars.ts';
 import { validateLabelSelector } from '../../validation/selectors.ts';
 
@@ -83,6 +84,7 @@ export const validatingAdmissionPolicyBindings: KindDefinition<Binding> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding',
   storagePrefix: 'validatingadmissionpolicybindings',
+  aliases: [sameShape('admissionregistration.k8s.io', 'v1beta1', '1.31', '1.34')],
   setDefaults(binding) {
     const { matchResources, paramRef } = binding.spec ?? {};
     if (matchResources !== undefined) setMatchDefaults(matchResources);

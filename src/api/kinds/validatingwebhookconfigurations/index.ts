@@ -1,6 +1,6 @@
 /** Webhooks that refuse objects. Source: k8s.io/kubernetes/pkg/registry/admissionregistration/validatingwebhookconfiguration. */
 import type { ValidatingWebhookConfiguration } from 'kubernetes-types/admissionregistration/v1';
-import { setWebhookDefaults, webhookStrategy } from '../../admissionrules/webhooks.ts';
+import { olderWebhooks, setWebhookDefaults, webhookStrategy } from '../../admissionrules/webhooks.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
@@ -17,6 +17,7 @@ export const validatingWebhookConfigurations: KindDefinition<ValidatingWebhookCo
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration',
   storagePrefix: 'validatingwebhookconfigurations',
+  aliases: [olderWebhooks],
   setDefaults(configuration) {
     for (const webhook of configuration.webhooks ?? []) setWebhookDefaults(webhook);
   },

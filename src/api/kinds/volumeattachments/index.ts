@@ -6,6 +6,7 @@ import { isSet, utf8Length, validateImmutable } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateDriverName } from '../../validation/csi.ts';
 import { validateNameRule } from '../../validation/scalars.ts';
 import { setVolumeSpecDefaults, validateVolumeSpec } from '../../volumes/persistent.ts';
@@ -73,6 +74,7 @@ export const volumeAttachments: KindDefinition<VolumeAttachment> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storage.v1.VolumeAttachment',
   storagePrefix: 'volumeattachments',
+  aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.19', '1.22')],
   setDefaults(each) {
     const inline = each.spec?.source?.inlineVolumeSpec;
     if (inline === undefined) return;

@@ -26,7 +26,7 @@ import { createObject } from './create.ts';
 import { deleteObject } from './delete.ts';
 import { parseDeleteOptions } from './delete-options.ts';
 import { get, sendObject } from './get.ts';
-import { fromStored, type ServedKind } from './kinds.ts';
+import { deprecationWarning, fromStored, type ServedKind, toStored } from './kinds.ts';
 import { list } from './list.ts';
 import { parseListOptions, parseWriteOptions } from './options.ts';
 import { checkName, decodePatch, patchForm, patchObject } from './patch.ts';
@@ -55,6 +55,7 @@ export function dispatch(
   const { subresource, verb } = info;
   const { deprecation } = kind.definition.custom ?? {};
   if (deprecation !== undefined) exchange.warnings.push(deprecation);
+  if (kind.alias?.deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
   if (kind.definition.virtual === true) {
     if (verb !== 'create') throw methodNotAllowed();
@@ -152,7 +153,7 @@ async function review(
   info: ResourceRequestInfo,
 ): Promise<void> {
   const request = writeRequest(exchange, kind, info);
-  const object = await readObject(context, exchange, kind, request);
+  const object = toStored(kind, await readObject(context, exchange, kind, request));
   kind.definition.setDefaults?.(object);
   const failures = kind.definition.strategy.validate?.(object) ?? [];
   if (failures.length > 0) throw invalid(kind.definition, object.metadata?.name ?? '', failures);
@@ -168,7 +169,8 @@ async function review(
   }
   const handler = virtualHandler(kind.kind);
   if (handler === undefined) throw noSuchResource();
-  exchange.sendObject(201, await handler(context, object, { user: exchange.user, namespace: info.namespace }));
+  const answer = await handler(context, object, { user: exchange.user, namespace: info.namespace });
+  exchange.sendObject(201, fromStored(kind, answer));
 }
 
 async function update(

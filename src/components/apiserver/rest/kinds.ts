@@ -1,8 +1,8 @@
 /** The kinds as they are served: one entry per version, all with the same storage. */
 import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import type { ApiError } from '../../../api/meta/status.ts';
-import type { KindDefinition } from '../../../api/registry/definition.ts';
-import { builtinKinds, type KindAlias } from '../../../api/registry/index.ts';
+import type { KindAlias, KindDefinition } from '../../../api/registry/definition.ts';
+import { builtinKinds } from '../../../api/registry/index.ts';
 import { type ObjectNode, schemaOf, schemaOfType } from '../../../api/schema/index.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache, KindCacheOptions } from '../watchcache/kind-cache.ts';
@@ -128,10 +128,22 @@ export function bytesAs(kind: ServedKind, object: CachedObject): Buffer {
   }
   let bytes = versions.get(kind.alias);
   if (bytes === undefined) {
-    bytes = Buffer.from(JSON.stringify(fromStored(kind, object.parse())));
+    bytes =
+      (kind.alias.identical === true ? withApiVersion(object.bytes, kind.apiVersion) : undefined) ??
+      Buffer.from(JSON.stringify(fromStored(kind, object.parse())));
     versions.set(kind.alias, bytes);
   }
   return bytes;
+}
+
+const API_VERSION = Buffer.from('{"apiVersion":"');
+const QUOTE = 0x22;
+
+/** The same bytes under another version; undefined when they do not begin with it, as those of another API server. */
+function withApiVersion(bytes: Buffer, apiVersion: string): Buffer | undefined {
+  if (!bytes.subarray(0, API_VERSION.length).equals(API_VERSION)) return undefined;
+  const end = bytes.indexOf(QUOTE, API_VERSION.length);
+  return Buffer.concat([API_VERSION, Buffer.from(apiVersion), bytes.subarray(end)]);
 }
 
 /** A stored object as the served version. */
@@ -143,5 +155,21 @@ export function fromStored(kind: ServedKind, object: KubeObject): KubeObject {
 
 /** An object of the served version as it is stored. */
 export function toStored(kind: ServedKind, object: KubeObject): KubeObject {
-  return kind.alias === undefined ? object : kind.alias.convertTo(object);
+  if (kind.alias === undefined) return object;
+  const stored = kind.alias.convertTo(object);
+  stored.apiVersion = apiVersionOf(kind.definition);
+  stored.kind = kind.definition.kind;
+  return stored;
+}
+
+/** What clients of a deprecated version are told, in upstream's words. */
+export function deprecationWarning({ apiVersion, kind, alias, definition }: ServedKind): string {
+  const { since = '', removed = '' } = alias?.deprecated ?? {};
+  const replacement = successor(definition);
+  return `${apiVersion} ${kind} is deprecated in v${since}+, unavailable in v${removed}+; use ${apiVersionOf(replacement)} ${kind}`;
+}
+
+/** Events are stored in the core group; everything that is deprecated of them points to the group that came after. */
+function successor(definition: KindDefinition): { group: string; version: string } {
+  return definition.kind === 'Event' ? { group: 'events.k8s.io', version: 'v1' } : definition;
 }

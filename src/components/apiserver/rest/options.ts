@@ -56,13 +56,7 @@ function nonNegative(query: URLSearchParams, name: string): number | undefined {
 export function parseListOptions(kind: ServedKind, query: URLSearchParams, watch: boolean): ListOptions {
   const labelText = query.get('labelSelector');
   const fieldText = query.get('fieldSelector');
-  const fields = fieldText === null || fieldText === '' ? [] : parseFieldSelector(fieldText);
-  for (const term of fields) {
-    if (term.field === 'metadata.name' || (term.field === 'metadata.namespace' && kind.definition.namespaced)) continue;
-    if (!Object.hasOwn(kind.definition.fieldSelectors ?? {}, term.field)) {
-      throw bad(`field label not supported: ${term.field}`);
-    }
-  }
+  const fields = fieldText === null || fieldText === '' ? [] : selectedFields(kind, fieldText);
   const match = query.get('resourceVersionMatch');
   if (match !== null && match !== '' && match !== 'Exact' && match !== 'NotOlderThan') {
     throw contradiction(
@@ -106,6 +100,18 @@ export function parseListOptions(kind: ServedKind, query: URLSearchParams, watch
     throw contradiction(matchForbidden('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'));
   }
   return options;
+}
+
+/** A field selector by the names of the stored version. */
+function selectedFields(kind: ServedKind, text: string): FieldSelector {
+  const labels = kind.alias?.fieldLabels;
+  return parseFieldSelector(text).map((term) => {
+    const { field } = term;
+    if (field === 'metadata.name' || (field === 'metadata.namespace' && kind.definition.namespaced)) return term;
+    const known = labels ?? kind.definition.fieldSelectors ?? {};
+    if (!Object.hasOwn(known, field)) throw bad(`field label not supported: ${field}`);
+    return labels === undefined ? term : { ...term, field: labels[field] ?? field };
+  });
 }
 
 /** The test that a list's or watch's selectors make; undefined when everything passes. */

@@ -1,0 +1,194 @@
+/**
+ * Types of versions that upstream has ceased to serve and that older clients still ask for. Most are those of the stable version under
+ * another name; the few that differed are written out. Source: k8s.io/api.
+ */
+import { generatedTypes } from './generated/types.ts';
+import type { GeneratedType } from './types-format.ts';
+
+/** Versions, the stable ones they look like, and the kinds they have. */
+const SAME: readonly (readonly [older: string, current: string, kinds: string])[] = [
+  [
+    'admissionregistration.v1beta1',
+    'admissionregistration.v1',
+    'MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding',
+  ],
+  ['authentication.v1beta1', 'authentication.v1', 'TokenReview SelfSubjectReview'],
+  ['authorization.v1beta1', 'authorization.v1', 'SelfSubjectAccessReview SelfSubjectRulesReview'],
+  ['autoscaling.v2beta2', 'autoscaling.v2', 'HorizontalPodAutoscaler'],
+  ['batch.v1beta1', 'batch.v1', 'CronJob'],
+  ['certificates.v1beta1', 'certificates.v1', 'CertificateSigningRequest'],
+  ['coordination.v1beta1', 'coordination.v1', 'Lease'],
+  ['events.v1beta1', 'events.v1', 'Event'],
+  ['flowcontrol.v1beta1', 'flowcontrol.v1', 'FlowSchema'],
+  ['flowcontrol.v1beta2', 'flowcontrol.v1', 'FlowSchema'],
+  ['flowcontrol.v1beta3', 'flowcontrol.v1', 'FlowSchema PriorityLevelConfiguration'],
+  ['networking.v1beta1', 'networking.v1', 'IngressClass'],
+  ['node.v1beta1', 'node.v1', 'RuntimeClass'],
+  ['policy.v1beta1', 'policy.v1', 'PodDisruptionBudget Eviction'],
+  ['rbac.v1beta1', 'rbac.v1', 'ClusterRole ClusterRoleBinding Role RoleBinding'],
+  ['scheduling.v1beta1', 'scheduling.v1', 'PriorityClass'],
+  ['storage.v1beta1', 'storage.v1', 'CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment'],
+];
+
+const META = '#io.k8s.apimachinery.pkg.apis.meta.v1';
+const CORE = '#io.k8s.api.core.v1';
+const named = (name: string): string => `io.k8s.api.${name}`;
+const own: Record<string, GeneratedType> = {};
+const current = new Map<string, string>();
+
+function kind(name: string, fields: Readonly<Record<string, string>>): void {
+  own[named(name)] = { f: { apiVersion: 'string', kind: 'string', metadata: `${META}.ObjectMeta`, ...fields } };
+  own[named(`${name}List`)] = {
+    r: ['items'],
+    f: { apiVersion: 'string', kind: 'string', metadata: `${META}.ListMeta`, items: `[]#${named(name)}` },
+  };
+}
+
+for (const [older, newer, kinds] of SAME) {
+  for (const each of kinds.split(' ')) {
+    const type = generatedTypes[named(`${newer}.${each}`)];
+    if (type === undefined) continue;
+    const { apiVersion: _a, kind: _k, metadata: _m, ...rest } = type.f;
+    kind(`${older}.${each}`, rest);
+    current.set(named(`${older}.${each}`), named(`${newer}.${each}`));
+  }
+}
+
+for (const group of ['extensions.v1beta1', 'networking.v1beta1']) {
+  const local = (name: string): string => `#${named(`${group}.${name}`)}`;
+  const shared = (name: string): string => `#${named(`networking.v1.${name}`)}`;
+  kind(`${group}.Ingress`, { spec: local('IngressSpec'), status: shared('IngressStatus') });
+  own[named(`${group}.IngressSpec`)] = {
+    f: {
+      backend: local('IngressBackend'),
+      ingressClassName: 'string',
+      rules: `[]${local('IngressRule')}`,
+      tls: `[]${shared('IngressTLS')}`,
+    },
+  };
+  own[named(`${group}.IngressRule`)] = { f: { host: 'string', http: local('HTTPIngressRuleValue') } };
+  own[named(`${group}.HTTPIngressRuleValue`)] = { r: ['paths'], f: { paths: `[]${local('HTTPIngressPath')}` } };
+  own[named(`${group}.HTTPIngressPath`)] = {
+    r: ['backend'],
+    f: { backend: local('IngressBackend'), path: 'string', pathType: 'string' },
+  };
+  own[named(`${group}.IngressBackend`)] = {
+    f: { resource: `${CORE}.TypedLocalObjectReference`, serviceName: 'string', servicePort: 'int-or-string' },
+  };
+}
+
+{
+  const slice = generatedTypes[named('discovery.v1.EndpointSlice')];
+  const endpoint = generatedTypes[named('discovery.v1.Endpoint')];
+  const { deprecatedTopology: _t, zone: _z, ...fields } = endpoint?.f ?? {};
+  const { apiVersion: _a, kind: _k, metadata: _m, ...rest } = slice?.f ?? {};
+  kind('discovery.v1beta1.EndpointSlice', { ...rest, endpoints: `[]#${named('discovery.v1beta1.Endpoint')}` });
+  own[named('discovery.v1beta1.Endpoint')] = { f: { ...fields, topology: '{}string' } };
+}
+
+for (const review of ['SubjectAccessReview', 'LocalSubjectAccessReview']) {
+  const spec = generatedTypes[named('authorization.v1.SubjectAccessReviewSpec')];
+  const { groups: _g, ...fields } = spec?.f ?? {};
+  own[named('authorization.v1beta1.SubjectAccessReviewSpec')] = { f: { ...fields, group: '[]string' } };
+  kind(`authorization.v1beta1.${review}`, {
+    spec: `#${named('authorization.v1beta1.SubjectAccessReviewSpec')}`,
+    status: `#${named('authorization.v1.SubjectAccessReviewStatus')}`,
+  });
+}
+
+for (const version of ['flowcontrol.v1beta1', 'flowcontrol.v1beta2']) {
+  const local = (name: string): string => `#${named(`${version}.${name}`)}`;
+  const shared = (name: string): string => `#${named(`flowcontrol.v1.${name}`)}`;
+  kind(`${version}.PriorityLevelConfiguration`, {
+    spec: local('PriorityLevelConfigurationSpec'),
+    status: shared('PriorityLevelConfigurationStatus'),
+  });
+  own[named(`${version}.PriorityLevelConfigurationSpec`)] = {
+    r: ['type'],
+    f: {
+      exempt: shared('ExemptPriorityLevelConfiguration'),
+      limited: local('LimitedPriorityLevelConfiguration'),
+      type: 'string',
+    },
+  };
+  own[named(`${version}.LimitedPriorityLevelConfiguration`)] = {
+    f: {
+      assuredConcurrencyShares: 'int32',
+      borrowingLimitPercent: 'int32',
+      lendablePercent: 'int32',
+      limitResponse: shared('LimitResponse'),
+    },
+  };
+}
+
+{
+  const v2 = '#io.k8s.api.autoscaling.v2';
+  const local = (name: string): string => `#${named(`autoscaling.v2beta1.${name}`)}`;
+  const reference = `${v2}.CrossVersionObjectReference`;
+  const selector = `${META}.LabelSelector`;
+  const container = { container: 'string', name: 'string' };
+  kind('autoscaling.v2beta1.HorizontalPodAutoscaler', {
+    spec: local('HorizontalPodAutoscalerSpec'),
+    status: local('HorizontalPodAutoscalerStatus'),
+  });
+  const { behavior: _b, ...spec } = generatedTypes[named('autoscaling.v2.HorizontalPodAutoscalerSpec')]?.f ?? {};
+  const status = generatedTypes[named('autoscaling.v2.HorizontalPodAutoscalerStatus')]?.f ?? {};
+  const types: Record<string, Record<string, string>> = {
+    HorizontalPodAutoscalerSpec: { ...spec, metrics: `[]${local('MetricSpec')}` },
+    HorizontalPodAutoscalerStatus: { ...status, currentMetrics: `[]${local('MetricStatus')}` },
+    ObjectMetricSource: {
+      averageValue: 'quantity',
+      metricName: 'string',
+      selector,
+      target: reference,
+      targetValue: 'quantity',
+    },
+    PodsMetricSource: { metricName: 'string', selector, targetAverageValue: 'quantity' },
+    ResourceMetricSource: { name: 'string', targetAverageUtilization: 'int32', targetAverageValue: 'quantity' },
+    ContainerResourceMetricSource: { ...container, targetAverageUtilization: 'int32', targetAverageValue: 'quantity' },
+    ExternalMetricSource: {
+      metricName: 'string',
+      metricSelector: selector,
+      targetAverageValue: 'quantity',
+      targetValue: 'quantity',
+    },
+    ObjectMetricStatus: {
+      averageValue: 'quantity',
+      currentValue: 'quantity',
+      metricName: 'string',
+      selector,
+      target: reference,
+    },
+    PodsMetricStatus: { currentAverageValue: 'quantity', metricName: 'string', selector },
+    ResourceMetricStatus: { currentAverageUtilization: 'int32', currentAverageValue: 'quantity', name: 'string' },
+    ContainerResourceMetricStatus: {
+      ...container,
+      currentAverageUtilization: 'int32',
+      currentAverageValue: 'quantity',
+    },
+    ExternalMetricStatus: {
+      currentAverageValue: 'quantity',
+      currentValue: 'quantity',
+      metricName: 'string',
+      metricSelector: selector,
+    },
+  };
+  for (const suffix of ['Source', 'Status']) {
+    types[suffix === 'Source' ? 'MetricSpec' : 'MetricStatus'] = {
+      containerResource: local(`ContainerResourceMetric${suffix}`),
+      external: local(`ExternalMetric${suffix}`),
+      object: local(`ObjectMetric${suffix}`),
+      pods: local(`PodsMetric${suffix}`),
+      resource: local(`ResourceMetric${suffix}`),
+      type: 'string',
+    };
+  }
+  for (const [name, fields] of Object.entries(types)) own[named(`autoscaling.v2beta1.${name}`)] = { f: fields };
+}
+
+export const olderTypes: Readonly<Record<string, GeneratedType>> = own;
+
+/** The name of the stable type that a type looks like; its own when there is none. */
+export function currentTypeName(typeName: string): string {
+  return current.get(typeName) ?? typeName;
+}
