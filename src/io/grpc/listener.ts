@@ -81,7 +81,13 @@ class Listener implements RpcListener {
       }
       const fresh = front.refresh();
       if (fresh === undefined) front.server.emit('connection', socket);
-      else void fresh.then(() => front.server.emit('connection', socket));
+      else {
+        fresh.then(
+          // Some are gone by then.
+          () => socket.destroyed || front.server.emit('connection', socket),
+          () => socket.destroy(),
+        );
+      }
     });
     server.maxConnections = maxConnections ?? 10_000;
     this.#server = server;

@@ -4,10 +4,13 @@ import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
 import { silentLog } from '../../../src/base/log.ts';
 import type { RpcService } from '../../../src/components/etcd/port.ts';
 import { Flag, FrameType, frame, PREFACE, settingsFrame } from '../../../src/io/grpc/http2-frames.ts';
 import { combineListeners, createRpcListener, type RpcListenerOptions } from '../../../src/io/grpc/index.ts';
+import { makeCertificates } from '../../components/etcd/harness.ts';
 
 const service: RpcService = {
   hasService: () => false,
@@ -25,7 +28,7 @@ function live(port: number, answers: boolean, forMs: number): Promise<number> {
   return new Promise((resolve, reject) => {
     let input = Buffer.alloc(0);
     const socket: Socket = connect(port, '127.0.0.1', () => socket.write(Buffer.concat([PREFACE, settingsFrame([])])));
-    const timer = setTimeout(() => socket.destroy(), forMs);
+    const timer = globalThis.setTimeout(() => socket.destroy(), forMs);
     socket.on('data', (chunk) => {
       input = Buffer.concat([input, chunk]);
       for (let length = input.readUIntBE(0, 3); input.length >= 9 + length; ) {
@@ -93,6 +96,44 @@ test('several addresses are all taken or none', async () => {
     await assert.rejects(listener({ path: socket }).listen(service), /address is in use/);
   } finally {
     blocker.close();
+    await rm(directory, { recursive: true });
+  }
+});
+
+test('materials that change with every connection, and clients that leave before the handshake', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'listener-'));
+  const { ca, server, client } = await makeCertificates(directory);
+  // A new object each time: a new context for each handshake.
+  const source = { current: () => setTimeout(Math.random() * 10, undefined).then(() => ({ ...server, ca })) };
+  const served = listener({ tls: source });
+  const { port } = await served.listen(service);
+  const leave = (reset: boolean): Promise<void> =>
+    new Promise((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => {
+        socket.write(Buffer.from('16030100', 'hex'));
+        void setTimeout(Math.random() * 10).then(() => (reset ? socket.resetAndDestroy() : socket.destroy()));
+      });
+      socket.on('error', () => {});
+      socket.on('close', () => resolve());
+    });
+  const ask = (): Promise<string> =>
+    new Promise((resolve, reject) => {
+      let answer = '';
+      const socket = connectTls({ host: '127.0.0.1', port, ca, ...client }, () =>
+        socket.write('GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'),
+      );
+      socket.on('data', (chunk) => {
+        answer += chunk;
+      });
+      socket.on('error', reject);
+      socket.on('close', () => resolve(answer.slice(0, 15)));
+    });
+  try {
+    const all = Array.from({ length: 200 }, (_, index) => (index % 10 === 0 ? ask() : leave(index % 2 === 0)));
+    const answers = (await Promise.all(all)).filter((answer) => answer !== undefined);
+    assert.deepEqual(answers, new Array(20).fill('HTTP/1.1 200 OK'));
+  } finally {
+    await served.close(0);
     await rm(directory, { recursive: true });
   }
 });
