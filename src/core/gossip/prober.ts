@@ -44,6 +44,7 @@ export class Prober {
   readonly #self: Member;
   #probe: Probe | undefined;
   #nextProbeMs = Number.POSITIVE_INFINITY;
+  #outOfTurn = false;
   readonly #relays = new Map<number, Relay>();
 
   constructor(
@@ -148,7 +149,7 @@ export class Prober {
     // A lap over the table is when nobody is being looked at: the time to forget the long gone.
     this.#rumours.reap(nowMs);
     this.#nextProbeMs = nowMs + this.#config.probeIntervalMs;
-    const member = this.#table.nextToProbe((each) => each !== this.#self && !isGone(each), random);
+    const member = this.#next(random);
     if (member === undefined) return;
     const seq = this.#sequence(random);
     const interval = this.#awareness.scale(this.#config.probeIntervalMs);
@@ -172,6 +173,16 @@ export class Prober {
     const { name, incarnation } = member;
     const warning: GossipMessage = { kind: 'suspect', incarnation, node: name, from: this.#self.name };
     this.#outbox.send(member.address, member, ping, warning);
+  }
+
+  /**
+   * Whoever others suspect is looked at out of turn: a second independent voice is what shortens the wait, and an answer ends it for this
+   * member. Not twice in a row, so that rumours cannot keep it from looking at the others.
+   */
+  #next(random: () => number): Member | undefined {
+    const suspect = this.#outOfTurn ? undefined : this.#rumours.suspectToCheck();
+    this.#outOfTurn = suspect !== undefined;
+    return suspect ?? this.#table.nextToProbe((each) => each !== this.#self && !isGone(each), random);
   }
 
   #askOthers(probe: Probe, random: () => number): void {

@@ -187,6 +187,16 @@ export class Rumours {
     this.dead({ kind: 'dead', incarnation, node: name, from: name }, nowMs);
   }
 
+  /** A member that others suspect and that this one has not found silent itself. */
+  suspectToCheck(): Member | undefined {
+    for (const [name, suspicion] of this.#suspicions) {
+      if (suspicion.accusedBy(this.#self.name)) continue;
+      const member = this.#table.get(name);
+      if (member?.state === 'suspect') return member;
+    }
+    return undefined;
+  }
+
   /** Declares dead whose time is up. */
   expire(nowMs: number): void {
     for (const [name, suspicion] of this.#suspicions) {

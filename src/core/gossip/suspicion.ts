@@ -25,6 +25,10 @@ export class Suspicion {
     return this.#accusers.size - 1;
   }
 
+  accusedBy(name: string): boolean {
+    return this.#accusers.has(name);
+  }
+
   /** Counts a further accuser; true when it was news, and so worth passing on. At most `expected` are ever remembered. */
   confirm(accuser: string): boolean {
     if (this.confirmations >= this.#times.expected || this.#accusers.has(accuser)) return false;

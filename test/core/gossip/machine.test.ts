@@ -165,6 +165,52 @@ test('a silent member is asked for through others and a stream, then suspected, 
   assert.ok(warned, 'a ping to a suspect carries the accusation');
 });
 
+test('whoever others suspect is looked at out of turn, but rumours do not keep this member from the others', () => {
+  const bench = new Bench();
+  for (const port of [2, 3, 4, 5, 6, 7, 8, 9]) bench.hear(port, alive(`m${port}`, port));
+  const probed: string[] = [];
+  for (let round = 0; round < 20; round++) {
+    // A suspicion that its subject never answers, refreshed so that it does not end.
+    bench.hear(3, { kind: 'suspect', incarnation: 1, node: 'm2', from: 'm3' });
+    for (const work of bench.run(bench.now + lanConfig.probeIntervalMs))
+      for (const packet of work.packets) {
+        const [first] = sent([{ ...work, packets: [packet] }]);
+        if (first?.kind !== 'ping') continue;
+        probed.push(first.node);
+        if (first.node !== 'm2') bench.hear(Number(first.node.slice(1)), { kind: 'ack', seq: first.seq });
+      }
+  }
+  assert.ok(probed.indexOf('m2') <= 1, probed.join(' '));
+  assert.ok(new Set(probed).size === 8, probed.join(' '));
+});
+
+test('a ring of one asks for no wake-up, and what comes then is not late', () => {
+  const bench = new Bench();
+  bench.run(bench.now + 1000);
+  assert.equal(bench.gossip.nextTickMs(), Number.POSITIVE_INFINITY);
+  assert.equal(bench.gossip.waiting, 0);
+  bench.now += 3_600_000;
+  const works = [bench.hear(2, alive('b', 2)), ...bench.run(bench.now + 1500)];
+  assert.ok(!works.some((work) => work.events.some((event) => event.kind === 'stalled')));
+  assert.ok(sent(works).some((each) => each.kind === 'ping' && each.node === 'b'));
+});
+
+test('the first news after a silence leaves at once, what follows in company', () => {
+  const bench = new Bench();
+  bench.hear(2, alive('b', 2));
+  bench.run(bench.now + 500);
+  const tell = (byte: number): void => {
+    bench.gossip.step({ kind: 'meta', meta: Uint8Array.of(byte) }, bench.now, bench.random);
+  };
+  while (bench.gossip.waiting > 0) bench.run(bench.now + 100);
+  bench.run(bench.now + 400);
+  tell(1);
+  assert.equal(bench.gossip.nextTickMs(), bench.now);
+  bench.run(bench.now);
+  tell(2);
+  assert.ok(bench.gossip.nextTickMs() > bench.now);
+});
+
 test('an answer over a stream, or through another, saves the silent', () => {
   for (const path of ['stream', 'relay'] as const) {
     const bench = new Bench();
@@ -258,7 +304,10 @@ test('metadata survives its tags', () => {
     appliedIndex: 42,
     fsyncMicros: 900,
     clockOffsetMs: -3,
-  };
+    health: 2,
+    toldAtMs: 1_790_000_000_000,
+    store: { memberId: '0123456789abcdef', state: 'up', leaderSeen: 'fedcba9876543210' },
+  } as const;
   assert.deepEqual(metadataOf(tagsOf(metadata)), metadata);
   assert.deepEqual(
     metadataOf(
@@ -266,6 +315,8 @@ test('metadata survives its tags', () => {
         ['applied', '-1'],
         ['fsync', '1e9'],
         ['clock', 'x'],
+        ['id', 'ABC'],
+        ['store', 'up'],
       ]),
     ),
     {
