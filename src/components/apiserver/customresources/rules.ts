@@ -1,7 +1,45 @@
 /** The rules of schemas, compiled; what the declaration of definitions itself cannot do, because it knows no expressions. */
+import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import { customResourceDefinitions } from '../../../api/kinds/customresourcedefinitions/index.ts';
+import { schemaOfVersion } from '../../../api/kinds/customresourcedefinitions/validation.ts';
 import type { CustomKindOptions } from '../../../api/kinds/customresources/index.ts';
+import { semanticEqual } from '../../../api/meta/equality.ts';
+import type { FieldError } from '../../../api/meta/field-error.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
+import { rulesOf, validateRules } from '../../../core/cel/rules.ts';
 
-export const customKindOptions: CustomKindOptions = { compileRules: () => () => [] };
+export const customKindOptions: CustomKindOptions = { compileRules: rulesOf };
 
-export const refineKind = (definition: KindDefinition): KindDefinition => definition;
+/** Rules that were there before are not compiled again: those of a large definition take their time. */
+function ruleErrors(definition: CustomResourceDefinition, old: CustomResourceDefinition | undefined): FieldError[] {
+  return (definition.spec?.versions ?? []).flatMap((version, index) => {
+    const before = old?.spec?.versions?.find((each) => each.name === version.name);
+    if (before !== undefined && semanticEqual(before.schema, version.schema)) return [];
+    const parsed = schemaOfVersion(version, index);
+    // Rules over a schema that is wrong itself would only repeat that.
+    if (parsed === undefined || parsed.errors.length > 0) return [];
+    return validateRules(parsed.schema, `spec.versions[${index}].schema.openAPIV3Schema`);
+  });
+}
+
+const { strategy } = customResourceDefinitions;
+
+const withRules: KindDefinition<CustomResourceDefinition> = {
+  ...customResourceDefinitions,
+  strategy: {
+    ...strategy,
+    validateCreate: (definition) => [
+      ...(strategy.validateCreate?.(definition) ?? []),
+      ...ruleErrors(definition, undefined),
+    ],
+    validateUpdate: (definition, old) => [
+      ...(strategy.validateUpdate?.(definition, old) ?? []),
+      ...ruleErrors(definition, old),
+    ],
+  },
+};
+
+/** The declarations of built-in kinds, completed by what only this server can check. */
+export function refineKind(definition: KindDefinition): KindDefinition {
+  return definition.kind === withRules.kind && definition.group === withRules.group ? withRules : definition;
+}

@@ -272,3 +272,52 @@ describe('custom resources', () => {
     assert.equal((await call('GET', '/apis/stable.example.com/v1')).code, 404);
   });
 });
+
+describe('rules of custom resources', () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startServer();
+  });
+  after(() => server.stop());
+  const call = (method: string, path: string, body?: unknown) =>
+    server.call<Body>(method, path, body === undefined ? {} : { body });
+  const withRule = (rule: Record<string, unknown>): Record<string, unknown> => {
+    const definition = cronTabs();
+    const { versions } = definition['spec'] as {
+      versions: { schema: { openAPIV3Schema: { properties: { spec: Record<string, unknown> } } } }[];
+    };
+    Object.assign(versions[0]?.schema.openAPIV3Schema.properties.spec ?? {}, { 'x-kubernetes-validations': [rule] });
+    return definition;
+  };
+
+  it('are compiled when the definition is written', async () => {
+    const refused = await call('POST', DEFINITIONS, withRule({ rule: 'self.nope > 1' }));
+    assert.equal(refused.code, 422);
+    assert.match(
+      refused.body.message,
+      /x-kubernetes-validations\[0\]\.rule: Invalid value: "self\.nope > 1": compilation failed: ERROR: <input>:1:5: undefined field 'nope'/,
+    );
+    const costly = await call('POST', DEFINITIONS, withRule({ rule: 'self.tags.all(a, self.tags.all(b, a == b))' }));
+    assert.match(costly.body.message, /estimated rule cost exceeds budget by factor of more than 100x/);
+  });
+
+  it('are run when resources are', async () => {
+    const rule = { rule: '!has(oldSelf.image) || self.image == oldSelf.image', message: 'image is immutable' };
+    assert.equal((await call('POST', DEFINITIONS, withRule(rule))).code, 201);
+    await until('served', async () => (await call('GET', PATH)).code === 200);
+    const resource = {
+      apiVersion: 'stable.example.com/v1',
+      kind: 'CronTab',
+      metadata: { name: 'r' },
+      spec: { image: 'a' },
+    };
+    const created = await call('POST', PATH, resource);
+    assert.equal(created.code, 201, created.text);
+    const changed = await call('PUT', `${PATH}/r`, { ...created.body, spec: { image: 'b' } });
+    assert.equal(changed.code, 422);
+    assert.equal(
+      changed.body.message,
+      'CronTab.stable.example.com "r" is invalid: spec: Invalid value: "object": image is immutable',
+    );
+  });
+});

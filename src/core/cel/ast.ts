@@ -1,0 +1,71 @@
+/** What the parser makes of an expression. */
+import type { Value } from './values.ts';
+
+export type Expr =
+  | { readonly op: 'const'; readonly at: number; readonly value: Value }
+  | { readonly op: 'ident'; readonly at: number; readonly name: string }
+  /** `test`: within has(). `optional`: `?.`. */
+  | {
+      readonly op: 'select';
+      readonly at: number;
+      readonly target: Expr;
+      readonly field: string;
+      readonly test: boolean;
+      readonly optional: boolean;
+    }
+  | {
+      readonly op: 'call';
+      readonly at: number;
+      readonly name: string;
+      readonly target: Expr | undefined;
+      readonly args: readonly Expr[];
+    }
+  | {
+      readonly op: 'list';
+      readonly at: number;
+      readonly items: readonly { readonly value: Expr; readonly optional: boolean }[];
+    }
+  | {
+      readonly op: 'map';
+      readonly at: number;
+      readonly entries: readonly { readonly key: Expr; readonly value: Expr; readonly optional: boolean }[];
+    }
+  /** A comprehension: `target.all(x, …)` and its like; `vars` are its one or two variables. */
+  | {
+      readonly op: 'macro';
+      readonly at: number;
+      readonly name: MacroName;
+      readonly target: Expr;
+      readonly vars: readonly string[];
+      readonly args: readonly Expr[];
+    };
+
+export type MacroName =
+  | 'all'
+  | 'exists'
+  | 'exists_one'
+  | 'map'
+  | 'filter'
+  | 'transformList'
+  | 'transformMap'
+  | 'transformMapEntry'
+  | 'bind'
+  | 'optMap'
+  | 'optFlatMap';
+
+/** An expression that is none, or does not fit its surroundings; the message shows the place. */
+export class CompileError extends Error {
+  override readonly name = 'CompileError';
+  constructor(source: string, found: readonly { readonly at: number; readonly message: string }[]) {
+    super(found.map(({ at, message }) => located(source, at, message)).join('\n'));
+  }
+}
+
+function located(source: string, at: number, message: string): string {
+  const start = source.lastIndexOf('\n', at - 1) + 1;
+  const line = source.slice(0, at).split('\n').length;
+  const end = source.indexOf('\n', at);
+  const text = source.slice(start, end < 0 ? undefined : end).slice(0, 1024);
+  const column = at - start;
+  return `ERROR: <input>:${line}:${column + 1}: ${message}\n | ${text}\n | ${'.'.repeat(Math.min(column, 1024))}^`;
+}

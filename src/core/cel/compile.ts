@@ -1,0 +1,544 @@
+/**
+ * From an expression to something that can be run, in one walk: names are resolved, types checked, and the most that it can cost is
+ * estimated. Sources: cel-spec (checking, evaluation), cel-go's checker/cost.go and interpreter/runtimecost.go (costs).
+ */
+import { CompileError, type Expr } from './ast.ts';
+import { dispatch, type FunctionTable, sizesOf } from './functions.ts';
+import { compileMacro } from './macros.ts';
+import { parse } from './parser.ts';
+import {
+  assignable,
+  BOOL,
+  DYN,
+  formatType,
+  INT,
+  join,
+  listOf,
+  mapOf,
+  maxSize,
+  optionalOf,
+  STRING,
+  TYPE,
+  type Type,
+} from './types.ts';
+import {
+  BudgetError,
+  CelMap,
+  EntryMap,
+  EvaluationError,
+  equal,
+  isList,
+  keyOf,
+  type MapKey,
+  mapKey,
+  Optional,
+  TypeValue,
+  Uint,
+  type Value,
+} from './values.ts';
+
+/** What an evaluation may still cost. */
+export class Budget {
+  #left: number;
+  constructor(limit: number) {
+    this.#left = limit;
+  }
+  get left(): number {
+    return this.#left;
+  }
+  /** Throws BudgetError when there is no more. */
+  spend(cost: number): void {
+    this.#left -= cost;
+    if (this.#left < 0) throw new BudgetError();
+  }
+}
+
+export interface Frame {
+  readonly slots: Value[];
+  readonly budget: Budget;
+}
+
+/** A part of an expression, checked. */
+export interface Part {
+  readonly type: Type;
+  run(frame: Frame): Value;
+  /** The most that running it can cost. */
+  readonly cost: number;
+  /** The most elements or characters that the result can have. */
+  readonly size: number;
+  /** The value, when it is written in the expression. */
+  readonly constant?: Value;
+}
+
+interface Variable {
+  readonly slot: number;
+  readonly type: Type;
+}
+
+export interface Environment {
+  readonly functions: FunctionTable;
+  readonly variables: ReadonlyMap<string, Type>;
+}
+
+export interface Program {
+  readonly type: Type;
+  /** The most that one evaluation can cost; Infinity when that is unknown. */
+  readonly cost: number;
+  /** Names of the variables that the expression uses. */
+  readonly used: ReadonlySet<string>;
+  /** Throws EvaluationError or BudgetError. `value` gives the variables; it is asked only for those that are used. */
+  evaluate(value: (name: string) => Value, budget: Budget): Value;
+}
+
+const LIST_COST = 10;
+const MAP_COST = 30;
+
+const TYPE_NAMES: ReadonlyMap<string, string> = new Map([
+  ...['bool', 'int', 'uint', 'double', 'string', 'bytes', 'list', 'map', 'type'].map((name): [string, string] => [
+    name,
+    name,
+  ]),
+  ['null_type', 'null'],
+  ['optional_type', 'optional'],
+  ['google.protobuf.Timestamp', 'timestamp'],
+  ['google.protobuf.Duration', 'duration'],
+]);
+
+/** Throws CompileError with everything that is wrong. */
+export function compile(source: string, environment: Environment): Program {
+  const compiler = new Compiler(source, environment);
+  const part = compiler.compile(parse(source));
+  if (compiler.issues.length > 0) throw new CompileError(source, compiler.issues);
+  const { used, names, slots } = compiler;
+  return {
+    type: part.type,
+    cost: part.cost,
+    used,
+    evaluate(value, budget) {
+      const frame: Frame = { slots: new Array<Value>(slots).fill(null), budget };
+      for (const [slot, name] of names.entries()) if (used.has(name)) frame.slots[slot] = value(name);
+      return part.run(frame);
+    },
+  };
+}
+
+export class Compiler {
+  readonly issues: { at: number; message: string }[] = [];
+  readonly used = new Set<string>();
+  /** The variables of the environment, by slot. */
+  readonly names: string[] = [];
+  readonly #environment: Environment;
+  readonly #source: string;
+  #scope = new Map<string, Variable>();
+  #slots = 0;
+
+  constructor(source: string, environment: Environment) {
+    this.#source = source;
+    this.#environment = environment;
+    for (const [name, type] of environment.variables) {
+      this.#scope.set(name, { slot: this.#slots++, type });
+      this.names.push(name);
+    }
+  }
+
+  get slots(): number {
+    return this.#slots;
+  }
+
+  fail(at: number, message: string): Part {
+    if (this.issues.length < 16) this.issues.push({ at, message });
+    return { type: DYN, cost: 0, size: 0, run: () => null };
+  }
+
+  /** Compiles something in which more names are known. */
+  within<T>(variables: readonly (readonly [string, Type])[], work: (slots: readonly number[]) => T): T {
+    const outer = this.#scope;
+    const slots: number[] = [];
+    this.#scope = new Map(outer);
+    for (const [name, type] of variables) {
+      const slot = this.#slots++;
+      slots.push(slot);
+      this.#scope.set(name, { slot, type });
+    }
+    const result = work(slots);
+    this.#scope = outer;
+    return result;
+  }
+
+  compile(expr: Expr): Part {
+    switch (expr.op) {
+      case 'const':
+        return {
+          type: constantType(expr.value),
+          cost: 0,
+          size: typeof expr.value === 'string' ? expr.value.length : 1,
+          run: () => expr.value,
+          constant: expr.value,
+        };
+      case 'ident':
+        return this.#identifier(expr.name, expr.at);
+      case 'select':
+        return this.#select(expr);
+      case 'list':
+        return this.#list(expr);
+      case 'map':
+        return this.#map(expr);
+      case 'macro':
+        return compileMacro(this, expr);
+      case 'call':
+        return this.#call(expr);
+    }
+  }
+
+  #variable(name: string): Part | undefined {
+    const variable = this.#scope.get(name);
+    if (variable === undefined) return undefined;
+    this.used.add(name);
+    const { slot, type } = variable;
+    return {
+      type,
+      cost: 1,
+      size: maxSize(type),
+      run(frame) {
+        frame.budget.spend(1);
+        return frame.slots[slot] as Value;
+      },
+    };
+  }
+
+  #identifier(name: string, at: number): Part {
+    return (
+      this.#variable(name) ?? typeName(name) ?? this.fail(at, `undeclared reference to '${name}' (in container '')`)
+    );
+  }
+
+  #select(expr: Extract<Expr, { op: 'select' }>): Part {
+    const qualified = expr.test || expr.optional ? undefined : typeName(dotted(expr) ?? '');
+    if (qualified !== undefined) return qualified;
+    const target = this.compile(expr.target);
+    const { field, at } = expr;
+    const inner = target.type.kind === 'optional' ? target.type.of : target.type;
+    let type: Type = DYN;
+    if (inner.kind === 'object') {
+      const known = inner.fields.get(field);
+      if (known === undefined) return this.fail(at, `undefined field '${field}'`);
+      type = known;
+    } else if (inner.kind === 'map') {
+      if (!assignable(inner.key, STRING, new Map()))
+        return this.fail(at, `type '${formatType(inner)}' does not support field selection`);
+      type = inner.value;
+    } else if (inner.kind !== 'dyn')
+      return this.fail(at, `type '${formatType(inner)}' does not support field selection`);
+    const cost = target.cost + 1;
+    if (expr.test) {
+      return {
+        type: BOOL,
+        cost,
+        size: 1,
+        run(frame) {
+          const value = target.run(frame);
+          frame.budget.spend(1);
+          const object = value instanceof Optional ? (value.value ?? null) : value;
+          if (value instanceof Optional && value.value === undefined) return false;
+          if (!(object instanceof CelMap)) throw new EvaluationError(`no such key: ${field}`);
+          return object.get(field) !== undefined;
+        },
+      };
+    }
+    const optional = expr.optional || target.type.kind === 'optional';
+    return {
+      type: optional && type.kind !== 'optional' ? optionalOf(type) : type,
+      cost,
+      size: maxSize(type),
+      run(frame) {
+        const value = target.run(frame);
+        frame.budget.spend(1);
+        if (optional || value instanceof Optional) {
+          const object = value instanceof Optional ? value.value : value;
+          const found = object instanceof CelMap ? object.get(field) : undefined;
+          return found === undefined ? Optional.NONE : new Optional(found);
+        }
+        const found = value instanceof CelMap ? value.get(field) : undefined;
+        if (found === undefined) throw new EvaluationError(`no such key: ${field}`);
+        return found;
+      },
+    };
+  }
+
+  #list(expr: Extract<Expr, { op: 'list' }>): Part {
+    const items = expr.items.map(({ value, optional }) => ({ part: this.compile(value), optional }));
+    const itemTypes = items.map(({ part, optional }) =>
+      optional && part.type.kind === 'optional' ? part.type.of : part.type,
+    );
+    const [first, ...rest] = itemTypes;
+    const of: Type = first === undefined ? { kind: 'param', name: '_' } : rest.reduce(join, first);
+    return {
+      type: listOf(of, items.length),
+      cost: items.reduce((sum, { part }) => sum + part.cost, LIST_COST),
+      size: items.length,
+      run(frame) {
+        frame.budget.spend(LIST_COST);
+        const values: Value[] = [];
+        for (const { part, optional } of items) {
+          const value = part.run(frame);
+          if (!optional) values.push(value);
+          else if (value instanceof Optional && value.value !== undefined) values.push(value.value);
+        }
+        return values;
+      },
+    };
+  }
+
+  #map(expr: Extract<Expr, { op: 'map' }>): Part {
+    const entries = expr.entries.map(({ key, value, optional }) => ({
+      key: this.compile(key),
+      value: this.compile(value),
+      optional,
+    }));
+    const [first, ...rest] = entries;
+    const plain = ({ value, optional }: (typeof entries)[number]): Type =>
+      optional && value.type.kind === 'optional' ? value.type.of : value.type;
+    const empty: Type = { kind: 'param', name: '_' };
+    const key = first === undefined ? empty : rest.reduce((type, each) => join(type, each.key.type), first.key.type);
+    const value = first === undefined ? empty : rest.reduce((type, each) => join(type, plain(each)), plain(first));
+    return {
+      type: mapOf(key, value, entries.length),
+      cost: entries.reduce((sum, each) => sum + each.key.cost + each.value.cost, MAP_COST),
+      size: entries.length,
+      run(frame) {
+        frame.budget.spend(MAP_COST);
+        const made = new Map<MapKey, Value>();
+        for (const each of entries) {
+          const name = mapKey(each.key.run(frame));
+          const content = each.value.run(frame);
+          if (made.has(name)) throw new EvaluationError(`insert failed: key ${String(name)} already exists`);
+          if (!each.optional) made.set(name, content);
+          else if (content instanceof Optional && content.value !== undefined) made.set(name, content.value);
+        }
+        return new EntryMap(made);
+      },
+    };
+  }
+
+  #call(expr: Extract<Expr, { op: 'call' }>): Part {
+    const { name, at } = expr;
+    if (expr.target !== undefined) {
+      const namespace = dotted(expr.target);
+      const qualified = namespace === undefined ? undefined : `${namespace}.${name}`;
+      const root = namespace?.split('.', 1)[0] ?? '';
+      if (qualified !== undefined && !this.#scope.has(root) && this.#environment.functions.has(qualified)) {
+        return this.#function(
+          qualified,
+          false,
+          expr.args.map((each) => this.compile(each)),
+          at,
+        );
+      }
+    }
+    const args = [...(expr.target === undefined ? [] : [expr.target]), ...expr.args].map((each) => this.compile(each));
+    switch (name) {
+      case '_&&_':
+      case '_||_':
+        return this.#logical(name, args, at);
+      case '_?_:_':
+        return this.#conditional(args, at);
+      case '_==_':
+      case '_!=_':
+        return this.#equality(name === '_==_', args, at);
+      case '_[_]':
+      case '_[?_]':
+        return this.#index(name === '_[?_]', args, at);
+      default:
+        return this.#function(name, expr.target !== undefined, args, at);
+    }
+  }
+
+  mismatch(name: string, args: readonly Part[], at: number): Part {
+    const types = args.map((each) => formatType(each.type)).join(', ');
+    return this.fail(at, `found no matching overload for '${name}' applied to '(${types})'`);
+  }
+
+  #logical(name: string, args: readonly Part[], at: number): Part {
+    const [left, right] = args as [Part, Part];
+    if (!isBool(left) || !isBool(right)) return this.mismatch(name, args, at);
+    // The value that decides alone.
+    const decisive = name === '_||_';
+    const cost = left.cost + right.cost + 1;
+    return {
+      type: BOOL,
+      cost,
+      size: 1,
+      run(frame) {
+        let failed: unknown;
+        for (const part of [left, right]) {
+          try {
+            const value = part.run(frame);
+            if (value === decisive) return decisive;
+            if (typeof value !== 'boolean') throw new EvaluationError('no such overload');
+          } catch (error) {
+            if (!(error instanceof EvaluationError)) throw error;
+            failed ??= error;
+          }
+        }
+        if (failed !== undefined) throw failed;
+        return !decisive;
+      },
+    };
+  }
+
+  #conditional(args: readonly Part[], at: number): Part {
+    const [condition, then, otherwise] = args as [Part, Part, Part];
+    const fits = assignable(then.type, otherwise.type, new Map()) || assignable(otherwise.type, then.type, new Map());
+    if (!isBool(condition) || !fits) return this.mismatch('_?_:_', args, at);
+    return {
+      type: join(then.type, otherwise.type),
+      cost: condition.cost + Math.max(then.cost, otherwise.cost),
+      size: Math.max(then.size, otherwise.size),
+      run(frame) {
+        const value = condition.run(frame);
+        if (typeof value !== 'boolean') throw new EvaluationError('no such overload');
+        return value ? then.run(frame) : otherwise.run(frame);
+      },
+    };
+  }
+
+  #equality(positive: boolean, args: readonly Part[], at: number): Part {
+    const [left, right] = args as [Part, Part];
+    const fits = assignable(left.type, right.type, new Map()) || assignable(right.type, left.type, new Map());
+    if (!fits) return this.mismatch(positive ? '_==_' : '_!=_', args, at);
+    const own = (sizes: readonly number[]): number => Math.max(1, Math.ceil(Math.min(...sizes) * 0.1));
+    return {
+      type: BOOL,
+      cost: left.cost + right.cost + own([left.size, right.size]),
+      size: 1,
+      run(frame) {
+        const a = left.run(frame);
+        const b = right.run(frame);
+        frame.budget.spend(own(sizesOf([a, b])));
+        return equal(a, b) === positive;
+      },
+    };
+  }
+
+  #index(optional: boolean, args: readonly Part[], at: number): Part {
+    const [target, index] = args as [Part, Part];
+    const inner = target.type.kind === 'optional' ? target.type.of : target.type;
+    let type: Type = DYN;
+    if (inner.kind === 'list') {
+      if (!assignable(INT, index.type, new Map()) && index.type.kind !== 'double' && index.type.kind !== 'uint')
+        return this.mismatch('_[_]', args, at);
+      type = inner.of;
+    } else if (inner.kind === 'map') {
+      if (!assignable(inner.key, index.type, new Map())) return this.mismatch('_[_]', args, at);
+      type = inner.value;
+    } else if (inner.kind !== 'dyn') return this.mismatch('_[_]', args, at);
+    const shows = optional || target.type.kind === 'optional';
+    return {
+      type: shows ? optionalOf(type) : type,
+      cost: target.cost + index.cost + 1,
+      size: maxSize(type),
+      run(frame) {
+        const object = target.run(frame);
+        const key = index.run(frame);
+        frame.budget.spend(1);
+        const holder = object instanceof Optional ? object.value : object;
+        const found = holder === undefined ? undefined : lookUp(holder, key);
+        if (shows || object instanceof Optional) return found === undefined ? Optional.NONE : new Optional(found);
+        if (found === undefined) {
+          throw new EvaluationError(
+            holder !== undefined && isList(holder)
+              ? `index out of bounds: ${String(keyOf(key) ?? '')}`
+              : `no such key: ${String(keyOf(key) ?? '')}`,
+          );
+        }
+        return found;
+      },
+    };
+  }
+
+  #function(name: string, member: boolean, args: readonly Part[], at: number): Part {
+    const { functions } = this.#environment;
+    const found = functions.resolve(
+      name,
+      member,
+      args.map((each) => each.type),
+    );
+    const [first] = found;
+    if (first === undefined) {
+      if (!functions.has(name)) return this.fail(at, `undeclared reference to '${name}' (in container '')`);
+      return this.mismatch(name, args, at);
+    }
+    const sizes = args.map((each) => each.size);
+    const own = Math.max(...found.map(({ overload }) => 1 + (overload.cost?.(sizes) ?? 0)));
+    const result = found.reduce((type, each) => join(type, each.result), first.result);
+    const largest = Math.max(
+      ...found.map(({ overload }) => overload.size?.(sizes) ?? sizes.reduce((sum, each) => sum + each, 0)),
+    );
+    const sized = ['string', 'bytes', 'list', 'map'].includes(result.kind);
+    const type = sized && result.max === undefined ? ({ ...result, max: largest } as Type) : result;
+    const overloads = found.map(({ overload }) => overload);
+    // What is known of the arguments decides now, unless something is known only when it is there.
+    const settled =
+      found.length === 1 &&
+      args.every((each) => each.type.kind !== 'dyn' && each.type.kind !== 'param' && each.type.kind !== 'null');
+    const [only] = overloads;
+    return {
+      type,
+      cost: args.reduce((sum, each) => sum + each.cost, own),
+      size: sized ? largest : maxSize(type),
+      run(frame) {
+        const values = args.map((each) => each.run(frame));
+        if (only?.cost === undefined) frame.budget.spend(1);
+        else frame.budget.spend(1 + only.cost(sizesOf(values)));
+        return settled && only !== undefined ? only.run(values) : dispatch(name, overloads, values);
+      },
+    };
+  }
+
+  get source(): string {
+    return this.#source;
+  }
+}
+
+function isBool(part: Part): boolean {
+  return part.type.kind === 'bool' || part.type.kind === 'dyn' || part.type.kind === 'param';
+}
+
+function typeName(name: string): Part | undefined {
+  const type = TYPE_NAMES.get(name);
+  if (type === undefined) return undefined;
+  const value = new TypeValue(type);
+  return { type: TYPE, cost: 1, size: 1, run: () => value };
+}
+
+/** `a.b.c` of a chain of plain selections. */
+function dotted(expr: Expr): string | undefined {
+  if (expr.op === 'ident') return expr.name;
+  if (expr.op !== 'select' || expr.test || expr.optional) return undefined;
+  const target = dotted(expr.target);
+  return target === undefined ? undefined : `${target}.${expr.field}`;
+}
+
+function constantType(value: Value): Type {
+  switch (typeof value) {
+    case 'string':
+      return { kind: 'string', max: value.length };
+    case 'boolean':
+      return BOOL;
+    case 'bigint':
+      return INT;
+    case 'number':
+      return { kind: 'double' };
+    default:
+      if (value === null) return { kind: 'null' };
+      return value instanceof Uint ? { kind: 'uint' } : { kind: 'bytes', max: (value as Uint8Array).length };
+  }
+}
+
+function lookUp(holder: Value, key: Value): Value | undefined {
+  const name = keyOf(key);
+  if (holder instanceof CelMap) return name === undefined ? undefined : holder.get(name);
+  if (!isList(holder)) throw new EvaluationError('no such overload');
+  if (typeof name !== 'bigint') throw new EvaluationError('unsupported index type');
+  return name < 0n || name >= BigInt(holder.length) ? undefined : holder.at(Number(name));
+}

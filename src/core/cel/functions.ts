@@ -1,0 +1,121 @@
+/** How functions are declared, found and called. */
+import { assignable, type Bindings, parseType, splitTypes, substitute, type Type } from './types.ts';
+import { EvaluationError, sizeOf, typeOf, type Value } from './values.ts';
+
+export interface Overload {
+  readonly name: string;
+  /** The first parameter is what stands before the dot. */
+  readonly member: boolean;
+  readonly params: readonly Type[];
+  readonly result: Type;
+  run(args: readonly Value[]): Value;
+  /** Cost beyond the call itself, by the sizes of the arguments. */
+  cost?(sizes: readonly number[]): number;
+  /** The largest the result can be, by the largest sizes of the arguments. Default: their sum. */
+  size?(sizes: readonly number[]): number;
+}
+
+export interface Costs {
+  readonly cost?: (sizes: readonly number[]) => number;
+  readonly size?: (sizes: readonly number[]) => number;
+}
+
+/** Cost of walking a text once, as upstream counts. */
+export const perCharacter = (characters: number): number => Math.ceil(characters * 0.1);
+/** Walks the first argument. */
+export const walks: Costs = { cost: ([first = 0]) => perCharacter(first) };
+/** Visits every element of the first argument. */
+export const visits: Costs = { cost: ([first = 0]) => first };
+
+type Run<Args extends readonly Value[]> = { run(...args: Args): Value }['run'];
+
+/**
+ * Declares an overload by its signature: `string.startsWith(string): bool`, `size(list<A>): int`, `math.abs(int): int` with `namespace`.
+ */
+export function declare<Args extends readonly Value[]>(signature: string, run: Run<Args>, costs: Costs = {}): Overload {
+  const match = /^(?:(.+?)\.)?([@\w!?:[\]<>=+\-*/%]+)\((.*)\): (.+)$/.exec(signature);
+  if (match === null) throw new Error(`not a signature: ${signature}`);
+  const [, target, name = '', params = '', result = ''] = match;
+  const types = splitTypes(params).map(parseType);
+  return {
+    name,
+    member: target !== undefined,
+    params: target === undefined ? types : [parseType(target), ...types],
+    result: parseType(result),
+    run: (args) => run(...(args as Args)),
+    ...costs,
+  };
+}
+
+/** As `declare`, for functions in a namespace: `math.abs`, called with the name before the dot. */
+export function declareIn<Args extends readonly Value[]>(
+  namespace: string,
+  signature: string,
+  run: Run<Args>,
+  costs: Costs = {},
+): Overload {
+  const overload = declare(signature, run, costs);
+  return { ...overload, name: `${namespace}.${overload.name}` };
+}
+
+export class FunctionTable {
+  readonly #byName = new Map<string, Overload[]>();
+
+  constructor(libraries: readonly (readonly Overload[])[]) {
+    for (const library of libraries) {
+      for (const overload of library) {
+        const known = this.#byName.get(overload.name);
+        if (known === undefined) this.#byName.set(overload.name, [overload]);
+        else known.push(overload);
+      }
+    }
+  }
+
+  has(name: string): boolean {
+    return this.#byName.has(name);
+  }
+
+  /** The overloads that fit, with the type of what they give. */
+  resolve(
+    name: string,
+    member: boolean,
+    args: readonly Type[],
+  ): { readonly overload: Overload; readonly result: Type }[] {
+    const found: { overload: Overload; result: Type }[] = [];
+    for (const overload of this.#byName.get(name) ?? []) {
+      if (overload.member !== member || overload.params.length !== args.length) continue;
+      const bindings: Bindings = new Map();
+      if (overload.params.every((param, index) => assignable(param, args[index] as Type, bindings))) {
+        found.push({ overload, result: substitute(overload.result, bindings) });
+      }
+    }
+    return found;
+  }
+}
+
+/** Calls the overload that the values at hand fit. */
+export function dispatch(name: string, overloads: readonly Overload[], args: readonly Value[]): Value {
+  for (const overload of overloads) {
+    if (overload.params.every((param, index) => fits(param, args[index] as Value))) return overload.run(args);
+  }
+  throw new EvaluationError(`no such overload: ${name}(${args.map(typeOf).join(', ')})`);
+}
+
+function fits(param: Type, value: Value): boolean {
+  const actual = typeOf(value);
+  switch (param.kind) {
+    case 'dyn':
+    case 'param':
+      return true;
+    case 'object':
+      return actual === 'map';
+    case 'opaque':
+      return actual === param.name;
+    default:
+      return actual === param.kind;
+  }
+}
+
+export function sizesOf(args: readonly Value[]): number[] {
+  return args.map(sizeOf);
+}

@@ -1,0 +1,208 @@
+/**
+ * Lists, sets, optionals and numbers. Sources: k8s.io/apiserver/pkg/cel/library/lists.go, cel-go's ext (lists, sets, math) and
+ * cel/library.go (optional types).
+ */
+import { declare, declareIn, type Overload, visits } from '../functions.ts';
+import {
+  CelMap,
+  Duration,
+  EvaluationError,
+  equal,
+  isList,
+  type List,
+  numeric,
+  Optional,
+  Timestamp,
+  Uint,
+  type Value,
+} from '../values.ts';
+import { compareValues, int } from './operators.ts';
+
+const COMPARABLE = ['int', 'uint', 'double', 'bool', 'duration', 'timestamp', 'string', 'bytes'];
+const SUMMABLE = ['int', 'uint', 'double', 'duration'];
+
+function sum(list: List, zero: Value): Value {
+  let total = zero;
+  for (const item of list) total = add(total, item);
+  return total;
+}
+
+function add(a: Value, b: Value): Value {
+  if (typeof a === 'bigint' && typeof b === 'bigint') return int(a + b);
+  if (typeof a === 'number' && typeof b === 'number') return a + b;
+  if (a instanceof Uint && b instanceof Uint) return new Uint(a.value + b.value);
+  if (a instanceof Duration && b instanceof Duration) return new Duration(a.ns + b.ns);
+  throw new EvaluationError('no such overload');
+}
+
+function extreme(list: List, sign: number): Value {
+  let found: Value | undefined;
+  for (const item of list) if (found === undefined || compareValues(item, found) * sign > 0) found = item;
+  if (found === undefined) throw new EvaluationError(`${sign > 0 ? 'max' : 'min'} called on empty list`);
+  return found;
+}
+
+function isSorted(list: List): boolean {
+  let previous: Value | undefined;
+  for (const item of list) {
+    if (previous !== undefined && compareValues(previous, item) > 0) return false;
+    previous = item;
+  }
+  return true;
+}
+
+function position(list: List, wanted: Value, last: boolean): bigint {
+  let found = -1n;
+  let index = 0n;
+  for (const item of list) {
+    if (equal(item, wanted)) {
+      found = index;
+      if (!last) break;
+    }
+    index += 1n;
+  }
+  return found;
+}
+
+function flatten(list: List, depth: bigint): Value[] {
+  const result: Value[] = [];
+  for (const item of list) {
+    if (depth > 0n && isList(item)) result.push(...flatten(item, depth - 1n));
+    else result.push(item);
+  }
+  return result;
+}
+
+function distinct(list: List): Value[] {
+  const result: Value[] = [];
+  for (const item of list) if (!result.some((each) => equal(each, item))) result.push(item);
+  return result;
+}
+
+function slice(list: List, from: bigint, to: bigint): Value[] {
+  if (from < 0n || to < from || to > BigInt(list.length))
+    throw new EvaluationError(`cannot slice(${from}, ${to}), list is length ${list.length}`);
+  return [...list].slice(Number(from), Number(to));
+}
+
+const kept = { cost: ([list = 0]: readonly number[]) => list, size: ([list = 0]: readonly number[]) => list };
+const squared = { cost: ([list = 0]: readonly number[]) => list * list, size: ([list = 0]: readonly number[]) => list };
+
+const lists: readonly Overload[] = [
+  ...COMPARABLE.flatMap((type) => [
+    declare(`list<${type}>.isSorted(): bool`, (list: List) => isSorted(list), visits),
+    declare(`list<${type}>.min(): ${type}`, (list: List) => extreme(list, -1), visits),
+    declare(`list<${type}>.max(): ${type}`, (list: List) => extreme(list, 1), visits),
+    declare(`list<${type}>.sort(): list<${type}>`, (list: List) => [...list].sort(compareValues), {
+      ...kept,
+      cost: ([list = 0]) => list * 4,
+    }),
+  ]),
+  ...SUMMABLE.map((type) => {
+    const zero: Value = type === 'int' ? 0n : type === 'uint' ? new Uint(0n) : type === 'double' ? 0 : new Duration(0n);
+    return declare(`list<${type}>.sum(): ${type}`, (list: List) => sum(list, zero), visits);
+  }),
+  declare('list<A>.indexOf(A): int', (list: List, item: Value) => position(list, item, false), visits),
+  declare('list<A>.lastIndexOf(A): int', (list: List, item: Value) => position(list, item, true), visits),
+  declare('list<A>.slice(int, int): list<A>', slice, kept),
+  declare('list<list<A>>.flatten(): list<A>', (list: List) => flatten(list, 1n), {
+    ...kept,
+    size: ([list = 0]) => list * 1000,
+  }),
+  declare('list<dyn>.flatten(int): list<dyn>', flatten, { ...kept, size: ([list = 0]) => list * 1000 }),
+  declare('list<A>.distinct(): list<A>', (list: List) => distinct(list), squared),
+  declare('list<A>.reverse(): list<A>', (list: List) => [...list].reverse(), kept),
+  declareIn(
+    'lists',
+    'range(int): list<int>',
+    (count: bigint) => {
+      if (count < 0n || count > 1_000_000n) throw new EvaluationError(`range of ${count}`);
+      return Array.from({ length: Number(count) }, (_, index) => BigInt(index));
+    },
+    { size: () => 1_000_000 },
+  ),
+];
+
+const has = (list: List, wanted: Value): boolean => {
+  for (const item of list) if (equal(item, wanted)) return true;
+  return false;
+};
+const containsAll = (list: List, wanted: List): boolean => [...wanted].every((each) => has(list, each));
+const product = { cost: ([a = 0, b = 0]: readonly number[]) => a * b };
+
+const sets: readonly Overload[] = [
+  declareIn('sets', 'contains(list<A>, list<A>): bool', containsAll, product),
+  declareIn(
+    'sets',
+    'equivalent(list<A>, list<A>): bool',
+    (a: List, b: List) => containsAll(a, b) && containsAll(b, a),
+    product,
+  ),
+  declareIn(
+    'sets',
+    'intersects(list<A>, list<A>): bool',
+    (a: List, b: List) => [...b].some((each) => has(a, each)),
+    product,
+  ),
+];
+
+function isZero(value: Value): boolean {
+  if (value === null || value === false || value === '') return true;
+  const number = numeric(value);
+  if (number !== undefined) return Number(number) === 0;
+  if (value instanceof CelMap) return value.size === 0;
+  if (value instanceof Uint8Array) return value.length === 0;
+  if (isList(value)) return value.length === 0;
+  return (value instanceof Duration || value instanceof Timestamp) && value.ns === 0n;
+}
+
+const optionals: readonly Overload[] = [
+  declareIn('optional', 'of(A): opt<A>', (value: Value) => new Optional(value)),
+  declareIn('optional', 'ofNonZeroValue(A): opt<A>', (value: Value) =>
+    isZero(value) ? Optional.NONE : new Optional(value),
+  ),
+  declareIn('optional', 'none(): opt<A>', () => Optional.NONE),
+  declare('opt<A>.hasValue(): bool', (optional: Optional) => optional.value !== undefined),
+  declare('opt<A>.value(): A', (optional: Optional) => {
+    if (optional.value === undefined) throw new EvaluationError('optional.none() dereference');
+    return optional.value;
+  }),
+  declare('opt<A>.or(opt<A>): opt<A>', (optional: Optional, other: Optional) =>
+    optional.value === undefined ? other : optional,
+  ),
+  declare('opt<A>.orValue(A): A', (optional: Optional, other: Value) => optional.value ?? other),
+];
+
+const extremeOf = (sign: number) => (list: List) => extreme(list, sign);
+const pair = (sign: number) => (a: Value, b: Value) => (compareValues(a, b) * sign >= 0 ? a : b);
+
+const maths: readonly Overload[] = [
+  ...(['greatest', 'least'] as const).flatMap((name) => {
+    const sign = name === 'greatest' ? 1 : -1;
+    return [
+      ...['int', 'uint', 'double'].flatMap((type) => [
+        declareIn('math', `${name}(${type}): ${type}`, (value: Value) => value),
+        declareIn('math', `${name}(${type}, ${type}): ${type}`, pair(sign)),
+        declareIn('math', `${name}(list<${type}>): ${type}`, extremeOf(sign), visits),
+      ]),
+      declareIn('math', `${name}(dyn, dyn): dyn`, pair(sign)),
+    ];
+  }),
+  declareIn('math', 'abs(int): int', (value: bigint) => int(value < 0n ? -value : value)),
+  declareIn('math', 'abs(double): double', (value: number) => Math.abs(value)),
+  declareIn('math', 'ceil(double): double', (value: number) => Math.ceil(value)),
+  declareIn('math', 'floor(double): double', (value: number) => Math.floor(value)),
+  declareIn('math', 'round(double): double', (value: number) => Math.sign(value) * Math.round(Math.abs(value))),
+  declareIn('math', 'trunc(double): double', (value: number) => Math.trunc(value)),
+  declareIn('math', 'sign(int): int', (value: bigint) => (value > 0n ? 1n : value < 0n ? -1n : 0n)),
+  declareIn('math', 'sign(double): double', (value: number) => Math.sign(value)),
+  declareIn('math', 'isNaN(double): bool', (value: number) => Number.isNaN(value)),
+  declareIn(
+    'math',
+    'isInf(double): bool',
+    (value: number) => value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY,
+  ),
+  declareIn('math', 'isFinite(double): bool', (value: number) => Number.isFinite(value)),
+];
+
+export const collections: readonly Overload[] = [...lists, ...sets, ...optionals, ...maths];

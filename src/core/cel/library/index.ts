@@ -1,0 +1,14 @@
+/** All functions that expressions in Kubernetes may call. */
+import { FunctionTable } from '../functions.ts';
+import { collections } from './collections.ts';
+import { kubernetes } from './kubernetes.ts';
+import { operators } from './operators.ts';
+import { strings } from './strings.ts';
+import { times } from './time.ts';
+
+let table: FunctionTable | undefined;
+
+export function standardFunctions(): FunctionTable {
+  table ??= new FunctionTable([operators, times, strings, collections, kubernetes]);
+  return table;
+}

@@ -1,0 +1,246 @@
+/** Arithmetic, order, conversions. Source: cel-spec, doc/langdef.md (list of standard definitions). */
+import { declare, type Overload, perCharacter } from '../functions.ts';
+import {
+  CelMap,
+  Duration,
+  EvaluationError,
+  equal,
+  keyOf,
+  type List,
+  numeric,
+  Timestamp,
+  TypeValue,
+  typeOf,
+  Uint,
+  type Value,
+} from '../values.ts';
+import { formatDuration, formatTimestamp, parseDuration, parseTimestamp } from './time.ts';
+
+const INT_MAX = 2n ** 63n - 1n;
+const INT_MIN = -(2n ** 63n);
+const UINT_MAX = 2n ** 64n - 1n;
+
+export function int(value: bigint): bigint {
+  if (value > INT_MAX || value < INT_MIN) throw new EvaluationError('integer overflow');
+  return value;
+}
+
+function uint(value: bigint): Uint {
+  if (value > UINT_MAX || value < 0n) throw new EvaluationError('unsigned integer overflow');
+  return new Uint(value);
+}
+
+function nonZero<T extends bigint>(value: T, what: string): T {
+  if (value === 0n) throw new EvaluationError(what);
+  return value;
+}
+
+const both = { cost: ([a = 0, b = 0]: readonly number[]) => perCharacter(a + b) };
+const least = { cost: ([a = 0, b = 0]: readonly number[]) => perCharacter(Math.min(a, b)) };
+
+const arithmetic: readonly Overload[] = [
+  declare('_+_(int, int): int', (a: bigint, b: bigint) => int(a + b)),
+  declare('_+_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value + b.value)),
+  declare('_+_(double, double): double', (a: number, b: number) => a + b),
+  declare('_+_(string, string): string', (a: string, b: string) => a + b, both),
+  declare('_+_(bytes, bytes): bytes', (a: Uint8Array, b: Uint8Array) => Uint8Array.from([...a, ...b]), both),
+  declare('_+_(list<A>, list<A>): list<A>', (a: List, b: List) => [...a, ...b], { cost: ([a = 0, b = 0]) => a + b }),
+  declare('_+_(timestamp, duration): timestamp', (a: Timestamp, b: Duration) => new Timestamp(a.ns + b.ns)),
+  declare('_+_(duration, timestamp): timestamp', (a: Duration, b: Timestamp) => new Timestamp(a.ns + b.ns)),
+  declare('_+_(duration, duration): duration', (a: Duration, b: Duration) => new Duration(int(a.ns + b.ns))),
+  declare('_-_(int, int): int', (a: bigint, b: bigint) => int(a - b)),
+  declare('_-_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value - b.value)),
+  declare('_-_(double, double): double', (a: number, b: number) => a - b),
+  declare('_-_(timestamp, timestamp): duration', (a: Timestamp, b: Timestamp) => new Duration(int(a.ns - b.ns))),
+  declare('_-_(timestamp, duration): timestamp', (a: Timestamp, b: Duration) => new Timestamp(a.ns - b.ns)),
+  declare('_-_(duration, duration): duration', (a: Duration, b: Duration) => new Duration(int(a.ns - b.ns))),
+  declare('_*_(int, int): int', (a: bigint, b: bigint) => int(a * b)),
+  declare('_*_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value * b.value)),
+  declare('_*_(double, double): double', (a: number, b: number) => a * b),
+  declare('_/_(int, int): int', (a: bigint, b: bigint) => int(a / nonZero(b, 'division by zero'))),
+  declare('_/_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value / nonZero(b.value, 'division by zero'))),
+  declare('_/_(double, double): double', (a: number, b: number) => a / b),
+  declare('_%_(int, int): int', (a: bigint, b: bigint) => a % nonZero(b, 'modulus by zero')),
+  declare('_%_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value % nonZero(b.value, 'modulus by zero'))),
+  declare('-_(int): int', (a: bigint) => int(-a)),
+  declare('-_(double): double', (a: number) => -a),
+  declare('!_(bool): bool', (a: boolean) => !a),
+];
+
+function compareValues(a: Value, b: Value): number {
+  const left = numeric(a);
+  const right = numeric(b);
+  if (left !== undefined && right !== undefined) return left < right ? -1 : left > right ? 1 : 0;
+  if (typeof a === 'string' && typeof b === 'string') return compareText(a, b);
+  if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b);
+  if ((a instanceof Timestamp && b instanceof Timestamp) || (a instanceof Duration && b instanceof Duration)) {
+    return a.ns < b.ns ? -1 : a.ns > b.ns ? 1 : 0;
+  }
+  if (a instanceof Uint8Array && b instanceof Uint8Array) {
+    for (let index = 0; index < Math.min(a.length, b.length); index++) {
+      const difference = (a[index] ?? 0) - (b[index] ?? 0);
+      if (difference !== 0) return difference;
+    }
+    return a.length - b.length;
+  }
+  throw new EvaluationError('no such overload');
+}
+
+/** By code points, as Go compares UTF-8. */
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  let at = 0;
+  while (at < a.length && a[at] === b[at]) at += 1;
+  const left = a.charCodeAt(at);
+  const right = b.charCodeAt(at);
+  if (Number.isNaN(left) || Number.isNaN(right)) return a.length - b.length;
+  const surrogate = (code: number): boolean => code >= 0xd800 && code <= 0xdfff;
+  return surrogate(left) === surrogate(right) ? left - right : surrogate(left) ? 1 : -1;
+}
+
+const ORDERED = ['bool', 'string', 'bytes', 'timestamp', 'duration'];
+const NUMBERS = ['int', 'uint', 'double'];
+const PAIRS: readonly (readonly [string, string])[] = [
+  ...ORDERED.map((type) => [type, type] as const),
+  ...NUMBERS.flatMap((left) => NUMBERS.map((right) => [left, right] as const)),
+];
+
+const order: readonly Overload[] = PAIRS.flatMap(([left, right]) => {
+  const costs = left === 'string' || left === 'bytes' ? least : {};
+  const with_ = (operator: string, test: (difference: number) => boolean): Overload => {
+    const nan = (a: Value, b: Value): boolean => Number.isNaN(a) || Number.isNaN(b);
+    return declare(
+      `${operator}(${left}, ${right}): bool`,
+      (a: Value, b: Value) => !nan(a, b) && test(compareValues(a, b)),
+      costs,
+    );
+  };
+  return [
+    with_('_<_', (difference) => difference < 0),
+    with_('_<=_', (difference) => difference <= 0),
+    with_('_>_', (difference) => difference > 0),
+    with_('_>=_', (difference) => difference >= 0),
+  ];
+});
+
+function toInt(value: number): bigint {
+  if (!Number.isFinite(value) || value >= 2 ** 63 || value <= -(2 ** 63)) throw new EvaluationError('integer overflow');
+  return BigInt(Math.trunc(value));
+}
+
+function parseInteger(text: string): bigint {
+  if (!/^[+-]?\d{1,20}$/.test(text))
+    throw new EvaluationError(`cannot convert ${JSON.stringify(text.slice(0, 64))} to an integer`);
+  return BigInt(text);
+}
+
+function parseDouble(text: string): number {
+  if (!/^[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|Inf(?:inity)?|NaN)$/i.test(text)) {
+    throw new EvaluationError(`cannot convert ${JSON.stringify(text.slice(0, 64))} to a double`);
+  }
+  const special = text.replace(/inf(?:inity)?/i, 'Infinity').replace(/nan/i, 'NaN');
+  return Number(special);
+}
+
+export function formatDouble(value: number): string {
+  if (Number.isNaN(value)) return 'NaN';
+  if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
+  const text = String(value);
+  return text.replace(/e([+-])(\d)$/, 'e$10$2');
+}
+
+const decode = (bytes: Uint8Array): string => {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new EvaluationError('invalid UTF-8 in bytes, cannot convert to string');
+  }
+};
+
+const characters = (text: string): number => {
+  let count = 0;
+  for (const _character of text) count += 1;
+  return count;
+};
+
+const one = { size: () => 1 };
+const short = { size: () => 32 };
+
+const conversions: readonly Overload[] = [
+  declare('bool(bool): bool', (a: boolean) => a),
+  declare('bool(string): bool', (a: string) => {
+    if (/^(?:1|t|T|TRUE|true|True)$/.test(a)) return true;
+    if (/^(?:0|f|F|FALSE|false|False)$/.test(a)) return false;
+    throw new EvaluationError('type conversion error from string to bool');
+  }),
+  declare('int(int): int', (a: bigint) => a, one),
+  declare('int(uint): int', (a: Uint) => int(a.value), one),
+  declare('int(double): int', (a: number) => toInt(a), one),
+  declare('int(string): int', (a: string) => int(parseInteger(a)), one),
+  declare(
+    'int(timestamp): int',
+    (a: Timestamp) => (a.ns - (((a.ns % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n)) / 1_000_000_000n,
+    one,
+  ),
+  declare('int(duration): int', (a: Duration) => a.ns, one),
+  declare('uint(uint): uint', (a: Uint) => a),
+  declare('uint(int): uint', (a: bigint) => uint(a)),
+  declare('uint(double): uint', (a: number) =>
+    uint(a < 0 ? -1n : BigInt(Math.trunc(Number.isFinite(a) ? a : 2 ** 65))),
+  ),
+  declare('uint(string): uint', (a: string) => uint(parseInteger(a))),
+  declare('double(double): double', (a: number) => a),
+  declare('double(int): double', (a: bigint) => Number(a)),
+  declare('double(uint): double', (a: Uint) => Number(a.value)),
+  declare('double(string): double', (a: string) => parseDouble(a)),
+  declare('string(string): string', (a: string) => a),
+  declare('string(bool): string', (a: boolean) => String(a), short),
+  declare('string(int): string', (a: bigint) => String(a), short),
+  declare('string(uint): string', (a: Uint) => String(a.value), short),
+  declare('string(double): string', (a: number) => formatDouble(a), short),
+  declare('string(bytes): string', (a: Uint8Array) => decode(a), { cost: ([a = 0]) => perCharacter(a) }),
+  declare('string(timestamp): string', (a: Timestamp) => formatTimestamp(a), short),
+  declare('string(duration): string', (a: Duration) => formatDuration(a), short),
+  declare('bytes(bytes): bytes', (a: Uint8Array) => a),
+  declare('bytes(string): bytes', (a: string) => new TextEncoder().encode(a), {
+    cost: ([a = 0]) => perCharacter(a),
+    size: ([a = 0]) => a * 4,
+  }),
+  declare('timestamp(timestamp): timestamp', (a: Timestamp) => a),
+  declare('timestamp(string): timestamp', (a: string) => parseTimestamp(a)),
+  declare('timestamp(int): timestamp', (a: bigint) => new Timestamp(a * 1_000_000_000n)),
+  declare('duration(duration): duration', (a: Duration) => a),
+  declare('duration(string): duration', (a: string) => parseDuration(a)),
+  declare('duration(int): duration', (a: bigint) => new Duration(a)),
+  declare('dyn(A): dyn', (a: Value) => a, { size: ([a = 0]) => a }),
+  declare('type(A): type', (a: Value) => new TypeValue(typeOf(a))),
+];
+
+const sizes: readonly Overload[] = ['string', 'bytes', 'list<A>', 'map<A, B>'].flatMap((type) => {
+  const size = (value: Value): Value => {
+    if (typeof value === 'string') return BigInt(characters(value));
+    return BigInt(value instanceof CelMap ? value.size : (value as List | Uint8Array).length);
+  };
+  const costs = type === 'string' ? { cost: ([a = 0]: readonly number[]) => perCharacter(a), ...one } : one;
+  return [declare(`size(${type}): int`, size, costs), declare(`${type}.size(): int`, size, costs)];
+});
+
+const membership: readonly Overload[] = [
+  declare(
+    '@in(A, list<A>): bool',
+    (item: Value, list: List) => {
+      for (const each of list) if (equal(item, each)) return true;
+      return false;
+    },
+    { cost: ([, list = 0]) => list },
+  ),
+  declare('@in(A, map<A, B>): bool', (item: Value, map: CelMap) => {
+    const key = keyOf(item);
+    return key !== undefined && map.get(key) !== undefined;
+  }),
+];
+
+export const operators: readonly Overload[] = [...arithmetic, ...order, ...conversions, ...sizes, ...membership];
+
+/** For functions of lists that need an order. */
+export { compareValues };

@@ -1,0 +1,276 @@
+/** Strings. Sources: cel-spec (strings), cel-go's ext/strings.go, k8s.io/apiserver/pkg/cel/library (regex). */
+
+import { messageOf } from '../../../base/errors.ts';
+import { compileRegexp, type Regexp } from '../../../base/regexp/index.ts';
+import { declare, declareIn, type Overload, perCharacter, walks } from '../functions.ts';
+import {
+  CelMap,
+  Duration,
+  EvaluationError,
+  isList,
+  type List,
+  Optional,
+  Timestamp,
+  TypeValue,
+  typeOf,
+  Uint,
+  type Value,
+} from '../values.ts';
+import { formatDouble } from './operators.ts';
+import { formatDuration, formatTimestamp } from './time.ts';
+
+const MAX_TEXT = 10 * 1024 * 1024;
+const ofArgument = { cost: ([, argument = 0]: readonly number[]) => perCharacter(argument) };
+const within = {
+  cost: ([text = 0, part = 0]: readonly number[]) => perCharacter(text) * Math.max(1, perCharacter(part)),
+};
+const same = {
+  cost: ([text = 0]: readonly number[]) => perCharacter(text),
+  size: ([text = 0]: readonly number[]) => text,
+};
+const pieces = {
+  cost: ([text = 0]: readonly number[]) => perCharacter(text),
+  size: ([text = 0]: readonly number[]) => text,
+};
+/** Walks the text once for about every fourth character of the pattern. */
+const matching = {
+  cost: ([text = 0, pattern = 0]: readonly number[]) => perCharacter(text) * Math.max(1, Math.ceil(pattern * 0.25)),
+};
+
+/** Patterns of expressions are mostly written in them, so few are used again and again. */
+const compiled = new Map<string, Regexp>();
+const MAX_COMPILED = 256;
+
+export function regexp(pattern: string): Regexp {
+  const known = compiled.get(pattern);
+  if (known !== undefined) return known;
+  try {
+    const made = compileRegexp(pattern);
+    if (compiled.size >= MAX_COMPILED) compiled.delete(compiled.keys().next().value ?? '');
+    compiled.set(pattern, made);
+    return made;
+  } catch (error) {
+    throw new EvaluationError(messageOf(error));
+  }
+}
+
+const codes = (text: string): string[] => [...text];
+
+function bounds(index: bigint, length: number): number {
+  if (index < 0n || index > BigInt(length)) throw new EvaluationError(`index out of range: ${index}`);
+  return Number(index);
+}
+
+function charAt(text: string, index: bigint): string {
+  const all = codes(text);
+  return all[bounds(index, all.length)] ?? '';
+}
+
+function indexOf(text: string, part: string, from = 0n): bigint {
+  const all = codes(text);
+  const start = bounds(from, all.length);
+  const at = text.indexOf(part, all.slice(0, start).join('').length);
+  return at < 0 ? -1n : BigInt(codes(text.slice(0, at)).length);
+}
+
+function lastIndexOf(text: string, part: string, from?: bigint): bigint {
+  const all = codes(text);
+  const before = from === undefined ? undefined : all.slice(0, bounds(from, all.length)).join('').length;
+  const at = before === undefined ? text.lastIndexOf(part) : text.lastIndexOf(part, before);
+  return at < 0 ? -1n : BigInt(codes(text.slice(0, at)).length);
+}
+
+function replace(text: string, part: string, by: string, limit: bigint): string {
+  if (limit === 0n) return text;
+  const pieces = part === '' ? ['', ...codes(text), ''] : text.split(part);
+  const count = limit < 0n ? pieces.length - 1 : Math.min(Number(limit), pieces.length - 1);
+  const head = pieces.slice(0, count + 1).join(by);
+  const tail = pieces.slice(count + 1);
+  const result = tail.length === 0 ? head : `${head}${part}${tail.join(part)}`;
+  if (result.length > MAX_TEXT) throw new EvaluationError('the text is too large');
+  return result;
+}
+
+function split(text: string, separator: string, limit: bigint): string[] {
+  if (limit === 0n) return [];
+  const all = separator === '' ? codes(text) : text.split(separator);
+  if (limit < 0n || BigInt(all.length) <= limit) return all;
+  const count = Number(limit);
+  return [...all.slice(0, count - 1), all.slice(count - 1).join(separator)];
+}
+
+function substring(text: string, start: bigint, end?: bigint): string {
+  const all = codes(text);
+  const to = end === undefined ? all.length : bounds(end, all.length);
+  const from = bounds(start, all.length);
+  if (from > to) throw new EvaluationError(`invalid substring range. start: ${start}, end: ${to}`);
+  return all.slice(from, to).join('');
+}
+
+const joined = (list: List, separator: string): string => {
+  const texts: string[] = [];
+  for (const item of list) {
+    if (typeof item !== 'string') throw new EvaluationError('no such overload');
+    texts.push(item);
+  }
+  return texts.join(separator);
+};
+
+const ascii = (text: string, from: RegExp, change: (part: string) => string): string => text.replaceAll(from, change);
+
+export const strings: readonly Overload[] = [
+  declare('string.contains(string): bool', (text: string, part: string) => text.includes(part), within),
+  declare('string.startsWith(string): bool', (text: string, part: string) => text.startsWith(part), ofArgument),
+  declare('string.endsWith(string): bool', (text: string, part: string) => text.endsWith(part), ofArgument),
+  declare('string.matches(string): bool', (text: string, pattern: string) => regexp(pattern).test(text), matching),
+  declare('matches(string, string): bool', (text: string, pattern: string) => regexp(pattern).test(text), matching),
+  declare('string.charAt(int): string', charAt, { ...walks, size: () => 1 }),
+  declare('string.indexOf(string): int', (text: string, part: string) => indexOf(text, part), within),
+  declare(
+    'string.indexOf(string, int): int',
+    (text: string, part: string, from: bigint) => indexOf(text, part, from),
+    within,
+  ),
+  declare('string.lastIndexOf(string): int', (text: string, part: string) => lastIndexOf(text, part), within),
+  declare(
+    'string.lastIndexOf(string, int): int',
+    (text: string, part: string, from: bigint) => lastIndexOf(text, part, from),
+    within,
+  ),
+  declare('string.lowerAscii(): string', (text: string) => ascii(text, /[A-Z]+/g, (part) => part.toLowerCase()), same),
+  declare('string.upperAscii(): string', (text: string) => ascii(text, /[a-z]+/g, (part) => part.toUpperCase()), same),
+  declare(
+    'string.replace(string, string): string',
+    (text: string, part: string, by: string) => replace(text, part, by, -1n),
+    {
+      cost: ([text = 0]) => perCharacter(text),
+      size: ([text = 0, , by = 0]) => text * Math.max(1, by),
+    },
+  ),
+  declare('string.replace(string, string, int): string', replace, {
+    cost: ([text = 0]) => perCharacter(text),
+    size: ([text = 0, , by = 0]) => text * Math.max(1, by),
+  }),
+  declare(
+    'string.split(string): list<string>',
+    (text: string, separator: string) => split(text, separator, -1n),
+    pieces,
+  ),
+  declare('string.split(string, int): list<string>', split, pieces),
+  declare('string.substring(int): string', (text: string, start: bigint) => substring(text, start), same),
+  declare(
+    'string.substring(int, int): string',
+    (text: string, start: bigint, end: bigint) => substring(text, start, end),
+    same,
+  ),
+  declare('string.trim(): string', (text: string) => text.trim(), same),
+  declare('string.reverse(): string', (text: string) => codes(text).reverse().join(''), same),
+  declare('list<string>.join(): string', (list: List) => joined(list, ''), { cost: ([list = 0]) => list }),
+  declare('list<string>.join(string): string', joined, {
+    cost: ([list = 0]) => list,
+    size: ([list = 0, by = 0]) => list * (by + 64),
+  }),
+  declare('string.format(list<dyn>): string', format, { cost: ([text = 0]) => perCharacter(text) + 1 }),
+  declareIn('strings', 'quote(string): string', (text: string) => JSON.stringify(text), same),
+  declare(
+    'string.find(string): string',
+    (text: string, pattern: string) => {
+      const match = regexp(pattern).exec(text);
+      return match === undefined ? '' : text.slice(match.start, match.end);
+    },
+    { ...matching, size: ([text = 0]) => text },
+  ),
+  declare('string.findAll(string): list<string>', (text: string, pattern: string) => findAll(text, pattern, -1n), {
+    ...matching,
+    size: ([text = 0]) => text,
+  }),
+  declare('string.findAll(string, int): list<string>', findAll, { ...matching, size: ([text = 0]) => text }),
+];
+
+function findAll(text: string, pattern: string, limit: bigint): string[] {
+  const matches = regexp(pattern).all(text, limit < 0n ? Number.POSITIVE_INFINITY : Number(limit));
+  return matches.map(({ start, end }) => text.slice(start, end));
+}
+
+/** `%s %d %f %e %b %x %X %o` over a list of values. */
+function format(pattern: string, values: List): string {
+  let next = 0;
+  let result = '';
+  for (let at = 0; at < pattern.length; at++) {
+    if (pattern[at] !== '%') {
+      result += pattern[at];
+      continue;
+    }
+    const directive = /^%(?:%|(?:\.(\d{1,3}))?([sdfebxXo]))/.exec(pattern.slice(at, at + 8));
+    if (directive === null) throw new EvaluationError(`could not parse formatting clause at ${at}`);
+    at += directive[0].length - 1;
+    if (directive[0] === '%%') {
+      result += '%';
+      continue;
+    }
+    if (next >= values.length) throw new EvaluationError(`index ${next} out of range`);
+    result += clause(directive[2] ?? 's', directive[1], values.at(next++) ?? null);
+    if (result.length > MAX_TEXT) throw new EvaluationError('the text is too large');
+  }
+  return result;
+}
+
+function clause(verb: string, precision: string | undefined, value: Value): string {
+  const wrong = (): EvaluationError => new EvaluationError(`%${verb} cannot format a value of type ${typeOf(value)}`);
+  const whole = typeof value === 'bigint' ? value : value instanceof Uint ? value.value : undefined;
+  switch (verb) {
+    case 's':
+      return shown(value);
+    case 'd':
+      if (whole === undefined) throw wrong();
+      return String(whole);
+    case 'f':
+    case 'e': {
+      const number = typeof value === 'number' ? value : whole === undefined ? undefined : Number(whole);
+      if (number === undefined) throw wrong();
+      const digits = precision === undefined ? 6 : Number(precision);
+      if (!Number.isFinite(number)) return Number.isNaN(number) ? 'NaN' : number > 0 ? '∞' : '-∞';
+      return verb === 'f'
+        ? number.toFixed(Math.min(100, digits))
+        : number.toExponential(Math.min(100, digits)).replace(/e([+-])(\d)$/, 'e$10$2');
+    }
+    case 'b':
+      if (typeof value === 'boolean') return value ? '1' : '0';
+      if (whole === undefined) throw wrong();
+      return whole.toString(2);
+    case 'o':
+      if (whole === undefined) throw wrong();
+      return whole.toString(8);
+    default: {
+      const hex = whole?.toString(16) ?? hexOf(value);
+      if (hex === undefined) throw wrong();
+      return verb === 'X' ? hex.toUpperCase() : hex;
+    }
+  }
+}
+
+function hexOf(value: Value): string | undefined {
+  const bytes =
+    typeof value === 'string' ? new TextEncoder().encode(value) : value instanceof Uint8Array ? value : undefined;
+  return bytes === undefined ? undefined : [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+function shown(value: Value): string {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number') return formatDouble(value);
+  if (typeof value !== 'object') return String(value);
+  if (value === null) return 'null';
+  if (value instanceof CelMap)
+    return `{${[...value.keys()]
+      .map((key) => `${String(key)}: ${shown(value.get(key) ?? null)}`)
+      .sort()
+      .join(', ')}}`;
+  if (isList(value)) return `[${[...value].map(shown).join(', ')}]`;
+  if (value instanceof Uint) return String(value.value);
+  if (value instanceof Uint8Array) return new TextDecoder().decode(value);
+  if (value instanceof Timestamp) return formatTimestamp(value);
+  if (value instanceof Duration) return formatDuration(value);
+  if (value instanceof TypeValue) return value.type;
+  if (value instanceof Optional) return value.value === undefined ? 'none' : `optional(${shown(value.value)})`;
+  return value.identity;
+}

@@ -1,0 +1,235 @@
+/** Comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go and cel/library.go (optionals). */
+import type { Expr } from './ast.ts';
+import type { Compiler, Frame, Part } from './compile.ts';
+import { BOOL, DYN, formatType, INT, listOf, mapOf, maxSize, optionalOf, type Type } from './types.ts';
+import { CelMap, EntryMap, EvaluationError, isList, type MapKey, mapKey, Optional, type Value } from './values.ts';
+
+type Macro = Extract<Expr, { op: 'macro' }>;
+
+/** What one step of the loop costs by itself. */
+const STEP = 2;
+
+export function compileMacro(compiler: Compiler, macro: Macro): Part {
+  if (macro.name === 'bind') return bind(compiler, macro);
+  if (macro.name === 'optMap' || macro.name === 'optFlatMap') return optionalMap(compiler, macro);
+  const target = compiler.compile(macro.target);
+  const variables = variableTypes(target.type, macro.vars.length);
+  if (variables === undefined) {
+    return compiler.fail(
+      macro.at,
+      `expression of type '${formatType(target.type)}' cannot be range of a comprehension (must be list, map, or dynamic)`,
+    );
+  }
+  return compiler.within(
+    macro.vars.map((name, index) => [name, variables[index] ?? DYN] as const),
+    (slots) =>
+      new Loop(compiler, macro, target, variables, slots).part(macro.args.map((each) => compiler.compile(each))),
+  );
+}
+
+function variableTypes(type: Type, count: number): readonly Type[] | undefined {
+  switch (type.kind) {
+    case 'list':
+      return count === 1 ? [type.of] : [INT, type.of];
+    case 'map':
+      return [type.key, type.value];
+    case 'dyn':
+    case 'param':
+      return [DYN, DYN];
+    default:
+      return undefined;
+  }
+}
+
+class Loop {
+  readonly #compiler: Compiler;
+  readonly #macro: Macro;
+  readonly #target: Part;
+  readonly #variables: readonly Type[];
+  readonly #slots: readonly number[];
+
+  constructor(compiler: Compiler, macro: Macro, target: Part, variables: readonly Type[], slots: readonly number[]) {
+    this.#compiler = compiler;
+    this.#macro = macro;
+    this.#target = target;
+    this.#variables = variables;
+    this.#slots = slots;
+  }
+
+  part(args: readonly Part[]): Part {
+    const { name, at } = this.#macro;
+    // Filters are the first of two arguments, but for transformations, where they come before the last all the same.
+    const [first, second] = args as [Part, Part | undefined];
+    const predicates = name === 'all' || name === 'exists' || name === 'exists_one' || name === 'filter';
+    const condition = predicates || second !== undefined ? first : undefined;
+    if (condition !== undefined && condition.type.kind !== 'bool' && condition.type.kind !== 'dyn') {
+      return this.#compiler.fail(at, `expected type 'bool' but found '${formatType(condition.type)}'`);
+    }
+    const size = this.#target.size;
+    const cost = this.#target.cost + 1 + size * args.reduce((sum, each) => sum + each.cost, STEP);
+    const body = second ?? first;
+    switch (name) {
+      case 'all':
+      case 'exists':
+        return { type: BOOL, cost, size: 1, run: (frame) => this.#quantify(frame, first, name === 'exists') };
+      case 'exists_one':
+        return { type: BOOL, cost, size: 1, run: (frame) => this.#one(frame, first) };
+      case 'filter': {
+        const of = this.#variables[0] ?? DYN;
+        return { type: listOf(of, size), cost, size, run: (frame) => this.#collect(frame, first, undefined) };
+      }
+      case 'map':
+      case 'transformList':
+        return { type: listOf(body.type, size), cost, size, run: (frame) => this.#collect(frame, condition, body) };
+      case 'transformMap': {
+        const key = this.#variables[0] ?? DYN;
+        return {
+          type: mapOf(key, body.type, size),
+          cost,
+          size,
+          run: (frame) => this.#transform(frame, condition, body),
+        };
+      }
+      default: {
+        const { type } = body;
+        const made = type.kind === 'map' ? mapOf(type.key, type.value, size) : mapOf(DYN, DYN, size);
+        return { type: made, cost, size, run: (frame) => this.#entries(frame, condition, body) };
+      }
+    }
+  }
+
+  /** Sets the variables to one element after the other. */
+  *#steps(frame: Frame): Generator<Value> {
+    const range = this.#target.run(frame);
+    const [slot = 0, second] = this.#slots;
+    if (range instanceof CelMap) {
+      for (const key of range.keys()) {
+        const value = second === undefined ? null : (range.get(key) ?? null);
+        // A null field of a structure is not there; other maps may hold nulls.
+        frame.budget.spend(STEP);
+        frame.slots[slot] = key;
+        if (second !== undefined) frame.slots[second] = value;
+        yield key;
+      }
+      return;
+    }
+    if (!isList(range)) throw new EvaluationError('no such overload: this is no range');
+    let index = 0n;
+    for (const item of range) {
+      frame.budget.spend(STEP);
+      if (second === undefined) frame.slots[slot] = item;
+      else {
+        frame.slots[slot] = index;
+        frame.slots[second] = item;
+      }
+      index += 1n;
+      yield second === undefined ? item : (frame.slots[slot] as Value);
+    }
+  }
+
+  #quantify(frame: Frame, predicate: Part, decisive: boolean): Value {
+    let failed: EvaluationError | undefined;
+    for (const _step of this.#steps(frame)) {
+      try {
+        const value = predicate.run(frame);
+        if (value === decisive) return decisive;
+        if (typeof value !== 'boolean') throw new EvaluationError('no such overload');
+      } catch (error) {
+        if (!(error instanceof EvaluationError)) throw error;
+        failed ??= error;
+      }
+    }
+    if (failed !== undefined) throw failed;
+    return !decisive;
+  }
+
+  #one(frame: Frame, predicate: Part): Value {
+    let count = 0;
+    for (const _step of this.#steps(frame)) if (isTrue(predicate.run(frame))) count += 1;
+    return count === 1;
+  }
+
+  #collect(frame: Frame, condition: Part | undefined, body: Part | undefined): Value {
+    const found: Value[] = [];
+    for (const item of this.#steps(frame)) {
+      if (condition !== undefined && !isTrue(condition.run(frame))) continue;
+      found.push(body === undefined ? item : body.run(frame));
+    }
+    return found;
+  }
+
+  #transform(frame: Frame, condition: Part | undefined, body: Part): Value {
+    const made = new Map<MapKey, Value>();
+    for (const key of this.#steps(frame)) {
+      if (condition !== undefined && !isTrue(condition.run(frame))) continue;
+      made.set(mapKey(key), body.run(frame));
+    }
+    return new EntryMap(made);
+  }
+
+  #entries(frame: Frame, condition: Part | undefined, body: Part): Value {
+    const made = new Map<MapKey, Value>();
+    for (const _step of this.#steps(frame)) {
+      if (condition !== undefined && !isTrue(condition.run(frame))) continue;
+      const entry = body.run(frame);
+      if (!(entry instanceof CelMap)) throw new EvaluationError('no such overload');
+      for (const key of entry.keys()) {
+        if (made.has(key)) throw new EvaluationError(`insert failed: key ${String(key)} already exists`);
+        made.set(key, entry.get(key) ?? null);
+      }
+    }
+    return new EntryMap(made);
+  }
+}
+
+function isTrue(value: Value): boolean {
+  if (typeof value !== 'boolean') throw new EvaluationError('no such overload');
+  return value;
+}
+
+/** `cel.bind(name, value, expression)`. */
+function bind(compiler: Compiler, macro: Macro): Part {
+  const [valueExpr, bodyExpr] = macro.args as [Expr, Expr];
+  const value = compiler.compile(valueExpr);
+  const type = value.size === maxSize(value.type) ? value.type : ({ ...value.type, max: value.size } as Type);
+  return compiler.within([[macro.vars[0] ?? '', type]], ([slot = 0]) => {
+    const body = compiler.compile(bodyExpr);
+    return {
+      type: body.type,
+      cost: value.cost + body.cost + 1,
+      size: body.size,
+      run(frame) {
+        frame.slots[slot] = value.run(frame);
+        return body.run(frame);
+      },
+    };
+  });
+}
+
+function optionalMap(compiler: Compiler, macro: Macro): Part {
+  const target = compiler.compile(macro.target);
+  if (target.type.kind !== 'optional' && target.type.kind !== 'dyn') {
+    return compiler.fail(
+      macro.at,
+      `found no matching overload for '${macro.name}' applied to '${formatType(target.type)}'`,
+    );
+  }
+  const of = target.type.kind === 'optional' ? target.type.of : DYN;
+  return compiler.within([[macro.vars[0] ?? '', of]], ([slot = 0]) => {
+    const body = compiler.compile(macro.args[0] as Expr);
+    const flat = macro.name === 'optFlatMap';
+    return {
+      type: flat ? body.type : optionalOf(body.type),
+      cost: target.cost + body.cost + 1,
+      size: body.size,
+      run(frame) {
+        const value = target.run(frame);
+        if (!(value instanceof Optional)) throw new EvaluationError('no such overload');
+        if (value.value === undefined) return Optional.NONE;
+        frame.slots[slot] = value.value;
+        const result = body.run(frame);
+        return flat ? result : new Optional(result);
+      },
+    };
+  });
+}

@@ -1,0 +1,322 @@
+/**
+ * The rules of a schema (x-kubernetes-validations): compiled and weighed when a definition is written, run when an object is.
+ * Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, KEP-2876.
+ */
+
+import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
+import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
+import { fieldPathSteps } from '../../api/structural/rules.ts';
+import { fieldOf, isObject, jsonEqual, type Schema, type ValidationRule } from '../../api/structural/schema.ts';
+import { correlated } from '../../api/structural/validate.ts';
+import { messageOf } from '../../base/errors.ts';
+import { Budget, compile, type Program } from './compile.ts';
+import { standardFunctions } from './library/index.ts';
+import { maxItems, maxProperties, readerOf, typeOfSchema } from './schema.ts';
+import { optionalOf, type Type } from './types.ts';
+import { BudgetError, fromJson, Optional, type Value } from './values.ts';
+
+/** Estimated cost that one rule may have, and all rules of a schema together. */
+const MAX_RULE_COST = 10_000_000;
+const MAX_SCHEMA_COST = 100_000_000;
+/** Actual cost of one evaluation, and of all that one write causes. */
+const MAX_CALL_COST = 1_000_000;
+const MAX_WRITE_COST = 10_000_000;
+const ADVICE =
+  '(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)';
+
+interface CompiledRule {
+  readonly rule: ValidationRule;
+  readonly program: Program;
+  readonly message: Program | undefined;
+  /** It speaks of the object as it was. */
+  readonly transition: boolean;
+}
+
+/** Rules at a place and below it; places without any are not here. */
+interface RuleNode {
+  readonly schema: Schema;
+  readonly resource: boolean;
+  readonly rules: readonly CompiledRule[];
+  readonly properties: ReadonlyMap<string, RuleNode>;
+  readonly additional: RuleNode | undefined;
+  readonly items: RuleNode | undefined;
+}
+
+class Compilation {
+  readonly found: FieldError[] = [];
+  #total = 0;
+  readonly #costly: { readonly at: string; readonly cost: number }[] = [];
+
+  /** `times`: how many such values one document can have. `fixed`: where old values cannot be told apart, undefined elsewhere. */
+  node(
+    schema: Schema,
+    path: string,
+    resource: boolean,
+    times: number,
+    fixed: string | undefined,
+  ): RuleNode | undefined {
+    const rules = schema.rules.flatMap((rule, index) => {
+      const compiled = this.#rule(schema, rule, `${path}.x-kubernetes-validations[${index}]`, resource, times, fixed);
+      return compiled === undefined ? [] : [compiled];
+    });
+    const properties = new Map<string, RuleNode>();
+    for (const [name, property] of schema.properties) {
+      const below = this.node(property, `${path}.properties[${name}]`, property.embedded, times, fixed);
+      if (below !== undefined) properties.set(name, below);
+    }
+    const { additional, items } = schema;
+    const values =
+      typeof additional === 'object'
+        ? this.node(
+            additional,
+            `${path}.additionalProperties`,
+            additional.embedded,
+            times * maxProperties(schema),
+            fixed,
+          )
+        : undefined;
+    const unkeyed = schema.listType === 'map' ? fixed : (fixed ?? path);
+    const each =
+      items === undefined
+        ? undefined
+        : this.node(items, `${path}.items`, items.embedded, times * maxItems(schema), unkeyed);
+    if (rules.length === 0 && properties.size === 0 && values === undefined && each === undefined) return undefined;
+    return { schema, resource, rules, properties, additional: values, items: each };
+  }
+
+  #rule(
+    schema: Schema,
+    rule: ValidationRule,
+    at: string,
+    resource: boolean,
+    times: number,
+    fixed: string | undefined,
+  ): CompiledRule | undefined {
+    const self = typeOfSchema(schema, resource);
+    if (self === undefined || rule.rule.trim() === '') {
+      if (self === undefined)
+        this.found.push(
+          fieldError.invalid(
+            `${at}.rule`,
+            rule.rule,
+            'compilation failed: the value here has no type that a rule can see',
+          ),
+        );
+      return undefined;
+    }
+    const variables = new Map<string, Type>([
+      ['self', self],
+      ['oldSelf', rule.optionalOldSelf === true ? optionalOf(self) : self],
+    ]);
+    const program = this.#program(rule.rule, `${at}.rule`, variables, times, 'bool');
+    const message =
+      rule.messageExpression.trim() === ''
+        ? undefined
+        : this.#program(rule.messageExpression, `${at}.messageExpression`, variables, times, 'string');
+    if (program === undefined) return undefined;
+    const transition = program.used.has('oldSelf');
+    if (transition && fixed !== undefined) {
+      this.found.push(
+        fieldError.invalid(
+          `${at}.rule`,
+          rule.rule,
+          `oldSelf cannot be used on the uncorrelatable portion of the schema within ${fixed}`,
+        ),
+      );
+    }
+    if (rule.optionalOldSelf !== undefined && !transition) {
+      this.found.push(
+        fieldError.invalid(
+          `${at}.optionalOldSelf`,
+          rule.optionalOldSelf,
+          'may not be set if oldSelf is not used in rule',
+        ),
+      );
+    }
+    return { rule, program, message, transition };
+  }
+
+  #program(
+    source: string,
+    at: string,
+    variables: ReadonlyMap<string, Type>,
+    times: number,
+    expected: 'bool' | 'string',
+  ): Program | undefined {
+    try {
+      const program = compile(source, { functions: standardFunctions(), variables });
+      if (program.type.kind !== expected && program.type.kind !== 'dyn') {
+        const what =
+          expected === 'bool'
+            ? 'cel expression must evaluate to a bool'
+            : 'messageExpression must evaluate to a string';
+        this.found.push(fieldError.invalid(at, source, what));
+        return undefined;
+      }
+      this.#weigh(at, program.cost * times);
+      return program;
+    } catch (error) {
+      this.found.push(fieldError.invalid(at, source, `compilation failed: ${messageOf(error)}`));
+      return undefined;
+    }
+  }
+
+  #weigh(at: string, cost: number): void {
+    this.#total += cost;
+    this.#costly.push({ at, cost });
+    if (cost > MAX_RULE_COST) {
+      this.found.push(
+        fieldError.forbidden(
+          at,
+          `estimated rule cost exceeds budget by factor of ${factor(cost / MAX_RULE_COST)} ${ADVICE}`,
+        ),
+      );
+    }
+  }
+
+  /** After everything: whether all rules together cost too much. */
+  weighAll(path: string): void {
+    if (this.#total <= MAX_SCHEMA_COST) return;
+    for (const { at } of this.#costly.filter(({ cost }) => cost > MAX_SCHEMA_COST / 100)) {
+      this.found.push(
+        fieldError.forbidden(
+          at,
+          'contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema',
+        ),
+      );
+    }
+    this.found.push(
+      fieldError.forbidden(
+        path,
+        `x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of ${factor(this.#total / MAX_SCHEMA_COST)} ${ADVICE}`,
+      ),
+    );
+  }
+}
+
+function factor(times: number): string {
+  if (times > 100) return 'more than 100x';
+  return times < 1.05 ? 'just over 1x' : `${times.toFixed(1)}x`;
+}
+
+/** What is wrong with the rules of a schema. */
+export function validateRules(schema: Schema, path: string): FieldError[] {
+  const compilation = new Compilation();
+  compilation.node(schema, path, true, 1, undefined);
+  compilation.weighAll(path);
+  return compilation.found;
+}
+
+/** Judges objects by the rules of a schema; rules that cannot be compiled are passed over, since they were refused when they came. */
+export function rulesOf(schema: Schema): (object: JsonObject, old: JsonObject | undefined) => FieldError[] {
+  const root = new Compilation().node(schema, '', true, 1, undefined);
+  if (root === undefined) return () => [];
+  return (object, old) => {
+    const run = new Run();
+    run.node(root, object, old, '');
+    return run.found;
+  };
+}
+
+const OUT_OF_BUDGET = 'validation failed due to running out of cost budget, no further validation rules will be run';
+
+class Run {
+  readonly found: FieldError[] = [];
+  #left = MAX_WRITE_COST;
+
+  node(node: RuleNode, value: JsonValue, old: JsonValue | undefined, path: string): void {
+    if (this.#left < 0 || value === null) return;
+    for (const rule of node.rules) this.#rule(node, rule, value, old, path);
+    if (Array.isArray(value)) {
+      if (node.items === undefined) return;
+      const before = correlated(node.schema, old);
+      for (const [index, item] of value.entries()) this.node(node.items, item, before(item), `${path}[${index}]`);
+    } else if (isObject(value)) {
+      const before = isObject(old) ? old : undefined;
+      for (const name of Object.keys(value)) {
+        const below = node.properties.get(name) ?? node.additional;
+        if (below === undefined) continue;
+        const was = before === undefined ? undefined : fieldOf(before, name);
+        this.node(below, value[name] ?? null, was, path === '' ? name : `${path}.${name}`);
+      }
+    }
+  }
+
+  #rule(node: RuleNode, compiled: CompiledRule, value: JsonValue, old: JsonValue | undefined, path: string): void {
+    const { rule, program, transition } = compiled;
+    if (this.#left < 0) return;
+    const was = old === null ? undefined : old;
+    if (transition) {
+      if (was === undefined && rule.optionalOldSelf !== true) return;
+    } else if (was !== undefined && jsonEqual(value, was)) return;
+    const type = node.schema.type === '' ? 'integer,string' : node.schema.type;
+    const field = path === '' ? '<nil>' : path;
+    const budget = new Budget(Math.min(MAX_CALL_COST, this.#left));
+    const started = budget.left;
+    try {
+      if (program.evaluate((name) => this.#variable(name, node, rule, value, was), budget) !== true) {
+        this.#failed(node, compiled, value, was, path);
+      }
+    } catch (error) {
+      if (error instanceof BudgetError) {
+        const all = this.#left <= MAX_CALL_COST;
+        this.found.push(
+          fieldError.invalid(
+            field,
+            type,
+            all ? OUT_OF_BUDGET : `'${rule.rule}': call cost exceeds limit for rule: ${rule.rule}`,
+          ),
+        );
+        if (all) this.#left = -1;
+      } else {
+        this.found.push(
+          fieldError.invalid(field, type, `${messageOf(error)} evaluating rule: ${rule.message || rule.rule}`),
+        );
+      }
+    }
+    this.#left -= started - Math.max(0, budget.left);
+  }
+
+  #variable(name: string, node: RuleNode, rule: ValidationRule, value: JsonValue, old: JsonValue | undefined): Value {
+    const reader = readerOf(node.schema, node.resource);
+    if (name !== 'oldSelf') return fromJson(value, reader);
+    const was = old === undefined ? undefined : fromJson(old, reader);
+    return rule.optionalOldSelf === true ? new Optional(was) : (was ?? null);
+  }
+
+  #failed(node: RuleNode, compiled: CompiledRule, value: JsonValue, old: JsonValue | undefined, path: string): void {
+    const { rule } = compiled;
+    const message = this.#message(node, compiled, value, old);
+    const steps = rule.fieldPath === '' ? [] : (fieldPathSteps(rule.fieldPath) ?? []);
+    const at = steps.reduce((place, step) => (place === '' ? step : `${place}.${step}`), path);
+    const field = at === '' ? '<nil>' : at;
+    const type = node.schema.type === '' ? 'integer,string' : node.schema.type;
+    switch (rule.reason) {
+      case 'FieldValueForbidden':
+        this.found.push(fieldError.forbidden(field, message));
+        break;
+      case 'FieldValueRequired':
+        this.found.push(fieldError.required(field, message));
+        break;
+      case 'FieldValueDuplicate':
+        this.found.push(fieldError.duplicate(field, type));
+        break;
+      default:
+        this.found.push(fieldError.invalid(field, type, message));
+    }
+  }
+
+  #message(node: RuleNode, { rule, message }: CompiledRule, value: JsonValue, old: JsonValue | undefined): string {
+    const plain = rule.message === '' ? `failed rule: ${rule.rule.trim()}` : rule.message.trim();
+    if (message === undefined) return plain;
+    try {
+      const budget = new Budget(Math.min(MAX_CALL_COST, Math.max(0, this.#left)));
+      const text = message.evaluate((name) => this.#variable(name, node, rule, value, old), budget);
+      if (typeof text !== 'string' || text.trim() === '' || /[\r\n]/.test(text) || text.length > 5 * 1024) return plain;
+      return text.trim();
+    } catch {
+      // The message is an extra; the rule has failed all the same.
+      return plain;
+    }
+  }
+}

@@ -1,0 +1,193 @@
+/** CEL's types, and which fits where. Source: github.com/google/cel-spec, doc/langdef.md. */
+
+export type ScalarName =
+  | 'null'
+  | 'bool'
+  | 'int'
+  | 'uint'
+  | 'double'
+  | 'string'
+  | 'bytes'
+  | 'timestamp'
+  | 'duration'
+  | 'type'
+  | 'dyn';
+
+/** `max`: the most elements or characters a value can have, where that is known; for estimates of cost. */
+export type Type =
+  | { readonly kind: ScalarName; readonly max?: number }
+  | { readonly kind: 'list'; readonly of: Type; readonly max?: number }
+  | { readonly kind: 'map'; readonly key: Type; readonly value: Type; readonly max?: number }
+  /** A structure with known fields. `fields` may be computed on first use. */
+  | {
+      readonly kind: 'object';
+      readonly name: string;
+      readonly fields: ReadonlyMap<string, Type>;
+      readonly max?: number;
+    }
+  | { readonly kind: 'opaque'; readonly name: string; readonly max?: number }
+  | { readonly kind: 'optional'; readonly of: Type; readonly max?: number }
+  | { readonly kind: 'param'; readonly name: string; readonly max?: number };
+
+const scalar = (kind: ScalarName): Type => ({ kind });
+
+export const DYN = scalar('dyn');
+export const BOOL = scalar('bool');
+export const INT = scalar('int');
+export const DOUBLE = scalar('double');
+export const STRING = scalar('string');
+export const BYTES = scalar('bytes');
+export const TYPE = scalar('type');
+export const listOf = (of: Type, max?: number): Type => ({ kind: 'list', of, ...(max === undefined ? {} : { max }) });
+export const mapOf = (key: Type, value: Type, max?: number): Type => ({
+  kind: 'map',
+  key,
+  value,
+  ...(max === undefined ? {} : { max }),
+});
+export const optionalOf = (of: Type): Type => ({ kind: 'optional', of });
+
+const WRITTEN: Readonly<Record<string, string>> = {
+  timestamp: 'google.protobuf.Timestamp',
+  duration: 'google.protobuf.Duration',
+};
+
+/** As messages name it: `list(string)`. */
+export function formatType(type: Type): string {
+  switch (type.kind) {
+    case 'list':
+      return `list(${formatType(type.of)})`;
+    case 'map':
+      return `map(${formatType(type.key)}, ${formatType(type.value)})`;
+    case 'optional':
+      return `optional_type(${formatType(type.of)})`;
+    case 'object':
+    case 'opaque':
+    case 'param':
+      return type.name;
+    default:
+      return WRITTEN[type.kind] ?? type.kind;
+  }
+}
+
+export type Bindings = Map<string, Type>;
+
+/** Whether a value of type `actual` may stand where `expected` is asked for; type parameters get bound on the way. */
+export function assignable(expected: Type, actual: Type, bindings: Bindings): boolean {
+  if (expected.kind === 'param') {
+    const bound = bindings.get(expected.name);
+    if (bound === undefined) {
+      bindings.set(expected.name, actual);
+      return true;
+    }
+    if (bound.kind === 'dyn' || actual.kind === 'dyn') return true;
+    if (assignable(bound, actual, bindings)) return true;
+    // `null` and then something better, or an empty list and then a full one.
+    if (assignable(actual, bound, new Map())) {
+      bindings.set(expected.name, actual);
+      return true;
+    }
+    return false;
+  }
+  if (actual.kind === 'param' || expected.kind === 'dyn' || actual.kind === 'dyn') return true;
+  if (actual.kind === 'null')
+    return ['null', 'object', 'opaque', 'timestamp', 'duration', 'optional'].includes(expected.kind);
+  if (expected.kind !== actual.kind) return false;
+  switch (expected.kind) {
+    case 'list':
+      return actual.kind === 'list' && assignable(expected.of, actual.of, bindings);
+    case 'map':
+      return (
+        actual.kind === 'map' &&
+        assignable(expected.key, actual.key, bindings) &&
+        assignable(expected.value, actual.value, bindings)
+      );
+    case 'optional':
+      return actual.kind === 'optional' && assignable(expected.of, actual.of, bindings);
+    case 'object':
+    case 'opaque':
+      return (actual.kind === 'object' || actual.kind === 'opaque') && expected.name === actual.name;
+    default:
+      return true;
+  }
+}
+
+/** `type` with its parameters replaced by what they were bound to. */
+export function substitute(type: Type, bindings: Bindings): Type {
+  switch (type.kind) {
+    case 'param':
+      return bindings.get(type.name) ?? DYN;
+    case 'list':
+      return { ...type, of: substitute(type.of, bindings) };
+    case 'map':
+      return { ...type, key: substitute(type.key, bindings), value: substitute(type.value, bindings) };
+    case 'optional':
+      return { ...type, of: substitute(type.of, bindings) };
+    default:
+      return type;
+  }
+}
+
+/** The type of what may be either. */
+export function join(a: Type, b: Type): Type {
+  if (a === b) return a;
+  if (a.kind === 'dyn' || b.kind === 'dyn') return DYN;
+  if (a.kind === 'null') return b.kind === 'object' || b.kind === 'null' ? b : DYN;
+  if (b.kind === 'null') return a.kind === 'object' ? a : DYN;
+  if (!assignable(a, b, new Map()) && !assignable(b, a, new Map())) return DYN;
+  const larger = a.max === undefined || b.max === undefined ? undefined : Math.max(a.max, b.max);
+  const { max: _max, ...rest } = assignable(a, b, new Map()) ? a : b;
+  return (larger === undefined ? rest : { ...rest, max: larger }) as Type;
+}
+
+/** Reads a type as signatures write it: `list<A>`, `map<string, dyn>`, `opt<int>`, `net.IP`. Single capitals are parameters. */
+export function parseType(text: string): Type {
+  const open = text.indexOf('<');
+  if (open < 0) {
+    if (/^[A-Z]$/.test(text)) return { kind: 'param', name: text };
+    if (/^(?:null|bool|int|uint|double|string|bytes|timestamp|duration|type|dyn)$/.test(text))
+      return { kind: text as ScalarName };
+    return { kind: 'opaque', name: text };
+  }
+  const name = text.slice(0, open);
+  const inner = splitTypes(text.slice(open + 1, -1)).map(parseType);
+  const [first = DYN, second = DYN] = inner;
+  if (name === 'list') return listOf(first);
+  if (name === 'map') return mapOf(first, second);
+  return optionalOf(first);
+}
+
+/** Splits at commas that stand in no brackets. */
+export function splitTypes(text: string): string[] {
+  const parts: string[] = [];
+  let depth = 0;
+  let start = 0;
+  for (let at = 0; at <= text.length; at++) {
+    const char = text[at];
+    if (char === '<') depth += 1;
+    else if (char === '>') depth -= 1;
+    else if (at === text.length || (char === ',' && depth === 0)) {
+      const part = text.slice(start, at).trim();
+      if (part !== '') parts.push(part);
+      start = at + 1;
+    }
+  }
+  return parts;
+}
+
+/** Sizes that nobody has declared. */
+const UNKNOWN_SIZE = 3 * 1024 * 1024;
+
+/** How large a value of a type can be. */
+export function maxSize(type: Type): number {
+  switch (type.kind) {
+    case 'string':
+    case 'bytes':
+    case 'list':
+    case 'map':
+    case 'dyn':
+      return type.max ?? UNKNOWN_SIZE;
+    default:
+      return type.max ?? 1;
+  }
+}
