@@ -55,6 +55,7 @@ export function createAgent(deps: AgentDeps): Agent {
   let joining: Joining | undefined;
   let refresh: Timer | undefined;
   let store: Store | undefined;
+  let entering: Promise<PeerAddress> | undefined;
   let ending: Promise<void> = Promise.resolve();
 
   const running = (): Membership => {
@@ -141,7 +142,13 @@ export function createAgent(deps: AgentDeps): Agent {
   };
 
   const join = async (peers: readonly string[]): Promise<number> => {
-    if (membership === undefined) await enter();
+    // Two who ask at once come back once.
+    if (membership === undefined) {
+      entering ??= enter().finally(() => {
+        entering = undefined;
+      });
+      await entering;
+    }
     return running().join(await Promise.all(peers.map((peer) => deps.resolve(peer))));
   };
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { decode } from '@msgpack/msgpack';
+import { tagsOf } from '../../../src/core/gossip/index.ts';
 import type { GossipMessage, RingState } from '../../../src/core/gossip/port.ts';
 import { canonicalIp, ipBytes, ipText } from '../../../src/io/transport/memberlist/addresses.ts';
 import { Keyring, serfCodec } from '../../../src/io/transport/memberlist/index.ts';
@@ -12,6 +13,7 @@ import { encodeMsgpack, MsgpackError, msgpackEnd } from '../../../src/io/transpo
 import { openPacket, packetOverhead, type Sealing, sealPacket } from '../../../src/io/transport/memberlist/packet.ts';
 import { encodePushPull, StreamError, StreamReader, sealStream } from '../../../src/io/transport/memberlist/stream.ts';
 import { seeded } from '../../sim/gossip/simulation.ts';
+import { compressLzw } from './lzw-writer.ts';
 
 const versions = [1, 5, 2, 2, 5, 4] as const;
 const address = { ip: '10.1.2.3', port: 7946 };
@@ -126,52 +128,6 @@ test('keys rotate without a gap, and the one in use cannot be removed', () => {
   assert.throws(() => new Keyring([randomBytes(20)]), { code: 'key-length' });
 });
 
-/** Least significant bit first, 9 to 12 bits: a compressor to try the decompressor with. */
-function compressLzw(data: Uint8Array): Uint8Array {
-  const out: number[] = [];
-  let bits = 0;
-  let count = 0;
-  let width = 9;
-  const write = (code: number): void => {
-    bits |= code << count;
-    count += width;
-    while (count >= 8) {
-      out.push(bits & 0xff);
-      bits >>>= 8;
-      count -= 8;
-    }
-  };
-  let table = new Map<string, number>();
-  let next = 258;
-  let current = '';
-  const codeOf = (text: string): number => (text.length === 1 ? text.charCodeAt(0) : (table.get(text) ?? -1));
-  write(256);
-  for (const byte of data) {
-    const longer = current + String.fromCharCode(byte);
-    if (longer.length === 1 || table.has(longer)) {
-      current = longer;
-      continue;
-    }
-    write(codeOf(current));
-    if (next < 4095) {
-      table.set(longer, next++);
-      // The reader's table is one entry behind.
-      if (next - 1 >= 1 << width) width++;
-    } else {
-      write(256);
-      table = new Map();
-      next = 258;
-      width = 9;
-    }
-    current = String.fromCharCode(byte);
-  }
-  if (current !== '') write(codeOf(current));
-  if (next >= 1 << width && width < 12) width++;
-  write(257);
-  if (count > 0) out.push(bits & 0xff);
-  return Uint8Array.from(out);
-}
-
 test('compressed datagrams and tables of peers are read', () => {
   const random = seeded(3);
   for (const size of [0, 1, 50, 300, 5000, 40_000]) {
@@ -278,4 +234,22 @@ test("serf's messages survive, and tags are bounded", () => {
   assert.deepEqual(serfCodec.decodeTags(serfCodec.encodeTags(tags)), tags);
   assert.throws(() => serfCodec.encodeTags(new Map([['a', 'x'.repeat(600)]])), { code: 'metadata-too-large' });
   assert.equal(serfCodec.decodeTags(Uint8Array.of(255, 0xc1)), undefined);
+});
+
+test('everything that a host may tell about itself fits', () => {
+  const address = '[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535';
+  const tags = tagsOf({
+    roles: ['master', 'etcd', 'node'],
+    addresses: new Map(['api', 'etcd', 'peer'].map((service) => [service, address])),
+    version: '10.20.30-rc.40',
+    store: { memberId: 'f'.repeat(16), state: 'stopped', leaderSeen: 'f'.repeat(16) },
+    appliedIndex: Number.MAX_SAFE_INTEGER,
+    fsyncMicros: 9_999_999_999,
+    clockOffsetMs: -9_999_999_999,
+    health: 7,
+    toldAtMs: 9_999_999_999_999,
+  });
+  const meta = serfCodec.encodeTags(tags);
+  assert.ok(meta.length <= 450, `${meta.length} bytes`);
+  assert.deepEqual(serfCodec.decodeTags(meta), tags);
 });

@@ -1,0 +1,110 @@
+/** What somebody on the network may send to an encrypted ring, with and without having listened before. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { createSocket } from 'node:dgram';
+import { writeFile } from 'node:fs/promises';
+import { createConnection } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { AgentMember } from '../../../src/components/membership/agent-port.ts';
+import type { GossipMessage, PeerAddress } from '../../../src/core/gossip/port.ts';
+import { askAgent } from '../../../src/io/agent/index.ts';
+import { encodeMessage, Keyring, newKeyringText } from '../../../src/io/transport/memberlist/index.ts';
+import { messageType, typed } from '../../../src/io/transport/memberlist/messages.ts';
+import { sealPacket } from '../../../src/io/transport/memberlist/packet.ts';
+import { sealStream } from '../../../src/io/transport/memberlist/stream.ts';
+import { compressLzw } from '../../io/transport/lzw-writer.ts';
+import { directory, startAgent, type TestAgent } from './agents.ts';
+import { eventually } from './ring.ts';
+
+const membersOf = (agent: TestAgent): Promise<AgentMember[]> => askAgent(agent.socket, 'members', {}, 5000);
+const stateOf = async (agent: TestAgent, name: string): Promise<string | undefined> =>
+  (await membersOf(agent)).find((member) => member.name === name)?.state;
+
+async function keysIn(path: string): Promise<{ readonly keys: string; readonly keyring: Keyring }> {
+  const keys = join(path, 'keys.json');
+  const text = newKeyringText();
+  await writeFile(keys, text, { mode: 0o600 });
+  return { keys, keyring: new Keyring([Buffer.from(JSON.parse(text)[0], 'base64')]) };
+}
+
+/** A socket from which anything can be sent, and what came back to it. */
+function stranger(): { send(to: PeerAddress, bytes: Uint8Array): void; readonly heard: Buffer[] } & Disposable {
+  const socket = createSocket('udp4');
+  const heard: Buffer[] = [];
+  socket.on('message', (bytes) => heard.push(bytes));
+  return {
+    heard,
+    send: (to, bytes) => socket.send(bytes, to.port, to.ip),
+    [Symbol.dispose]: () => void socket.close(),
+  };
+}
+
+test('a death that was true once and is replayed after the return is stale; one of now is contradicted', async () => {
+  await using dir = await directory();
+  const { keys, keyring } = await keysIn(dir.path);
+  await using a = await startAgent('a', { directory: dir.path, keys });
+  const peers = [`127.0.0.1:${a.address.port}`];
+  const first = await startAgent('b', { directory: dir.path, keys, peers });
+  await eventually('a sees b', async () => (await stateOf(a, 'b')) === 'alive');
+  await first.kill();
+  await eventually('b is dead', async () => (await stateOf(a, 'b')) === 'dead');
+  await using b = await startAgent('b', { directory: dir.path, keys, peers, port: first.address.port });
+  await eventually('b is back', async () => (await stateOf(a, 'b')) === 'alive');
+
+  using attacker = stranger();
+  const sealed = (message: GossipMessage): Uint8Array =>
+    sealPacket([encodeMessage(message)], 0, { keyring, label: new Uint8Array() });
+  const captured = sealed({ kind: 'dead', incarnation: 1, node: 'b', from: 'a' });
+  for (let i = 0; i < 100; i++) for (const target of [a, b]) attacker.send(target.address, captured);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  assert.equal(await stateOf(a, 'b'), 'alive');
+
+  // With a key, and so as a member, somebody lies about the present: b objects.
+  attacker.send(a.address, sealed({ kind: 'dead', incarnation: 50, node: 'b', from: 'a' }));
+  await eventually('b has objected', async () => (await stateOf(a, 'b')) === 'alive');
+  assert.equal(await stateOf(b, 'a'), 'alive');
+  assert.equal(attacker.heard.length, 0);
+});
+
+test('without the key nothing is answered, and bombs stop at their bounds, with and without it', async () => {
+  await using dir = await directory();
+  const { keys, keyring } = await keysIn(dir.path);
+  await using a = await startAgent('a', { directory: dir.path, keys });
+  const bomb = typed(messageType.compress, { Algo: 0, Buf: compressLzw(new Uint8Array(600_000)) });
+  assert.ok(bomb.length < 2000);
+  using attacker = stranger();
+  const wrong = new Keyring([randomBytes(32)]);
+  const label = new Uint8Array();
+  const ping = encodeMessage({ kind: 'ping', seq: 1, node: 'a' });
+  let latestMs = 0;
+  let lastMs = performance.now();
+  const watch = setInterval(() => {
+    latestMs = Math.max(latestMs, performance.now() - lastMs - 10);
+    lastMs = performance.now();
+  }, 10);
+  for (let i = 0; i < 200; i++) {
+    attacker.send(a.address, sealPacket([ping], 0, { keyring: undefined, label }));
+    attacker.send(a.address, sealPacket([ping], 0, { keyring: wrong, label }));
+    attacker.send(a.address, sealPacket([bomb], 0, { keyring, label }));
+    if (i % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  for (const ring of [keyring, wrong]) {
+    const stream = createConnection({ host: a.address.ip, port: a.address.port });
+    let answered = 0;
+    stream.on('data', (chunk) => {
+      answered += chunk.length;
+    });
+    stream.on('error', () => {});
+    stream.write(sealStream(bomb, { keyring: ring, label }));
+    await new Promise((resolve) => stream.once('close', resolve));
+    assert.equal(answered, 0);
+  }
+  clearInterval(watch);
+  assert.equal(attacker.heard.length, 0);
+  assert.deepEqual(
+    (await membersOf(a)).map(({ name }) => name),
+    ['a'],
+  );
+  assert.ok(latestMs < 250, `the event loop stood still for ${latestMs} ms`);
+});
