@@ -21,6 +21,9 @@ const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 const QUANTITY = 'io.k8s.apimachinery.pkg.api.resource.Quantity';
 const INT_OR_STRING = 'io.k8s.apimachinery.pkg.util.intstr.IntOrString';
 const RAW_EXTENSION = 'io.k8s.apimachinery.pkg.runtime.RawExtension';
+/** The fields of schemas inside definitions: defaults may be numbers, items may be schemas or lists of them. */
+const APIEXTENSIONS = 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1';
+const ANY_JSON = `${APIEXTENSIONS}.JSON`;
 const FIELDS_V1 = `${META}.FieldsV1`;
 const TIME = `${META}.Time`;
 const MICRO_TIME = `${META}.MicroTime`;
@@ -38,6 +41,7 @@ const NAMED_SCALARS: Readonly<Record<string, (version: OpenApiVersion) => Schema
   }),
   [RAW_EXTENSION]: () => ({ description: 'Any object.', type: 'object' }),
   [FIELDS_V1]: () => ({ description: 'A set of fields as a trie in JSON.', type: 'object' }),
+  [ANY_JSON]: () => ({ description: 'Any JSON value.' }),
   [TIME]: () => ({ description: 'A moment as RFC 3339 text, to the second.', type: 'string', format: 'date-time' }),
   [MICRO_TIME]: () => ({
     description: 'A moment as RFC 3339 text, to the microsecond.',
@@ -183,6 +187,7 @@ function renderField(
 
 /** Fields of any type refer to the named type upstream gives them. */
 function anyType(typeName: string, field: string, compact: string): string {
+  if (typeName.startsWith(`${APIEXTENSIONS}.JSONSchemaProps`)) return compact.replace(/(^|\])any$/, `$1#${ANY_JSON}`);
   if (compact !== 'any') return compact;
   return typeName === `${META}.ManagedFieldsEntry` && field === 'fieldsV1' ? `#${FIELDS_V1}` : `#${RAW_EXTENSION}`;
 }

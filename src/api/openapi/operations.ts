@@ -15,6 +15,8 @@ export interface Operation {
   readonly tag: string;
   readonly description: string;
   readonly queryParameters: readonly QueryParameter[];
+  /** Of a kind that is defined by a custom resource definition. */
+  readonly custom: boolean;
   /** Schema names; undefined: any bytes. */
   readonly body?: string;
   readonly response?: string;
@@ -39,12 +41,18 @@ export const DELETE_OPTIONS_TYPE = `${META}.DeleteOptions`;
 export const STATUS_TYPE = `${META}.Status`;
 
 /** Media types of patches, which clients look for to know what the server can do. */
-export const PATCH_MEDIA_TYPES = [
+const PATCH_MEDIA_TYPES = [
   'application/apply-patch+yaml',
   'application/json-patch+json',
   'application/merge-patch+json',
   'application/strategic-merge-patch+json',
 ];
+
+/** What an operation takes: custom kinds have no strategic merge patches. */
+export function consumedBy(operation: Operation): readonly string[] {
+  if (operation.method !== 'patch') return ['*/*'];
+  return operation.custom ? PATCH_MEDIA_TYPES.filter((type) => !type.includes('strategic')) : PATCH_MEDIA_TYPES;
+}
 
 const parameter = (name: string, type: QueryParameter['type'], description: string): QueryParameter => ({
   name,
@@ -159,6 +167,7 @@ class OperationMaker {
       tag: this.#tag,
       description,
       queryParameters,
+      custom: this.#kind.custom !== undefined,
       ...types,
     };
   }

@@ -4,7 +4,7 @@ import { servedGroupVersions } from '../discovery/index.ts';
 import type { KindDefinition } from '../registry/definition.ts';
 import type { Descriptions } from '../schema/types-format.ts';
 import { customSchemas, renderDefinitions, type SchemaObject, schemaGvks } from './definitions.ts';
-import { type Method, type Operation, operationsOf, PATCH_MEDIA_TYPES } from './operations.ts';
+import { consumedBy, type Method, type Operation, operationsOf } from './operations.ts';
 
 export interface OpenApiV2 {
   readonly swagger: '2.0';
@@ -129,7 +129,7 @@ function renderOperation(operation: Operation): OperationV2 {
     tags: [operation.tag],
     description: operation.description,
     operationId: operation.operationId,
-    consumes: operation.method === 'patch' ? PATCH_MEDIA_TYPES : ['*/*'],
+    consumes: consumedBy(operation),
     produces: ['application/json', 'application/yaml'],
     ...(parameters.length === 0 ? {} : { parameters }),
     responses: {

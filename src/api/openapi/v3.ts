@@ -5,7 +5,7 @@ import { servedGroupVersions } from '../discovery/index.ts';
 import type { KindDefinition } from '../registry/definition.ts';
 import type { Descriptions } from '../schema/types-format.ts';
 import { customSchemas, renderDefinitions, schemaGvks } from './definitions.ts';
-import { type Operation, operationsOf, PATCH_MEDIA_TYPES, type PathOperations } from './operations.ts';
+import { consumedBy, type Operation, operationsOf, type PathOperations } from './operations.ts';
 
 /** `api/v1`, `apis/apps/v1` …: the keys of the index and the tails of the documents' paths. */
 export function openapiV3Paths(kinds: readonly KindDefinition[]): string[] {
@@ -85,7 +85,7 @@ function renderOperation(operation: Operation) {
     ...(operation.body === undefined
       ? {}
       : {
-          requestBody: { content: content(operation.body, operation.method === 'patch' ? PATCH_MEDIA_TYPES : ['*/*']) },
+          requestBody: { content: content(operation.body, consumedBy(operation)) },
         }),
     responses: {
       '200': {

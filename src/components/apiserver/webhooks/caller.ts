@@ -73,7 +73,10 @@ export class WebhookCaller {
             'content-length': payload.length,
             'user-agent': 'kube-apiserver-admission',
           },
-          tls: { authority: authorityOf(client), serverName: address.serverName },
+          tls: {
+            authority: authorityOf(client),
+            ...(client.service === undefined ? {} : { serverName: address.serverName }),
+          },
           allowAddress: (each) => !isLinkLocal(each),
           connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
           signal: abort.signal,

@@ -72,3 +72,14 @@ export function cronTabs(changes: Record<string, unknown> = {}): Record<string, 
     },
   };
 }
+
+/** Asks until the answer is something; control loops take their time. */
+export async function until<T>(what: string, probe: () => Promise<T | undefined | false>): Promise<T> {
+  const end = Date.now() + 5_000;
+  for (;;) {
+    const value = await probe();
+    if (value !== undefined && value !== false) return value;
+    if (Date.now() > end) throw new Error(`${what} did not happen`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { startServer, type TestServer } from '../harness.ts';
-import { CRONTAB, cronTabs } from './crontab.ts';
+import { CRONTAB, cronTabs, until } from './crontab.ts';
 
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const PATH = '/apis/stable.example.com/v1/namespaces/default/crontabs';
@@ -17,16 +17,6 @@ type Body = Record<string, unknown> & {
   rows: { cells: unknown[] }[];
   columnDefinitions: { name: string; type: string }[];
 };
-
-export async function until<T>(what: string, probe: () => Promise<T | undefined | false>): Promise<T> {
-  const end = Date.now() + 5_000;
-  for (;;) {
-    const value = await probe();
-    if (value !== undefined && value !== false) return value;
-    if (Date.now() > end) throw new Error(`${what} did not happen`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
 
 describe('custom resources', () => {
   let server: TestServer;

@@ -1,0 +1,328 @@
+/** Several versions of one kind: renamed, or converted by a webhook; stored in one and shown in all. */
+import assert from 'node:assert/strict';
+import { createServer, request, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { issue, lifetimeFrom } from '../../../../src/io/pki/certificate.ts';
+import { startServer, type TestServer } from '../harness.ts';
+import { until } from './crontab.ts';
+
+const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const NAME = 'hosts.lab.example.com';
+const at = (version: string): string => `/apis/lab.example.com/${version}/namespaces/default/hosts`;
+
+type Document = Record<string, unknown> & {
+  metadata: Record<string, unknown>;
+  spec: Record<string, unknown>;
+  status: Record<string, unknown>;
+  items: Document[];
+  message: string;
+};
+
+const v1 = { type: 'object', properties: { spec: { type: 'object', properties: { hostPort: { type: 'string' } } } } };
+const v2 = {
+  type: 'object',
+  properties: {
+    spec: {
+      type: 'object',
+      properties: { host: { type: 'string' }, port: { type: 'string' }, tier: { type: 'string', default: 'gold' } },
+    },
+  },
+};
+
+function definition(storage: 'v1' | 'v2', conversion: unknown): Record<string, unknown> {
+  const version = (name: string, openAPIV3Schema: unknown) => ({
+    name,
+    served: true,
+    storage: name === storage,
+    schema: { openAPIV3Schema },
+    selectableFields: name === 'v2' ? [{ jsonPath: '.spec.host' }] : [],
+  });
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: NAME },
+    spec: {
+      group: 'lab.example.com',
+      scope: 'Namespaced',
+      names: { plural: 'hosts', kind: 'Host' },
+      versions: [version('v1', v1), version('v2', v2)],
+      conversion,
+    },
+  };
+}
+
+const host = (version: string, name: string, spec: unknown) => ({
+  apiVersion: `lab.example.com/${version}`,
+  kind: 'Host',
+  metadata: { name },
+  spec,
+});
+
+/** Splits and joins `host:port`. */
+function convert(object: Document, version: string): Document {
+  const { hostPort, host: name, port } = object.spec;
+  const spec =
+    version === 'lab.example.com/v2'
+      ? { host: String(hostPort).split(':')[0], port: String(hostPort).split(':')[1] }
+      : { hostPort: `${String(name)}:${String(port)}` };
+  return { ...object, apiVersion: version, spec };
+}
+
+describe('versions that differ in name only', () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startServer();
+  });
+  after(() => server.stop());
+  const call = (method: string, path: string, body?: unknown) =>
+    server.call<Document>(method, path, body === undefined ? {} : { body });
+
+  it('are served from one storage, each by its own schema', async () => {
+    assert.equal((await call('POST', DEFINITIONS, definition('v1', { strategy: 'None' }))).code, 201);
+    await until('served', async () => (await call('GET', at('v2'))).code === 200);
+    assert.equal((await call('POST', at('v1'), host('v1', 'a', { hostPort: 'x:1' }))).code, 201);
+    const shown = await call('GET', `${at('v2')}/a`);
+    assert.equal(shown.body['apiVersion'], 'lab.example.com/v2');
+    assert.deepEqual(shown.body.spec, { tier: 'gold' });
+    const groups = await call('GET', '/apis/lab.example.com');
+    assert.match(groups.text, /"preferredVersion":\{"groupVersion":"lab\.example\.com\/v2"/);
+  });
+
+  it('remember every version that may be in the store', async () => {
+    const { body } = await call('GET', `${DEFINITIONS}/${NAME}`);
+    assert.deepEqual(body.status['storedVersions'], ['v1']);
+    const next = definition('v2', { strategy: 'None' });
+    const updated = await call('PUT', `${DEFINITIONS}/${NAME}`, { ...body, spec: next['spec'] });
+    assert.deepEqual(updated.body.status['storedVersions'], ['v1', 'v2']);
+    const only = structuredClone(updated.body);
+    only.spec['versions'] = (only.spec['versions'] as unknown[]).slice(1);
+    const refused = await call('PUT', `${DEFINITIONS}/${NAME}`, only);
+    assert.match(refused.body.message, /status\.storedVersions\[0\]: Invalid value: "v1": missing from spec\.versions/);
+    await until('stored as v2', async () => {
+      const { body: object } = await call('GET', `${at('v2')}/a`);
+      await call('PUT', `${at('v2')}/a`, { ...object, spec: { host: 'h', count: Date.now() } });
+      const { kv } = await server.store.get('/registry/lab.example.com/hosts/default/a');
+      return Buffer.from(kv?.value ?? [])
+        .toString()
+        .includes('"lab.example.com/v2"');
+    });
+    const migrated = await call('PUT', `${DEFINITIONS}/${NAME}/status`, {
+      ...(await call('GET', `${DEFINITIONS}/${NAME}`)).body,
+      status: { ...(await call('GET', `${DEFINITIONS}/${NAME}`)).body.status, storedVersions: ['v2'] },
+    });
+    assert.deepEqual(migrated.body.status['storedVersions'], ['v2']);
+  });
+});
+
+describe('versions that a webhook converts', () => {
+  let server: TestServer;
+  let webhook: Server;
+  const reviews: Document[] = [];
+  let answer: (review: Document) => unknown;
+  const correct = (review: Document): unknown => {
+    const { uid, desiredAPIVersion, objects } = review['request'] as Record<string, unknown> & { objects: Document[] };
+    return {
+      apiVersion: review['apiVersion'],
+      kind: 'ConversionReview',
+      response: {
+        uid,
+        result: { status: 'Success' },
+        convertedObjects: objects.map((each) => convert(each, String(desiredAPIVersion))),
+      },
+    };
+  };
+  const call = (method: string, path: string, body?: unknown) =>
+    server.call<Document>(method, path, body === undefined ? {} : { body });
+  const conversion = () => ({
+    strategy: 'Webhook',
+    webhook: {
+      conversionReviewVersions: ['v9', 'v1'],
+      clientConfig: {
+        url: `https://127.0.0.1:${(webhook.address() as AddressInfo).port}/convert`,
+        caBundle: Buffer.from(server.ca.certPem).toString('base64'),
+      },
+    },
+  });
+
+  before(async () => {
+    server = await startServer();
+    const pair = await issue(server.ca, {
+      subject: { commonName: 'converter' },
+      usages: ['server'],
+      names: { dns: ['localhost'], ips: ['127.0.0.1'] },
+      validity: lifetimeFrom(Date.now(), 1),
+    });
+    webhook = createServer({ cert: pair.certPem, key: pair.keyPem }, (incoming, outgoing) => {
+      const chunks: Buffer[] = [];
+      incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+      incoming.on('end', () => {
+        const review = JSON.parse(Buffer.concat(chunks).toString()) as Document;
+        reviews.push(review);
+        const result = answer(review);
+        if (typeof result === 'number') outgoing.writeHead(result, { location: '/elsewhere' }).end();
+        else outgoing.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(result));
+      });
+    });
+    await new Promise<void>((resolve) => webhook.listen(0, '127.0.0.1', resolve));
+    answer = correct;
+    assert.equal((await call('POST', DEFINITIONS, definition('v1', conversion()))).code, 201);
+    await until('served', async () => (await call('GET', at('v2'))).code === 200);
+  });
+  after(async () => {
+    webhook.close();
+    await server.stop();
+  });
+
+  it('are converted on their way in and out', async () => {
+    const created = await call('POST', at('v2'), host('v2', 'a', { host: 'example', port: '80' }));
+    assert.equal(created.code, 201, created.text);
+    assert.deepEqual(created.body.spec, { host: 'example', port: '80', tier: 'gold' });
+    const { kv } = await server.store.get('/registry/lab.example.com/hosts/default/a');
+    assert.match(
+      Buffer.from(kv?.value ?? []).toString(),
+      /^\{"apiVersion":"lab\.example\.com\/v1".*"hostPort":"example:80"/,
+    );
+    const old = await call('GET', `${at('v1')}/a`);
+    assert.deepEqual(old.body.spec, { hostPort: 'example:80' });
+    const again = await call('GET', `${at('v2')}/a`);
+    assert.deepEqual(again.body.spec, { host: 'example', port: '80', tier: 'gold' });
+    const before = reviews.length;
+    assert.deepEqual((await call('GET', `${at('v2')}/a`)).body, again.body);
+    assert.equal(reviews.length, before, 'what was converted once is kept');
+  });
+
+  it('are listed, selected, patched and watched in either version', async () => {
+    for (const name of ['b', 'c']) await call('POST', at('v1'), host('v1', name, { hostPort: `${name}:1` }));
+    const before = reviews.length;
+    const list = await call('GET', at('v2'));
+    assert.deepEqual(
+      list.body.items.map((each) => each.spec['host']),
+      ['example', 'b', 'c'],
+    );
+    assert.equal(reviews.length - before, 1, 'one review for all that were not known');
+    const found = await call('GET', `${at('v2')}?fieldSelector=spec.host%3Db`);
+    assert.deepEqual(
+      found.body.items.map((each) => each.metadata['name']),
+      ['b'],
+    );
+    const patched = await server.call<Document>('PATCH', `${at('v2')}/b`, {
+      body: { spec: { port: '2' } },
+      type: 'application/merge-patch+json',
+    });
+    assert.equal(patched.body.spec['port'], '2', patched.text);
+    assert.deepEqual((await call('GET', `${at('v1')}/b`)).body.spec, { hostPort: 'b:2' });
+    const version = String((await call('GET', at('v2'))).body.metadata['resourceVersion']);
+    const lines = watchLines(server, `${at('v2')}?watch=true&resourceVersion=${version}&timeoutSeconds=2`, 2);
+    await call('POST', at('v1'), host('v1', 'd', { hostPort: 'd:9' }));
+    await call('DELETE', `${at('v1')}/d`);
+    const events = (await lines).map((line) => JSON.parse(line) as { type: string; object: Document });
+    assert.deepEqual(
+      events.map((each) => each.type),
+      ['ADDED', 'DELETED'],
+    );
+    assert.deepEqual(events[0]?.object.spec, { host: 'd', port: '9', tier: 'gold' });
+    assert.equal(events[1]?.object['apiVersion'], 'lab.example.com/v2');
+  });
+
+  it('do not trust the webhook with anything but the conversion', async () => {
+    const fails = async (name: string, bad: (review: Document) => unknown, message: RegExp): Promise<void> => {
+      await call('POST', at('v1'), host('v1', name, { hostPort: 'z:1' }));
+      answer = bad;
+      const refused = await call('GET', `${at('v2')}/${name}`);
+      answer = correct;
+      assert.equal(refused.code, 500, refused.text);
+      assert.match(refused.body.message, message);
+      assert.equal((await call('GET', `${at('v2')}/${name}`)).code, 200, 'a failure is not kept');
+    };
+    const altered = (change: (object: Document) => Document) => (review: Document) => {
+      const good = correct(review) as { response: { convertedObjects: Document[] } };
+      good.response.convertedObjects = good.response.convertedObjects.map(change);
+      return good;
+    };
+    await fails('f1', () => 500, /the webhook answered 500/);
+    await fails('f2', () => 302, /the webhook answered 302/);
+    await fails('f3', () => ({}), /no ConversionReview/);
+    await fails(
+      'f4',
+      (review) => ({ ...(correct(review) as object), response: { uid: 'x', result: { status: 'Success' } } }),
+      /its uid differs/,
+    );
+    await fails(
+      'f5',
+      altered((each) => ({ ...each, metadata: { ...each.metadata, name: 'other' } })),
+      /another metadata\.name/,
+    );
+    await fails(
+      'f6',
+      altered((each) => ({ ...each, apiVersion: 'lab.example.com/v7' })),
+      /returned in "lab\.example\.com\/v7"/,
+    );
+    await fails(
+      'f7',
+      (review) => ({
+        ...(correct(review) as { response: object }),
+        response: {
+          ...(correct(review) as { response: object }).response,
+          result: { status: 'Failure', message: 'no such host' },
+        },
+      }),
+      /no such host/,
+    );
+    await call('POST', at('v1'), host('v1', 'meta', { hostPort: 'm:1' }));
+    answer = altered((each) => ({
+      ...each,
+      metadata: { ...each.metadata, labels: { added: 'yes' }, finalizers: ['x/y'], ownerReferences: [] },
+    }));
+    const { body } = await call('GET', `${at('v2')}/meta`);
+    answer = correct;
+    assert.deepEqual(body.metadata['labels'], { added: 'yes' });
+    assert.equal(body.metadata['finalizers'], undefined);
+  });
+
+  it('leave other kinds and versions alone while the webhook is away', async () => {
+    await call('POST', at('v1'), host('v1', 'away', { hostPort: 'z:1' }));
+    answer = () => 503;
+    assert.equal((await call('GET', `${at('v2')}/away`)).code, 500);
+    assert.equal((await call('GET', `${at('v1')}/away`)).code, 200);
+    assert.equal((await call('GET', '/api/v1/namespaces')).code, 200);
+    answer = correct;
+  });
+
+  it('go with their definition although nobody converts them', async () => {
+    answer = () => 503;
+    assert.equal((await call('DELETE', `${DEFINITIONS}/${NAME}`)).code, 200);
+    await until('gone', async () => (await call('GET', `${DEFINITIONS}/${NAME}`)).code === 404);
+  });
+});
+
+/** The first lines of a watch. */
+function watchLines(server: TestServer, path: string, count: number): Promise<string[]> {
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      {
+        host: '127.0.0.1',
+        port: server.port,
+        path,
+        ca: server.ca.certPem,
+        cert: server.admin.certPem,
+        key: server.admin.keyPem,
+        agent: false,
+      },
+      (response) => {
+        let text = '';
+        response.on('data', (chunk: Buffer) => {
+          text += chunk.toString();
+          const lines = text.split('\n').slice(0, -1);
+          if (lines.length >= count) {
+            sent.destroy();
+            resolve(lines.slice(0, count));
+          }
+        });
+        response.on('end', () => resolve(text.split('\n').slice(0, -1)));
+      },
+    );
+    sent.on('error', reject);
+    sent.end();
+  });
+}
