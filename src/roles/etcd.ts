@@ -3,8 +3,15 @@ import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { createEtcdServer, createTokens } from '../components/etcd/index.ts';
-import { combineListeners, createRpcListener, type RpcListenerOptions, type TlsSource } from '../io/grpc/index.ts';
+import { createEtcdServer, createTokens, type EtcdServerDeps } from '../components/etcd/index.ts';
+import {
+  combineListeners,
+  createPeerDialer,
+  createRpcListener,
+  type RpcListenerOptions,
+  type TlsMaterials,
+  type TlsSource,
+} from '../io/grpc/index.ts';
 import { createSqliteLog } from '../io/sqlite/index.ts';
 import { openAssets } from './assets.ts';
 import { type EtcdSettings, type EtcdUrl, isSecure } from './config/etcd/index.ts';
@@ -21,6 +28,10 @@ export interface EtcdStart {
   readonly onFatal: (error: Error) => void;
 }
 
+/** etcd's. Source: etcd storage/quota.go. */
+const DEFAULT_QUOTA = 2 * 1024 ** 3;
+/** What members send each other: pieces of snapshots, and entries of which one may be as large as a request. */
+const PEER_MESSAGE_BYTES = 16 << 20;
 const NO_PATHS: ReadonlySet<string> = new Set();
 const METRICS_PATHS: ReadonlySet<string> = new Set(['/metrics', '/health', '/livez', '/readyz']);
 /** The most that one connection may have under way, whatever is asked for. */
@@ -43,8 +54,18 @@ export async function startEtcd({ settings, strictKeys, log, onFatal }: EtcdStar
   );
   const listener = combineListeners([first, ...others]);
   const server = createEtcdServer({
-    revisions: createSqliteLog({ directory, nativeBinding: assets.sqliteAddon, log: log.named('sqlite') }),
+    storage: createSqliteLog({
+      directory,
+      nativeBinding: assets.sqliteAddon,
+      flush: !settings.unsafeNoFsync,
+      log: log.named('sqlite'),
+    }),
     listener,
+    ...(await peering(settings, { strictKeys, directory, log })),
+    timing: settings.raft,
+    ...(settings.quotaBytes < 0 ? {} : { quotaBytes: settings.quotaBytes === 0 ? DEFAULT_QUOTA : settings.quotaBytes }),
+    ...(settings.compaction === undefined ? {} : { compaction: settings.compaction }),
+    strictReconfigCheck: settings.cluster.strictReconfigCheck,
     clock,
     log,
     name,
@@ -66,6 +87,7 @@ export async function startEtcd({ settings, strictKeys, log, onFatal }: EtcdStar
   return { stop: () => server.stop() };
 }
 
+<<<<<<< HEAD
 async function beginDirectory(settings: EtcdSettings): Promise<void> {
   const directory = settings.dataDirectory;
   try {
@@ -88,6 +110,74 @@ async function clientTlsOf(settings: EtcdSettings, strictKeys: boolean, log: Log
     clock.nowMs(),
   );
   return openTlsFiles({ tls: withFiles, limits: tls.limits, strictKeys, nowMs: clock.nowMs, log });
+=======
+interface Peering {
+  readonly strictKeys: boolean;
+  readonly directory: string;
+  readonly log: Log;
+}
+
+/** How the other members come in and are reached. */
+async function peering(
+  settings: EtcdSettings,
+  { strictKeys, directory, log }: Peering,
+): Promise<Pick<EtcdServerDeps, 'peers' | 'initialCluster'>> {
+  const { listen, tls, cluster } = settings;
+  const [first, ...others] = listen.peer;
+  if (first === undefined) return {};
+  const hosts = hostsOf(listen.peer);
+  const years = tls.limits.selfSignedYears;
+  const files = await withOwnCertificate(tls.peer, join(directory, 'fixtures', 'peer'), hosts, years, clock.nowMs());
+  // Members are all of one making: there is no reason to speak anything older among them.
+  const limits = { ...tls.limits, minVersion: 'TLSv1.3', maxVersion: 'TLSv1.3' } as const;
+  const source = await openTlsFiles({ tls: files, limits, strictKeys, nowMs: clock.nowMs, log });
+  const at = (url: EtcdUrl): RpcListenerOptions => ({
+    host: url.host,
+    port: url.port,
+    ...(url.path === undefined ? {} : { path: url.path }),
+    ...(isSecure(url) && source !== undefined ? { tls: source } : {}),
+    maxMessageBytes: PEER_MESSAGE_BYTES,
+    log,
+  });
+  const listener = combineListeners([createRpcListener(at(first)), ...others.map((url) => createRpcListener(at(url)))]);
+  const own = await openTlsFiles({
+    tls: {
+      ...files,
+      certFile: files.clientCertFile ?? files.certFile,
+      keyFile: files.clientKeyFile ?? files.keyFile,
+      requireCertificate: !files.automatic,
+    },
+    limits,
+    strictKeys,
+    nowMs: clock.nowMs,
+    log,
+  });
+  const dial = createPeerDialer({
+    log: log.named('peers'),
+    clock,
+    ...(own === undefined ? {} : { materials: await latestOf(own) }),
+    anyServer: files.automatic,
+  });
+  return {
+    peers: { listener, dial },
+    initialCluster: { members: cluster.members, token: cluster.token, existing: cluster.state === 'existing' },
+  };
+}
+
+/** What `source` has, as far as it is known without waiting; asking is what makes it look again. */
+async function latestOf(
+  source: TlsSource,
+): Promise<() => Pick<TlsMaterials, 'cert' | 'key'> & { ca?: string | Buffer | string[] }> {
+  let latest = await source.current();
+  return () => {
+    void source.current().then((current) => {
+      latest = current;
+    });
+    const { cert, key, ca } = latest;
+    if (ca === undefined) return { cert, key };
+    return { cert, key, ca: typeof ca === 'string' || Buffer.isBuffer(ca) ? ca : [...ca] };
+  };
+>>>>>>> 72d2e7b (The store is replicated: raft's log is the table of revisions; leaders decide, followers take over; any member can be asked)
 }
 
 /** A directory that nobody has begun yet may only be begun as the settings say; one of the original is left alone. */

@@ -14,6 +14,7 @@ export interface RangeRequest {
   readonly revision: number;
   readonly sortOrder: number;
   readonly sortTarget: number;
+  readonly serializable: boolean;
   readonly keysOnly: boolean;
   readonly countOnly: boolean;
   readonly minModRevision: number;
@@ -78,6 +79,7 @@ export function decodeRangeRequest(bytes: Uint8Array): RangeRequest {
   let revision = 0;
   let sortOrder = 0;
   let sortTarget = 0;
+  let serializable = false;
   let keysOnly = false;
   let countOnly = false;
   let minModRevision = 0;
@@ -91,6 +93,7 @@ export function decodeRangeRequest(bytes: Uint8Array): RangeRequest {
     else if (field === 4) revision = reader.int();
     else if (field === 5) sortOrder = reader.int();
     else if (field === 6) sortTarget = reader.int();
+    else if (field === 7) serializable = reader.bool();
     else if (field === 8) keysOnly = reader.bool();
     else if (field === 9) countOnly = reader.bool();
     else if (field === 10) minModRevision = reader.int();
@@ -106,6 +109,7 @@ export function decodeRangeRequest(bytes: Uint8Array): RangeRequest {
     revision,
     sortOrder,
     sortTarget,
+    serializable,
     keysOnly,
     countOnly,
     minModRevision,

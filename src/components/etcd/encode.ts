@@ -10,6 +10,8 @@ export class Encoder {
   readonly #clusterId: bigint;
   readonly #memberId: bigint;
   readonly #fixed: Buffer;
+  /** Raft's term, for the headers. */
+  term = 1;
 
   constructor(clusterId: bigint, memberId: bigint) {
     this.#clusterId = clusterId;
@@ -25,11 +27,11 @@ export class Encoder {
     return this.#memberId;
   }
 
-  /** An empty writer with the header written. A single member's raft term is always 1. */
+  /** An empty writer with the header written. */
   begin(revision: number): Writer {
     writer.reset();
     const mark = writer.begin(1);
-    return writer.raw(this.#fixed).int(3, revision).int(4, 1).end(mark);
+    return writer.raw(this.#fixed).int(3, revision).int(4, this.term).end(mark);
   }
 
   range(answer: RangeAnswer, revision: number): Buffer {

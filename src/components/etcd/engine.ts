@@ -1,7 +1,7 @@
 /**
- * Puts the state machine and the log together. Requests are decided in memory as they arrive; everything decided while the disk
- * was busy goes into the next batch, one flush for all; only then is it published and answered. Relaxed writes are published at
- * once and ride with the next batch, or with the flush interval.
+ * The replicated store. As a leader it decides requests in memory as they arrive, ahead of the log; what has been decided in one turn is
+ * proposed together. As a follower it takes over what the leader has decided. Either way only what is committed is shown, but for relaxed writes
+ * of a member that is alone.
  */
 
 import { splitEvents } from '../../api/etcd/event.ts';
@@ -19,17 +19,53 @@ import {
   ValuesNeeded,
 } from '../../core/mvcc/machine.ts';
 import type { Version } from '../../core/mvcc/version.ts';
-import { Batch } from './batch.ts';
-import type { LogState, RevisionLog } from './port.ts';
+import type { ConfChange, ConfState, Entry, NodeId, SnapshotMeta } from '../../core/raft/index.ts';
+import { RaftError } from '../../core/raft/index.ts';
+import { AppliedState } from './applied.ts';
+import { Cluster } from './cluster.ts';
+import { Compactor } from './compactor.ts';
+import { type Command, decodeCommand, toStored } from './entry-codec.ts';
+import { Pending } from './pending.ts';
+import {
+  EntryKind,
+  type LogState,
+  type SnapshotHead,
+  type StoredHardState,
+  type StoreIdentity,
+  type StoreLog,
+} from './port.ts';
+import type { Replica, ReplicatedMachine, Rider } from './replica.ts';
 
 export interface EngineDeps {
-  readonly revisions: RevisionLog;
+  readonly storage: StoreLog;
   readonly clock: Clock;
   readonly log: Log;
   readonly cacheBytes: number;
   readonly flushIntervalMs: number;
+  /** Runs something after what has arrived in this turn has been looked at. */
+  readonly defer: (run: () => void) => void;
   readonly onPublish: (revisions: readonly DecidedRevision[]) => void;
-  readonly onFatal: (error: Error) => void;
+  /** The store has been replaced by a snapshot: history may have gaps. */
+  readonly onReplaced: () => void;
+  readonly onLeadership: () => void;
+  readonly onMembers: () => void;
+  readonly onAuth: AuthState;
+  readonly streamSnapshot: (to: NodeId, index: number) => void;
+  /** Gives the complete snapshot that stands ready for `index`. */
+  readonly takeSnapshot: (index: number) => { readonly id: string; readonly head: SnapshotHead };
+}
+
+interface AppliedWaiter {
+  readonly index: number;
+  resolve(): void;
+}
+
+/** Users and permissions, kept by whoever understands them. */
+export interface AuthState {
+  /** A committed change. */
+  apply(command: Uint8Array): void;
+  export(): Uint8Array;
+  import(state: Uint8Array): void;
 }
 
 /** etcd's bound on requests that have been accepted and not answered. */
@@ -37,76 +73,140 @@ const MAX_WAITING = 5000;
 const MAX_WAITING_BYTES = 64 << 20;
 /** Revisions that relaxed writes may use before the next batch has to move the mark on disk. */
 const RESERVE = 2000;
-const COLLECT_STEP = 500;
 const PAST_BYTES = 8 << 20;
+/** Entries and bytes after which the disk is told what has been applied; as many are read again at start. */
+const APPLIED_ENTRIES = 1000;
+const APPLIED_BYTES = 4 << 20;
+const SPACE_RETRY_MS = 1000;
+export const ALARM_NO_SPACE = 1;
+export const ALARM_CORRUPT = 2;
 
-export class Engine {
+const CLUSTER = 'cluster';
+const AUTH = 'auth';
+
+export class Engine implements ReplicatedMachine {
   readonly machine: Machine;
+  readonly cluster = new Cluster();
   readonly #deps: EngineDeps;
-  #state: LogState | undefined;
-  #collecting = new Batch();
-  #inFlight: Batch | undefined;
-  #flushScheduled = false;
+  readonly #applied = new AppliedState();
+  readonly #compactor: Compactor;
+  #replica: Replica | undefined;
+  #identity: StoreIdentity | undefined;
+  #collecting: Pending[] = [];
+  #collectingBytes = 0;
+  /** Proposed and not applied, in the order of the log. */
+  #proposed: Pending[] = [];
+  #scheduled = false;
   #flushTimer: Timer | undefined;
   #reserved = 0;
   #relaxedInUse = false;
   #full = false;
-  #collector: Promise<void> | undefined;
+  #spaceTimer: Timer | undefined;
+  #recovering: Promise<void> | undefined;
   #stopped = false;
-  #idle: (() => void) | undefined;
+  #ready = false;
+  /** The entry with which this member's leadership began. */
+  #leadsFrom = 0;
+  #bytesSinceApplied = 0;
+  #appliedWaiters: AppliedWaiter[] = [];
+  #leadershipWaiters: Array<() => void> = [];
+  #appliedTerm = 0;
+  /** Own revisions that are applied and not shown yet. */
+  readonly #settle: Pending[] = [];
 
   constructor(deps: EngineDeps) {
     this.#deps = deps;
     this.machine = new Machine({ currentBytes: deps.cacheBytes, pastBytes: Math.min(PAST_BYTES, deps.cacheBytes) });
+    this.#compactor = new Compactor({
+      machine: this.machine,
+      clock: deps.clock,
+      log: deps.log,
+      replica: () => this.replica,
+      wantWrite: () => this.#replica?.wantWrite(),
+    });
   }
 
-  /** True while the disk has no room: the last batch was refused. */
+  get replica(): Replica {
+    if (this.#replica === undefined) throw new CodedError('closed', 'the store is not open');
+    return this.#replica;
+  }
+
+  get identity(): StoreIdentity {
+    if (this.#identity === undefined) throw new CodedError('closed', 'the store is not open');
+    return this.#identity;
+  }
+
+  /** True while the disk has no room. */
   get full(): boolean {
     return this.#full;
   }
 
-  get state(): LogState {
-    if (this.#state === undefined) throw new CodedError('closed', 'the store is not open');
-    return this.#state;
+  /** Whether this member leads and has applied everything from before its term. */
+  get leads(): boolean {
+    return this.#ready;
   }
 
-  async start(): Promise<void> {
-    const { machine } = this;
-    const state = await this.#deps.revisions.open(
-      (rows) => {
-        for (const row of rows) machine.load(row.revision, splitEvents(row.events));
-      },
-      (error) => this.#deps.onFatal(error),
-    );
-    this.#state = state;
+  get pendingProposals(): number {
+    return this.#proposed.length + this.#collecting.length;
+  }
+
+  /** Loads what the disk holds up to what it knows to be applied. */
+  async load(state: LogState): Promise<void> {
+    await this.#loadInto(this.machine, state);
     this.#reserved = state.reserved;
-    machine.loaded(state.compacted, state.reserved);
-    const now = this.#deps.clock.monotonicMs();
-    for (const lease of state.leases) machine.leases.grant(lease.id, lease.ttlSeconds, now);
-    machine.attachLeases();
-    if (state.compacted > 0) this.#collect();
+    this.#identity = state.identity;
+    this.#applied.reset(state.applied, state.compacted);
+    this.#compactor.loaded(state.compacted, state.applied);
   }
 
-  /** Makes everything durable and closes the log. Requests that come later are refused. */
+  async #loadInto(machine: Machine, state: LogState): Promise<void> {
+    const cluster = state.documents.get(CLUSTER);
+    if (cluster !== undefined) this.cluster.decode(cluster);
+    const auth = state.documents.get(AUTH);
+    if (auth !== undefined) this.#deps.onAuth.import(auth);
+
+    await this.#deps.storage.load(state.applied, (rows) => {
+      for (const row of rows) machine.load(row.revision, splitEvents(row.body));
+    });
+    // Only a member alone shows what is not on its disk.
+    machine.loaded(state.compacted, this.cluster.conf.voters.length > 1 ? 0 : state.reserved);
+    const now = this.#deps.clock.monotonicMs();
+    for (const { id, ttlSeconds, remainingSeconds } of state.leases) {
+      machine.leases.grant(id, ttlSeconds, now);
+      if (remainingSeconds !== undefined) machine.leases.setRemaining(id, remainingSeconds * 1000, now);
+    }
+    machine.attachLeases();
+  }
+
+  begin(replica: Replica): void {
+    this.#replica = replica;
+    replica.start();
+    this.#compactor.begin();
+  }
+
+  /** Makes everything durable. Requests that come later are refused. */
   async stop(): Promise<void> {
     if (this.#stopped) return;
+    if (this.#ready && this.#collecting.length > 0) this.#propose();
     this.#stopped = true;
     this.#flushTimer?.cancel();
-    // A mark above the head is for the case that we do not come to this point.
-    if (this.#state !== undefined && this.#reserved > this.machine.head) this.#collecting.reserved = this.machine.head;
-    while (this.#inFlight !== undefined || (!this.#collecting.empty && !this.#full)) {
-      this.#flush();
-      await new Promise<void>((resolve) => {
-        this.#idle = resolve;
-      });
+    this.#spaceTimer?.cancel();
+    this.#compactor.stop();
+    // What is under way alone is finished; with others around it may take for ever.
+    if (this.#ready && this.#replica?.alone && !this.#full) {
+      await Promise.allSettled(this.#proposed.slice(-1).map((last) => last.wait()));
+      // A mark above the head is for the case that we do not come to this point.
+      if (this.#reserved > this.machine.head || this.#applied.dirty) this.#replica.wantWrite();
     }
-    this.#collecting.fail(new CodedError('closed', 'the store is stopping'));
-    await this.#collector;
-    await this.#deps.revisions.close();
+    await this.#replica?.stop();
+    this.#lose(new CodedError('closed', 'the store is stopping'));
+    for (const waiter of this.#appliedWaiters.splice(0)) waiter.resolve();
+    this.#wakeLeadership();
   }
 
-  /** A linearizable read: everything acknowledged before the call is in it. Throws MvccError. */
+  /** A linearizable read: everything acknowledged before the call is in it. Throws MvccError, CodedError 'no-leader'. */
   async range(request: RangeRequest): Promise<{ readonly answer: RangeAnswer; readonly revision: number }> {
+    if (!request.serializable && !this.#current) await this.linearizable();
     let pinned: Map<Version, Buffer> | undefined;
     for (;;) {
       try {
@@ -118,9 +218,58 @@ export class Engine {
     }
   }
 
-  /** Decides and, if it wrote, makes durable. Throws MvccError; CodedError 'no-space', 'too-many-requests', 'closed'. */
+  /** What is visible here is what is committed: nobody else can have committed anything. */
+  get #current(): boolean {
+    return this.#ready && this.replica.alone;
+  }
+
+  /** Resolves when everything acknowledged before the call is visible here. Throws CodedError 'no-leader' when that takes too long. */
+  async linearizable(): Promise<void> {
+    const { clock } = this.#deps;
+    const deadline = clock.monotonicMs() + this.requestTimeoutMs;
+    for (;;) {
+      try {
+        await this.replica.readIndex();
+        return;
+      } catch (error) {
+        const again = error instanceof CodedError && error.code === 'no-leader' && clock.monotonicMs() < deadline;
+        if (!again || this.#stopped) throw error;
+        await this.leadershipChange(Math.min(this.replica.electionMs, deadline - clock.monotonicMs()));
+      }
+    }
+  }
+
+  /** etcd's: five seconds for the disk and two elections. Source: etcd server/config. */
+  get requestTimeoutMs(): number {
+    return 5000 + 2 * this.replica.electionMs;
+  }
+
+  /** Resolves at the next change of leadership here, or after `mostMs`. */
+  leadershipChange(mostMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#deps.clock.setTimer(Math.max(1, mostMs), resolve);
+      this.#leadershipWaiters.push(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+  }
+
+  /** Resolves when `index` has been applied here. */
+  appliedAt(index: number): Promise<void> {
+    if (this.replica.applied >= index) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#appliedWaiters.push({ index, resolve });
+    });
+  }
+
+  /**
+   * Decides and, if it wrote, makes durable. Throws MvccError; CodedError 'no-space', 'too-many-requests', 'closed', 'not-leader' (nothing has happened,
+   * the leader can do it), 'leader-failed' (nobody knows whether it has happened).
+   */
   async txn(request: TxnRequest, relaxed: boolean): Promise<Decision> {
     const readOnly = this.machine.isReadOnly(request);
+    if (readOnly && !this.#current) await this.linearizable();
     let pinned: Map<Version, Buffer> | undefined;
     for (;;) {
       try {
@@ -143,7 +292,7 @@ export class Engine {
       else same.push(version);
     }
     const revisions = [...wanted.keys()];
-    const rows = await this.#deps.revisions.read(revisions);
+    const rows = await this.#deps.storage.read(revisions);
     revisions.forEach((revision, i) => {
       const row = rows[i];
       if (row === undefined) throw new MvccError('compacted');
@@ -159,89 +308,408 @@ export class Engine {
   }
 
   async grantLease(id: bigint, ttlSeconds: number): Promise<{ readonly id: bigint; readonly ttlSeconds: number }> {
-    this.#admit();
-    const lease = this.machine.leases.grant(id, ttlSeconds, this.#deps.clock.monotonicMs());
-    this.#collecting.granted.push(lease);
-    await this.#wait(this.machine.head, true);
-    return lease;
+    if (this.#full) await this.#recoverSpace();
+    this.#admit(true);
+    const granted = this.machine.leases.checked(id, ttlSeconds);
+    await this.#add(Pending.command({ type: 'grant', id, ttlSeconds: granted }));
+    return { id, ttlSeconds: granted };
   }
 
   async revokeLease(id: bigint): Promise<void> {
-    this.#admit();
+    this.#admit(false);
     const lease = this.machine.leases.get(id);
     if (lease === undefined) throw new MvccError('lease-not-found');
     const decided = this.machine.revoke(id);
-    this.#collecting.revoked.push(lease);
-    if (decided !== undefined) this.#collecting.add(decided, false);
-    await this.#wait(this.machine.head, true);
+    if (decided !== undefined) await this.#add(Pending.revision(decided, false, lease));
+    else {
+      // Without keys it is a command: it ends where everybody else ends it.
+      this.machine.leases.restore(lease);
+      await this.#add(Pending.command({ type: 'revoke', id }));
+    }
+  }
+
+  /** Whoever may expire leases. Throws CodedError 'not-leader'. */
+  requireLeader(): void {
+    if (!this.#ready || this.#stopped) throw notLeader();
   }
 
   /** Discards history before `revision`; with `physical`, resolves when that is done. Throws MvccError. */
   async compact(revision: number, physical: boolean): Promise<void> {
-    this.#admit();
-    this.machine.compact(revision);
-    this.#collecting.compacted = revision;
-    await this.#wait(this.machine.head, true);
-    this.#collect();
-    if (physical) await this.#collector;
+    this.#admit(false);
+    this.machine.checkCompact(revision);
+    await this.#add(Pending.command({ type: 'compact', revision }));
+    if (physical) await this.#compactor.settled();
   }
 
-  /** The newest revision, or `wanted` when given, once it is on disk. Throws MvccError for revisions that cannot be read. */
+  /** Replicates a command and resolves when it has been applied here. Throws like `txn`. */
+  async command(command: Command): Promise<void> {
+    this.#admit(false);
+    await this.#add(Pending.command(command));
+  }
+
+  /** Throws RaftError. Resolves when it has been applied here. */
+  async changeConf(change: ConfChange): Promise<void> {
+    this.requireLeader();
+    // Changes come after whatever has been decided before them.
+    this.#propose();
+    const { index } = this.replica.proposeConfChange(change);
+    const { term } = this.replica;
+    await this.appliedAt(index);
+    if (this.replica.term !== term) throw leaderFailed();
+  }
+
+  /** The newest revision, or `wanted` when given, once it is on disk and compaction has settled. Throws MvccError for revisions that cannot be read. */
   async settledRevision(wanted: number): Promise<number> {
     const { machine } = this;
     if (wanted > machine.visible) throw new MvccError('future-revision');
     if (wanted > 0 && wanted < machine.compacted) throw new MvccError('compacted');
-    if (!this.#collecting.empty) await this.#wait(machine.head, true);
+    await this.#compactor.settled();
+    await this.#proposed.at(-1)?.wait();
     return wanted > 0 ? wanted : machine.visible;
   }
 
+  /** What a snapshot for another member holds beside the rows; they must not be discarded until `release`. */
+  pinSnapshot(): { readonly head: SnapshotHead; release(): void } {
+    const { replica } = this;
+    const now = this.#deps.clock.monotonicMs();
+    const release = this.#compactor.pause();
+    const head: SnapshotHead = {
+      position: { index: replica.applied, term: this.#appliedTerm },
+      revision: this.machine.visible,
+      compacted: this.machine.compacted,
+      clusterId: this.identity.clusterId,
+      leases: [...this.machine.leases.all()].map((lease) => ({
+        id: lease.id,
+        ttlSeconds: lease.ttlSeconds,
+        remainingSeconds: Math.max(1, Math.ceil((lease.expiresAtMs - now) / 1000)),
+      })),
+      documents: this.#documents(),
+    };
+    return { head, release };
+  }
+
+  #documents(): ReadonlyMap<string, Uint8Array> {
+    return new Map([
+      [CLUSTER, this.cluster.encode()],
+      [AUTH, this.#deps.onAuth.export()],
+    ]);
+  }
+
+  // What the replica calls.
+
+  apply(entries: readonly Entry[], conf: ConfState | undefined): void {
+    let published = 0;
+    for (const entry of entries) {
+      const own = this.#proposed[0];
+      if (own !== undefined && own.index === entry.index && own.term === entry.term) {
+        this.#proposed.shift();
+        if (own.decided !== undefined) published = own.decided.revision;
+        else if (published > 0) {
+          this.#publish(published);
+          published = 0;
+        }
+        this.#applyOwn(own);
+      } else {
+        if (published > 0) this.#publish(published);
+        published = 0;
+        if (entry.kind === 'data') this.#applyForeign(entry);
+        else if (entry.kind === 'conf') this.#applyConf(entry.change, conf);
+      }
+      if (entry.kind === 'data') this.#bytesSinceApplied += entry.data.length;
+    }
+    if (published > 0) this.#publish(published);
+    const last = entries.at(-1);
+    if (last === undefined) return;
+    this.#appliedTerm = last.term;
+    if (this.#leadsFrom > 0 && !this.#ready && last.index >= this.#leadsFrom) this.#becomeReady();
+    this.#settleApplied(last.index);
+  }
+
+  /** Own items are answered when what they wrote is visible; here the disk has it and a quorum has it. */
+  #applyOwn(own: Pending): void {
+    if (own.decided !== undefined) {
+      this.#settle.push(own);
+      if (own.lease !== undefined) this.#applied.revoked(own.lease.id);
+      return;
+    }
+    try {
+      this.#applyCommand(own.command as Command, own.index);
+      own.resolve();
+    } catch (error) {
+      own.reject(error instanceof Error ? error : new Error(messageOf(error)));
+    }
+  }
+
+  #applyForeign(entry: Entry): void {
+    if (this.#proposed.length > 0 || this.#collecting.length > 0) this.#lose(leaderFailed());
+    const stored = toStored(entry);
+    if (stored.kind === EntryKind.command) {
+      try {
+        this.#applyCommand(decodeCommand(stored.body), stored.index);
+      } catch (error) {
+        // Refused in the same way everywhere.
+        if (!(error instanceof MvccError)) throw error;
+      }
+      return;
+    }
+    const accepted = this.machine.accept(stored.revision, splitEvents(stored.body));
+    this.machine.stored(stored.revision);
+    if (stored.lease !== 0n) {
+      this.machine.leases.remove(stored.lease);
+      this.#applied.revoked(stored.lease);
+    }
+    this.#deps.onPublish([accepted]);
+  }
+
+  #applyCommand(command: Command, index: number): void {
+    const { machine, cluster } = this;
+    const now = this.#deps.clock.monotonicMs();
+    switch (command.type) {
+      case 'grant':
+        this.#applied.granted(machine.leases.grant(command.id, command.ttlSeconds, now));
+        return;
+      case 'revoke':
+        if (machine.leases.remove(command.id) === undefined) throw new MvccError('lease-not-found');
+        this.#applied.revoked(command.id);
+        return;
+      case 'checkpoint':
+        for (const { id, remainingSeconds } of command.leases) {
+          const lease = machine.leases.get(id);
+          if (lease === undefined) continue;
+          if (!this.#ready) machine.leases.setRemaining(id, remainingSeconds * 1000, now);
+          this.#applied.granted({ id, ttlSeconds: lease.ttlSeconds, remainingSeconds });
+        }
+        return;
+      case 'compact':
+        machine.compact(command.revision);
+        this.#applied.compactedAt(command.revision);
+        this.#compactor.compacted(index);
+        return;
+      case 'auth':
+        this.#deps.onAuth.apply(command.command);
+        this.#applied.document(AUTH, this.#deps.onAuth.export());
+        return;
+      case 'alarm':
+        cluster.setAlarm(command.raised, command.member, command.alarm);
+        break;
+      case 'attributes':
+        cluster.setAttributes(command.member, command.name, command.clientUrls);
+        break;
+      case 'peerUrls':
+        cluster.setPeerUrls(command.member, command.peerUrls);
+        break;
+      case 'version':
+        cluster.version = command.version;
+        break;
+    }
+    this.#applied.document(CLUSTER, cluster.encode());
+    this.#deps.onMembers();
+  }
+
+  #applyConf(change: ConfChange, conf: ConfState | undefined): void {
+    this.cluster.applyConf(change, conf);
+    this.#applied.document(CLUSTER, this.cluster.encode());
+    this.#deps.onMembers();
+  }
+
+  #settleApplied(index: number): void {
+    if (this.#appliedWaiters.length === 0) return;
+    const left: AppliedWaiter[] = [];
+    for (const waiter of this.#appliedWaiters) {
+      if (waiter.index > index) left.push(waiter);
+      else waiter.resolve();
+    }
+    this.#appliedWaiters = left;
+  }
+
+  leadershipChanged(leads: boolean): void {
+    if (leads && this.#leadsFrom === 0) this.#leadsFrom = this.replica.raft.status().lastIndex;
+    else if (!leads && this.#leadsFrom > 0) {
+      this.#leadsFrom = 0;
+      this.#ready = false;
+      this.#lose(leaderFailed());
+      this.#deps.onLeadership();
+    }
+    this.#wakeLeadership();
+  }
+
+  #becomeReady(): void {
+    this.#ready = true;
+    const { replica } = this;
+    const { clock } = this.#deps;
+    // Others may have renewed at the one who led before and this member has not heard of it.
+    this.machine.leases.extend(replica.alone ? 0 : replica.electionMs * 2 + LEASE_NEWS_MS, clock.monotonicMs());
+    this.#deps.onLeadership();
+    this.#wakeLeadership();
+  }
+
+  #wakeLeadership(): void {
+    for (const wake of this.#leadershipWaiters.splice(0)) wake();
+  }
+
+  rider(): Rider | undefined {
+    const { machine } = this;
+    const base = this.#compactor.nextBase(this.replica.applied, this.#appliedTerm);
+    const discards = this.#compactor.takeDiscards();
+    const far =
+      this.replica.applied - this.#applied.stored >= APPLIED_ENTRIES || this.#bytesSinceApplied >= APPLIED_BYTES;
+    const withApplied = far || this.#applied.dirty || base !== undefined || this.#stopped;
+    const reserved = this.#nextReserve(machine.head);
+    if (!withApplied && discards.length === 0 && reserved === undefined) return undefined;
+    if (withApplied) this.#bytesSinceApplied = 0;
+    return {
+      discards,
+      ...(withApplied ? { applied: this.#applied.take(this.replica.applied) } : {}),
+      ...(base === undefined ? {} : { base }),
+      ...(reserved === undefined ? {} : { reserved }),
+    };
+  }
+
+  #nextReserve(head: number): number | undefined {
+    if (this.#stopped) return this.#reserved > head ? head : undefined;
+    return this.#relaxedInUse && this.#reserved - head < RESERVE / 2 ? head + RESERVE : undefined;
+  }
+
+  riderWritten(rider: Rider): void {
+    if (rider.applied !== undefined) this.#applied.written(rider.applied);
+    if (rider.reserved !== undefined) {
+      this.#reserved = rider.reserved;
+      this.#publishRelaxed();
+    }
+    this.#compactor.written(rider);
+  }
+
+  /** Relaxed writes that stand right behind what is visible need not wait for a flush. */
+  #publishRelaxed(): void {
+    if (!this.#current || this.#proposed.length > 0) return;
+    let upTo = 0;
+    for (const { decided, relaxed } of this.#collecting) {
+      if (!relaxed || decided === undefined || decided.revision > this.#reserved) break;
+      upTo = decided.revision;
+    }
+    if (upTo > 0) this.#show(upTo);
+  }
+
+  diskFull(full: boolean): void {
+    if (full === this.#full) return;
+    this.#full = full;
+    if (full) {
+      this.#deps.log.error('the disk is full: writes are refused until there is room');
+      this.#awaitSpace();
+    } else this.#deps.log.info('there is room on the disk again: writes are accepted');
+  }
+
+  #awaitSpace(): void {
+    if (this.#stopped) return;
+    this.#spaceTimer = this.#deps.clock.setTimer(SPACE_RETRY_MS, () => {
+      void this.#recoverSpace().then(() => {
+        if (this.#full) this.#awaitSpace();
+      });
+    });
+  }
+
+  /** Looks whether there is room again. All who ask meanwhile share the answer. */
+  #recoverSpace(): Promise<void> {
+    this.#recovering ??= this.#deps.storage
+      .recoverSpace()
+      .then(
+        (recovered) => {
+          if (recovered) this.diskFull(false);
+        },
+        (error: unknown) => {
+          if (!this.#stopped)
+            this.#deps.log.warn('the room on the disk could not be looked at', { cause: messageOf(error) });
+        },
+      )
+      .finally(() => {
+        this.#recovering = undefined;
+      });
+    return this.#recovering;
+  }
+
+  streamSnapshot(to: NodeId, index: number): void {
+    this.#deps.streamSnapshot(to, index);
+  }
+
+  async install(snapshot: SnapshotMeta, hardState: StoredHardState): Promise<void> {
+    const { id, head } = this.#deps.takeSnapshot(snapshot.index);
+    const state = await this.#deps.storage.install(id, head, hardState);
+    const machine = new Machine({
+      currentBytes: this.#deps.cacheBytes,
+      pastBytes: Math.min(PAST_BYTES, this.#deps.cacheBytes),
+    });
+    await this.#loadInto(machine, state);
+    this.machine.become(machine);
+    this.#reserved = state.reserved;
+    this.#applied.reset(state.applied, state.compacted);
+    this.#appliedTerm = snapshot.term;
+    this.#compactor.loaded(state.compacted, state.applied);
+    this.#deps.onMembers();
+    this.#deps.onReplaced();
+    this.#settleApplied(snapshot.index);
+    this.#deps.log.info('the store has been replaced by a snapshot', {
+      index: snapshot.index,
+      revision: machine.visible,
+    });
+  }
+
+  // Deciding.
+
   async #write(request: TxnRequest, relaxed: boolean, pinned: Pinned | undefined): Promise<Decision> {
-    this.#admit();
+    const grows = writesMore(request);
+    if (grows && this.#full) await this.#recoverSpace();
+    this.#admit(grows);
     const before = this.machine.head;
     const decision = this.machine.decide(request, pinned);
     const { decided } = decision;
     if (decided === undefined) {
-      // What it read may not be on disk yet: the answer waits for that.
-      if (before > this.machine.visible) await this.#wait(before, false);
+      // What it read may not be committed yet: the answer waits for that; and this member may have been replaced meanwhile.
+      if (before > this.machine.visible) await (this.#collecting.at(-1) ?? this.#proposed.at(-1))?.wait();
+      if (!this.#current) await this.linearizable();
       return decision;
     }
-    const asRelaxed = relaxed && !this.#full;
+    const asRelaxed = relaxed && !this.#full && this.#current;
     if (asRelaxed) this.#relaxedInUse = true;
-    this.#collecting.add(decided, asRelaxed);
+    const pending = Pending.revision(decided, asRelaxed);
     if (asRelaxed && this.machine.visible === before && decided.revision <= this.#reserved) {
-      this.#publish(decided.revision);
+      this.#collect(pending);
+      this.#show(decided.revision);
       this.#armFlush();
       return decision;
     }
-    await this.#wait(decided.revision, false);
+    await this.#add(pending);
     return decision;
   }
 
-  #admit(): void {
+  #admit(grows: boolean): void {
     if (this.#stopped) throw new CodedError('closed', 'the store is stopping');
-    const waiting = this.#collecting.waiters.length + (this.#inFlight?.waiters.length ?? 0);
-    if (waiting >= MAX_WAITING || this.#collecting.bytes > MAX_WAITING_BYTES) {
+    this.requireLeader();
+    if (grows && (this.#full || this.cluster.alarms.some(({ alarm }) => alarm === ALARM_NO_SPACE)))
+      throw new CodedError('no-space', 'no space left on the device');
+    const waiting = this.#collecting.length + this.#proposed.length;
+    if (waiting >= MAX_WAITING || this.#collectingBytes > MAX_WAITING_BYTES) {
       throw new CodedError('too-many-requests', 'too many requests are waiting for the disk');
     }
   }
 
-  /** Resolves when `revision` is visible, or with `disk` when the batch now being collected is on disk. */
-  #wait(revision: number, disk: boolean): Promise<void> {
-    return new Promise((resolve, reject) => {
-      // Without anything of its own in the batch being collected, it is the one under way that decides.
-      const batch = !disk && this.#collecting.rows.length === 0 && this.#inFlight ? this.#inFlight : this.#collecting;
-      batch.waiters.push({ revision, disk, resolve, reject });
-      if (batch === this.#collecting) this.#schedule();
-    });
+  #collect(pending: Pending): void {
+    this.#collecting.push(pending);
+    this.#collectingBytes += pending.bytes;
+  }
+
+  #add(pending: Pending): Promise<void> {
+    this.#collect(pending);
+    this.#schedule();
+    return pending.wait();
   }
 
   #schedule(): void {
-    if (this.#flushScheduled || this.#inFlight !== undefined) return;
-    this.#flushScheduled = true;
-    // After this turn's sockets have been read: what arrived together is written together.
-    setImmediate(() => {
-      this.#flushScheduled = false;
-      this.#flush();
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // After this turn's sockets have been read: what arrived together is proposed together.
+    this.#deps.defer(() => {
+      this.#scheduled = false;
+      this.#propose();
     });
   }
 
@@ -249,102 +717,72 @@ export class Engine {
     if (this.#flushTimer !== undefined || this.#stopped) return;
     this.#flushTimer = this.#deps.clock.setTimer(this.#deps.flushIntervalMs, () => {
       this.#flushTimer = undefined;
-      this.#flush();
+      this.#propose();
     });
   }
 
-  #flush(): void {
-    if (this.#inFlight !== undefined || this.#state === undefined) return;
+  #propose(): void {
     const batch = this.#collecting;
-    if (batch.empty && batch.waiters.length === 0) {
-      this.#settled();
-      return;
+    if (batch.length === 0 || this.#stopped) return;
+    this.#collecting = [];
+    this.#collectingBytes = 0;
+    try {
+      // Before the proposal: alone on a fast disk it may be applied before the call returns.
+      const { lastIndex, term } = this.replica.raft.status();
+      for (const [i, pending] of batch.entries()) {
+        pending.index = lastIndex + 1 + i;
+        pending.term = term;
+      }
+      this.#proposed.push(...batch);
+      this.replica.propose(batch.map((pending) => pending.encode()));
+    } catch (error) {
+      if (!(error instanceof RaftError)) throw error;
+      this.#proposed.length -= batch.length;
+      this.#takeBack(batch, error.code === 'Overloaded' ? tooMany() : notLeader());
     }
-    this.#collecting = new Batch();
-    this.#inFlight = batch;
-    const { head } = this.machine;
-    if (this.#relaxedInUse && !this.#stopped && this.#reserved - head < RESERVE / 2) batch.reserved = head + RESERVE;
-    this.#deps.revisions.commit(batch.toLog()).then(
-      () => this.#committed(batch),
-      (error: unknown) => this.#refused(batch, error),
-    );
   }
 
-  #committed(batch: Batch): void {
-    this.#inFlight = undefined;
-    if (this.#full) this.#deps.log.info('there is room on the disk again: writes are accepted');
-    this.#full = false;
-    if (batch.reserved !== undefined) this.#reserved = batch.reserved;
-    let upTo = batch.lastRevision;
-    this.machine.stored(upTo);
-    // Relaxed writes that stand right behind need not wait for another flush.
-    for (const row of this.#collecting.rows) {
-      if (!row.relaxed || row.decided.revision > this.#reserved) break;
-      upTo = row.decided.revision;
-    }
-    this.#publish(upTo);
-    for (const waiter of batch.waiters) waiter.resolve();
-    this.#collecting.resolveUpTo(this.machine.visible);
-    if (this.#collecting.waiters.length > 0 || this.#stopped) this.#schedule();
-    else if (!this.#collecting.empty) this.#armFlush();
-    this.#settled();
+  /** Nothing of `batch` has happened, and it is the last that was decided. */
+  #takeBack(batch: readonly Pending[], error: Error): void {
+    const first = batch.find((pending) => pending.decided !== undefined)?.decided;
+    for (const { lease } of batch) if (lease !== undefined) this.machine.leases.restore(lease);
+    if (first !== undefined) this.machine.rollBack(Math.max(first.revision - 1, this.machine.visible));
+    for (const pending of batch) pending.reject(error);
   }
 
-  #refused(batch: Batch, cause: unknown): void {
-    this.#inFlight = undefined;
-    const error = cause instanceof Error ? cause : new Error(messageOf(cause));
-    if (!(error instanceof CodedError && error.code === 'no-space')) {
-      // The log reports what is fatal by itself; nobody may take these writes for done.
-      batch.fail(error);
-      this.#collecting.fail(error);
-      this.#settled();
-      return;
-    }
-    if (!this.#full) this.#deps.log.error('the disk is full: writes are refused until there is room', { cause: error });
-    this.#full = true;
-    const later = this.#collecting;
-    this.#collecting = new Batch();
-    // Leases first: keys that come back want to find theirs.
-    for (const lease of [...batch.revoked, ...later.revoked]) this.machine.leases.restore(lease);
-    this.machine.rollBack();
-    for (const lease of [...batch.granted, ...later.granted]) this.machine.leases.remove(lease.id);
-    this.#collecting.keep(batch, this.machine.visible);
-    this.#collecting.keep(later, this.machine.visible);
-    batch.fail(error);
-    later.fail(error);
-    if (!this.#collecting.empty) this.#armFlush();
-    this.#settled();
+  /** Leadership is gone: what was proposed may or may not come back as the log of another. */
+  #lose(error: Error): void {
+    const lost = this.#proposed;
+    const never = this.#collecting;
+    this.#proposed = [];
+    this.#collecting = [];
+    this.#collectingBytes = 0;
+    this.#takeBack([...lost, ...never], error);
   }
 
   #publish(revision: number): void {
+    this.machine.stored(revision);
+    this.#show(revision);
+    for (const own of this.#settle.splice(0)) own.resolve();
+  }
+
+  #show(revision: number): void {
     const published = this.machine.publish(revision);
     if (published.length > 0) this.#deps.onPublish(published);
   }
-
-  #settled(): void {
-    const idle = this.#idle;
-    this.#idle = undefined;
-    idle?.();
-  }
-
-  /** Discards compacted history in small batches between the others'. */
-  #collect(): void {
-    this.#collector ??= this.#collectAll()
-      .catch((error: unknown) => {
-        if (!this.#stopped) this.#deps.log.warn('compaction will go on later', { cause: messageOf(error) });
-      })
-      .finally(() => {
-        this.#collector = undefined;
-      });
-  }
-
-  async #collectAll(): Promise<void> {
-    for (let done = false; !done && !this.#stopped; ) {
-      const step = this.machine.collect(COLLECT_STEP);
-      done = step.done;
-      if (step.discarded.length === 0) continue;
-      this.#collecting.discards.push(...step.discarded);
-      await this.#wait(this.machine.head, true);
-    }
-  }
 }
+
+/** How often the leader tells the others what is left of each lease. */
+export const LEASE_NEWS_MS = 1000;
+
+/** While the disk is full, what only deletes is let through: it is the way out. */
+function writesMore(request: TxnRequest): boolean {
+  const grows = (operations: TxnRequest['success']): boolean =>
+    operations.some((operation) => operation.kind === 'put' || (operation.kind === 'txn' && writesMore(operation.txn)));
+  return grows(request.success) || grows(request.failure);
+}
+
+export const notLeader = (): CodedError => new CodedError('not-leader', 'this member does not lead');
+const tooMany = (): CodedError => new CodedError('too-many-requests', 'too many requests wait to be committed');
+const leaderFailed = (): CodedError =>
+  new CodedError('leader-failed', 'leadership was lost before the outcome was known');

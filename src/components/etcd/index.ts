@@ -5,11 +5,12 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Tokens } from './auth-tokens.ts';
-import type { RevisionLog, RpcListener } from './port.ts';
+import type { InitialCluster } from './bootstrap.ts';
+import type { DialPeer, RpcListener, StoreLog } from './port.ts';
 
 export interface EtcdServerDeps {
-  /** Where revisions are kept: `createSqliteLog` of io/sqlite. Opened by `start`, closed by `stop`. */
-  readonly revisions: RevisionLog;
+  /** Where everything is kept: `createSqliteLog` of io/sqlite. Opened by `start`, closed by `stop`. */
+  readonly storage: StoreLog;
   /** Where clients come in: `createRpcListener` of io/grpc. */
   readonly listener: RpcListener;
   readonly clock: Clock;
@@ -19,6 +20,18 @@ export interface EtcdServerDeps {
   /** What `member list` shows as client addresses. */
   readonly clientUrls: readonly string[];
   readonly peerUrls?: readonly string[];
+  /** How other members come in and are reached; without it this member stays alone. */
+  readonly peers?: { readonly listener: RpcListener; readonly dial: DialPeer };
+  /** Who is there at the beginning; this member alone by default. */
+  readonly initialCluster?: InitialCluster;
+  /** etcd's `--heartbeat-interval` and `--election-timeout`, in milliseconds. */
+  readonly timing?: { readonly heartbeatMs: number; readonly electionMs: number };
+  /** Bytes of the file from which on nothing more is written, as etcd's `--quota-backend-bytes`; undefined: no quota. */
+  readonly quotaBytes?: number;
+  readonly compaction?: AutoCompaction;
+  readonly strictReconfigCheck?: boolean;
+  /** Uniform in [0, 1); `Math.random` by default. */
+  readonly random?: () => number;
   /** Bytes of current values kept in memory; 64 MiB by default. */
   readonly cacheBytes?: number;
   /** Relaxed writes reach the disk after this at the latest; 1000 ms by default. */
@@ -32,6 +45,11 @@ export interface EtcdServerDeps {
   /** The disk failed in a way that cannot be repeated safely: log has said so, the process has to end. */
   readonly onFatal: (error: Error) => void;
 }
+
+/** As etcd's `--auto-compaction-mode` and `-retention`. */
+export type AutoCompaction =
+  | { readonly mode: 'periodic'; readonly retentionMs: number }
+  | { readonly mode: 'revision'; readonly revisions: number };
 
 export interface EtcdServer {
   /** Opens the log, loads the index and listens. Throws CodedError with a one-line reason. */

@@ -4,8 +4,9 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { MvccError } from '../../core/mvcc/errors.ts';
 import type { Encoder } from './encode.ts';
-import type { Engine } from './engine.ts';
+import { type Engine, LEASE_NEWS_MS } from './engine.ts';
 import type { UnaryHandlers } from './kv-service.ts';
+import type { LeaseNews } from './peer-protocol.ts';
 import type { StreamCall, StreamHandler } from './port.ts';
 import { answer, failureOf } from './rpc-errors.ts';
 
@@ -16,28 +17,112 @@ export interface LeaseServiceDeps {
   readonly log: Log;
   /** A random positive 63-bit number. */
   readonly newLeaseId: () => bigint;
+  /** Has the leader answer one request of a stream, wherever it is. */
+  readonly ask: (path: string, message: Uint8Array, here: () => Promise<Uint8Array>) => Promise<Uint8Array>;
+  /** Tells the other members what is left of leases. */
+  readonly tell: (news: LeaseNews) => void;
 }
 
 const RETRY_MS = 1000;
+/** Leases with more than this left are written down so often, as etcd does. Source: etcd lease/lessor.go. */
+const CHECKPOINT_MS = 300_000;
+const CHECKPOINT_MOST = 1000;
+const KEEP_ALIVE = '/etcdserverpb.Lease/LeaseKeepAlive';
 
 /** `etcdserverpb.Lease`, and the expiry of leases. */
 export class LeaseService {
   readonly #deps: LeaseServiceDeps;
   #timer: Timer | undefined;
+  #newsTimer: Timer | undefined;
+  #checkpointTimer: Timer | undefined;
+  /** Renewed since the others were last told. */
+  readonly #renewed = new Set<bigint>();
   #stopped = false;
 
   constructor(deps: LeaseServiceDeps) {
     this.#deps = deps;
   }
 
-  /** Begins to expire leases. */
+  /** Begins to expire leases, whenever this member leads. */
   start(): void {
+    this.#arm();
+    this.#armCheckpoint();
+  }
+
+  /** Leadership has come or gone. */
+  leadershipChanged(): void {
+    this.#renewed.clear();
+    if (this.#deps.engine.leads) for (const id of this.#deps.engine.machine.leases.ids()) this.#renewed.add(id);
+    if (this.#renewed.size > 0) this.#armNews();
     this.#arm();
   }
 
   stop(): void {
     this.#stopped = true;
     this.#timer?.cancel();
+    this.#newsTimer?.cancel();
+    this.#checkpointTimer?.cancel();
+  }
+
+  /** What the leader says is left. */
+  heard(news: LeaseNews): void {
+    const { engine, clock } = this.#deps;
+    if (engine.leads) return;
+    const now = clock.monotonicMs();
+    for (const { id, remainingMs } of news) engine.machine.leases.setRemaining(id, remainingMs, now);
+  }
+
+  /** One answer to one keep-alive, by the leader. */
+  async renew(message: Uint8Array): Promise<Uint8Array> {
+    const { engine, encoder, clock } = this.#deps;
+    engine.requireLeader();
+    const [id] = twoNumbers(message);
+    const ttl = renewed(engine.machine.leases, id, clock.monotonicMs());
+    if (ttl > 0 && !engine.replica.alone) {
+      this.#renewed.add(id);
+      this.#armNews();
+    }
+    return encoder.begin(engine.machine.visible).big(2, id).int(3, ttl).finish();
+  }
+
+  #armNews(): void {
+    if (this.#newsTimer !== undefined || this.#stopped) return;
+    this.#newsTimer = this.#deps.clock.setTimer(LEASE_NEWS_MS, () => {
+      this.#newsTimer = undefined;
+      const { engine, clock, tell } = this.#deps;
+      const now = clock.monotonicMs();
+      const news: Array<LeaseNews[number]> = [];
+      for (const id of this.#renewed) {
+        const lease = engine.machine.leases.get(id);
+        if (lease !== undefined) news.push({ id, remainingMs: Math.max(1, Math.round(lease.expiresAtMs - now)) });
+      }
+      this.#renewed.clear();
+      if (engine.leads && news.length > 0) tell(news);
+    });
+  }
+
+  #armCheckpoint(): void {
+    if (this.#stopped) return;
+    this.#checkpointTimer = this.#deps.clock.setTimer(CHECKPOINT_MS, () => {
+      void this.#checkpoint().finally(() => this.#armCheckpoint());
+    });
+  }
+
+  /** So that a restart of everybody does not give long leases their whole time again. */
+  async #checkpoint(): Promise<void> {
+    const { engine, clock, log } = this.#deps;
+    if (!engine.leads) return;
+    const now = clock.monotonicMs();
+    const leases: Array<{ id: bigint; remainingSeconds: number }> = [];
+    for (const { id, ttlSeconds, expiresAtMs } of engine.machine.leases.all()) {
+      const remainingSeconds = Math.ceil((expiresAtMs - now) / 1000);
+      if (ttlSeconds * 1000 > CHECKPOINT_MS && remainingSeconds > 0) leases.push({ id, remainingSeconds });
+      if (leases.length >= CHECKPOINT_MOST) break;
+    }
+    if (leases.length === 0) return;
+    await engine.command({ type: 'checkpoint', leases }).catch((error: unknown) => {
+      log.v(2, 'leases could not be written down', { cause: messageOf(error) });
+    });
   }
 
   get unary(): UnaryHandlers {
@@ -60,6 +145,7 @@ export class LeaseService {
       '/etcdserverpb.Lease/LeaseTimeToLive': (message, call) =>
         answer(call, log, () => {
           const [id, withKeys] = twoNumbers(message);
+          engine.requireLeader();
           const lease = machine.leases.get(id);
           const out = encoder.begin(machine.visible).big(2, id);
           if (lease === undefined) return out.int(3, -1).finish();
@@ -80,23 +166,38 @@ export class LeaseService {
     };
   }
 
+  /** What members pass on beside unary calls: single requests of keep-alive streams. */
+  get forOthers(): UnaryHandlers {
+    return { [KEEP_ALIVE]: (message, call) => answer(call, this.#deps.log, () => this.renew(message)) };
+  }
+
   /** `LeaseKeepAlive`: one answer a request, in order; a lease that is gone is answered with time to live 0. */
   readonly keepAlive = (call: StreamCall): StreamHandler => {
-    const { engine, encoder, clock, log } = this.#deps;
-    const { machine } = engine;
+    const { ask, log } = this.#deps;
+    let before: Promise<void> = Promise.resolve();
+    let open = true;
+    const one = async (message: Uint8Array): Promise<void> => {
+      try {
+        const answer = await ask(KEEP_ALIVE, message, () => this.renew(message));
+        if (open) call.send(answer);
+      } catch (error) {
+        const { code, message: text } = failureOf(error, log);
+        if (open) call.end(code, text);
+        open = false;
+      }
+    };
     return {
       message: (message) => {
-        try {
-          const [id] = twoNumbers(message);
-          const ttl = renewed(machine.leases, id, clock.monotonicMs());
-          call.send(encoder.begin(machine.visible).big(2, id).int(3, ttl).finish());
-        } catch (error) {
-          const { code, message: text } = failureOf(error, log);
-          call.end(code, text);
-        }
+        before = before.then(() => one(message));
       },
-      ended: () => call.end(),
-      closed: () => {},
+      ended: () => {
+        void before.then(() => {
+          if (open) call.end();
+        });
+      },
+      closed: () => {
+        open = false;
+      },
       drained: () => {},
     };
   };
@@ -112,7 +213,7 @@ export class LeaseService {
   #arm(delayMs?: number): void {
     this.#timer?.cancel();
     this.#timer = undefined;
-    if (this.#stopped) return;
+    if (this.#stopped || !this.#deps.engine.leads) return;
     const next = this.#deps.engine.machine.leases.nextExpiryMs();
     if (next === undefined) return;
     const wait = delayMs ?? Math.max(0, next - this.#deps.clock.monotonicMs());
@@ -122,12 +223,13 @@ export class LeaseService {
   async #expire(): Promise<void> {
     const { engine, clock, log } = this.#deps;
     let retry: number | undefined;
+    if (!engine.leads) return;
     try {
       const expired = engine.machine.leases.expired(clock.monotonicMs());
       await Promise.all(expired.map((lease) => engine.revokeLease(lease.id)));
     } catch (error) {
       retry = RETRY_MS;
-      if (!this.#stopped) log.warn('leases could not be expired yet', { cause: messageOf(error) });
+      if (!this.#stopped && engine.leads) log.warn('leases could not be expired yet', { cause: messageOf(error) });
     }
     this.#arm(retry);
   }

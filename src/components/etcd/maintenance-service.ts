@@ -1,37 +1,45 @@
 import { createHash } from 'node:crypto';
 import { Reader } from '../../api/etcd/wire.ts';
+import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { hex } from './cluster.ts';
 import type { Encoder } from './encode.ts';
 import type { Engine } from './engine.ts';
+import type { Command } from './entry-codec.ts';
 import type { UnaryHandlers } from './kv-service.ts';
-import type { RevisionLog, StreamCall, StreamHandler } from './port.ts';
+import type { StoreLog, StreamCall, StreamHandler } from './port.ts';
 import { answer, failureOf } from './rpc-errors.ts';
 
 /** The version of etcd whose API this speaks, for clients that look. */
 export const ETCD_VERSION = '3.4.31';
 
-export interface MemberInfo {
-  readonly name: string;
-  readonly clientUrls: readonly string[];
-  readonly peerUrls: readonly string[];
+export interface MaintenanceDeps {
+  readonly engine: Engine;
+  readonly encoder: Encoder;
+  readonly storage: StoreLog;
+  readonly log: Log;
+  /** Has a command replicated, wherever the leader is. */
+  readonly command: (command: Command) => Promise<void>;
 }
 
-const ALARM_NO_SPACE = 1;
+const AlarmAction = { get: 0, activate: 1, deactivate: 2 } as const;
+/** How long a transfer may take until it counts as failed. */
+const TRANSFER_ELECTIONS = 2;
 
-/** `etcdserverpb.Maintenance` and the part of `etcdserverpb.Cluster` that a single member can answer. */
+/** `etcdserverpb.Maintenance`. */
 export class MaintenanceService {
   readonly #engine: Engine;
   readonly #encoder: Encoder;
-  readonly #revisions: RevisionLog;
-  readonly #member: MemberInfo;
+  readonly #storage: StoreLog;
   readonly #log: Log;
+  readonly #command: (command: Command) => Promise<void>;
 
-  constructor(engine: Engine, encoder: Encoder, revisions: RevisionLog, member: MemberInfo, log: Log) {
+  constructor({ engine, encoder, storage, log, command }: MaintenanceDeps) {
     this.#engine = engine;
     this.#encoder = encoder;
-    this.#revisions = revisions;
-    this.#member = member;
+    this.#storage = storage;
     this.#log = log;
+    this.#command = command;
   }
 
   get unary(): UnaryHandlers {
@@ -39,52 +47,103 @@ export class MaintenanceService {
     const encoder = this.#encoder;
     const log = this.#log;
     return {
-      '/etcdserverpb.Maintenance/Status': (_message, call) =>
-        answer(call, log, async () => {
-          const size = await this.#revisions.size();
-          const out = encoder.begin(machine.visible).string(2, ETCD_VERSION).int(3, size.bytes);
-          out.big(4, encoder.memberId).int(5, machine.visible).int(6, 1).int(7, machine.visible);
-          if (this.#engine.full) out.string(8, `memberID:${encoder.memberId} alarm:NOSPACE `);
-          return out.int(9, size.inUseBytes).finish();
-        }),
-      '/etcdserverpb.Maintenance/Alarm': (message, call) =>
-        answer(call, log, () => {
-          const [action] = numbers(message);
-          const out = encoder.begin(machine.visible);
-          // The alarm is the state of the disk: it cannot be set, and it clears itself when there is room.
-          if (action === 0 && this.#engine.full) {
-            const mark = out.begin(2);
-            out.big(1, encoder.memberId).int(2, ALARM_NO_SPACE).end(mark);
-          }
-          return out.finish();
-        }),
+      '/etcdserverpb.Maintenance/Status': (_message, call) => answer(call, log, () => this.#status()),
+      '/etcdserverpb.Maintenance/Alarm': (message, call) => answer(call, log, () => this.#alarm(message)),
+      '/etcdserverpb.Maintenance/MoveLeader': (message, call) => answer(call, log, () => this.#moveLeader(message)),
+      '/etcdserverpb.Maintenance/Downgrade': (message, call) => answer(call, log, () => this.#downgrade(message)),
       '/etcdserverpb.Maintenance/Defragment': (_message, call) =>
         answer(call, log, async () => {
-          await this.#revisions.defragment();
+          await this.#storage.defragment();
           return encoder.begin(machine.visible).finish();
         }),
       '/etcdserverpb.Maintenance/Hash': (_message, call) =>
         answer(call, log, async () => {
-          const hash = await this.#revisions.hash(machine.visible);
+          const hash = await this.#storage.hash(machine.visible);
           return encoder.begin(machine.visible).int(2, hash).finish();
         }),
       '/etcdserverpb.Maintenance/HashKV': (message, call) =>
         answer(call, log, async () => {
-          const [wanted] = numbers(message);
-          const revision = await this.#engine.settledRevision(wanted);
-          const hash = await this.#revisions.hash(revision);
-          return encoder.begin(machine.visible).int(2, hash).int(3, machine.compacted).finish();
-        }),
-      '/etcdserverpb.Cluster/MemberList': (_message, call) =>
-        answer(call, log, () => {
-          const out = encoder.begin(machine.visible);
-          const mark = out.begin(2);
-          out.big(1, encoder.memberId).string(2, this.#member.name);
-          for (const url of this.#member.peerUrls) out.string(3, url);
-          for (const url of this.#member.clientUrls) out.string(4, url);
-          return out.end(mark).finish();
+          const { hash, compacted } = await this.hashKv(numbers(message)[0]);
+          return encoder.begin(machine.visible).int(2, hash).int(3, compacted).finish();
         }),
     };
+  }
+
+  /** The checksum of the store at a revision, 0 for now, with the compaction that it holds for. Throws MvccError. */
+  async hashKv(
+    wanted: number,
+  ): Promise<{ readonly hash: number; readonly compacted: number; readonly revision: number }> {
+    const revision = await this.#engine.settledRevision(wanted);
+    const { compacted } = this.#engine.machine;
+    return { hash: await this.#storage.hash(revision), compacted, revision };
+  }
+
+  async #status(): Promise<Uint8Array> {
+    const engine = this.#engine;
+    const { replica, machine, cluster } = engine;
+    const size = await this.#storage.size();
+    const { commit, applied, lastIndex } = replica.raft.status();
+    const out = this.#encoder.begin(machine.visible).string(2, ETCD_VERSION).int(3, size.bytes);
+    if (replica.leader !== undefined) out.big(4, BigInt(`0x${replica.leader}`));
+    out
+      .int(5, Math.max(commit, lastIndex > 0 ? commit : 0))
+      .int(6, replica.term)
+      .int(7, applied);
+    for (const error of cluster.alarmNames()) out.string(8, error);
+    if (replica.leader === undefined) out.string(8, 'etcdserver: no leader');
+    return out.int(9, size.inUseBytes).bool(10, cluster.isLearner(replica.id)).finish();
+  }
+
+  async #alarm(message: Uint8Array): Promise<Uint8Array> {
+    const { cluster, machine } = this.#engine;
+    const [action, member, alarm] = numbers(message);
+    const about = cluster.alarms.filter((each) => member === 0n || each.member === hex(member));
+    let shown = alarm === 0 ? about : about.filter((each) => each.alarm === alarm);
+    if (action === AlarmAction.activate) {
+      const id = hex(member);
+      if (alarm > 0) await this.#command({ type: 'alarm', raised: true, member: id, alarm });
+      shown = alarm > 0 ? [{ member: id, alarm }] : [];
+    } else if (action === AlarmAction.deactivate) {
+      for (const each of shown) await this.#command({ type: 'alarm', raised: false, ...each });
+    }
+    const out = this.#encoder.begin(machine.visible);
+    for (const each of shown) {
+      const mark = out.begin(2);
+      out
+        .big(1, BigInt(`0x${each.member}`))
+        .int(2, each.alarm)
+        .end(mark);
+    }
+    return out.finish();
+  }
+
+  async #moveLeader(message: Uint8Array): Promise<Uint8Array> {
+    const engine = this.#engine;
+    const [, , , target] = numbers(message);
+    if (!engine.replica.leads) throw new CodedError('is-not-leader', 'this member does not lead');
+    const to = hex(target);
+    if (to !== engine.replica.id) {
+      engine.replica.transferLeadership(to);
+      await this.#led(to);
+    }
+    return this.#encoder.begin(engine.machine.visible).finish();
+  }
+
+  async #led(by: string): Promise<void> {
+    const engine = this.#engine;
+    for (let left = TRANSFER_ELECTIONS; engine.replica.leader !== by; ) {
+      const before = engine.replica.leader;
+      await engine.leadershipChange(engine.replica.electionMs);
+      if (engine.replica.leader === before) left -= 1;
+      if (left === 0) throw new CodedError('leader-failed', `${by} does not lead in time`);
+    }
+  }
+
+  /** There is one format only: whatever is asked for, nothing has to be done, and nothing can be. */
+  #downgrade(message: Uint8Array): Uint8Array {
+    const [action] = numbers(message);
+    if (action === 0) throw new CodedError('no-downgrade', 'this store has no older version to go back to');
+    throw new CodedError('no-downgrade-job', 'no downgrade is under way');
   }
 
   /** `Snapshot`: the database file in pieces, then its SHA-256, as etcd sends it. */
@@ -92,7 +151,7 @@ export class MaintenanceService {
     let resume: () => void = () => {};
     let gone = false;
     const stream = async (): Promise<void> => {
-      const { size, pieces } = await this.#revisions.snapshot();
+      const { size, pieces } = await this.#storage.snapshot();
       const hash = createHash('sha256');
       let left = size;
       for await (const piece of pieces) {
@@ -133,12 +192,17 @@ export class MaintenanceService {
   }
 }
 
-function numbers(message: Uint8Array): readonly [first: number] {
+/** An action, a member, an alarm; and the first field as what it is in full, an id. Messages here have numbers only. */
+function numbers(message: Uint8Array): readonly [first: number, second: bigint, third: number, first64: bigint] {
   const reader = new Reader(message);
-  let first = 0;
+  let first = 0n;
+  let second = 0n;
+  let third = 0;
   for (let field = reader.field(); field !== 0; field = reader.field()) {
-    if (field === 1) first = reader.int();
+    if (field === 1) first = BigInt.asUintN(64, reader.big());
+    else if (field === 2) second = BigInt.asUintN(64, reader.big());
+    else if (field === 3) third = reader.int();
     else reader.skip();
   }
-  return [first];
+  return [Number(first & 0x1f_ffff_ffff_ffffn), second, third, first];
 }

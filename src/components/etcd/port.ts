@@ -3,15 +3,31 @@
  * component keeps the MVCC state in memory and decides; the log only makes it last.
  */
 
-/** One revision: the encoded events of the transaction that made it (`etcdserverpb.WatchResponse.events` fields, in order). */
-export interface LogRow {
+/** What an entry of the raft log is, as it is stored. */
+export const EntryKind = { noop: 0, revision: 1, revoke: 2, conf: 3, command: 4 } as const;
+export type EntryKind = (typeof EntryKind)[keyof typeof EntryKind];
+
+/** One entry of the raft log. Those that make a revision are the store itself and stay until compaction of revisions discards them. */
+export interface StoredEntry {
+  readonly index: number;
+  readonly term: number;
+  readonly kind: EntryKind;
+  /** The revision that it makes; 0: none. */
   readonly revision: number;
-  readonly events: Uint8Array;
+  /** The lease that a `revoke` ends; 0n otherwise. */
+  readonly lease: bigint;
+  /**
+   * Where it makes a revision, the encoded events of the transaction (`etcdserverpb.WatchResponse.events` fields, in order); else a command or a
+   * change of the configuration.
+   */
+  readonly body: Uint8Array;
 }
 
 export interface LeaseRecord {
   readonly id: bigint;
   readonly ttlSeconds: number;
+  /** What was left at the last check-point; undefined: all of it. */
+  readonly remainingSeconds?: number;
 }
 
 /** Events that history no longer needs: a whole row (`keys` undefined), or these keys (latin1) out of a row of several. */
@@ -20,24 +36,56 @@ export interface Discard {
   readonly keys?: readonly string[];
 }
 
-/** Everything in a batch becomes durable together, or nothing does. */
-export interface LogBatch {
-  readonly rows: readonly LogRow[];
+export interface LogPosition {
+  readonly index: number;
+  readonly term: number;
+}
+
+export interface StoredHardState {
+  readonly term: number;
+  readonly vote: string | undefined;
+  readonly commit: number;
+}
+
+/** What applied entries have made of the state beside the keys, as of `index`. */
+export interface AppliedChanges {
+  readonly index: number;
+  readonly compacted: number;
   readonly leasesGranted: readonly LeaseRecord[];
   readonly leasesRevoked: readonly bigint[];
+  /** Small named documents: the configuration, users, alarms. */
+  readonly documents: ReadonlyMap<string, Uint8Array>;
+}
+
+/** Everything in a batch becomes durable together, or nothing does. */
+export interface LogBatch {
+  /** Consecutive. Whatever is stored at or behind the first one's index goes. */
+  readonly entries: readonly StoredEntry[];
   readonly discards: readonly Discard[];
-  /** The compaction revision, when it has moved. */
-  readonly compacted?: number;
+  readonly hardState?: StoredHardState;
+  readonly applied?: AppliedChanges;
+  /** The log begins behind this now: entries up to here that make no revision are removed. Not above what is applied in the same or an earlier batch. */
+  readonly base?: LogPosition;
   /** No revision above this was ever shown to anybody before it was on disk; undefined: unchanged. */
   readonly reserved?: number;
 }
 
-export interface LogState {
+/** Who a store belongs to; written once. */
+export interface StoreIdentity {
   readonly clusterId: bigint;
   readonly memberId: bigint;
+}
+
+export interface LogState {
+  /** Undefined: the store is new. */
+  readonly identity: StoreIdentity | undefined;
+  readonly hardState: StoredHardState;
+  readonly base: LogPosition;
+  readonly applied: number;
   readonly compacted: number;
   readonly reserved: number;
   readonly leases: readonly LeaseRecord[];
+  readonly documents: ReadonlyMap<string, Uint8Array>;
 }
 
 export interface LogSize {
@@ -45,20 +93,41 @@ export interface LogSize {
   readonly inUseBytes: number;
 }
 
+/** What a snapshot for another member consists of beside the rows. */
+export interface SnapshotHead {
+  readonly position: LogPosition;
+  /** Rows up to this revision belong to it. */
+  readonly revision: number;
+  readonly compacted: number;
+  readonly clusterId: bigint;
+  readonly leases: readonly LeaseRecord[];
+  readonly documents: ReadonlyMap<string, Uint8Array>;
+}
+
 /**
- * The durable log. Errors: CodedError 'no-space' (nothing of the batch was stored; later batches may succeed) and 'closed'.
- * Any other I/O failure is reported through `onFatal` and the log is unusable: the process has to end.
+ * The durable log and the store in it. Errors: CodedError 'no-space' (nothing of the batch was stored; the same batch may succeed later) and
+ * 'closed'. Any other I/O failure is reported through `onFatal` and the log is unusable: the process has to end. Calls take effect in their order.
  */
-export interface RevisionLog {
+export interface StoreLog {
   /**
-   * Takes the data directory and hands every stored row to `load` in order. Throws CodedError 'in-use' naming the pid of another
-   * process that has it, 'unsupported' when the SQLite at hand is not safe, 'corrupt' when the file is damaged.
+   * Takes the data directory. Throws CodedError 'in-use' naming the pid of another process that has it, 'unsupported' when the SQLite at hand is
+   * not safe, 'corrupt' when the file is damaged.
    */
-  open(load: (rows: readonly LogRow[]) => void, onFatal: (error: Error) => void): Promise<LogState>;
-  /** Resolves when the batch is on disk. Batches take effect in the order of the calls. */
-  commit(batch: LogBatch): Promise<void>;
+  open(onFatal: (error: Error) => void): Promise<LogState>;
+  /** A new store's identity and first state, durably. */
+  initialise(identity: StoreIdentity, first: LogBatch): Promise<void>;
+  /** Hands every stored row that makes a revision, up to log index `upTo`, to `rows` in order. Throws CodedError 'corrupt'. */
+  load(upTo: number, rows: (rows: readonly StoredEntry[]) => void): Promise<void>;
+  /** Resolves when the batch is on disk. `full`: there is no more room; what was set aside for that case has been used. */
+  commit(batch: LogBatch): Promise<{ readonly full: boolean }>;
+  /** Sets room aside again after `full`. False while there is none. */
+  recoverSpace(): Promise<boolean>;
+  /** Entries of the log from index `from` on, at least one if there is one, up to about `maxBytes`; none if they are not stored. */
+  entries(from: number, maxBytes: number): Promise<readonly StoredEntry[]>;
   /** The events of rows, in the order asked; undefined for rows that are gone. */
   read(revisions: readonly number[]): Promise<readonly (Uint8Array | undefined)[]>;
+  /** Rows with revisions above `after` and up to `upTo`, about a megabyte; none at the end. */
+  rows(after: number, upTo: number): Promise<readonly StoredEntry[]>;
   /** CRC-32 over the rows up to `revision`. */
   hash(revision: number): Promise<number>;
   size(): Promise<LogSize>;
@@ -66,6 +135,14 @@ export interface RevisionLog {
   defragment(): Promise<void>;
   /** A consistent copy of the database file, in pieces. `size` is that of the whole copy. */
   snapshot(): Promise<{ readonly size: number; readonly pieces: AsyncIterable<Uint8Array> }>;
+  /**
+   * Begins to take in, or goes on taking in, another member's snapshot beside the store. Returns the last revision that is already there: not 0
+   * only when `id` is the one that was begun before.
+   */
+  receive(id: string): Promise<number>;
+  received(id: string, rows: readonly StoredEntry[]): Promise<void>;
+  /** Replaces the store by the snapshot that was taken in, keeping who this member is. */
+  install(id: string, head: SnapshotHead, hardState: StoredHardState): Promise<LogState>;
   close(): Promise<void>;
 }
 
@@ -84,6 +161,7 @@ export const RpcCode = {
   unimplemented: 12,
   internal: 13,
   unavailable: 14,
+  dataLoss: 15,
   unauthenticated: 16,
 } as const;
 
@@ -99,6 +177,8 @@ export interface CallIdentity {
 
 /** One unary call. Exactly one of `reply` and `fail` is called, once; both are no-ops when the caller is gone. */
 export interface UnaryCall extends CallIdentity {
+  /** Where it is given, it is called instead of `fail` when only the leader can answer: it sees to it that the leader does. */
+  redirect?(): void;
   reply(message: Uint8Array): void;
   fail(code: RpcCode, message: string): void;
   /** `listener` is called once when the caller gives up before it was answered; at once when it already has. */
@@ -143,3 +223,24 @@ export interface RpcListener {
   /** Stops accepting, tells peers to go away, and closes what is left after `graceMs`. */
   close(graceMs: number): Promise<void>;
 }
+
+/** A stream of messages to a peer. */
+export interface PeerStream {
+  send(message: Uint8Array): void;
+  cancel(): void;
+}
+
+/** A connection to one peer that comes back by itself. Errors have etcd's status as `code`. */
+export interface PeerChannel {
+  /** Whether there is a connection at the moment. */
+  readonly connected: boolean;
+  unary(path: string, message: Uint8Array, timeoutMs: number): Promise<Uint8Array>;
+  stream(
+    path: string,
+    events: { message(message: Uint8Array): void; ended(error: Error | undefined): void },
+  ): PeerStream;
+  close(): void;
+}
+
+/** Opens a channel to whoever listens on `urls`. `refused` is told when nobody does: the process is not there. */
+export type DialPeer = (urls: readonly string[], refused: () => void) => PeerChannel;

@@ -3,6 +3,7 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { AuthError, type AuthErrorCode } from '../../core/etcdauth/errors.ts';
 import { MvccError, type MvccErrorCode } from '../../core/mvcc/errors.ts';
+import { RaftError } from '../../core/raft/index.ts';
 import { RpcCode, type UnaryCall } from './port.ts';
 
 interface RpcFailure {
@@ -78,7 +79,45 @@ const OPERATING: Readonly<Record<string, RpcFailure>> = {
   'no-space': { code: RpcCode.resourceExhausted, message: 'etcdserver: mvcc: database space exceeded' },
   'too-many-requests': { code: RpcCode.resourceExhausted, message: 'etcdserver: too many requests' },
   closed: { code: RpcCode.unavailable, message: 'etcdserver: server stopped' },
+  'not-leader': { code: RpcCode.failedPrecondition, message: 'etcdserver: not leader' },
+  'is-not-leader': { code: RpcCode.failedPrecondition, message: 'etcdserver: not leader' },
+  'no-downgrade': { code: RpcCode.failedPrecondition, message: 'etcdserver: invalid downgrade target version' },
+  'no-downgrade-job': { code: RpcCode.failedPrecondition, message: 'etcdserver: no inflight downgrade' },
+  'no-leader': { code: RpcCode.unavailable, message: 'etcdserver: request timed out' },
+  'timed-out': { code: RpcCode.unavailable, message: 'etcdserver: request timed out' },
+  'leader-failed': {
+    code: RpcCode.unavailable,
+    message: 'etcdserver: request timed out, possibly due to previous leader failure',
+  },
+  corrupt: { code: RpcCode.dataLoss, message: 'etcdserver: corrupt cluster' },
+  'member-not-found': { code: RpcCode.notFound, message: 'etcdserver: member not found' },
+  'member-exists': { code: RpcCode.failedPrecondition, message: 'etcdserver: member ID already exist' },
+  'peer-url-exists': { code: RpcCode.failedPrecondition, message: 'etcdserver: Peer URLs already exists' },
+  'bad-peer-urls': { code: RpcCode.invalidArgument, message: 'etcdserver: given member URLs are invalid' },
+  'too-few-started': {
+    code: RpcCode.failedPrecondition,
+    message: 'etcdserver: re-configuration failed due to not enough started members',
+  },
+  'unhealthy-cluster': { code: RpcCode.unavailable, message: 'etcdserver: unhealthy cluster' },
+  'learner-not-ready': {
+    code: RpcCode.failedPrecondition,
+    message: 'etcdserver: can only promote a learner member which is in sync with leader',
+  },
+  'not-a-learner': {
+    code: RpcCode.failedPrecondition,
+    message: 'etcdserver: can only promote a learner member',
+  },
+  'too-many-learners': { code: RpcCode.failedPrecondition, message: 'etcdserver: too many learner members in cluster' },
+  'bad-transferee': { code: RpcCode.failedPrecondition, message: 'etcdserver: bad leader transferee' },
 };
+
+/** What is refused because of the state of raft, as etcd says it where it has a word for it. */
+function ofRaft(error: RaftError): RpcFailure {
+  if (error.code === 'BadTarget') return OPERATING['bad-transferee'] as RpcFailure;
+  if (error.code === 'NoLeader') return { code: RpcCode.unavailable, message: 'etcdserver: no leader' };
+  if (error.code === 'ConfChangePending') return OPERATING['unhealthy-cluster'] as RpcFailure;
+  return { code: RpcCode.failedPrecondition, message: `etcdserver: ${error.message}` };
+}
 
 /** What a caller is told about `error`. What is not foreseen is logged and answered as internal. */
 export function failureOf(error: unknown, log: Log): RpcFailure {
@@ -87,6 +126,7 @@ export function failureOf(error: unknown, log: Log): RpcFailure {
   if (error instanceof RpcFailed) return { code: error.code, message: error.message };
   if (error instanceof WireError)
     return { code: RpcCode.invalidArgument, message: `malformed request: ${error.message}` };
+  if (error instanceof RaftError) return ofRaft(error);
   const known = error instanceof CodedError ? OPERATING[error.code] : undefined;
   if (known !== undefined) return known;
   log.error('request failed', { cause: error instanceof Error ? (error.stack ?? error.message) : String(error) });
@@ -96,6 +136,10 @@ export function failureOf(error: unknown, log: Log): RpcFailure {
 /** Runs a unary handler that answers with a message or throws. */
 export function answer(call: UnaryCall, log: Log, work: () => Promise<Uint8Array> | Uint8Array): void {
   const fail = (error: unknown): void => {
+    if (call.redirect !== undefined && error instanceof CodedError && error.code === 'not-leader') {
+      call.redirect();
+      return;
+    }
     const { code, message } = failureOf(error, log);
     call.fail(code, message);
   };

@@ -1,8 +1,13 @@
 import { randomBytes } from 'node:crypto';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { NodeId } from '../../core/raft/index.ts';
 import { Auth } from './auth.ts';
 import { AuthGuard } from './auth-guard.ts';
 import { authService } from './auth-service.ts';
 import { simpleTokens } from './auth-tokens.ts';
+import { identified, storedState } from './bootstrap.ts';
+import { hex } from './cluster.ts';
+import { clusterService } from './cluster-service.ts';
 import { electionService } from './election-service.ts';
 import { Encoder } from './encode.ts';
 import { Engine } from './engine.ts';
@@ -14,7 +19,12 @@ import { LocalClient } from './local-client.ts';
 import { lockService } from './lock-service.ts';
 import { MaintenanceService } from './maintenance-service.ts';
 import { costLikeBcrypt, scryptHasher } from './password.ts';
+import { Peers } from './peers.ts';
 import type { RpcService, StreamCall, StreamHandler, UnaryCall } from './port.ts';
+import { Replica } from './replica.ts';
+import { Router } from './router.ts';
+import { Snapshots } from './snapshots.ts';
+import { Upkeep } from './upkeep.ts';
 import { WatchService } from './watch-service.ts';
 
 const CACHE_BYTES = 64 << 20;
@@ -23,95 +33,365 @@ const FLUSH_INTERVAL_MS = 1000;
 const PROGRESS_INTERVAL_MS = 600_000;
 /** Watches never end by themselves; their clients come back elsewhere. */
 const CLOSE_GRACE_MS = 100;
+const TIMING = { heartbeatMs: 100, electionMs: 1000 };
+const TICKS_PER_HEARTBEAT = 2;
+const HAND_OVER_MS = 1000;
+const PUBLISH_RETRY_MS = 1000;
+const FIRST_LEADER_MS = 5000;
+
+/** Bounds on what waits and what is kept. */
+const RAFT_LIMITS = {
+  forwardProposals: false,
+  maxAppendBytes: 1 << 20,
+  maxCommittedBytes: 4 << 20,
+  maxInflightMessages: 256,
+  maxInflightBytes: 16 << 20,
+  maxUncommittedBytes: 64 << 20,
+  maxCachedBytes: 4 << 20,
+  maxPendingReads: 10_000,
+};
 
 export function createEtcdServer(deps: EtcdServerDeps): EtcdServer {
-  let watches: WatchService | undefined;
-  let leases: LeaseService | undefined;
-  const engine = new Engine({
-    revisions: deps.revisions,
-    clock: deps.clock,
-    log: deps.log,
-    cacheBytes: deps.cacheBytes ?? CACHE_BYTES,
-    flushIntervalMs: deps.flushIntervalMs ?? FLUSH_INTERVAL_MS,
-    onPublish: (revisions) => watches?.publish(revisions),
-    onFatal: deps.onFatal,
-  });
+  return new Server(deps);
+}
 
-  const auth: Auth = new Auth({
-    replicate: async (command) => auth.apply(command),
-    tokens: deps.tokens ?? simpleTokens(deps.clock),
-    hasher: scryptHasher(deps.bcryptCost === undefined ? undefined : costLikeBcrypt(deps.bcryptCost)),
-    clientCertAuth: deps.clientCertAuth ?? false,
-  });
-  const guard = new AuthGuard({
-    auth,
-    log: deps.log,
-    leaseKeys: (id) => engine.machine.leases.get(id)?.keys ?? [],
-  });
+class Server implements EtcdServer {
+  readonly #deps: EtcdServerDeps;
+  readonly #runId = randomBytes(6).toString('hex');
+  readonly #auth: Auth;
+  readonly #guard: AuthGuard;
+  readonly #engine: Engine;
+  readonly #snapshots: Snapshots;
+  readonly #upkeep: Upkeep;
+  #router: Router | undefined;
+  #peers: Peers | undefined;
+  #watches: WatchService | undefined;
+  #leases: LeaseService | undefined;
+  #encoder: Encoder | undefined;
+  #stopped = false;
 
-  return {
-    start: async () => {
-      const began = deps.clock.monotonicMs();
-      await engine.start();
-      const encoder = new Encoder(engine.state.clusterId, engine.state.memberId);
-      watches = new WatchService({
+  constructor(deps: EtcdServerDeps) {
+    this.#deps = deps;
+    const { storage, clock, log } = deps;
+    this.#auth = new Auth({
+      replicate: (command) => this.#route().command({ type: 'auth', command }),
+      tokens: deps.tokens ?? simpleTokens(clock),
+      hasher: scryptHasher(deps.bcryptCost === undefined ? undefined : costLikeBcrypt(deps.bcryptCost)),
+      clientCertAuth: deps.clientCertAuth ?? false,
+    });
+    this.#guard = new AuthGuard({
+      auth: this.#auth,
+      log,
+      leaseKeys: (id) => this.#engine.machine.leases.get(id)?.keys ?? [],
+    });
+    this.#engine = new Engine({
+      storage,
+      clock,
+      log,
+      cacheBytes: deps.cacheBytes ?? CACHE_BYTES,
+      flushIntervalMs: deps.flushIntervalMs ?? FLUSH_INTERVAL_MS,
+      defer: (run) => setImmediate(run),
+      onPublish: (revisions) => {
+        this.#watches?.publish(revisions);
+        this.#upkeep.wrote();
+      },
+      onReplaced: () => this.#watches?.resync(),
+      onLeadership: () => this.#leadership(),
+      onMembers: () => this.#membersChanged(),
+      onAuth: this.#auth,
+      streamSnapshot: (to, index) => this.#snapshots.stream(to, index),
+      takeSnapshot: (index) => this.#snapshots.take(index),
+    });
+    this.#snapshots = new Snapshots({
+      engine: this.#engine,
+      storage,
+      peers: () => this.#connectedPeers(),
+      clock,
+      log,
+      runId: this.#runId,
+    });
+    this.#upkeep = new Upkeep({
+      engine: this.#engine,
+      storage,
+      clock,
+      log,
+      compaction: deps.compaction,
+      quotaBytes: deps.quotaBytes,
+      command: (command) => this.#route().command(command),
+    });
+  }
+
+  async start(): Promise<{ readonly host: string; readonly port: number }> {
+    const { clock, log, listener, peers: peering } = this.#deps;
+    const engine = this.#engine;
+    const began = clock.monotonicMs();
+    const state = await this.#identified();
+    try {
+      await engine.load(state);
+      const { clusterId, memberId } = engine.identity;
+      const replica = await this.#replica(hex(memberId), state);
+      const encoder = new Encoder(clusterId, memberId);
+      this.#encoder = encoder;
+      const router = new Router({
         engine,
         encoder,
-        clock: deps.clock,
-        log: deps.log,
-        progressIntervalMs: PROGRESS_INTERVAL_MS,
-        refusal: (call, key, end) => guard.watchRefusal(call, key, end),
+        clock,
+        log,
+        peers: () => this.#peers,
+        authRevision: () => (this.#auth.machine.enabled ? this.#auth.machine.revision : 0),
       });
-      leases = new LeaseService({
-        engine,
-        encoder,
-        clock: deps.clock,
-        log: deps.log,
-        newLeaseId: () => randomBytes(8).readBigUInt64BE() >> 1n,
-      });
-      const member = { name: deps.name, clientUrls: deps.clientUrls, peerUrls: deps.peerUrls ?? [] };
-      const maintenance = new MaintenanceService(engine, encoder, deps.revisions, member, deps.log);
-      const kv = kvService(engine, encoder, deps.log);
-      // Locks and elections are guarded themselves; what they do for their callers is not asked about again.
-      const client = new LocalClient({ ...kv, ...leases.unary }, { '/etcdserverpb.Watch/Watch': watches.unguarded });
-      const elections = electionService(client, encoder, deps.log);
-      const unary = guard.unary({
-        ...kv,
-        ...leases.unary,
-        ...maintenance.unary,
-        ...lockService(client, encoder, deps.log),
-        ...elections.unary,
-        ...authService({ auth, encoder, log: deps.log, revision: () => engine.machine.visible }),
-      });
-      const streams = guard.streams({
-        '/etcdserverpb.Watch/Watch': watches.handler,
-        '/etcdserverpb.Lease/LeaseKeepAlive': leases.keepAlive,
-        '/etcdserverpb.Maintenance/Snapshot': maintenance.snapshot,
-        ...elections.streams,
-      });
-      try {
-        const address = await deps.listener.listen(rpcService(unary, streams, engine, watches));
-        leases.start();
-        watches.start();
-        deps.log.info('store is ready', {
-          revision: engine.machine.visible,
-          keys: engine.machine.keyCount,
-          ms: Math.round(deps.clock.monotonicMs() - began),
-        });
-        return address;
-      } catch (error) {
-        await engine.stop();
-        throw error;
+      this.#router = router;
+      const service = this.#service(encoder, router);
+      if (peering !== undefined) {
+        this.#peers = this.#connect(hex(memberId), clusterId);
+        await peering.listener.listen(this.#peers.service);
+        this.#peers.setMembers(engine.cluster.members);
       }
-    },
-    stop: async () => {
-      leases?.stop();
-      watches?.stop();
-      // Answers what is under way before the connections go.
-      await engine.stop();
-      await deps.listener.close(CLOSE_GRACE_MS);
-    },
-  };
+      engine.begin(replica);
+      // Alone there is nothing to wait for but the disk.
+      while (replica.alone && !engine.leads) await engine.leadershipChange(FIRST_LEADER_MS);
+      const address = await listener.listen(service);
+      this.#leases?.start();
+      this.#watches?.start();
+      this.#upkeep.start();
+      void this.#publishAttributes();
+      log.info('store is ready', {
+        revision: engine.machine.visible,
+        keys: engine.machine.keyCount,
+        ms: Math.round(clock.monotonicMs() - began),
+      });
+      return address;
+    } catch (error) {
+      await this.#close();
+      throw error;
+    }
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    await this.#handOver();
+    await this.#close();
+  }
+
+  async #close(): Promise<void> {
+    const { listener, peers, storage } = this.#deps;
+    this.#stopped = true;
+    this.#leases?.stop();
+    this.#watches?.stop();
+    this.#upkeep.stop();
+    this.#snapshots.stop();
+    // Answers what is under way before the connections go.
+    await this.#engine.stop();
+    this.#peers?.stop();
+    await Promise.all([listener.close(CLOSE_GRACE_MS), peers?.listener.close(CLOSE_GRACE_MS)]);
+    await storage.close();
+  }
+
+  /** So that the others need not find out that this member is gone. */
+  async #handOver(): Promise<void> {
+    const { clock, log } = this.#deps;
+    const engine = this.#engine;
+    if (!engine.leads || engine.replica.alone) return;
+    const successor = engine.replica.bestFollower();
+    if (successor === undefined) return;
+    const deadline = clock.monotonicMs() + HAND_OVER_MS;
+    try {
+      engine.replica.transferLeadership(successor);
+      while (engine.replica.leads && clock.monotonicMs() < deadline) {
+        await engine.leadershipChange(deadline - clock.monotonicMs());
+      }
+    } catch (error) {
+      log.warn('leadership could not be handed over', { cause: messageOf(error) });
+    }
+  }
+
+  async #identified() {
+    const { storage, clock, log, name, clientUrls, peerUrls = [], initialCluster, peers, onFatal } = this.#deps;
+    const state = await storage.open(onFatal);
+    try {
+      return await identified(state, {
+        storage,
+        clock,
+        log,
+        name,
+        clientUrls,
+        peerUrls,
+        initial: initialCluster,
+        dial: peers?.dial,
+        stopped: () => this.#stopped,
+      });
+    } catch (error) {
+      await storage.close();
+      throw error;
+    }
+  }
+
+  async #replica(id: NodeId, state: Parameters<typeof storedState>[0]): Promise<Replica> {
+    const { storage, clock, log, timing = TIMING, onFatal, random = Math.random } = this.#deps;
+    const tickMs = Math.max(5, timing.heartbeatMs / TICKS_PER_HEARTBEAT);
+    return new Replica({
+      config: { ...RAFT_LIMITS, id, randomTicks: (below) => Math.floor(random() * below) },
+      timing: {
+        tickMs,
+        heartbeatTicks: TICKS_PER_HEARTBEAT,
+        electionTicks: Math.max(TICKS_PER_HEARTBEAT + 1, Math.round(timing.electionMs / tickMs)),
+      },
+      stored: await storedState(state, storage),
+      storage,
+      clock,
+      log: log.named('raft'),
+      send: (messages) => this.#peers?.send(messages),
+      machine: this.#engine,
+      runId: this.#runId,
+      onFatal,
+    });
+  }
+
+  #route(): Router {
+    if (this.#router === undefined) throw new CodedError('closed', 'the store is not open');
+    return this.#router;
+  }
+
+  #connectedPeers(): Peers {
+    if (this.#peers === undefined) throw new CodedError('closed', 'this member has no others');
+    return this.#peers;
+  }
+
+  #leadership(): void {
+    const { replica, leads } = this.#engine;
+    if (this.#encoder !== undefined) this.#encoder.term = replica.term;
+    this.#leases?.leadershipChanged();
+    if (!replica.alone) {
+      this.#deps.log.info(leads ? 'this member leads' : 'this member follows', {
+        term: replica.term,
+        leader: replica.leader,
+      });
+    }
+  }
+
+  #membersChanged(): void {
+    const { cluster, replica } = this.#engine;
+    if (this.#stopped) return;
+    if (cluster.wasRemoved(replica.id)) {
+      this.#removed();
+      return;
+    }
+    this.#peers?.setMembers(cluster.members);
+  }
+
+  #removed(): void {
+    const error = new CodedError(
+      'removed',
+      'this member has been permanently removed from the cluster; to add this host again, empty its data directory and run: hyperedge members add',
+    );
+    this.#deps.log.error(error.message);
+    this.#deps.onFatal(error);
+  }
+
+  #connect(id: NodeId, clusterId: bigint): Peers {
+    const { peers, clock, log } = this.#deps;
+    if (peers === undefined) throw new CodedError('closed', 'this member has no others');
+    const engine = this.#engine;
+    return new Peers({
+      id,
+      clusterId,
+      dial: peers.dial,
+      clock,
+      log: log.named('peers'),
+      handler: {
+        message: (message) => engine.replica.step(message),
+        leaseNews: (from, news) => {
+          if (from === engine.replica.leader) this.#leases?.heard(news);
+        },
+        forwarded: (forward) => this.#route().forwarded(forward),
+        snapshotPiece: (piece) => this.#snapshots.receive(piece),
+        members: () => ({ clusterId, members: engine.cluster.members }),
+        isMember: (member) => engine.cluster.get(member) !== undefined,
+        wasRemoved: (member) => engine.cluster.wasRemoved(member),
+        removed: () => this.#removed(),
+        unreachable: (to) => engine.replica.hint((raft) => raft.unreachable(to)),
+        gone: (member) => {
+          if (engine.replica.leader === member) engine.replica.hint((raft) => raft.leaderConfirmedDead(member));
+        },
+      },
+    });
+  }
+
+  /** Tells the cluster how this member is called and where its clients find it, until it knows. */
+  async #publishAttributes(): Promise<void> {
+    const { name, clientUrls, clock, log } = this.#deps;
+    const { replica, cluster } = this.#engine;
+    for (;;) {
+      const known = cluster.get(replica.id);
+      if (this.#stopped || (known?.name === name && known.clientUrls.join() === clientUrls.join())) return;
+      try {
+        await this.#route().command({ type: 'attributes', member: replica.id, name, clientUrls });
+      } catch (error) {
+        if (!this.#stopped) log.v(2, 'this member could not be announced yet', { cause: messageOf(error) });
+        await new Promise<void>((resolve) => clock.setTimer(PUBLISH_RETRY_MS, resolve));
+      }
+    }
+  }
+
+  #service(encoder: Encoder, router: Router): RpcService {
+    const { clock, log, storage, initialCluster, strictReconfigCheck = true } = this.#deps;
+    const engine = this.#engine;
+    const watches = new WatchService({
+      engine,
+      encoder,
+      clock,
+      log,
+      progressIntervalMs: PROGRESS_INTERVAL_MS,
+      refusal: (call, key, end) => this.#guard.watchRefusal(call, key, end),
+    });
+    this.#watches = watches;
+    const leases = new LeaseService({
+      engine,
+      encoder,
+      clock,
+      log,
+      newLeaseId: () => randomBytes(8).readBigUInt64BE() >> 1n,
+      ask: (path, message, here) => router.ask(path, message, here),
+      tell: (news) => this.#peers?.sendLeaseNews(news),
+    });
+    this.#leases = leases;
+    const maintenance = new MaintenanceService({
+      engine,
+      encoder,
+      storage,
+      log,
+      command: (command) => router.command(command),
+    });
+    const kv = kvService(engine, encoder, log);
+    // Locks and elections are guarded themselves; what they do for their callers is not asked about again.
+    const client = new LocalClient(router.unary({ ...kv, ...leases.unary }), {
+      '/etcdserverpb.Watch/Watch': watches.unguarded,
+    });
+    const elections = electionService(client, encoder, log);
+    const handlers: UnaryHandlers = {
+      ...kv,
+      ...leases.unary,
+      ...maintenance.unary,
+      ...clusterService({
+        engine,
+        encoder,
+        clock,
+        log,
+        token: initialCluster?.token ?? '',
+        strict: strictReconfigCheck,
+      }),
+      ...authService({ auth: this.#auth, encoder, log, revision: () => engine.machine.visible }),
+    };
+    const sessions = { ...lockService(client, encoder, log), ...elections.unary };
+    router.serveOthers({ ...handlers, ...leases.forOthers });
+    const streams = this.#guard.streams({
+      '/etcdserverpb.Watch/Watch': watches.handler,
+      '/etcdserverpb.Lease/LeaseKeepAlive': leases.keepAlive,
+      '/etcdserverpb.Maintenance/Snapshot': maintenance.snapshot,
+      ...elections.streams,
+    });
+    return rpcService(router.unary(this.#guard.unary({ ...handlers, ...sessions })), streams, engine, watches);
+  }
 }
 
 function rpcService(

@@ -108,6 +108,11 @@ export class WatchService {
     for (const [watch, changes] of this.upToDate.match(revisions)) watch.stream.deliver(watch, changes);
   }
 
+  /** History may have gaps now: every watch goes on from where it is, by way of history. */
+  resync(): void {
+    for (const stream of this.#streams) stream.resync();
+  }
+
   counted(difference: number): void {
     this.#count += difference;
   }
@@ -169,6 +174,10 @@ class WatchStream {
   close(): void {
     this.#closed = true;
     for (const watch of this.#watches.values()) this.#forget(watch);
+  }
+
+  resync(): void {
+    for (const watch of this.#watches.values()) this.#fallBehind(watch);
   }
 
   drained(): void {

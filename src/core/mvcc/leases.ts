@@ -15,7 +15,7 @@ const MAX_TTL_SECONDS = 9_000_000_000;
 
 /** The leases of a store. Time is an argument; what an expiry deletes is the caller's business. */
 export class Leases {
-  readonly #leases = new Map<bigint, Lease>();
+  #leases = new Map<bigint, Lease>();
 
   get size(): number {
     return this.#leases.size;
@@ -30,14 +30,41 @@ export class Leases {
     return [...this.#leases.values()].sort((a, b) => a.expiresAtMs - b.expiresAtMs).map((lease) => lease.id);
   }
 
-  /** Throws MvccError 'lease-exists' or 'lease-ttl-too-large'. A time to live below the minimum is raised to it. */
-  grant(id: bigint, ttlSeconds: number, nowMs: number): Lease {
+  /** The time to live that a lease would be granted with: one below the minimum is raised to it. Throws like `grant`. */
+  checked(id: bigint, ttlSeconds: number): number {
     if (ttlSeconds > MAX_TTL_SECONDS) throw new MvccError('lease-ttl-too-large');
     if (this.#leases.has(id)) throw new MvccError('lease-exists');
-    const ttl = Math.max(ttlSeconds, MIN_TTL_SECONDS);
+    return Math.max(ttlSeconds, MIN_TTL_SECONDS);
+  }
+
+  /** Throws MvccError 'lease-exists' or 'lease-ttl-too-large'. */
+  grant(id: bigint, ttlSeconds: number, nowMs: number): Lease {
+    const ttl = this.checked(id, ttlSeconds);
     const lease: Lease = { id, ttlSeconds: ttl, expiresAtMs: nowMs + ttl * 1000, keys: new Set() };
     this.#leases.set(id, lease);
     return lease;
+  }
+
+  /** `remainingMs` is what another member knew to be left. Unknown leases are passed over. */
+  setRemaining(id: bigint, remainingMs: number, nowMs: number): void {
+    const lease = this.#leases.get(id);
+    if (lease !== undefined) lease.expiresAtMs = nowMs + Math.min(remainingMs, lease.ttlSeconds * 1000);
+  }
+
+  /** Whoever begins to expire leases gives each of them `graceMs` more than is known of it, up to its full time. */
+  extend(graceMs: number, nowMs: number): void {
+    for (const lease of this.#leases.values()) {
+      const left = Math.max(0, lease.expiresAtMs - nowMs);
+      lease.expiresAtMs = nowMs + Math.min(left + graceMs, lease.ttlSeconds * 1000);
+    }
+  }
+
+  all(): IterableIterator<Lease> {
+    return this.#leases.values();
+  }
+
+  become(other: Leases): void {
+    this.#leases = other.#leases;
   }
 
   /** Puts back a lease as it was. */

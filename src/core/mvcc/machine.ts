@@ -86,11 +86,11 @@ const NO_PINS: Pinned = new Map();
 
 export class Machine {
   readonly leases = new Leases();
-  readonly #keys = new OrderedMap<KeyHistory>();
-  readonly #cache: ValueCache;
-  readonly #garbage = new Garbage();
+  #keys = new OrderedMap<KeyHistory>();
+  #cache: ValueCache;
+  #garbage = new Garbage();
   /** Decided and not yet published, oldest first. */
-  readonly #pending: DecidedRevision[] = [];
+  #pending: DecidedRevision[] = [];
   #head = 1;
   #visible = 1;
   #compacted = 0;
@@ -229,21 +229,60 @@ export class Machine {
     this.#cache.stored = Math.max(this.#cache.stored, revision);
   }
 
-  /** Takes back every revision that is not visible. */
-  rollBack(): void {
-    for (let at = this.#pending.length - 1; at >= 0; at -= 1) {
-      const { changes, revision } = this.#pending[at] as DecidedRevision;
-      this.#takeBack(changes, revision);
+  /** Takes back every revision after `to`; none of them may be visible. */
+  rollBack(to = this.#visible): void {
+    for (let last = this.#pending.at(-1); last !== undefined && last.revision > to; last = this.#pending.at(-1)) {
+      this.#takeBack(last.changes, last.revision);
+      this.#pending.pop();
     }
-    this.#pending.length = 0;
-    this.#head = this.#visible;
+    this.#head = Math.max(to, this.#visible);
+  }
+
+  /** Takes over a revision that another member has decided. It is visible at once; nothing of this member's own may be pending. */
+  accept(revision: number, events: readonly StoredEvent[]): DecidedRevision {
+    const changes: Change[] = events.map((event, sub) => {
+      const previous = liveAt(this.#keys.get(event.key), this.#head);
+      const isPut = event.type !== EventType.delete;
+      const version: Version = {
+        key: event.key,
+        revision,
+        sub,
+        createRevision: event.createRevision,
+        version: isPut ? event.version : 0,
+        lease: event.lease,
+        kv: event.kv,
+        size: event.kv.length,
+      };
+      this.#append(version);
+      return { version, previous, field: event.field };
+    });
+    this.#garbage.row(revision, events.length);
+    this.#head = revision;
+    this.#visible = revision;
+    return { revision, changes };
+  }
+
+  /** Becomes what `other` is, which is of no use afterwards. */
+  become(other: Machine): void {
+    this.leases.become(other.leases);
+    this.#keys = other.#keys;
+    this.#cache = other.#cache;
+    this.#garbage = other.#garbage;
+    this.#pending = other.#pending;
+    this.#head = other.#head;
+    this.#visible = other.#visible;
+    this.#compacted = other.#compacted;
   }
 
   /** Discards history before `revision`. Throws MvccError 'compacted' or 'future-revision'. */
   compact(revision: number): void {
+    this.checkCompact(revision);
+    this.#compacted = revision;
+  }
+
+  checkCompact(revision: number): void {
     if (revision <= this.#compacted) throw new MvccError('compacted');
     if (revision > this.#visible) throw new MvccError('future-revision');
-    this.#compacted = revision;
   }
 
   /** Takes versions that compaction has made useless out of the index, in steps of about `most`. */

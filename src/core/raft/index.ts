@@ -2,6 +2,7 @@
 export { RaftError } from './errors.ts';
 export { createRaft, emptyStorage, type Raft } from './raft.ts';
 export type {
+  ConfChange,
   ConfState,
   Entry,
   HardState,

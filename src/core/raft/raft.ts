@@ -83,6 +83,8 @@ export interface Raft {
   advance(ready: Ready): void;
   status(): RaftStatus;
 
+  /** The term of the entry at `index`; undefined outside the log. */
+  termAt(index: number): number | undefined;
   /** Forgets the log up to `index`, which must be applied and in the state machine's durable state. */
   compact(index: number): void;
   /** The answer to `Ready.entryReads`. */
@@ -423,6 +425,10 @@ class Machine implements Raft {
       transferTarget,
       progress,
     };
+  }
+
+  termAt(index: number): number | undefined {
+    return this.#node.log.term(index);
   }
 
   compact(index: number): void {

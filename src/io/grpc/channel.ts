@@ -13,9 +13,18 @@ import { RpcError } from './messages.ts';
 export interface ChannelOptions {
   /** `https://host:port` or `http://host:port`. */
   readonly endpoints: readonly string[];
-  readonly ca?: string | Buffer;
+  readonly ca?: string | Buffer | string[];
   readonly cert?: string | Buffer;
   readonly key?: string | Buffer;
+  /** Asked for each connection, where the files behind it may change; instead of `ca`, `cert` and `key`. */
+  readonly materials?: () => Pick<ChannelOptions, 'ca' | 'cert' | 'key'>;
+  /** Whoever answers is believed, as etcd does with `--peer-auto-tls`: nobody can listen in, but anybody can answer. */
+  readonly anyServer?: boolean;
+  readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
+  /** The longest pause between two attempts to connect; 1000 ms by default. */
+  readonly lastRetryMs?: number;
+  /** Told when nobody listens at an endpoint. */
+  readonly refused?: () => void;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -58,6 +67,10 @@ export class Channel {
     this.#options = options;
     if (options.endpoints.length === 0) throw new Error('no endpoints');
     this.#endpoints = options.endpoints.map((endpoint) => new URL(endpoint));
+  }
+
+  get connected(): boolean {
+    return this.#connection?.available ?? false;
   }
 
   /**
@@ -161,6 +174,7 @@ export class Channel {
       socket.on('error', () => {});
       socket.destroy();
       this.#connecting = false;
+      if ((error as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED') this.#options.refused?.();
       this.#lastFailure = `${endpoint.host}: ${error === undefined ? 'connection closed' : messageOf(error)}`;
       this.#again();
     };
@@ -179,13 +193,14 @@ export class Channel {
     const host = endpoint.hostname.replaceAll(/[[\]]/g, '');
     const port = Number(endpoint.port === '' ? (endpoint.protocol === 'http:' ? 80 : 443) : endpoint.port);
     if (endpoint.protocol === 'http:') return connectNet({ host, port, noDelay: true });
-    const { ca, cert, key } = this.#options;
+    const { ca, cert, key } = this.#options.materials?.() ?? this.#options;
     const socket = connectTls({
       host,
       port,
       ALPNProtocols: ['h2'],
-      minVersion: 'TLSv1.2',
+      minVersion: this.#options.minVersion ?? 'TLSv1.2',
       ...(isIP(host) === 0 ? { servername: host } : {}),
+      ...(this.#options.anyServer ? { rejectUnauthorized: false } : {}),
       ...(ca === undefined ? {} : { ca }),
       ...(cert === undefined ? {} : { cert }),
       ...(key === undefined ? {} : { key }),
@@ -241,7 +256,10 @@ export class Channel {
     if (this.#failures === 5) {
       this.#options.log.warn('store does not answer; trying on', { cause: this.#lastFailure });
     }
-    const delay = Math.min(FIRST_RETRY_MS * 2 ** Math.min(this.#failures - 1, 10), LAST_RETRY_MS);
+    const delay = Math.min(
+      FIRST_RETRY_MS * 2 ** Math.min(this.#failures - 1, 10),
+      this.#options.lastRetryMs ?? LAST_RETRY_MS,
+    );
     this.#retry = this.#options.clock.setTimer(delay, () => {
       this.#retry = undefined;
       if (this.#waiting.length > 0) this.#connect();

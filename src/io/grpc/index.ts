@@ -2,4 +2,5 @@
 export { createEtcdStore, type EtcdStoreOptions } from './etcd-store.ts';
 export { createRpcListener, type RpcListenerOptions } from './listener.ts';
 export { type BoundListeners, combineListeners } from './listeners.ts';
+export { createPeerDialer } from './peer-dialer.ts';
 export type { TlsMaterials, TlsSource } from './tls-source.ts';

@@ -34,6 +34,8 @@ export interface RpcListenerOptions {
   readonly httpHosts?: ReadonlySet<string>;
   /** Calls at once on a connection. */
   readonly maxStreams?: number;
+  /** Of one gRPC message that comes in; 2 MiB by default. */
+  readonly maxMessageBytes?: number;
   /** A silent peer is asked for a sign of life this often, and disconnected when it gives none in time. */
   readonly keepAlive?: { readonly intervalMs: number; readonly timeoutMs: number };
   readonly reusePort?: boolean;
@@ -193,7 +195,8 @@ class Listener implements RpcListener {
       client: false,
       ...(this.#options.maxStreams === undefined ? {} : { maxStreams: this.#options.maxStreams }),
       events: {
-        opened: (stream, fields) => new ServerCall(stream, fields, service, this.#log, peerCommonName),
+        opened: (stream, fields) =>
+          new ServerCall(stream, fields, service, this.#log, peerCommonName, this.#options.maxMessageBytes),
         goingAway: () => {},
         closed: (reason) => {
           this.#connections.delete(connection);

@@ -24,7 +24,7 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
   readonly #stream: Http2Stream;
   readonly #fields: readonly HeaderField[];
   readonly #log: Log;
-  readonly #reader = new MessageReader(MAX_MESSAGE);
+  readonly #reader: MessageReader;
   readonly #unary: ((message: Uint8Array, call: UnaryCall) => void) | undefined;
   readonly #handler: StreamHandler | undefined;
   #message: Buffer | undefined;
@@ -43,8 +43,10 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
     service: RpcService,
     log: Log,
     peerCommonName: () => string,
+    maxMessageBytes = MAX_MESSAGE,
   ) {
     this.peerCommonName = peerCommonName;
+    this.#reader = new MessageReader(maxMessageBytes);
     this.#stream = stream;
     this.#fields = fields;
     this.#log = log;

@@ -4,8 +4,18 @@ import { stat, unlink } from 'node:fs/promises';
 import { Worker } from 'node:worker_threads';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { LogBatch, LogRow, LogState, RevisionLog } from '../../components/etcd/port.ts';
-import type { PackedRows, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
+import type {
+  LogBatch,
+  LogSize,
+  LogState,
+  SnapshotHead,
+  StoredEntry,
+  StoredHardState,
+  StoreIdentity,
+  StoreLog,
+} from '../../components/etcd/port.ts';
+import { memoryOf, pack, unpack } from './packed-entries.ts';
+import type { CommitBody, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
 
 export interface SqliteLogOptions {
   /** The data directory; it exists. Holds `revisions.db`, its write-ahead log, and `owner` with the pid. */
@@ -14,11 +24,13 @@ export interface SqliteLogOptions {
   readonly nativeBinding?: string;
   /** The worker's entry, where it is not beside this file. */
   readonly workerEntry?: string | URL;
+  /** False: nothing is flushed, as etcd's `--unsafe-no-fsync`. */
+  readonly flush?: boolean;
   readonly log: Log;
 }
 
-/** See `RevisionLog` for the contract. The thread starts with `open` and ends with `close`. */
-export function createSqliteLog(options: SqliteLogOptions): RevisionLog {
+/** See `StoreLog` for the contract. The thread starts with `open` and ends with `close`. */
+export function createSqliteLog(options: SqliteLogOptions): StoreLog {
   return new SqliteLog(options);
 }
 
@@ -27,7 +39,7 @@ interface Pending {
   reject(error: Error): void;
 }
 
-class SqliteLog implements RevisionLog {
+class SqliteLog implements StoreLog {
   readonly #options: SqliteLogOptions;
   readonly #pending = new Map<number, Pending>();
   #worker: Worker | undefined;
@@ -40,8 +52,8 @@ class SqliteLog implements RevisionLog {
     this.#options = options;
   }
 
-  async open(load: (rows: readonly LogRow[]) => void, onFatal: (error: Error) => void): Promise<LogState> {
-    const { directory, nativeBinding, workerEntry } = this.#options;
+  async open(onFatal: (error: Error) => void): Promise<LogState> {
+    const { directory, nativeBinding, workerEntry, flush = true } = this.#options;
     // The thread keeps nothing between commits: a young generation of the usual size would only be memory not given back.
     const worker = new Worker(workerEntry ?? new URL('./worker.ts', import.meta.url), {
       name: 'sqlite',
@@ -54,13 +66,7 @@ class SqliteLog implements RevisionLog {
       worker.once('exit', () => resolve());
     });
     try {
-      const state = await this.#ask('open', { kind: 'open', directory, nativeBinding });
-      for (let after = 0; ; ) {
-        const rows = await this.#ask('load', { kind: 'load', after });
-        if (rows.revisions.length === 0) break;
-        load(unpack(rows));
-        after = rows.revisions.at(-1) ?? after;
-      }
+      const state = await this.#ask('open', { kind: 'open', directory, nativeBinding, flush });
       this.#onFatal = onFatal;
       return state;
     } catch (error) {
@@ -69,22 +75,46 @@ class SqliteLog implements RevisionLog {
     }
   }
 
-  async commit(batch: LogBatch): Promise<void> {
-    const rows = pack(batch.rows);
-    const { leasesGranted, leasesRevoked, discards, compacted, reserved } = batch;
-    const body = { rows, leasesGranted, leasesRevoked, discards, compacted, reserved };
-    await this.#ask('commit', { kind: 'commit', body }, rows.data.buffer as ArrayBuffer);
+  async initialise(identity: StoreIdentity, first: LogBatch): Promise<void> {
+    const { body } = packed(first);
+    await this.#ask('initialise', { kind: 'initialise', identity, first: body });
+  }
+
+  async load(upTo: number, rows: (rows: readonly StoredEntry[]) => void): Promise<void> {
+    for (let after = 0; ; ) {
+      const some = unpack(await this.#ask('load', { kind: 'load', after, upTo }));
+      if (some.length === 0) return;
+      rows(some);
+      after = some.at(-1)?.revision ?? after;
+    }
+  }
+
+  commit(batch: LogBatch): Promise<{ readonly full: boolean }> {
+    const { body, memory } = packed(batch);
+    return this.#ask('commit', { kind: 'commit', body }, memory);
+  }
+
+  recoverSpace(): Promise<boolean> {
+    return this.#ask('recoverSpace', { kind: 'recoverSpace' });
+  }
+
+  async entries(from: number, maxBytes: number): Promise<readonly StoredEntry[]> {
+    return unpack(await this.#ask('entries', { kind: 'entries', from, maxBytes }));
   }
 
   read(revisions: readonly number[]): Promise<ReadonlyArray<Uint8Array | undefined>> {
     return this.#ask('read', { kind: 'read', revisions });
   }
 
+  async rows(after: number, upTo: number): Promise<readonly StoredEntry[]> {
+    return unpack(await this.#ask('rows', { kind: 'rows', after, upTo }));
+  }
+
   hash(revision: number): Promise<number> {
     return this.#ask('hash', { kind: 'hash', revision });
   }
 
-  size(): Promise<{ readonly bytes: number; readonly inUseBytes: number }> {
+  size(): Promise<LogSize> {
     return this.#ask('size', { kind: 'size' });
   }
 
@@ -96,6 +126,18 @@ class SqliteLog implements RevisionLog {
     const path = await this.#ask('snapshot', { kind: 'snapshot' });
     const { size } = await stat(path);
     return { size, pieces: readAndRemove(path) };
+  }
+
+  receive(id: string): Promise<number> {
+    return this.#ask('receive', { kind: 'receive', id });
+  }
+
+  async received(id: string, rows: readonly StoredEntry[]): Promise<void> {
+    await this.#ask('received', { kind: 'received', id, rows: pack(rows) });
+  }
+
+  install(id: string, head: SnapshotHead, hardState: StoredHardState): Promise<LogState> {
+    return this.#ask('install', { kind: 'install', id, head, hardState });
   }
 
   async close(): Promise<void> {
@@ -111,7 +153,7 @@ class SqliteLog implements RevisionLog {
   #ask<K extends WorkerRequest['kind']>(
     _kind: K,
     request: Extract<WorkerRequest, { kind: K }>,
-    transfer?: ArrayBuffer,
+    memory: ArrayBuffer[] = [],
   ): Promise<WorkerAnswers[K]> {
     const worker = this.#worker;
     if (worker === undefined || this.#dead !== undefined) {
@@ -121,7 +163,7 @@ class SqliteLog implements RevisionLog {
     const id = this.#lastId;
     return new Promise<WorkerAnswers[K]>((resolve, reject) => {
       this.#pending.set(id, { resolve: resolve as (value: never) => void, reject });
-      worker.postMessage({ id, request }, transfer === undefined ? [] : [transfer]);
+      worker.postMessage({ id, request }, memory);
     });
   }
 
@@ -152,26 +194,9 @@ class SqliteLog implements RevisionLog {
   }
 }
 
-function pack(rows: readonly LogRow[]): PackedRows {
-  let bytes = 0;
-  for (const row of rows) bytes += row.events.length;
-  // Its own memory: it is handed over to the thread.
-  const data = new Uint8Array(new ArrayBuffer(bytes));
-  let position = 0;
-  for (const row of rows) {
-    data.set(row.events, position);
-    position += row.events.length;
-  }
-  return { revisions: rows.map((row) => row.revision), lengths: rows.map((row) => row.events.length), data };
-}
-
-function unpack({ revisions, lengths, data }: PackedRows): LogRow[] {
-  let position = 0;
-  return revisions.map((revision, i) => {
-    const start = position;
-    position += lengths[i] as number;
-    return { revision, events: data.subarray(start, position) };
-  });
+function packed({ entries, ...rest }: LogBatch): { readonly body: CommitBody; readonly memory: ArrayBuffer[] } {
+  const one = pack(entries);
+  return { body: { ...rest, entries: one }, memory: memoryOf(one) };
 }
 
 async function* readAndRemove(path: string): AsyncGenerator<Uint8Array> {

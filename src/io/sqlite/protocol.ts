@@ -1,43 +1,56 @@
 /** What the log's owner and its worker thread say to each other. Requests are answered in order, by number. */
-import type { Discard, LeaseRecord, LogSize, LogState } from '../../components/etcd/port.ts';
+import type {
+  LogBatch,
+  LogSize,
+  LogState,
+  SnapshotHead,
+  StoredHardState,
+  StoreIdentity,
+} from '../../components/etcd/port.ts';
+import type { PackedEntries } from './packed-entries.ts';
 
-/** Rows in one piece of memory, handed over instead of copied. */
-export interface PackedRows {
-  readonly revisions: readonly number[];
-  readonly lengths: readonly number[];
-  readonly data: Uint8Array;
-}
-
-export interface CommitBody {
-  readonly rows: PackedRows;
-  readonly leasesGranted: readonly LeaseRecord[];
-  readonly leasesRevoked: readonly bigint[];
-  readonly discards: readonly Discard[];
-  readonly compacted: number | undefined;
-  readonly reserved: number | undefined;
-}
+export type CommitBody = Omit<LogBatch, 'entries'> & { readonly entries: PackedEntries };
 
 export type WorkerRequest =
-  | { readonly kind: 'open'; readonly directory: string; readonly nativeBinding: string | undefined }
-  | { readonly kind: 'load'; readonly after: number }
+  | {
+      readonly kind: 'open';
+      readonly directory: string;
+      readonly nativeBinding: string | undefined;
+      readonly flush: boolean;
+    }
+  | { readonly kind: 'initialise'; readonly identity: StoreIdentity; readonly first: CommitBody }
+  | { readonly kind: 'load'; readonly after: number; readonly upTo: number }
   | { readonly kind: 'commit'; readonly body: CommitBody }
+  | { readonly kind: 'recoverSpace' }
+  | { readonly kind: 'entries'; readonly from: number; readonly maxBytes: number }
   | { readonly kind: 'read'; readonly revisions: readonly number[] }
+  | { readonly kind: 'rows'; readonly after: number; readonly upTo: number }
   | { readonly kind: 'hash'; readonly revision: number }
   | { readonly kind: 'size' }
   | { readonly kind: 'defragment' }
   | { readonly kind: 'snapshot' }
+  | { readonly kind: 'receive'; readonly id: string }
+  | { readonly kind: 'received'; readonly id: string; readonly rows: PackedEntries }
+  | { readonly kind: 'install'; readonly id: string; readonly head: SnapshotHead; readonly hardState: StoredHardState }
   | { readonly kind: 'close' };
 
 export interface WorkerAnswers {
   readonly open: LogState;
-  readonly load: PackedRows;
-  readonly commit: undefined;
+  readonly initialise: undefined;
+  readonly load: PackedEntries;
+  readonly commit: { readonly full: boolean };
+  readonly recoverSpace: boolean;
+  readonly entries: PackedEntries;
   readonly read: ReadonlyArray<Uint8Array | undefined>;
+  readonly rows: PackedEntries;
   readonly hash: number;
   readonly size: LogSize;
   readonly defragment: undefined;
   /** The path of the copy; the owner removes it. */
   readonly snapshot: string;
+  readonly receive: number;
+  readonly received: undefined;
+  readonly install: LogState;
   readonly close: undefined;
 }
 

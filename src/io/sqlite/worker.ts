@@ -1,7 +1,10 @@
 /** The thread that owns the SQLite file. A flush of the disk takes milliseconds; here nobody waits but the log. */
+import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parentPort } from 'node:worker_threads';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import type { LogState } from '../../components/etcd/port.ts';
+import { Ballast } from './ballast.ts';
 import type {
   CommitBody,
   NumberedRequest,
@@ -10,37 +13,47 @@ import type {
   WorkerReply,
   WorkerRequest,
 } from './protocol.ts';
-import { RevisionFile, sqliteCode } from './revision-file.ts';
+import { StoreFile, sqliteCode } from './store-file.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('this is the entry of a worker thread');
 
+const INCOMING = 'incoming.db';
+
 let directory = '';
-let file: RevisionFile | undefined;
+let binding: string | undefined;
+let flush = true;
+let file: StoreFile | undefined;
+let incoming: StoreFile | undefined;
+let ballast: Ballast | undefined;
 let houseKeeping: NodeJS.Immediate | undefined;
 /** Rows have been deleted since free pages were last looked for. */
 let mayHaveFreePages = true;
 let snapshots = 0;
 
-function opened(): RevisionFile {
+function opened(): StoreFile {
   if (file === undefined) throw new CodedError('closed', 'the log is closed');
   return file;
 }
 
-/** A commit that does not fit gets a second try after the write-ahead log has been emptied into the database. */
-function commit(body: CommitBody): void {
+function isFull(error: unknown): boolean {
+  return sqliteCode(error) === 'SQLITE_FULL';
+}
+
+/** A commit that does not fit gets more tries: after the write-ahead log has been emptied into the database, and after the ballast is gone. */
+function commit(body: CommitBody): { readonly full: boolean } {
   const target = opened();
-  try {
-    target.commit(body);
-  } catch (error) {
-    if (sqliteCode(error) !== 'SQLITE_FULL') throw error;
+  const ways: Array<() => void> = [() => {}, () => target.checkpoint(true), () => ballast?.drop()];
+  for (const [attempt, makeRoom] of ways.entries()) {
     try {
-      target.checkpoint(true);
-    } catch (failed) {
-      if (sqliteCode(failed) !== 'SQLITE_FULL') throw failed;
+      makeRoom();
+      target.commit(body);
+      return { full: attempt === ways.length - 1 };
+    } catch (error) {
+      if (!isFull(error) || attempt === ways.length - 1) throw error;
     }
-    target.commit(body);
   }
+  return { full: true };
 }
 
 /** After commits, one step at a time: empty a large write-ahead log, give back free pages. */
@@ -53,7 +66,7 @@ function keepHouse(): void {
     if (file.walIsLarge || mayHaveFreePages) scheduleHousekeeping();
   } catch (error) {
     // Without room it stays as it is until there is some; anything else shows in the next commit as well.
-    if (sqliteCode(error) !== 'SQLITE_FULL') fatal(error);
+    if (!isFull(error)) fatal(error);
   }
 }
 
@@ -82,23 +95,94 @@ async function snapshot(): Promise<string> {
   return path;
 }
 
-function handle(
-  request: WorkerRequest,
-): WorkerAnswers[keyof WorkerAnswers] | Promise<WorkerAnswers[keyof WorkerAnswers]> {
+function removeIncoming(): void {
+  incoming?.close();
+  incoming = undefined;
+  for (const suffix of ['', '-wal', '-shm']) rmSync(join(directory, `${INCOMING}${suffix}`), { force: true });
+}
+
+function receive(id: string): number {
+  if (incoming === undefined) {
+    try {
+      incoming = StoreFile.open(directory, binding, flush, INCOMING);
+    } catch (error) {
+      if (!(error instanceof CodedError && error.code === 'corrupt')) throw error;
+    }
+  }
+  const known = incoming?.incoming;
+  if (incoming !== undefined && known?.id === id) return known.last;
+  removeIncoming();
+  incoming = StoreFile.open(directory, binding, flush, INCOMING);
+  incoming.beginIncoming(id);
+  return 0;
+}
+
+function taking(id: string): StoreFile {
+  if (incoming?.incoming?.id !== id) throw new CodedError('not-receiving', `no snapshot ${id} is being taken in`);
+  return incoming;
+}
+
+function install({ id, head, hardState }: Extract<WorkerRequest, { kind: 'install' }>): LogState {
+  const next = taking(id);
+  const identity = opened().state().identity;
+  if (identity === undefined) throw new CodedError('unsupported', 'a store without an identity takes no snapshot');
+  next.finishIncoming({ clusterId: head.clusterId, memberId: identity.memberId }, head, hardState);
+  // Closed before the other takes its name: a write-ahead log that is left over would be taken for the new one's.
+  next.close();
+  incoming = undefined;
+  file?.close();
+  file = undefined;
+  flushPath(join(directory, INCOMING));
+  renameSync(join(directory, INCOMING), join(directory, 'revisions.db'));
+  flushPath(directory);
+  file = StoreFile.open(directory, binding, flush);
+  return file.state();
+}
+
+function flushPath(path: string): void {
+  const handle = openSync(path, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function open(request: Extract<WorkerRequest, { kind: 'open' }>): LogState {
+  directory = request.directory;
+  binding = request.nativeBinding;
+  flush = request.flush;
+  file = StoreFile.open(directory, binding, flush);
+  ballast = new Ballast(directory);
+  ballast.put(false);
+  return file.state();
+}
+
+type Answer = WorkerAnswers[keyof WorkerAnswers];
+
+function handle(request: WorkerRequest): Answer | Promise<Answer> {
   switch (request.kind) {
     case 'open':
-      directory = request.directory;
-      file = RevisionFile.open(directory, request.nativeBinding);
-      return file.state();
+      return open(request);
+    case 'initialise':
+      opened().initialise(request.identity, request.first);
+      return undefined;
     case 'load':
-      return opened().load(request.after);
-    case 'commit':
-      commit(request.body);
+      return opened().rows(request.after, Number.MAX_SAFE_INTEGER, request.upTo);
+    case 'commit': {
+      const result = commit(request.body);
       mayHaveFreePages ||= request.body.discards.length > 0;
       if (mayHaveFreePages || opened().walIsLarge) scheduleHousekeeping();
-      return undefined;
+      return result;
+    }
+    case 'recoverSpace':
+      return ballast?.put(true) ?? true;
+    case 'entries':
+      return opened().entries(request.from, request.maxBytes);
     case 'read':
       return opened().read(request.revisions);
+    case 'rows':
+      return opened().rows(request.after, request.upTo);
     case 'hash':
       return hash(request.revision);
     case 'size':
@@ -107,10 +191,18 @@ function handle(
       return defragment();
     case 'snapshot':
       return snapshot();
+    case 'receive':
+      return receive(request.id);
+    case 'received':
+      taking(request.id).addIncoming(request.rows);
+      return undefined;
+    case 'install':
+      return install(request);
     case 'close': {
       if (houseKeeping !== undefined) clearImmediate(houseKeeping);
       const closing = file;
       file = undefined;
+      incoming?.close();
       closing?.close();
       return undefined;
     }
@@ -118,9 +210,9 @@ function handle(
 }
 
 function failureOf(error: unknown): WorkerFailure {
-  const code = sqliteCode(error);
-  if (code === 'SQLITE_FULL') return { code: 'no-space', message: 'no space left on the device', fatal: false };
+  if (isFull(error)) return { code: 'no-space', message: 'no space left on the device', fatal: false };
   if (error instanceof CodedError) return { code: error.code, message: error.message, fatal: error.code === 'corrupt' };
+  const code = sqliteCode(error);
   const message = code === '' ? messageOf(error) : `${code}: ${messageOf(error)}`;
   return { code: 'io', message, fatal: true };
 }

@@ -79,7 +79,7 @@ export async function startHere(
   const fatal: Error[] = [];
   const tls = certificates === undefined ? {} : { tls: { ...certificates.server, ca: certificates.ca } };
   const server = createEtcdServer({
-    revisions: createSqliteLog({ directory, log: silentLog }),
+    storage: createSqliteLog({ directory, log: silentLog }),
     listener: createRpcListener({ host: '127.0.0.1', port, log: silentLog, ...tls }),
     clock,
     log: silentLog,

@@ -15,7 +15,7 @@ const log = createLog({
   nowMs: () => Date.now(),
 });
 const server = createEtcdServer({
-  revisions: createSqliteLog({ directory, log }),
+  storage: createSqliteLog({ directory, log }),
   listener: createRpcListener({
     host: '127.0.0.1',
     port: Number(port),

@@ -84,6 +84,7 @@ function range(random: (below: number) => number, revision: number): RangeReques
     revision: some(4, revision),
     sortOrder: random(3),
     sortTarget: random(5),
+    serializable: false,
     keysOnly: random(4) === 0,
     countOnly: random(5) === 0,
     minModRevision: some(6, revision - random(5)),

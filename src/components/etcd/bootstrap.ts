@@ -1,0 +1,172 @@
+/** How a member comes to its identity and to the state that raft starts from. */
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../../base/clock.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { emptyStorage, type StoredState } from '../../core/raft/index.ts';
+import { Cluster, clusterIdOf, hex, type Member, memberIdOf } from './cluster.ts';
+import { fromStored } from './entry-codec.ts';
+import { decodeMembers, type MemberTable, PeerPath } from './peer-protocol.ts';
+import type { DialPeer, LogState, StoreLog } from './port.ts';
+
+export interface InitialMember {
+  readonly name: string;
+  readonly peerUrls: readonly string[];
+}
+
+/** Who is there at the beginning; of no meaning once the store has an identity. */
+export interface InitialCluster {
+  readonly members: readonly InitialMember[];
+  readonly token: string;
+  /** The cluster is there already and this member has been added to it. */
+  readonly existing: boolean;
+}
+
+export interface BootstrapDeps {
+  readonly storage: StoreLog;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly name: string;
+  readonly peerUrls: readonly string[];
+  readonly clientUrls: readonly string[];
+  readonly initial: InitialCluster | undefined;
+  readonly dial: DialPeer | undefined;
+  readonly stopped: () => boolean;
+}
+
+const RETRY_MS = 500;
+const ASK_MS = 3000;
+
+/** The state of the store, with an identity. Throws CodedError. */
+export async function identified(state: LogState, deps: BootstrapDeps): Promise<LogState> {
+  if (state.identity !== undefined) return state.documents.has('cluster') ? state : adopted(state, deps);
+  const { storage, initial } = deps;
+  let cluster: Cluster;
+  let identity: { clusterId: bigint; memberId: bigint };
+  if (initial === undefined) ({ cluster, identity } = alone(deps));
+  else if (initial.existing) ({ cluster, identity } = await joining(initial, deps));
+  else ({ cluster, identity } = founding(initial, deps));
+  const first = emptyStorage(cluster.conf.voters);
+  const documents = new Map([['cluster', cluster.encode()]]);
+  const applied = { index: first.applied, compacted: 0, leasesGranted: [], leasesRevoked: [], documents };
+  const { hardState, base } = first;
+  await storage.initialise(identity, { entries: [], discards: [], hardState, base, applied });
+  return { ...state, identity, hardState, base, applied: first.applied, documents };
+}
+
+function self(deps: BootstrapDeps, id: bigint): Member {
+  return { id: hex(id), name: deps.name, peerUrls: deps.peerUrls, clientUrls: deps.clientUrls };
+}
+
+function conf(voters: readonly string[]): Cluster['conf'] {
+  return { voters: [...voters].sort(), outgoing: [], learners: [], learnersNext: [] };
+}
+
+function alone(deps: BootstrapDeps): { cluster: Cluster; identity: { clusterId: bigint; memberId: bigint } } {
+  const memberId = randomBytes(8).readBigUInt64BE();
+  const clusterId = randomBytes(8).readBigUInt64BE();
+  const cluster = new Cluster();
+  cluster.put(self(deps, memberId));
+  cluster.conf = conf([hex(memberId)]);
+  return { cluster, identity: { clusterId, memberId } };
+}
+
+/** A store from before there were clusters. */
+async function adopted(state: LogState, deps: BootstrapDeps): Promise<LogState> {
+  const memberId = state.identity?.memberId ?? 0n;
+  const cluster = new Cluster();
+  cluster.put(self(deps, memberId));
+  cluster.conf = conf([hex(memberId)]);
+  const documents = new Map([['cluster', cluster.encode()]]);
+  const { applied: index, compacted } = state;
+  const applied = { index, compacted, leasesGranted: [], leasesRevoked: [], documents };
+  await deps.storage.commit({ entries: [], discards: [], applied });
+  return { ...state, documents };
+}
+
+function founding(initial: InitialCluster, deps: BootstrapDeps) {
+  const ids = new Map(initial.members.map((member) => [member.name, memberIdOf(member.peerUrls, initial.token)]));
+  const memberId = ids.get(deps.name);
+  if (memberId === undefined) {
+    throw new CodedError(
+      'bad-config',
+      `initial-cluster does not name this member, ${deps.name}; add ${deps.name}=URL to it`,
+    );
+  }
+  const cluster = new Cluster();
+  for (const { name, peerUrls } of initial.members) {
+    // Names and client URLs are told by each one when it has started.
+    const id = ids.get(name) as bigint;
+    cluster.put({ id: hex(id), name: '', peerUrls, clientUrls: [] });
+  }
+  cluster.conf = conf([...ids.values()].map(hex));
+  return { cluster, identity: { clusterId: clusterIdOf([...ids.values()]), memberId } };
+}
+
+/** Asks the others, for as long as it takes, which of the members it is. */
+async function joining(initial: InitialCluster, deps: BootstrapDeps) {
+  const { log, clock } = deps;
+  let complaint = '';
+  for (;;) {
+    const table = await askOthers(initial, deps).catch((error: unknown) => messageOf(error));
+    if (typeof table !== 'string') {
+      const own = table.members.find(({ peerUrls }) => peerUrls.some((url) => deps.peerUrls.includes(url)));
+      if (own === undefined) {
+        throw new CodedError(
+          'bad-config',
+          `no member with the peer URL ${deps.peerUrls.join()} has been added to the cluster; run: hyperedge members add ${deps.name} ${deps.peerUrls.join()}`,
+        );
+      }
+      // It starts with nothing and nobody; the leader sends it everything.
+      const cluster = new Cluster();
+      for (const member of table.members) cluster.put(member);
+      return { cluster, identity: { clusterId: table.clusterId, memberId: BigInt(`0x${own.id}`) } };
+    }
+    if (table !== complaint) log.warn('no member of the cluster answers yet', { cause: table });
+    complaint = table;
+    if (deps.stopped()) throw new CodedError('closed', 'stopped before a member of the cluster answered');
+    await new Promise<void>((resolve) => clock.setTimer(RETRY_MS, resolve));
+  }
+}
+
+async function askOthers({ members }: InitialCluster, { name, dial }: BootstrapDeps): Promise<MemberTable> {
+  if (dial === undefined) throw new CodedError('bad-config', 'a member that joins needs peer URLs');
+  let failure: unknown = new CodedError('bad-config', 'initial-cluster names nobody but this member');
+  for (const other of members) {
+    if (other.name === name) continue;
+    const channel = dial(other.peerUrls, () => {});
+    try {
+      return decodeMembers(await channel.unary(PeerPath.members, new Uint8Array(), ASK_MS));
+    } catch (error) {
+      failure = error;
+    } finally {
+      channel.close();
+    }
+  }
+  throw failure;
+}
+
+/** What raft starts from. */
+export async function storedState(state: LogState, storage: StoreLog): Promise<StoredState> {
+  const cluster = new Cluster();
+  const document = state.documents.get('cluster');
+  if (document !== undefined) cluster.decode(document);
+  const entries = [];
+  for (let from = state.base.index + 1; ; ) {
+    const some = await storage.entries(from, 8 << 20);
+    const last = some.at(-1);
+    if (last === undefined) break;
+    for (const entry of some) entries.push(fromStored(entry));
+    from = last.index + 1;
+  }
+  const { hardState, base, applied } = state;
+  const last = entries.at(-1)?.index ?? base.index;
+  return {
+    hardState: { ...hardState, commit: Math.min(hardState.commit, last) },
+    base,
+    applied,
+    conf: cluster.conf,
+    entries,
+    terms: [],
+  };
+}

@@ -1,0 +1,283 @@
+/** This member's connections with the others: raft's messages, forwarded requests, pieces of snapshots, news of leases. */
+import { Reader, WireError, Writer } from '../../api/etcd/wire.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Message, NodeId } from '../../core/raft/index.ts';
+import type { Member } from './cluster.ts';
+import { decodeMessages, encodeMessages } from './message-codec.ts';
+import {
+  decodeForward,
+  decodeForwarded,
+  decodeHello,
+  decodeLeaseNews,
+  decodePiece,
+  encodeForward,
+  encodeForwarded,
+  encodeHello,
+  encodeMembers,
+  encodePiece,
+  type Forward,
+  type Forwarded,
+  type Hello,
+  type LeaseNews,
+  type MemberTable,
+  PeerPath,
+  type SnapshotPiece,
+  writeLeaseNews,
+} from './peer-protocol.ts';
+import {
+  type DialPeer,
+  type PeerChannel,
+  type PeerStream,
+  RpcCode,
+  type RpcService,
+  type StreamCall,
+  type StreamHandler,
+  type UnaryCall,
+} from './port.ts';
+
+export interface PeersDeps {
+  readonly id: NodeId;
+  readonly clusterId: bigint;
+  readonly dial: DialPeer;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly handler: PeerHandler;
+}
+
+/** What arrives from other members of this cluster. */
+export interface PeerHandler {
+  message(message: Message): void;
+  leaseNews(from: NodeId, news: LeaseNews): void;
+  forwarded(forward: Forward): Promise<Forwarded>;
+  snapshotPiece(piece: SnapshotPiece): Promise<number>;
+  members(): MemberTable;
+  isMember(id: NodeId): boolean;
+  wasRemoved(id: NodeId): boolean;
+  /** The others do not count this member as one of them any more. */
+  removed(): void;
+  /** Nothing that was sent to `to` lately may have arrived. */
+  unreachable(to: NodeId): void;
+  /** Nobody listens where `id` should. */
+  gone(id: NodeId): void;
+}
+
+const REOPEN_MS = 50;
+const REMOVED = 'the member has been permanently removed from the cluster';
+
+const NOT_SENT: Forwarded = { redirect: true, code: 0, text: '', body: new Uint8Array(), index: 0 };
+
+interface Peer {
+  readonly urls: string;
+  readonly channel: PeerChannel;
+  stream: PeerStream | undefined;
+  reopen: Timer | undefined;
+}
+
+export class Peers {
+  readonly #deps: PeersDeps;
+  readonly #peers = new Map<NodeId, Peer>();
+  #stopped = false;
+
+  constructor(deps: PeersDeps) {
+    this.#deps = deps;
+  }
+
+  /** Connects to whom it is not connected yet, and leaves those who are not members any more. */
+  setMembers(members: readonly Member[]): void {
+    const { id: self, dial, handler } = this.#deps;
+    const wanted = new Map(members.filter(({ id }) => id !== self).map((member) => [member.id, member]));
+    for (const [id, peer] of this.#peers) {
+      if (wanted.get(id)?.peerUrls.join() === peer.urls) continue;
+      this.#drop(id, peer);
+    }
+    for (const [id, { peerUrls }] of wanted) {
+      if (this.#peers.has(id) || peerUrls.length === 0 || this.#stopped) continue;
+      const channel = dial(peerUrls, () => handler.gone(id));
+      const peer: Peer = { urls: peerUrls.join(), channel, stream: undefined, reopen: undefined };
+      this.#peers.set(id, peer);
+      this.#open(id, peer);
+    }
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const [id, peer] of this.#peers) this.#drop(id, peer);
+  }
+
+  send(messages: readonly Message[]): void {
+    const byPeer = new Map<NodeId, Message[]>();
+    for (const message of messages) {
+      const some = byPeer.get(message.to);
+      if (some === undefined) byPeer.set(message.to, [message]);
+      else some.push(message);
+    }
+    for (const [to, some] of byPeer) {
+      const stream = this.#peers.get(to)?.stream;
+      if (stream === undefined) this.#deps.clock.setTimer(0, () => this.#deps.handler.unreachable(to));
+      else stream.send(encodeMessages(some));
+    }
+  }
+
+  sendLeaseNews(news: LeaseNews): void {
+    if (this.#peers.size === 0 || news.length === 0) return;
+    const bytes = writeLeaseNews(new Writer(news.length * 16), 2, news).finish();
+    for (const peer of this.#peers.values()) peer.stream?.send(bytes);
+  }
+
+  /** Throws CodedError 'peer-unreachable' when nobody can say what has become of it. */
+  async forward(to: NodeId, request: Omit<Forward, 'hello'>, timeoutMs: number): Promise<Forwarded> {
+    const peer = this.#peers.get(to);
+    // Not sent, so nothing can have come of it: whoever leads next may be asked.
+    if (peer === undefined || !peer.channel.connected) return NOT_SENT;
+    const bytes = encodeForward({ ...request, hello: this.#hello(to) });
+    try {
+      return decodeForwarded(await peer.channel.unary(PeerPath.forward, bytes, timeoutMs));
+    } catch (error) {
+      throw new CodedError('peer-unreachable', `member ${to}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  /** Resolves to the last revision that the receiver has. */
+  async sendPiece(to: NodeId, piece: Omit<SnapshotPiece, 'hello'>, timeoutMs: number): Promise<number> {
+    const peer = this.#peers.get(to);
+    if (peer === undefined) throw new CodedError('peer-unreachable', `member ${to} is not connected`);
+    const answer = await peer.channel.unary(
+      PeerPath.snapshot,
+      encodePiece({ ...piece, hello: this.#hello(to) }),
+      timeoutMs,
+    );
+    const reader = new Reader(answer);
+    return reader.field() === 1 ? reader.int() : 0;
+  }
+
+  /** What is served to the other members. */
+  readonly service: RpcService = {
+    hasService: (name) => name === 'hyperedge.Peer',
+    unary: (path) => {
+      if (path === PeerPath.forward) return (message, call) => this.#answer(call, () => this.#forwarded(message));
+      if (path === PeerPath.snapshot) return (message, call) => this.#answer(call, () => this.#piece(message));
+      if (path === PeerPath.members)
+        return (_message, call) => this.#answer(call, async () => encodeMembers(this.#deps.handler.members()));
+      return undefined;
+    },
+    stream: (path) => (path === PeerPath.messages ? (call) => this.#receive(call) : undefined),
+    http: async (_method, path) =>
+      path === '/health'
+        ? { status: 200, contentType: 'application/json', body: '{"health":"true"}' }
+        : { status: 404, contentType: 'text/plain; charset=utf-8', body: '404 page not found\n' },
+  };
+
+  #hello(to: NodeId): Hello {
+    return { clusterId: this.#deps.clusterId, from: this.#deps.id, to };
+  }
+
+  #drop(id: NodeId, peer: Peer): void {
+    this.#peers.delete(id);
+    peer.reopen?.cancel();
+    peer.stream?.cancel();
+    peer.channel.close();
+  }
+
+  #open(id: NodeId, peer: Peer): void {
+    const { handler, clock, log } = this.#deps;
+    const stream = peer.channel.stream(PeerPath.messages, {
+      message: () => {},
+      ended: (error) => {
+        if (this.#peers.get(id) !== peer || peer.stream !== stream) return;
+        peer.stream = undefined;
+        if (error?.message.includes(REMOVED)) {
+          handler.removed();
+          return;
+        }
+        log.v(2, 'connection with a member is lost', { member: id, cause: error?.message });
+        handler.unreachable(id);
+        peer.reopen = clock.setTimer(REOPEN_MS, () => this.#open(id, peer));
+      },
+    });
+    peer.stream = stream;
+    stream.send(encodeHello(this.#hello(id)));
+  }
+
+  /** Why `hello` is not one of ours. */
+  #refusal({ clusterId, from, to }: Hello): string | undefined {
+    const { id, clusterId: ours, handler } = this.#deps;
+    if (clusterId !== ours)
+      return `cluster ID mismatch: this is ${ours.toString(16)}, the request is from ${clusterId.toString(16)}`;
+    if (handler.wasRemoved(from)) return REMOVED;
+    if (to !== id) return `this is member ${id}, not ${to}`;
+    return undefined;
+  }
+
+  #receive(call: StreamCall): StreamHandler {
+    const { handler, log, id } = this.#deps;
+    let from: NodeId | undefined;
+    return {
+      message: (bytes) => {
+        try {
+          if (from === undefined) {
+            const hello = decodeHello(bytes);
+            const refusal = this.#refusal(hello);
+            if (refusal === undefined) from = hello.from;
+            else {
+              log.v(2, 'a member is refused', { member: hello.from, cause: refusal });
+              call.end(RpcCode.failedPrecondition, refusal);
+            }
+            return;
+          }
+          // Its own entry may not be applied here yet; a stranger's messages are raft's to refuse.
+          if (handler.wasRemoved(from)) call.end(RpcCode.failedPrecondition, REMOVED);
+          else this.#incoming(from, id, bytes);
+        } catch (error) {
+          if (!(error instanceof WireError)) throw error;
+          log.warn('a member sends what cannot be read', { member: from, cause: error.message });
+          call.end(RpcCode.invalidArgument, error.message);
+        }
+      },
+      ended: () => call.end(),
+      closed: () => {},
+      drained: () => {},
+    };
+  }
+
+  #incoming(from: NodeId, to: NodeId, bytes: Uint8Array): void {
+    const { handler } = this.#deps;
+    if (bytes[0] === 8 + 2) {
+      for (const message of decodeMessages(bytes, from, to)) handler.message(message);
+      return;
+    }
+    const reader = new Reader(bytes);
+    const news: Array<LeaseNews[number]> = [];
+    for (let field = reader.field(); field !== 0; field = reader.field()) {
+      if (field === 2) news.push(decodeLeaseNews(reader.bytes()));
+      else reader.skip();
+    }
+    handler.leaseNews(from, news);
+  }
+
+  #answer(call: UnaryCall, work: () => Promise<Uint8Array>): void {
+    work().then(
+      (bytes) => call.reply(bytes),
+      (error: unknown) => {
+        const refused = error instanceof CodedError || error instanceof WireError;
+        if (!refused) this.#deps.log.error('a request of a member failed', { cause: error });
+        call.fail(refused ? RpcCode.failedPrecondition : RpcCode.internal, messageOf(error));
+      },
+    );
+  }
+
+  async #forwarded(message: Uint8Array): Promise<Uint8Array> {
+    const forward = decodeForward(message);
+    const refusal = this.#refusal(forward.hello);
+    if (refusal !== undefined) throw new CodedError('refused', refusal);
+    return encodeForwarded(await this.#deps.handler.forwarded(forward));
+  }
+
+  async #piece(message: Uint8Array): Promise<Uint8Array> {
+    const piece = decodePiece(message);
+    const refusal = this.#refusal(piece.hello);
+    if (refusal !== undefined) throw new CodedError('refused', refusal);
+    return new Writer(16).int(1, await this.#deps.handler.snapshotPiece(piece)).finish();
+  }
+}

@@ -1,0 +1,36 @@
+/** Connections from one member of a cluster to another. */
+import type { DialPeer, PeerChannel } from '../../components/etcd/port.ts';
+import { Channel, type ChannelOptions } from './channel.ts';
+
+/** Whoever waits for a member to come back, a quorum perhaps, does not want to wait for a timer. */
+const LAST_RETRY_MS = 200;
+
+/** TLS 1.3 where the addresses are https, with this member's own certificate. */
+export function createPeerDialer(
+  options: Pick<ChannelOptions, 'ca' | 'cert' | 'key' | 'materials' | 'anyServer' | 'log' | 'clock'>,
+): DialPeer {
+  return (urls, refused): PeerChannel => {
+    const channel = new Channel({
+      ...options,
+      endpoints: urls,
+      minVersion: 'TLSv1.3',
+      lastRetryMs: LAST_RETRY_MS,
+      refused,
+    });
+    return {
+      get connected() {
+        return channel.connected;
+      },
+      unary: (path, message, timeoutMs) => channel.unary(path, asBuffer(message), timeoutMs),
+      stream: (path, events) => {
+        const stream = channel.stream(path, events);
+        return { send: (message) => stream.send(asBuffer(message)), cancel: () => stream.cancel() };
+      },
+      close: () => channel.close(),
+    };
+  };
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

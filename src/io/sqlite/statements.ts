@@ -1,0 +1,77 @@
+import type Database from 'better-sqlite3';
+import type { EntryKind } from '../../components/etcd/port.ts';
+
+export interface RevisionRow {
+  readonly revision: number;
+  readonly idx: number;
+  readonly term: number;
+  /** As text: a lease may be larger than what a number holds. */
+  readonly lease: string | null;
+  readonly crc: number;
+  readonly events: Buffer;
+}
+
+export interface EntryRow {
+  readonly idx: number;
+  readonly term: number;
+  readonly kind: EntryKind;
+  readonly crc: number;
+  readonly body: Buffer;
+}
+
+type Place = Pick<RevisionRow, 'revision' | 'idx'>;
+
+export interface Statements {
+  readonly insert: Database.Statement<[number, number, number, bigint | null, number, Uint8Array]>;
+  readonly insertEntry: Database.Statement<[number, number, number, number, Uint8Array]>;
+  readonly one: Database.Statement<[number], RevisionRow>;
+  readonly after: Database.Statement<[number], RevisionRow>;
+  readonly from: Database.Statement<[number], RevisionRow>;
+  readonly entriesFrom: Database.Statement<[number], EntryRow>;
+  /** Newest first. */
+  readonly places: Database.Statement<[], Place>;
+  readonly lastEntry: Database.Statement<[], Pick<EntryRow, 'idx'>>;
+  readonly remove: Database.Statement<[number]>;
+  readonly removeFrom: Database.Statement<[number]>;
+  readonly removeEntriesFrom: Database.Statement<[number]>;
+  readonly removeEntriesUpTo: Database.Statement<[number]>;
+  readonly replace: Database.Statement<[number, Buffer, number]>;
+  readonly getMeta: Database.Statement<[string], { value: bigint }>;
+  readonly setMeta: Database.Statement<[string, number | bigint]>;
+  readonly documents: Database.Statement<[], { name: string; value: Buffer }>;
+  readonly setDocument: Database.Statement<[string, Uint8Array]>;
+  readonly removeDocument: Database.Statement<[string]>;
+  readonly leases: Database.Statement<[], { id: bigint; ttl: bigint; remaining: bigint | null }>;
+  readonly grant: Database.Statement<[bigint, number, number | null]>;
+  readonly revoke: Database.Statement<[bigint]>;
+}
+
+export function prepare(db: Database.Database): Statements {
+  const columns = 'SELECT revision, idx, term, CAST(lease AS TEXT) AS lease, crc, events FROM revision';
+  const upsert = 'ON CONFLICT DO UPDATE SET value = excluded.value';
+  return {
+    insert: db.prepare('INSERT INTO revision (revision, idx, term, lease, crc, events) VALUES (?, ?, ?, ?, ?, ?)'),
+    insertEntry: db.prepare('INSERT INTO entry (idx, term, kind, crc, body) VALUES (?, ?, ?, ?, ?)'),
+    one: db.prepare(`${columns} WHERE revision = ?`),
+    after: db.prepare(`${columns} WHERE revision > ? ORDER BY revision`),
+    from: db.prepare(`${columns} WHERE revision >= ? ORDER BY revision`),
+    entriesFrom: db.prepare('SELECT idx, term, kind, crc, body FROM entry WHERE idx >= ? ORDER BY idx'),
+    places: db.prepare('SELECT revision, idx FROM revision ORDER BY revision DESC'),
+    lastEntry: db.prepare('SELECT idx FROM entry ORDER BY idx DESC LIMIT 1'),
+    remove: db.prepare('DELETE FROM revision WHERE revision = ?'),
+    removeFrom: db.prepare('DELETE FROM revision WHERE revision >= ?'),
+    removeEntriesFrom: db.prepare('DELETE FROM entry WHERE idx >= ?'),
+    removeEntriesUpTo: db.prepare('DELETE FROM entry WHERE idx <= ?'),
+    replace: db.prepare('UPDATE revision SET crc = ?, events = ? WHERE revision = ?'),
+    getMeta: db.prepare<[string], { value: bigint }>('SELECT value FROM meta WHERE name = ?').safeIntegers(),
+    setMeta: db.prepare(`INSERT INTO meta (name, value) VALUES (?, ?) ${upsert}`),
+    documents: db.prepare('SELECT name, value FROM document'),
+    setDocument: db.prepare(`INSERT INTO document (name, value) VALUES (?, ?) ${upsert}`),
+    removeDocument: db.prepare('DELETE FROM document WHERE name = ?'),
+    leases: db
+      .prepare<[], { id: bigint; ttl: bigint; remaining: bigint | null }>('SELECT id, ttl, remaining FROM lease')
+      .safeIntegers(),
+    grant: db.prepare('INSERT OR REPLACE INTO lease (id, ttl, remaining) VALUES (?, ?, ?)'),
+    revoke: db.prepare('DELETE FROM lease WHERE id = ?'),
+  };
+}

@@ -1,0 +1,437 @@
+/**
+ * The SQLite file behind the log: commits, and the housekeeping that keeps file and write-ahead log small. Synchronous: it lives on a
+ * worker thread. WAL with synchronous=FULL, one flush a commit; exclusive locking, so that a second process is refused and no
+ * shared-memory file is needed.
+ */
+import { chmodSync, closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import Database from 'better-sqlite3';
+import { splitEvents } from '../../api/etcd/event.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import {
+  type AppliedChanges,
+  type Discard,
+  EntryKind,
+  type LogPosition,
+  type LogSize,
+  type LogState,
+  type SnapshotHead,
+  type StoredEntry,
+  type StoredHardState,
+  type StoreIdentity,
+} from '../../components/etcd/port.ts';
+import { LogMap } from './log-map.ts';
+import { type PackedEntries, pack, unpack } from './packed-entries.ts';
+import type { CommitBody } from './protocol.ts';
+import { checksum, createSchema } from './schema.ts';
+import { type EntryRow, prepare, type RevisionRow, type Statements } from './statements.ts';
+import { checkWriteAheadLog } from './write-ahead-log.ts';
+
+/** Older ones can lose a commit when the write-ahead log starts over. Source: SQLite 3.51.3 release notes. */
+const OLDEST_SQLITE = [3, 51, 3];
+const PIECE_BYTES = 1 << 20;
+const WAL_BYTES = 4 << 20;
+const PAGE_BYTES = 4096;
+/** Pages that a small commit touches. */
+const COMMIT_PAGES = 2;
+const VACUUM_PAGES = 128;
+/** Free pages that are not worth giving back. */
+const SPARE_PAGES = 1024;
+const FILE_NAME = 'revisions.db';
+
+export class StoreFile {
+  readonly #db: Database.Database;
+  readonly #statements: Statements;
+  readonly #inTransaction: (body: CommitBody) => void;
+  /** Where in the log the rows of `revision` stand, as far back as the log goes. */
+  readonly #map: LogMap;
+  #lastIndex: number;
+  /** About what the write-ahead log holds that is not in the database yet. Its file keeps its size when it starts over. */
+  #walBytes = 0;
+
+  private constructor(db: Database.Database) {
+    this.#db = db;
+    this.#statements = prepare(db);
+    this.#inTransaction = db.transaction((body: CommitBody) => this.#write(body)).immediate;
+    const base = this.#number('base_index');
+    this.#map = new LogMap(base);
+    const newest: Array<{ revision: number; idx: number }> = [];
+    for (const place of this.#statements.places.iterate()) {
+      if (place.idx <= base) break;
+      newest.push(place);
+    }
+    for (const { revision, idx } of newest.reverse()) this.#map.add(idx, revision);
+    this.#lastIndex = Math.max(base, this.#map.last, this.#statements.lastEntry.get()?.idx ?? 0);
+  }
+
+  /** Throws CodedError 'in-use', 'unsupported', 'corrupt', 'no-space', 'unwritable'. `flush`: false trusts that the power stays on. */
+  static open(directory: string, nativeBinding: string | undefined, flush: boolean, name = FILE_NAME): StoreFile {
+    const path = join(directory, name);
+    let db: Database.Database | undefined;
+    try {
+      checkWriteAheadLog(`${path}-wal`);
+      keepPrivate(path);
+      db = new Database(path, { timeout: 1000, ...(nativeBinding === undefined ? {} : { nativeBinding }) });
+      checkVersion(db);
+      db.pragma('locking_mode = EXCLUSIVE');
+      db.pragma('auto_vacuum = INCREMENTAL');
+      db.pragma('journal_mode = WAL');
+      db.pragma(`synchronous = ${flush ? 'FULL' : 'OFF'}`);
+      db.pragma('wal_autocheckpoint = 0');
+      db.pragma('journal_size_limit = 8388608');
+      db.pragma('cache_size = -4096');
+      db.pragma('temp_store = MEMORY');
+      createSchema(db, path);
+      noteOwner(directory);
+      return new StoreFile(db);
+    } catch (error) {
+      db?.close();
+      throw openFailure(error, directory, path);
+    }
+  }
+
+  state(): LogState {
+    const { documents, leases, getMeta } = this.#statements;
+    const clusterId = getMeta.get('cluster_id')?.value;
+    const memberId = getMeta.get('member_id')?.value;
+    const vote = documents
+      .all()
+      .find((row) => row.name === VOTE)
+      ?.value.toString();
+    return {
+      identity:
+        clusterId === undefined || memberId === undefined
+          ? undefined
+          : { clusterId: BigInt.asUintN(64, clusterId), memberId: BigInt.asUintN(64, memberId) },
+      hardState: { term: this.#number('term'), vote: vote === '' ? undefined : vote, commit: this.#number('commit') },
+      base: { index: this.#number('base_index'), term: this.#number('base_term') },
+      applied: this.#number('applied'),
+      compacted: this.#number('compacted'),
+      reserved: this.#number('reserved'),
+      leases: leases.all().map((row) => ({
+        id: row.id,
+        ttlSeconds: Number(row.ttl),
+        ...(row.remaining === null ? {} : { remainingSeconds: Number(row.remaining) }),
+      })),
+      documents: new Map(
+        documents
+          .all()
+          .filter((row) => row.name !== VOTE)
+          .map((row) => [row.name, row.value]),
+      ),
+    };
+  }
+
+  #number(name: string): number {
+    return Number(this.#statements.getMeta.get(name)?.value ?? 0n);
+  }
+
+  initialise(identity: StoreIdentity, first: CommitBody): void {
+    this.#db
+      .transaction(() => {
+        this.#statements.setMeta.run('cluster_id', BigInt.asIntN(64, identity.clusterId));
+        this.#statements.setMeta.run('member_id', BigInt.asIntN(64, identity.memberId));
+        this.#write(first);
+      })
+      .immediate();
+  }
+
+  /** Rows of `revision` after a revision and up to a revision and an index, about a megabyte; none at the end. Throws CodedError 'corrupt'. */
+  rows(after: number, upTo: number, upToIndex = Number.MAX_SAFE_INTEGER): PackedEntries {
+    const found: StoredEntry[] = [];
+    let bytes = 0;
+    for (const row of this.#statements.after.iterate(after)) {
+      if (row.revision > upTo || row.idx > upToIndex) break;
+      found.push(fromRevision(row));
+      bytes += row.events.length;
+      if (bytes >= PIECE_BYTES) break;
+    }
+    return pack(found);
+  }
+
+  /** Entries of the log, in the order of their indexes. */
+  entries(from: number, maxBytes: number): PackedEntries {
+    const found: StoredEntry[] = [];
+    const start = this.#map.revisionFrom(from);
+    if (from <= this.#map.base || from > this.#lastIndex) return pack(found);
+    const revisions = start === undefined ? [][Symbol.iterator]() : this.#statements.from.iterate(start);
+    const others = this.#statements.entriesFrom.iterate(from);
+    try {
+      let revision = revisions.next();
+      let other = others.next();
+      for (let bytes = 0, index = from; bytes < maxBytes || found.length === 0; index += 1) {
+        let entry: StoredEntry;
+        if (!revision.done && revision.value.idx === index) {
+          entry = fromRevision(revision.value);
+          revision = revisions.next();
+        } else if (!other.done && other.value.idx === index) {
+          entry = fromEntry(other.value);
+          other = others.next();
+        } else break;
+        found.push(entry);
+        bytes += entry.body.length + 16;
+      }
+    } finally {
+      revisions.return?.();
+      others.return?.();
+    }
+    return pack(found);
+  }
+
+  commit(body: CommitBody): void {
+    this.#inTransaction(body);
+    this.#walBytes += (COMMIT_PAGES + body.discards.length) * PAGE_BYTES + body.entries.data.length * 1.25;
+  }
+
+  read(revisions: readonly number[]): Array<Uint8Array | undefined> {
+    return revisions.map((revision) => {
+      const row = this.#statements.one.get(revision);
+      return row === undefined ? undefined : fromRevision(row).body;
+    });
+  }
+
+  /** Folds about a megabyte of rows after `after` and up to `upTo` into a checksum; `done` says there are no more. */
+  hashStep(sumSoFar: number, after: number, upTo: number): { checksum: number; after: number; done: boolean } {
+    let sum = sumSoFar;
+    let last = after;
+    let bytes = 0;
+    for (const row of this.#statements.after.iterate(after)) {
+      if (row.revision > upTo) return { checksum: sum, after: last, done: true };
+      sum = crc32(fromRevision(row).body, sum);
+      last = row.revision;
+      bytes += row.events.length;
+      if (bytes >= PIECE_BYTES) return { checksum: sum, after: last, done: false };
+    }
+    return { checksum: sum, after: last, done: true };
+  }
+
+  size(): LogSize {
+    const page = pragmaNumber(this.#db, 'page_size');
+    const pages = pragmaNumber(this.#db, 'page_count');
+    return { bytes: pages * page, inUseBytes: (pages - pragmaNumber(this.#db, 'freelist_count')) * page };
+  }
+
+  /** True when the write-ahead log has grown enough to be worth emptying. */
+  get walIsLarge(): boolean {
+    return this.#walBytes >= WAL_BYTES;
+  }
+
+  /** Moves what the write-ahead log holds into the database; with `shrink`, gives its space back. */
+  checkpoint(shrink: boolean): void {
+    this.#db.pragma(`wal_checkpoint(${shrink ? 'TRUNCATE' : 'PASSIVE'})`);
+    this.#walBytes = 0;
+  }
+
+  /** Gives some free pages back to the file system; false when there is not enough to be worth it. `all`: down to none. */
+  vacuumStep(all: boolean): boolean {
+    const free = pragmaNumber(this.#db, 'freelist_count');
+    if (free === 0 || (!all && (free < SPARE_PAGES || free * 2 < pragmaNumber(this.#db, 'page_count')))) return false;
+    this.#db.pragma(`incremental_vacuum(${VACUUM_PAGES})`);
+    this.#walBytes += VACUUM_PAGES * PAGE_BYTES;
+    return true;
+  }
+
+  async copyTo(path: string): Promise<void> {
+    await this.#db.backup(path);
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  /** The snapshot that this file takes in, and the last revision of it that is there. */
+  get incoming(): { readonly id: string; readonly last: number } | undefined {
+    const id = this.#statements.documents
+      .all()
+      .find((row) => row.name === INCOMING)
+      ?.value.toString();
+    return id === undefined ? undefined : { id, last: this.#statements.places.get()?.revision ?? 0 };
+  }
+
+  beginIncoming(id: string): void {
+    this.#statements.setDocument.run(INCOMING, Buffer.from(id));
+  }
+
+  addIncoming(rows: PackedEntries): void {
+    this.#db.transaction(() => this.#append(rows)).immediate();
+  }
+
+  /** Makes of a snapshot that was taken in the store of a member. */
+  finishIncoming(identity: StoreIdentity, head: SnapshotHead, hardState: StoredHardState): void {
+    const { position } = head;
+    this.#db
+      .transaction(() => {
+        this.#statements.removeDocument.run(INCOMING);
+        this.#statements.setMeta.run('cluster_id', BigInt.asIntN(64, identity.clusterId));
+        this.#statements.setMeta.run('member_id', BigInt.asIntN(64, identity.memberId));
+        this.#statements.setMeta.run('reserved', head.revision);
+        this.#setBase(position);
+        this.#setHardState(hardState);
+        this.#setApplied({
+          index: position.index,
+          compacted: head.compacted,
+          leasesGranted: head.leases,
+          leasesRevoked: [],
+          documents: head.documents,
+        });
+      })
+      .immediate();
+    this.checkpoint(true);
+  }
+
+  #write(body: CommitBody): void {
+    if (body.entries.indexes.length > 0) {
+      this.#truncate(body.entries.indexes[0] as number);
+      this.#append(body.entries);
+    }
+    for (const discard of body.discards) this.#discard(discard);
+    if (body.hardState !== undefined) this.#setHardState(body.hardState);
+    if (body.applied !== undefined) this.#setApplied(body.applied);
+    if (body.base !== undefined) this.#setBase(body.base);
+    if (body.reserved !== undefined) this.#statements.setMeta.run('reserved', body.reserved);
+  }
+
+  /** Removes everything from `index` on. */
+  #truncate(index: number): void {
+    if (index > this.#lastIndex) return;
+    const revision = this.#map.revisionFrom(index);
+    if (revision !== undefined) this.#statements.removeFrom.run(revision);
+    this.#statements.removeEntriesFrom.run(index);
+    this.#map.truncate(index);
+    this.#lastIndex = index - 1;
+  }
+
+  #append(packed: PackedEntries): void {
+    const { insert, insertEntry } = this.#statements;
+    for (const { index, term, kind, revision, lease, body } of unpack(packed)) {
+      const crc = checksum(body, index, term);
+      if (revision > 0) {
+        insert.run(revision, index, term, kind === EntryKind.revoke ? lease : null, crc, body);
+        this.#map.add(index, revision);
+      } else insertEntry.run(index, term, kind, crc, body);
+      this.#lastIndex = index;
+    }
+  }
+
+  #setHardState({ term, vote, commit }: StoredHardState): void {
+    this.#statements.setMeta.run('term', term);
+    this.#statements.setMeta.run('commit', commit);
+    this.#statements.setDocument.run(VOTE, Buffer.from(vote ?? ''));
+  }
+
+  #setBase({ index, term }: LogPosition): void {
+    this.#statements.setMeta.run('base_index', index);
+    this.#statements.setMeta.run('base_term', term);
+    this.#statements.removeEntriesUpTo.run(index);
+    this.#map.moveBase(index);
+    this.#lastIndex = Math.max(this.#lastIndex, index);
+  }
+
+  #setApplied(applied: AppliedChanges): void {
+    const { setMeta, grant, revoke, setDocument } = this.#statements;
+    setMeta.run('applied', applied.index);
+    setMeta.run('compacted', applied.compacted);
+    for (const { id, ttlSeconds, remainingSeconds } of applied.leasesGranted)
+      grant.run(id, ttlSeconds, remainingSeconds ?? null);
+    for (const id of applied.leasesRevoked) revoke.run(id);
+    for (const [name, value] of applied.documents) setDocument.run(name, value);
+  }
+
+  #discard({ revision, keys }: Discard): void {
+    if (keys === undefined) {
+      this.#statements.remove.run(revision);
+      return;
+    }
+    const row = this.#statements.one.get(revision);
+    if (row === undefined) return;
+    const gone = new Set(keys);
+    const left = Buffer.concat(
+      splitEvents(fromRevision(row).body)
+        .filter((event) => !gone.has(event.key))
+        .map((event) => event.field),
+    );
+    if (left.length === 0) this.#statements.remove.run(revision);
+    else this.#statements.replace.run(checksum(left, row.idx, row.term), left, revision);
+  }
+}
+
+/** Names among the documents that are this file's own. */
+const VOTE = '.vote';
+const INCOMING = '.incoming';
+
+function fromRevision(row: RevisionRow): StoredEntry {
+  const { revision, idx, term, crc, events, lease } = row;
+  if (checksum(events, idx, term) !== crc >>> 0) {
+    throw new CodedError('corrupt', `revision ${revision} is damaged on disk`);
+  }
+  const kind = lease === null ? EntryKind.revision : EntryKind.revoke;
+  return { index: idx, term, kind, revision, lease: lease === null ? 0n : BigInt(lease), body: events };
+}
+
+function fromEntry({ idx, term, kind, crc, body }: EntryRow): StoredEntry {
+  if (checksum(body, idx, term) !== crc >>> 0)
+    throw new CodedError('corrupt', `entry ${idx} of the log is damaged on disk`);
+  return { index: idx, term, kind, revision: 0, lease: 0n, body };
+}
+
+function checkVersion(db: Database.Database): void {
+  const row = db.prepare<[], { version: string }>('SELECT sqlite_version() AS version').get();
+  const parts = (row?.version ?? '0').split('.').map(Number);
+  for (let i = 0; i < OLDEST_SQLITE.length; i += 1) {
+    const difference = (parts[i] ?? 0) - (OLDEST_SQLITE[i] as number);
+    if (difference > 0) return;
+    if (difference < 0) {
+      throw new CodedError(
+        'unsupported',
+        `SQLite ${row?.version} can lose commits; ${OLDEST_SQLITE.join('.')} or later is needed`,
+      );
+    }
+  }
+}
+
+function pragmaNumber(db: Database.Database, name: string): number {
+  return Number(db.pragma(name, { simple: true }));
+}
+
+function openFailure(error: unknown, directory: string, path: string): CodedError {
+  if (error instanceof CodedError) return error;
+  const code = sqliteCode(error);
+  if (code === 'SQLITE_BUSY') {
+    return new CodedError('in-use', `${directory} is in use by process ${ownerOf(directory)}; stop it first`);
+  }
+  if (code === 'SQLITE_FULL' || (error as NodeJS.ErrnoException).code === 'ENOSPC')
+    return new CodedError('no-space', `${directory}: no space left on the device`);
+  if (code === 'SQLITE_CORRUPT' || code === 'SQLITE_NOTADB') {
+    return new CodedError('corrupt', `${path} is damaged: ${messageOf(error)}`, { cause: error });
+  }
+  return new CodedError('unwritable', `${path}: ${messageOf(error)}`, { cause: error });
+}
+
+/** SQLite gives its write-ahead log the mode of the database, which holds every secret of the cluster. */
+function keepPrivate(path: string): void {
+  closeSync(openSync(path, 'a', 0o600));
+  chmodSync(path, 0o600);
+}
+
+/** The lock is SQLite's; this only lets the next one say who has it, so a full disk does not matter. */
+function noteOwner(directory: string): void {
+  try {
+    writeFileSync(join(directory, 'owner'), `${process.pid}\n`, { mode: 0o600 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+  }
+}
+
+function ownerOf(directory: string): string {
+  try {
+    return readFileSync(join(directory, 'owner'), 'utf8').trim();
+  } catch {
+    return 'unknown';
+  }
+}
+
+/** The extended result code of an SQLite error, '' for others. */
+export function sqliteCode(error: unknown): string {
+  return error instanceof Database.SqliteError ? error.code : '';
+}

@@ -1,0 +1,85 @@
+/** Several of our members in this process, each with its own data directory and real connections, which can be cut. */
+import { mkdir } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { silentLog } from '../../../src/base/log.ts';
+import { createEtcdServer, type EtcdServer, type EtcdServerDeps } from '../../../src/components/etcd/index.ts';
+import { createPeerDialer, createRpcListener } from '../../../src/io/grpc/index.ts';
+import { createSqliteLog } from '../../../src/io/sqlite/index.ts';
+import { clock } from './harness.ts';
+
+export interface ClusterMember {
+  readonly name: string;
+  readonly directory: string;
+  readonly peerUrl: string;
+  readonly endpoint: string;
+  readonly fatal: Error[];
+  server: EtcdServer | undefined;
+  start(existing?: boolean, overrides?: Partial<EtcdServerDeps>): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const address = server.address();
+  await new Promise((resolve) => {
+    server.close(resolve);
+  });
+  if (address === null || typeof address === 'string') throw new Error('no address');
+  return address.port;
+}
+
+/** Members that know each other; nothing is started. */
+export async function cluster(directory: string, count: number): Promise<ClusterMember[]> {
+  const members: ClusterMember[] = [];
+  for (let i = 0; i < count; i += 1) members.push(await member(directory, `m${i}`, members));
+  return members;
+}
+
+export async function member(directory: string, name: string, all: readonly ClusterMember[]): Promise<ClusterMember> {
+  const [clientPort, peerPort] = [await freePort(), await freePort()];
+  const own = join(directory, name);
+  await mkdir(own, { recursive: true });
+  const created: ClusterMember = {
+    name,
+    directory: own,
+    peerUrl: `http://127.0.0.1:${peerPort}`,
+    endpoint: `http://127.0.0.1:${clientPort}`,
+    fatal: [],
+    server: undefined,
+    start: async (existing = false, overrides = {}) => {
+      const known = all.some((each) => each === created) ? all : [...all, created];
+      const server = createEtcdServer({
+        storage: createSqliteLog({ directory: own, log: silentLog }),
+        listener: createRpcListener({ host: '127.0.0.1', port: clientPort, log: silentLog }),
+        peers: {
+          listener: createRpcListener({ host: '127.0.0.1', port: peerPort, log: silentLog, maxMessageBytes: 16 << 20 }),
+          dial: createPeerDialer({ log: silentLog, clock }),
+        },
+        initialCluster: {
+          members: known.map((each) => ({ name: each.name, peerUrls: [each.peerUrl] })),
+          token: 'test',
+          existing,
+        },
+        timing: { heartbeatMs: 50, electionMs: 500 },
+        clock,
+        log: silentLog,
+        name,
+        clientUrls: [created.endpoint],
+        peerUrls: [created.peerUrl],
+        onFatal: (error) => created.fatal.push(error),
+        ...overrides,
+      });
+      created.server = server;
+      await server.start();
+    },
+    stop: async () => {
+      await created.server?.stop();
+      created.server = undefined;
+    },
+  };
+  return created;
+}

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { rm } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import type { Store } from '../../../src/core/mvcc/port.ts';
+import { type ClusterMember, cluster, member } from './cluster-harness.ts';
+import { connect, remove, temporaryDirectory } from './harness.ts';
+
+const run = promisify(execFile);
+
+async function etcdctl(endpoints: readonly ClusterMember[], ...args: string[]): Promise<string> {
+  const to = `--endpoints=${endpoints.map((each) => each.endpoint).join()}`;
+  const { stdout } = await run('etcdctl', [to, ...args], {
+    env: { ...process.env, ETCDCTL_API: '3' },
+    timeout: 20_000,
+  });
+  return stdout;
+}
+
+async function put(store: Store, key: string, value: string): Promise<number> {
+  const { revision } = await store.commit({ guards: [], puts: [{ key, value: Buffer.from(value) }] });
+  return revision;
+}
+
+async function value(store: Store, key: string): Promise<string | undefined> {
+  const { kv } = await store.get(key);
+  return kv === undefined ? undefined : Buffer.from(kv.value).toString();
+}
+
+interface Status {
+  readonly member: ClusterMember;
+  readonly leads: boolean;
+}
+
+async function statuses(members: readonly ClusterMember[]): Promise<Status[]> {
+  return Promise.all(
+    members.map(async (each) => {
+      const text = await etcdctl([each], 'endpoint', 'status', '-w', 'json');
+      const [{ Status: status }] = JSON.parse(text) as [{ Status: { leader?: number; header: { member_id: number } } }];
+      return { member: each, leads: status.leader === status.header.member_id };
+    }),
+  );
+}
+
+async function leaderOf(members: readonly ClusterMember[]): Promise<ClusterMember> {
+  for (;;) {
+    const leader = (await statuses(members)).find(({ leads }) => leads);
+    if (leader !== undefined) return leader.member;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+describe('three members', () => {
+  let directory = '';
+  let members: ClusterMember[] = [];
+  before(async () => {
+    directory = await temporaryDirectory();
+    members = await cluster(directory, 3);
+    await Promise.all(members.map((each) => each.start()));
+  });
+  after(async () => {
+    await Promise.all(members.map((each) => each.stop()));
+    await remove(directory);
+  });
+
+  it('take writes at any of them, and each reads what was written at another at once', async () => {
+    const stores = members.map((each) => connect(each.endpoint, undefined));
+    for (let i = 0; i < 30; i += 1) {
+      const writer = stores[i % 3] as Store;
+      const reader = stores[(i + 1) % 3] as Store;
+      const revision = await put(writer, `k${i}`, `v${i}`);
+      assert.equal(revision, i + 2);
+      assert.equal(await value(reader, `k${i}`), `v${i}`);
+    }
+    for (const store of stores) await store.close();
+  });
+
+  it('tell every watch everything, in order, wherever it is', async () => {
+    const stores = members.map((each) => connect(each.endpoint, undefined));
+    const seen: number[][] = [[], [], []];
+    const from = (await (stores[0] as Store).get('x')).revision + 1;
+    stores.forEach((store, i) => {
+      store.watch('w/', 'w0', from, {
+        events: (events) => seen[i]?.push(...events.map(({ kv }) => kv.modRevision)),
+        progress: () => {},
+        closed: (error) => assert.fail(error),
+      });
+    });
+    const revisions: number[] = [];
+    for (let i = 0; i < 20; i += 1) revisions.push(await put(stores[i % 3] as Store, `w/${i}`, 'v'));
+    while (seen.some((list) => list.length < 20)) await new Promise((resolve) => setTimeout(resolve, 10));
+    for (const list of seen) assert.deepEqual(list, revisions);
+    for (const store of stores) await store.close();
+  });
+
+  it('go on when the leader goes, and it comes back as a follower that knows everything', async () => {
+    const leader = await leaderOf(members);
+    const others = members.filter((each) => each !== leader);
+    const store = connect((others[0] as ClusterMember).endpoint, undefined);
+    await put(store, 'a', 'before');
+    const began = performance.now();
+    await leader.stop();
+    await put(store, 'a', 'after');
+    const took = performance.now() - began;
+    assert.ok(took < 2000, `${took} ms`);
+    await leader.start();
+    const back = connect(leader.endpoint, undefined);
+    assert.equal(await value(back, 'a'), 'after');
+    await back.close();
+    await store.close();
+  });
+
+  it('serve no linearizable read without a quorum, and a serializable one', async () => {
+    const [first, second, third] = members as [ClusterMember, ClusterMember, ClusterMember];
+    const store = connect(first.endpoint, undefined, { requestTimeoutMs: 1500 });
+    await put(store, 'q', 'there');
+    await Promise.all([second.stop(), third.stop()]);
+    await assert.rejects(store.get('q'));
+    assert.equal(await etcdctl([first], 'get', 'q', '--consistency=s', '--print-value-only'), 'there\n');
+    await Promise.all([second.start(), third.start()]);
+    assert.equal(await value(store, 'q'), 'there');
+    await store.close();
+  });
+
+  it('keep leases at whoever leads, and expire them once', async () => {
+    const stores = members.map((each) => connect(each.endpoint, undefined));
+    const lease = await (stores[0] as Store).grantLease(2);
+    await (stores[1] as Store).commit({ guards: [], puts: [{ key: 'leased', value: Buffer.from('x'), lease }] });
+    const id = BigInt(lease).toString(16);
+    const left = await etcdctl([members[2] as ClusterMember], 'lease', 'timetolive', id, '--keys');
+    assert.match(left, /granted with TTL\(2s\), remaining\([12]s\), attached keys\(\[leased\]\)/);
+    const gone = performance.now() + 10_000;
+    while ((await value(stores[2] as Store, 'leased')) !== undefined && performance.now() < gone) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    assert.equal(await value(stores[2] as Store, 'leased'), undefined);
+    for (const store of stores) await store.close();
+  });
+
+  it('hash to the same, also after compaction', async () => {
+    const store = connect((members[0] as ClusterMember).endpoint, undefined);
+    for (let i = 0; i < 50; i += 1) await put(store, `h${i % 5}`, String(i));
+    const { revision } = await store.get('h0');
+    await store.compact(revision - 10);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const hashes = await Promise.all(
+      members.map(async (each) => (await etcdctl([each], 'endpoint', 'hashkv', `--rev=${revision}`)).split(',')[1]),
+    );
+    assert.equal(new Set(hashes).size, 1, hashes.join());
+    await store.close();
+  });
+
+  it('move leadership on request', async () => {
+    const leader = await leaderOf(members);
+    const target = members.find((each) => each !== leader) as ClusterMember;
+    const list = await etcdctl(members, 'member', 'list');
+    const id = list
+      .split('\n')
+      .find((line) => line.includes(`, ${target.name}, `))
+      ?.split(',')[0] as string;
+    const said = await etcdctl([leader], 'move-leader', id);
+    assert.match(said, /Leadership transferred/);
+    assert.equal(await leaderOf(members), target);
+  });
+
+  it('take in a new member behind the base of the log, and let one go', async () => {
+    const store = connect((members[0] as ClusterMember).endpoint, undefined);
+    for (let i = 0; i < 200; i += 1) await put(store, `many/${i}`, 'x'.repeat(1000));
+    const fourth = await member(directory, 'm3', members);
+    const added = await etcdctl(members, 'member', 'add', 'm3', `--peer-urls=${fourth.peerUrl}`);
+    assert.match(added, /added to cluster/);
+    await fourth.start(true);
+    const there = connect(fourth.endpoint, undefined);
+    assert.equal(await value(there, 'many/199'), 'x'.repeat(1000));
+    assert.equal(await value(there, 'a'), 'after');
+    const list = await etcdctl([fourth], 'member', 'list');
+    assert.equal(list.trim().split('\n').length, 4);
+    const id = list
+      .split('\n')
+      .find((line) => line.includes(fourth.peerUrl))
+      ?.split(',')[0] as string;
+    assert.match(await etcdctl(members, 'member', 'remove', id), /removed from cluster/);
+    const told = performance.now() + 5000;
+    while (fourth.fatal.length === 0 && performance.now() < told)
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.match(String(fourth.fatal[0]), /permanently removed/);
+    await there.close();
+    await fourth.stop();
+    await rm(fourth.directory, { recursive: true, force: true });
+    await put(store, 'a', 'still');
+    await store.close();
+  });
+});
