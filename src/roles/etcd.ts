@@ -87,7 +87,6 @@ export async function startEtcd({ settings, strictKeys, log, onFatal }: EtcdStar
   return { stop: () => server.stop() };
 }
 
-<<<<<<< HEAD
 async function beginDirectory(settings: EtcdSettings): Promise<void> {
   const directory = settings.dataDirectory;
   try {
@@ -110,7 +109,8 @@ async function clientTlsOf(settings: EtcdSettings, strictKeys: boolean, log: Log
     clock.nowMs(),
   );
   return openTlsFiles({ tls: withFiles, limits: tls.limits, strictKeys, nowMs: clock.nowMs, log });
-=======
+}
+
 interface Peering {
   readonly strictKeys: boolean;
   readonly directory: string;
@@ -177,7 +177,6 @@ async function latestOf(
     if (ca === undefined) return { cert, key };
     return { cert, key, ca: typeof ca === 'string' || Buffer.isBuffer(ca) ? ca : [...ca] };
   };
->>>>>>> 72d2e7b (The store is replicated: raft's log is the table of revisions; leaders decide, followers take over; any member can be asked)
 }
 
 /** A directory that nobody has begun yet may only be begun as the settings say; one of the original is left alone. */
