@@ -18,6 +18,7 @@ import { createQueries } from './queries.ts';
 
 /** Exchanges and stream pings under way that we began; more are skipped, the next round tries again. */
 const MAX_OUTBOUND = 8;
+const CONFLICT_INTERVAL_MS = 60_000;
 /** Urgent metadata is told at most this often: it is for changes, not for flapping. */
 const URGENT_INTERVAL_MS = 50;
 
@@ -34,6 +35,7 @@ export function createMembership(deps: MembershipDeps): Membership {
   let metadata = config.metadata;
   let metaTimer: Timer | undefined;
   let metaUrgent = false;
+  let conflictMs = Number.NEGATIVE_INFINITY;
   let metaSentMs = Number.NEGATIVE_INFINITY;
 
   const draw = (): number => random.random();
@@ -149,9 +151,14 @@ export function createMembership(deps: MembershipDeps): Membership {
       case 'stalled':
         log.warn('this process stood still; other members get as much more time', { ms: Math.round(event.byMs) });
         break;
-      case 'conflict':
+      case 'conflict': {
+        // The other one goes on claiming it with everything it says.
+        const nowMs = clock.monotonicMs();
+        if (nowMs - conflictMs < CONFLICT_INTERVAL_MS) break;
+        conflictMs = nowMs;
         log.warn('two members claim one name', { name: event.name, address: text(event.address) });
         break;
+      }
       default:
         if (event.kind === 'forgotten') intents.forget(event.member.name);
         if (event.kind !== 'updated')

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { createConnection } from 'node:net';
 import { test } from 'node:test';
+import { createLog } from '../../../src/base/log.ts';
 import type { Membership, RingEvent } from '../../../src/components/membership/index.ts';
 import { encodeMessage } from '../../../src/io/transport/memberlist/index.ts';
 import { eventually, type RingOptions, ringMember, stateOf } from './ring.ts';
@@ -132,6 +133,32 @@ test('forged deaths and rubbish leave a ring as it is', async () => {
       );
     } finally {
       await new Promise<void>((resolve) => socket.close(() => resolve()));
+    }
+  });
+});
+
+test('two hosts of one name are told of, not with every datagram', async () => {
+  const lines: string[] = [];
+  const log = createLog({
+    component: 'gossip',
+    level: 0,
+    sink: { write: (line) => lines.push(line) },
+    nowMs: Date.now,
+  });
+  await ring(['a', 'b'], { log }, async ([a]) => {
+    const address = a?.member('a')?.address;
+    assert.ok(address !== undefined);
+    const impostor = ringMember('b');
+    try {
+      await impostor.start();
+      for (let i = 0; i < 5; i++) await impostor.join([address]);
+      await eventually('it is told', () => lines.some((line) => line.includes('two members claim one name name=b')));
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      // One line of each of the two members.
+      assert.ok(lines.filter((line) => line.includes('claim one name')).length <= 2, lines.join('\n'));
+      assert.equal(stateOf(a as Membership, 'b'), 'alive');
+    } finally {
+      await impostor.stop();
     }
   });
 });

@@ -1,7 +1,7 @@
 /** Members on loopback with real sockets and real time, for tests. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Clock, RandomSource } from '../../../src/base/clock.ts';
-import { silentLog } from '../../../src/base/log.ts';
+import { type Log, silentLog } from '../../../src/base/log.ts';
 import { createMembership, type Membership, type RingMember } from '../../../src/components/membership/index.ts';
 import { type GossipConfig, promptConfig } from '../../../src/core/gossip/index.ts';
 import {
@@ -32,14 +32,15 @@ export interface RingOptions {
   /** Taken free when absent. */
   readonly port?: number;
   readonly gossip?: Partial<GossipConfig>;
+  readonly log?: Log;
 }
 
 export function ringMember(name: string, options: RingOptions = {}): Membership {
-  const { key, label = '', port = 0, gossip } = options;
+  const { key, label = '', port = 0, gossip, log = silentLog } = options;
   return createMembership({
     clock,
     random,
-    log: silentLog,
+    log,
     encode: encodeMessage,
     serf: serfCodec,
     transport: createMemberlistTransport({
