@@ -12,9 +12,17 @@ export interface InformerFactoryDeps {
   readonly random: RandomSource;
 }
 
+interface Shared {
+  readonly synced: Promise<void>;
+  /** Its kind is gone; should it come back, it gets an informer of its own. */
+  readonly stopped: boolean;
+  start(): void;
+  stop(): Promise<void>;
+}
+
 export function createInformerFactory(deps: InformerFactoryDeps): InformerFactory {
   const reachability = createReachability(deps);
-  const informers = new Map<string, { start(): void; readonly synced: Promise<void>; stop(): Promise<void> }>();
+  const informers = new Map<string, Shared>();
   let stopped = false;
   return {
     informer<T extends KubeObject>(type: ResourceType<T>, options: InformerOptions = {}): Informer<T> {
@@ -29,7 +37,7 @@ export function createInformerFactory(deps: InformerFactoryDeps): InformerFactor
       ]);
       const known = informers.get(key);
       // The key holds the whole identity of the type, so what is stored under it is an informer of T.
-      if (known !== undefined) return known as Informer<T>;
+      if (known !== undefined && !known.stopped) return known as unknown as Informer<T>;
       const informer = new ReflectingInformer<T>(type, options, {
         resource: deps.client.resource(type),
         reachability,

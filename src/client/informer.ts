@@ -93,6 +93,10 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     return () => this.#handlers.delete(handler);
   }
 
+  get stopped(): boolean {
+    return this.#stopping.signal.aborted;
+  }
+
   async stop(): Promise<void> {
     this.#stopping.abort(new Error('the informer was stopped'));
     await this.#running;

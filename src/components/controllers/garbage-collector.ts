@@ -70,6 +70,8 @@ class Collector {
   readonly #graph = new OwnershipGraph();
   readonly #absent = new Set<string>();
   readonly #monitored = new Set<string>();
+  /** Those that nobody else uses. */
+  readonly #own = new Map<string, Informer<KubeObject>>();
   #kinds = new Map<string, DiscoveredKind>();
   #rediscovery = false;
   #isOpen = false;
@@ -104,6 +106,7 @@ class Collector {
     void Promise.all(synced).then(() => this.#open());
     // One kind that cannot be listed must not keep the others from being collected: absent owners are verified live anyway.
     this.#scope.after(SYNC_WAIT_MS, () => this.#open());
+    if (discovery.errors.length === 0) this.#forgetKinds(new Set(discovery.kinds.map(titleOf)));
     if (discovery.errors.length > 0) this.#rediscover(10 * REDISCOVER_MS);
   }
 
@@ -111,7 +114,19 @@ class Collector {
   #informerOf(kind: DiscoveredKind): Informer<KubeObject> {
     const shared = SHARED.find((each) => each.group === kind.group && each.plural === kind.plural);
     if (shared !== undefined) return this.#handle.informer<KubeObject>(shared);
-    return this.#handle.deps.informers.informer<KubeObject>(kind, { metadataOnly: true });
+    const own = this.#handle.deps.informers.informer<KubeObject>(kind, { metadataOnly: true });
+    this.#own.set(titleOf(kind), own);
+    return own;
+  }
+
+  /** Kinds that are no longer served need not be asked for again and again. */
+  #forgetKinds(served: ReadonlySet<string>): void {
+    for (const [title, informer] of this.#own) {
+      if (served.has(title)) continue;
+      this.#own.delete(title);
+      this.#monitored.delete(title);
+      void informer.stop();
+    }
   }
 
   #monitor(kind: DiscoveredKind, informer: Informer<KubeObject>): void {

@@ -245,3 +245,47 @@ test('a metadata-only copy holds type and metadata, from the list and from the w
     await informers.stop();
   }
 });
+
+test('custom resources own and are owned, and go with their namespace and their definition', async () => {
+  const call = (method: string, path: string, body?: unknown) =>
+    plane.api.call<{ metadata: { uid: string } }>(method, path, body === undefined ? {} : { body });
+  const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+  const definition = {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: 'rigs.lab.example.com' },
+    spec: {
+      group: 'lab.example.com',
+      scope: 'Namespaced',
+      names: { plural: 'rigs', kind: 'Rig' },
+      versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
+    },
+  };
+  const rigs = (of: string): string => `/apis/lab.example.com/v1/namespaces/${of}/rigs`;
+  const rig = (name: string) => ({ apiVersion: 'lab.example.com/v1', kind: 'Rig', metadata: { name } });
+  for (const round of ['first', 'again']) {
+    assert.equal((await call('POST', definitions, definition)).code, 201);
+    await eventually(async () => (await call('GET', rigs('default'))).code === 200, 'the kind');
+    const owner = await call('POST', rigs(namespace), rig('owner'));
+    const name = `owned-by-rig-${round}`;
+    await maps().create({
+      metadata: {
+        name,
+        namespace,
+        ownerReferences: [
+          { apiVersion: 'lab.example.com/v1', kind: 'Rig', name: 'owner', uid: owner.body.metadata.uid },
+        ],
+      },
+    });
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    assert.equal((await maps().get(name, namespace)).metadata?.name, name, 'what has an owner stays');
+    await call('DELETE', `${rigs(namespace)}/owner`);
+    await eventually(() => gone(maps().get(name, namespace)), 'the dependent to go');
+    await plane.of(resources.namespaces).create({ metadata: { name: `rigs-${round}` } });
+    assert.equal((await call('POST', rigs(`rigs-${round}`), rig('inside'))).code, 201);
+    await plane.of(resources.namespaces).delete(`rigs-${round}`);
+    await eventually(() => gone(plane.of(resources.namespaces).get(`rigs-${round}`)), 'the namespace to go');
+    assert.equal((await call('DELETE', `${definitions}/rigs.lab.example.com`)).code, 200);
+    await eventually(async () => (await call('GET', rigs('default'))).code === 404, 'the kind to go');
+  }
+});

@@ -9,16 +9,15 @@ export interface NamingVerdict {
   readonly established: Condition | undefined;
 }
 
-/** `others`: the definitions of the same group. A name belongs to whoever had it accepted first. */
+/** `others`: the names that other definitions of the same group have been given. A name belongs to whoever had it accepted first. */
 export function judgeNames(
   definition: CustomResourceDefinition,
-  others: readonly CustomResourceDefinition[],
+  others: readonly (CustomResourceDefinitionNames | undefined)[],
   established: boolean,
 ): NamingVerdict {
   const resources = new Set<string>();
   const kinds = new Set<string>();
-  for (const other of others) {
-    const names = other.status?.acceptedNames;
+  for (const names of others) {
     if (names === undefined) continue;
     for (const name of [names.plural, names.singular, ...(names.shortNames ?? [])]) if (name) resources.add(name);
     for (const name of [names.kind, names.listKind]) if (name) kinds.add(name);

@@ -26,11 +26,19 @@ const MAX_SELECTABLE_FIELDS = 8;
 const MAX_DEPRECATION_WARNING = 256;
 const APPROVAL = 'api-approved.kubernetes.io';
 
+/** Large schemas are looked at more than once while they are written. */
+const parsed = new WeakMap<object, { readonly path: string; readonly schema: ParsedSchema }>();
+
 /** The schema of a version and everything wrong with it; read once for each object. */
 export function schemaOfVersion(version: Version, index: number): ParsedSchema | undefined {
   const raw = version.schema?.openAPIV3Schema;
   if (raw === undefined) return undefined;
-  return parseSchema(raw as unknown as JsonValue, `spec.versions[${index}].schema.openAPIV3Schema`);
+  const path = `spec.versions[${index}].schema.openAPIV3Schema`;
+  const known = parsed.get(raw);
+  if (known?.path === path) return known.schema;
+  const schema = parseSchema(raw as unknown as JsonValue, path);
+  parsed.set(raw, { path, schema });
+  return schema;
 }
 
 export function validateDefinition(definition: Definition): FieldError[] {

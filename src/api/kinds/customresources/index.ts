@@ -23,6 +23,8 @@ import { columnsOf } from './columns.ts';
 export type RuleCheck = (object: JsonObject, old: JsonObject | undefined) => FieldError[];
 
 export interface CustomKindOptions {
+  /** The schema of a version, as the definition has it; asked for when an object is first looked at. Undefined: there is none. */
+  schemaOf(version: string): JsonValue | undefined;
   /** Compiles the rules of a schema; called when an object is first written. */
   compileRules(schema: Schema): RuleCheck;
 }
@@ -41,10 +43,7 @@ class VersionSchema {
   }
 
   get schema(): Schema {
-    this.#schema ??= parseSchema(
-      (this.#version.schema?.openAPIV3Schema ?? OPEN_SCHEMA) as unknown as JsonValue,
-      'openAPIV3Schema',
-    ).schema;
+    this.#schema ??= parseSchema(this.#options.schemaOf(this.#version.name) ?? OPEN_SCHEMA, 'openAPIV3Schema').schema;
     return this.#schema;
   }
 

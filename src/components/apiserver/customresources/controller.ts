@@ -3,7 +3,7 @@
  * first. Every API server does this; guards let one of them win. Source: k8s.io/apiextensions-apiserver/pkg/controller/{status,
  * establish,finalizer,apiapproval}.
  */
-import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceDefinition, CustomResourceDefinitionNames } from 'kubernetes-types/apiextensions/v1';
 import {
   type Condition,
   isConditionTrue,
@@ -20,6 +20,7 @@ import type { RestContext } from '../rest/context.ts';
 import { deleteObject } from '../rest/delete.ts';
 import { updateObject } from '../rest/update.ts';
 import { timestamp } from '../rest/write-request.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
 import { type CustomKinds, DEFINITIONS } from './registry.ts';
 
 const GROUP = 'apiextensions.k8s.io';
@@ -28,11 +29,17 @@ const RETRY_MS = 1_000;
 /** Deletes of resources under way at once. */
 const DELETE_WORKERS = 8;
 
+interface GroupNames {
+  readonly group: string;
+  readonly accepted: CustomResourceDefinitionNames | undefined;
+}
+
 export class DefinitionController {
   readonly #context: RestContext;
   readonly #kinds: CustomKinds;
   readonly #pending = new Set<string>();
   #working = false;
+  readonly #names = new WeakMap<CachedObject, GroupNames>();
 
   constructor(context: RestContext, kinds: CustomKinds) {
     this.#context = context;
@@ -97,19 +104,35 @@ export class DefinitionController {
     const definition = definitions.get('', name)?.parse<CustomResourceDefinition>();
     if (definition === undefined) return;
     if (definition.metadata?.deletionTimestamp !== undefined) return this.#terminate(name, definition);
+    const { group } = definition.spec;
+    // Definitions are named by their groups: those of others need not be looked into.
     const others = [...definitions]
-      .filter((each) => each.name !== name)
-      .map((each) => each.shared<CustomResourceDefinition>())
-      .filter((each) => each.spec.group === definition.spec.group);
+      .filter((each) => each.name !== name && each.name.endsWith(`.${group}`))
+      .map((each) => this.#namesOf(each))
+      .filter((each) => each.group === group);
     await this.#change(name, (current) => {
       const now = timestamp(this.#context.clock.nowMs());
-      const verdict = judgeNames(current, others, isConditionTrue(current, 'Established'));
+      const verdict = judgeNames(
+        current,
+        others.map((each) => each.accepted),
+        isConditionTrue(current, 'Established'),
+      );
       current.status = { ...current.status, acceptedNames: verdict.accepted };
       setCondition(current, verdict.condition, now);
       if (verdict.established !== undefined) setCondition(current, verdict.established, now);
       const approval = approvalOf(current);
       if (approval !== undefined) setCondition(current, approval, now);
     });
+  }
+
+  #namesOf(object: CachedObject): GroupNames {
+    let names = this.#names.get(object);
+    if (names === undefined) {
+      const { spec, status } = object.parse<CustomResourceDefinition>();
+      names = { group: spec.group, accepted: status?.acceptedNames };
+      this.#names.set(object, names);
+    }
+    return names;
   }
 
   /** Deletes the resources, waits for those that have finalizers, then lets the definition go. */

@@ -6,6 +6,7 @@ import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1
 import { isConditionTrue } from '../../../api/kinds/customresourcedefinitions/conditions.ts';
 import { compareVersions } from '../../../api/kinds/customresourcedefinitions/names.ts';
 import { type CustomKindOptions, customKind } from '../../../api/kinds/customresources/index.ts';
+import type { JsonValue } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -21,19 +22,24 @@ export interface CustomKindsDeps {
   readonly cache: WatchCache;
   readonly log: Log;
   readonly webhooks: WebhookCaller;
-  readonly kindOptions: CustomKindOptions;
+  readonly kindOptions: Pick<CustomKindOptions, 'compileRules'>;
 }
 
 interface Entry {
   /** What the served kinds were made from; equal texts make equal kinds. */
   readonly text: string;
-  readonly uid: string;
   readonly prefix: string;
   /** All versions, in order of preference; those not served among them. */
   readonly versions: readonly ServedKind[];
   readonly served: ReadonlySet<ServedKind>;
   readonly storage: ServedKind | undefined;
   terminating: boolean;
+}
+
+function schemaIn(object: CachedObject, version: string): JsonValue | undefined {
+  const { versions } = object.parse<CustomResourceDefinition>().spec;
+  const schema = versions.find((each) => each.name === version)?.schema?.openAPIV3Schema;
+  return schema as unknown as JsonValue | undefined;
 }
 
 /** The prefix of a definition's objects in the store, without `/registry/`. */
@@ -113,7 +119,7 @@ export class CustomKinds implements ChangingKinds {
   async #update(object: CachedObject): Promise<void> {
     const { cache, log } = this.#deps;
     try {
-      const definition = object.shared<CustomResourceDefinition>();
+      const definition = object.parse<CustomResourceDefinition>();
       const terminating = definition.metadata?.deletionTimestamp !== undefined;
       const known = this.#entries.get(object.name);
       if (!isConditionTrue(definition, 'Established')) {
@@ -121,7 +127,8 @@ export class CustomKinds implements ChangingKinds {
         return;
       }
       const uid = definition.metadata?.uid ?? '';
-      const text = JSON.stringify([uid, definition.spec, definition.status?.acceptedNames]);
+      // Generations count the changes of the specification.
+      const text = JSON.stringify([uid, definition.metadata?.generation, definition.status?.acceptedNames]);
       if (known?.text === text) {
         known.terminating = terminating;
         return;
@@ -134,14 +141,23 @@ export class CustomKinds implements ChangingKinds {
       });
       // Overtaken by a later state while the objects were read.
       if (cache.kind(DEFINITIONS).get('', object.name) !== object) return;
-      this.#replace(object.name, this.#entryOf(definition, text, uid, prefix, kindCache));
+      this.#replace(object.name, this.#entryOf(object, definition, text, prefix, kindCache));
     } catch (error) {
       log.error('a custom kind cannot be served', { definition: object.name, error: messageOf(error) });
     }
   }
 
-  #entryOf(definition: CustomResourceDefinition, text: string, uid: string, prefix: string, cache: KindCache): Entry {
+  #entryOf(
+    object: CachedObject,
+    definition: CustomResourceDefinition,
+    text: string,
+    prefix: string,
+    cache: KindCache,
+  ): Entry {
     const { webhooks, kindOptions } = this.#deps;
+    // Schemas are most of a definition; they stay in its bytes until somebody uses the kind.
+    for (const version of definition.spec.versions) delete version.schema;
+    const options: CustomKindOptions = { ...kindOptions, schemaOf: (version) => schemaIn(object, version) };
     const converter = converterOf(definition, webhooks);
     const storageVersion = definition.spec.versions.find((each) => each.storage)?.name ?? '';
     const served = new Set<ServedKind>();
@@ -151,7 +167,7 @@ export class CustomKinds implements ChangingKinds {
         ? new ApiError('MethodNotAllowed', 'create not allowed while custom resource definition is terminating')
         : undefined;
     const versions = definition.spec.versions.map((version) => {
-      const kind = customKind(definition, version, kindOptions);
+      const kind = customKind(definition, version, options);
       const one: ServedKind = {
         definition: kind,
         group: kind.group,
@@ -172,7 +188,7 @@ export class CustomKinds implements ChangingKinds {
       return one;
     });
     const terminating = definition.metadata?.deletionTimestamp !== undefined;
-    const entry: Entry = { text, uid, prefix, versions, served, storage, terminating };
+    const entry: Entry = { text, prefix, versions, served, storage, terminating };
     return entry;
   }
 
