@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { createEtcdServer, createTokens, type EtcdServerDeps } from '../components/etcd/index.ts';
+import { createGossipHints } from '../io/agent/index.ts';
 import {
   combineListeners,
   createPeerDialer,
@@ -25,6 +26,8 @@ export interface EtcdStart {
   /** Refuse private keys that everybody can read. */
   readonly strictKeys: boolean;
   readonly log: Log;
+  /** Where the host process tells of the ring; undefined: there is none. */
+  readonly agentSocket: string | undefined;
   readonly onFatal: (error: Error) => void;
 }
 
@@ -38,7 +41,7 @@ const METRICS_PATHS: ReadonlySet<string> = new Set(['/metrics', '/health', '/liv
 const MAX_STREAMS = 4096;
 
 /** Throws CodedErrors that name file, address or data directory. */
-export async function startEtcd({ settings, strictKeys, log, onFatal }: EtcdStart): Promise<Component> {
+export async function startEtcd({ settings, strictKeys, log, agentSocket, onFatal }: EtcdStart): Promise<Component> {
   const assets = await openAssets();
   const { listen, name, dataDirectory: directory } = settings;
   await beginDirectory(settings);
@@ -65,6 +68,9 @@ export async function startEtcd({ settings, strictKeys, log, onFatal }: EtcdStar
     timing: settings.raft,
     ...(settings.quotaBytes < 0 ? {} : { quotaBytes: settings.quotaBytes === 0 ? DEFAULT_QUOTA : settings.quotaBytes }),
     ...(settings.compaction === undefined ? {} : { compaction: settings.compaction }),
+    ...(agentSocket === undefined
+      ? {}
+      : { gossip: createGossipHints({ socket: agentSocket, clock, log: log.named('gossip') }) }),
     strictReconfigCheck: settings.cluster.strictReconfigCheck,
     clock,
     log,

@@ -44,6 +44,7 @@ export type EtcdPlan =
       readonly kind: 'run';
       readonly parsed: EtcdParsed;
       readonly fromHost: boolean;
+      readonly agentSocket?: string;
       readonly logLevel: number | undefined;
     };
 
@@ -100,6 +101,7 @@ async function planHost(own: NonNullable<EtcdInvocation['own']>): Promise<EtcdPl
     kind: 'run',
     parsed: settingsOf(readFile(file, await read(file)), { fromFile: true, locate, defaultHost: await ownAddress() }),
     fromHost: true,
+    agentSocket: paths.agentSocket,
     logLevel: own.logLevel ?? (await readMasterLogLevel(own.envFile ?? paths.masterEnv)),
   };
 }
@@ -125,14 +127,19 @@ async function ownAddress(): Promise<string | undefined> {
 }
 
 /** Runs until a signal. Resolves with the exit code; throws CodedErrors that name file, address or data directory. */
-export async function runEtcd({ parsed, fromHost, logLevel }: EtcdPlan & { kind: 'run' }): Promise<number> {
+export async function runEtcd({
+  parsed,
+  fromHost,
+  agentSocket,
+  logLevel,
+}: EtcdPlan & { kind: 'run' }): Promise<number> {
   const { settings, warnings } = parsed;
   const { least, verbosity, outputs } = settings.log;
   const log: Log = createProcessLog('etcd', logLevel ?? verbosity, descriptorSink(...outputs.map(openOutput)), least);
   for (const warning of warnings) log.warn(warning);
   return runUntilSignal(log, async (onFatal) => {
     const { startEtcd } = await import('./etcd.ts');
-    const component = await startEtcd({ settings, strictKeys: fromHost, log, onFatal });
+    const component = await startEtcd({ settings, strictKeys: fromHost, log, agentSocket, onFatal });
     await tellReady(process.env, log);
     return component;
   });

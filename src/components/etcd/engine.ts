@@ -528,8 +528,8 @@ export class Engine implements ReplicatedMachine {
       this.#leadsFrom = 0;
       this.#ready = false;
       this.#lose(leaderFailed());
-      this.#deps.onLeadership();
     }
+    this.#deps.onLeadership();
     this.#wakeLeadership();
   }
 

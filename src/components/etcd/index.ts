@@ -6,6 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Tokens } from './auth-tokens.ts';
 import type { InitialCluster } from './bootstrap.ts';
+import type { GossipHints } from './gossip-port.ts';
 import type { DialPeer, RpcListener, StoreLog } from './port.ts';
 
 export interface EtcdServerDeps {
@@ -30,6 +31,8 @@ export interface EtcdServerDeps {
   readonly quotaBytes?: number;
   readonly compaction?: AutoCompaction;
   readonly strictReconfigCheck?: boolean;
+  /** What the ring of hosts tells of the other members; ended by `stop`. */
+  readonly gossip?: GossipHints;
   /** Uniform in [0, 1); `Math.random` by default. */
   readonly random?: () => number;
   /** Bytes of current values kept in memory; 64 MiB by default. */

@@ -88,6 +88,7 @@ export class Replica {
   readonly #sentEarly = new Set<Ready>();
   #writing: Promise<void> | undefined;
   #writingSinceMs = 0;
+  #leaderHeardMs = 0;
   #riderWanted = false;
   /** A commit index that need not be written for its own sake. */
   #lateHard: StoredHardState | undefined;
@@ -207,8 +208,14 @@ export class Replica {
     this.#do((raft) => raft.campaign());
   }
 
+  /** How long ago the leader was heard; 0 at the leader itself. */
+  get leaderHeardAgoMs(): number {
+    return this.#leads ? 0 : this.#deps.clock.monotonicMs() - this.#leaderHeardMs;
+  }
+
   /** A message from a peer. One that is refused is logged and dropped; one that proves this member unfit ends it. */
   step(message: Message): void {
+    if (message.type === 'heartbeat' || message.type === 'append') this.#leaderHeardMs = this.#deps.clock.monotonicMs();
     this.#do((raft) => raft.step(message));
   }
 
@@ -220,6 +227,10 @@ export class Replica {
   setTiming(timing: ReplicaTiming): void {
     this.#timing = timing;
     this.#raft.setTiming(timing.electionTicks, timing.heartbeatTicks);
+  }
+
+  get electionTicks(): number {
+    return this.#timing.electionTicks;
   }
 
   get electionMs(): number {

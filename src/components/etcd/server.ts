@@ -11,6 +11,7 @@ import { clusterService } from './cluster-service.ts';
 import { electionService } from './election-service.ts';
 import { Encoder } from './encode.ts';
 import { Engine } from './engine.ts';
+import { GossipLink } from './gossip-link.ts';
 import { answerHttp } from './http.ts';
 import type { EtcdServer, EtcdServerDeps } from './index.ts';
 import { kvService, type UnaryHandlers } from './kv-service.ts';
@@ -68,6 +69,9 @@ class Server implements EtcdServer {
   #watches: WatchService | undefined;
   #leases: LeaseService | undefined;
   #encoder: Encoder | undefined;
+  #gossip: GossipLink | undefined;
+  #toldLeader: NodeId | undefined;
+  #toldTerm = 0;
   #stopped = false;
 
   constructor(deps: EtcdServerDeps) {
@@ -122,7 +126,7 @@ class Server implements EtcdServer {
   }
 
   async start(): Promise<{ readonly host: string; readonly port: number }> {
-    const { clock, log, listener, peers: peering } = this.#deps;
+    const { clock, log, listener, peers: peering, gossip } = this.#deps;
     const engine = this.#engine;
     const began = clock.monotonicMs();
     const state = await this.#identified();
@@ -151,6 +155,8 @@ class Server implements EtcdServer {
       // Alone there is nothing to wait for but the disk.
       while (replica.alone && !engine.leads) await engine.leadershipChange(FIRST_LEADER_MS);
       const address = await listener.listen(service);
+      this.#gossip = gossip === undefined ? undefined : new GossipLink({ hints: gossip, engine, clock });
+      this.#gossip?.start();
       this.#leases?.start();
       this.#watches?.start();
       this.#upkeep.start();
@@ -180,6 +186,7 @@ class Server implements EtcdServer {
     this.#watches?.stop();
     this.#upkeep.stop();
     this.#snapshots.stop();
+    await this.#gossip?.stop();
     // Answers what is under way before the connections go.
     await this.#engine.stop();
     this.#peers?.stop();
@@ -258,15 +265,16 @@ class Server implements EtcdServer {
   }
 
   #leadership(): void {
-    const { replica, leads } = this.#engine;
+    const { replica } = this.#engine;
     if (this.#encoder !== undefined) this.#encoder.term = replica.term;
     this.#leases?.leadershipChanged();
-    if (!replica.alone) {
-      this.#deps.log.info(leads ? 'this member leads' : 'this member follows', {
-        term: replica.term,
-        leader: replica.leader,
-      });
-    }
+    this.#gossip?.publish();
+    const { leader, term } = replica;
+    if (replica.alone || (leader === this.#toldLeader && term === this.#toldTerm)) return;
+    this.#toldLeader = leader;
+    this.#toldTerm = term;
+    if (leader === undefined) this.#deps.log.warn('no member leads', { term });
+    else this.#deps.log.info(leader === replica.id ? 'this member leads' : 'another member leads', { leader, term });
   }
 
   #membersChanged(): void {

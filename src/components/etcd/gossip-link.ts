@@ -1,0 +1,89 @@
+/** Between raft and what gossip tells: hints in, facts out. Without gossip everything works, only later. */
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { Engine } from './engine.ts';
+import type { GossipHints, GossipMember } from './gossip-port.ts';
+
+export interface GossipLinkDeps {
+  readonly hints: GossipHints;
+  readonly engine: Engine;
+  readonly clock: Clock;
+}
+
+const PUBLISH_MS = 1000;
+
+/** Members' ids are 16 digits on the wire of gossip and as short as they are here. */
+const onWire = (id: string): string => id.padStart(16, '0');
+const here = (id: string): string => id.replace(/^0+(?=.)/, '');
+
+export class GossipLink {
+  readonly #deps: GossipLinkDeps;
+  #unsubscribe: (() => void) | undefined;
+  #timer: Timer | undefined;
+  #stopped = false;
+
+  constructor(deps: GossipLinkDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    this.#unsubscribe = this.#deps.hints.subscribe((members) => this.#heard(members));
+    this.#publishAgain();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#unsubscribe?.();
+    await this.#deps.hints.close();
+  }
+
+  /** Something has changed that others want to know at once. */
+  publish(): void {
+    if (this.#stopped) return;
+    const { replica } = this.#deps.engine;
+    this.#deps.hints.publish({
+      memberId: onWire(replica.id),
+      leader: replica.leader === undefined ? undefined : onWire(replica.leader),
+      leaderHeardAgoMs: replica.leaderHeardAgoMs,
+      appliedIndex: replica.applied,
+      fsyncMs: replica.writeMs,
+    });
+  }
+
+  #publishAgain(): void {
+    this.publish();
+    if (this.#stopped) return;
+    this.#timer = this.#deps.clock.setTimer(PUBLISH_MS, () => this.#publishAgain());
+  }
+
+  #heard(members: readonly GossipMember[]): void {
+    const { engine } = this.#deps;
+    const { replica } = engine;
+    const known = members.filter(({ memberId }) => engine.cluster.get(here(memberId)) !== undefined);
+    replica.hint((raft) => {
+      raft.setPeerHints(
+        known.map(({ memberId, alive, appliedIndex, health }) => ({
+          id: here(memberId),
+          alive,
+          lastIndex: appliedIndex,
+          health,
+        })),
+      );
+    });
+    const { leader, electionMs } = replica;
+    if (leader === undefined || leader === replica.id) return;
+    if (known.some(({ memberId, confirmedDead }) => confirmedDead && here(memberId) === leader)) {
+      replica.hint((raft) => raft.leaderConfirmedDead(leader));
+      return;
+    }
+    const seen = known.some(
+      ({ memberId, leaderSeen }) =>
+        leaderSeen !== undefined &&
+        here(memberId) !== leader &&
+        here(memberId) !== replica.id &&
+        here(leaderSeen.leader) === leader &&
+        leaderSeen.agoMs < electionMs,
+    );
+    if (seen) replica.hint((raft) => raft.othersSeeLeader(leader, replica.electionTicks));
+  }
+}
