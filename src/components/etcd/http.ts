@@ -1,72 +1,110 @@
 import { PRODUCT_VERSION } from '../../base/version.ts';
-import type { Engine } from './engine.ts';
+import { ALARM_NO_SPACE, type Engine } from './engine.ts';
 import { ETCD_VERSION } from './maintenance-service.ts';
-import type { HttpAnswer } from './port.ts';
-import type { WatchService } from './watch-service.ts';
-
-/** Counts that `/metrics` shows beside what it reads from the engine. */
-export interface CallCounts {
-  readonly byPath: ReadonlyMap<string, number>;
-}
+import { type MetricsSources, showMetrics } from './metrics.ts';
+import type { HttpAnswer, HttpRequest } from './port.ts';
 
 const TEXT = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json';
+const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** Plain requests on the client port, as etcd answers them. */
-export async function answerHttp(
-  method: string,
-  path: string,
-  engine: Engine,
-  watches: WatchService,
-  counts: CallCounts,
-): Promise<HttpAnswer> {
-  if (method !== 'GET' && method !== 'HEAD') return { status: 405, contentType: TEXT, body: 'Method Not Allowed\n' };
+/** Plain requests on the client port, as etcd answers them; the checks of `/livez` and `/readyz` are etcd 3.5's. */
+export async function answerHttp(request: HttpRequest, sources: MetricsSources): Promise<HttpAnswer> {
+  const { path, query } = request;
+  if (request.method !== 'GET' && request.method !== 'HEAD') return text(405, 'Method Not Allowed\n');
+  const [, root = '', only] = path.split('/');
+  if (root === 'livez' || root === 'readyz') return checked(root, only, query, sources);
   switch (path) {
     case '/health':
-      return engine.full
-        ? { status: 503, contentType: JSON_TYPE, body: '{"health":"false","reason":"ALARM NOSPACE"}' }
-        : { status: 200, contentType: JSON_TYPE, body: '{"health":"true"}' };
-    case '/livez':
-      return { status: 200, contentType: TEXT, body: 'ok\n' };
-    case '/readyz':
-      return engine.full
-        ? { status: 503, contentType: TEXT, body: '[-]disk failed: no space left\n' }
-        : { status: 200, contentType: TEXT, body: 'ok\n' };
-    case '/version':
-      return {
-        status: 200,
-        contentType: JSON_TYPE,
-        body: JSON.stringify({ etcdserver: ETCD_VERSION, etcdcluster: '3.4.0', hyperedge: PRODUCT_VERSION }),
-      };
+      return health(query, sources);
+    case '/version': {
+      const versions = { etcdserver: ETCD_VERSION, etcdcluster: '3.4.0', hyperedge: PRODUCT_VERSION };
+      return { status: 200, contentType: JSON_TYPE, body: JSON.stringify(versions) };
+    }
     case '/metrics':
-      return { status: 200, contentType: 'text/plain; version=0.0.4', body: metrics(engine, watches, counts) };
+      return { status: 200, contentType: METRICS_TYPE, body: await showMetrics(sources) };
     default:
-      return { status: 404, contentType: TEXT, body: '404 page not found\n' };
+      return text(404, '404 page not found\n');
   }
 }
 
-function metrics(engine: Engine, watches: WatchService, counts: CallCounts): string {
-  const { machine } = engine;
-  const lines: string[] = [];
-  const gauge = (name: string, help: string, value: number): void => {
-    lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} gauge`, `${name} ${value}`);
-  };
-  gauge('etcd_server_has_leader', 'Whether or not a leader exists.', 1);
-  gauge('etcd_server_is_leader', 'Whether or not this member is a leader.', 1);
-  gauge('etcd_debugging_mvcc_keys_total', 'Total number of keys.', machine.keyCount);
-  gauge('etcd_debugging_mvcc_current_revision', 'The current revision of store.', machine.visible);
-  gauge('etcd_debugging_mvcc_compact_revision', 'The revision of the last compaction in store.', machine.compacted);
-  gauge('etcd_debugging_mvcc_watcher_total', 'Total number of watchers.', watches.watchCount);
-  gauge('etcd_debugging_mvcc_watch_stream_total', 'Total number of watch streams.', watches.streamCount);
-  gauge('hyperedge_etcd_cached_value_bytes', 'Bytes of values kept in memory.', machine.cachedBytes);
-  gauge('hyperedge_etcd_disk_full', '1 while writes are refused for want of space.', engine.full ? 1 : 0);
-  lines.push(
-    '# HELP grpc_server_started_total Total number of RPCs started on the server.',
-    '# TYPE grpc_server_started_total counter',
-  );
-  for (const [path, count] of counts.byPath) {
-    const [, service, name] = path.split('/');
-    lines.push(`grpc_server_started_total{grpc_method="${name}",grpc_service="${service}"} ${count}`);
+function text(status: number, body: string): HttpAnswer {
+  return { status, contentType: TEXT, body };
+}
+
+/** `?serializable=true` asks this member alone, `?exclude=NOSPACE` passes over the alarm. */
+async function health(query: URLSearchParams, { engine, metrics }: MetricsSources): Promise<HttpAnswer> {
+  const excluded = query.getAll('exclude');
+  const raised = engine.cluster.alarms.map(({ alarm }) => (alarm === ALARM_NO_SPACE ? 'NOSPACE' : 'CORRUPT'));
+  if (engine.full) raised.push('NOSPACE');
+  const alarm = raised.find((name) => !excluded.includes(name));
+  let reason = alarm === undefined ? undefined : `ALARM ${alarm}`;
+  if (reason === undefined && engine.replica.leader === undefined) reason = 'RAFT NO LEADER';
+  if (reason === undefined && query.get('serializable') !== 'true') reason = await linearizableRead(engine);
+  if (reason === undefined) metrics.healthSuccesses += 1;
+  else metrics.healthFailures += 1;
+  const body = reason === undefined ? { health: 'true' } : { health: 'false', reason };
+  return { status: reason === undefined ? 200 : 503, contentType: JSON_TYPE, body: JSON.stringify(body) };
+}
+
+type Check = (engine: Engine) => string | undefined | Promise<string | undefined>;
+
+const CHECKS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
+  livez: { serializable_read: () => undefined },
+  readyz: {
+    data_corruption: (engine) =>
+      engine.cluster.alarms.some(({ alarm }) => alarm !== ALARM_NO_SPACE) ? 'alarm activated: CORRUPT' : undefined,
+    serializable_read: () => undefined,
+    linearizable_read: (engine) => linearizableRead(engine),
+  },
+};
+
+async function linearizableRead(engine: Engine): Promise<string | undefined> {
+  try {
+    await engine.range(PROBE);
+    return undefined;
+  } catch (error) {
+    return `range error: ${(error as Error).message}`;
   }
-  return `${lines.join('\n')}\n`;
+}
+
+const PROBE = {
+  key: 'a',
+  end: '',
+  limit: 1,
+  revision: 0,
+  sortOrder: 0,
+  sortTarget: 0,
+  keysOnly: true,
+  countOnly: false,
+  minModRevision: 0,
+  maxModRevision: 0,
+  minCreateRevision: 0,
+  maxCreateRevision: 0,
+  serializable: false,
+};
+
+async function checked(
+  root: string,
+  only: string | undefined,
+  query: URLSearchParams,
+  { engine }: MetricsSources,
+): Promise<HttpAnswer> {
+  const all = Object.entries(CHECKS[root] ?? {});
+  const wanted = only === undefined ? all : all.filter(([name]) => name === only);
+  if (only !== undefined && wanted.length === 0) return text(404, '404 page not found\n');
+  const excluded = new Set(query.getAll('exclude'));
+  const lines: string[] = [];
+  let failed = false;
+  for (const [name, check] of wanted) {
+    if (excluded.has(name)) {
+      lines.push(`[+]${name} excluded: ok\n`);
+      continue;
+    }
+    const reason = await check(engine);
+    failed ||= reason !== undefined;
+    lines.push(reason === undefined ? `[+]${name} ok\n` : `[-]${name} failed: ${reason}\n`);
+  }
+  if (failed) return text(503, lines.join(''));
+  return text(200, query.has('verbose') ? `${lines.join('')}ok\n` : 'ok\n');
 }

@@ -10,6 +10,14 @@ import type { LeaseNews } from './peer-protocol.ts';
 import type { StreamCall, StreamHandler } from './port.ts';
 import { answer, failureOf } from './rpc-errors.ts';
 
+/** For metrics. */
+export interface LeaseCounts {
+  readonly granted: number;
+  readonly renewed: number;
+  readonly revoked: number;
+  readonly expired: number;
+}
+
 export interface LeaseServiceDeps {
   readonly engine: Engine;
   readonly encoder: Encoder;
@@ -38,6 +46,7 @@ export class LeaseService {
   /** Renewed since the others were last told. */
   readonly #renewed = new Set<bigint>();
   #stopped = false;
+  readonly #counts = { granted: 0, renewed: 0, revoked: 0, expired: 0 };
 
   constructor(deps: LeaseServiceDeps) {
     this.#deps = deps;
@@ -78,6 +87,7 @@ export class LeaseService {
     engine.requireLeader();
     const [id] = twoNumbers(message);
     const ttl = renewed(engine.machine.leases, id, clock.monotonicMs());
+    if (ttl > 0) this.#counts.renewed += 1;
     if (ttl > 0 && !engine.replica.alone) {
       this.#renewed.add(id);
       this.#armNews();
@@ -125,6 +135,10 @@ export class LeaseService {
     });
   }
 
+  get counts(): LeaseCounts {
+    return this.#counts;
+  }
+
   get unary(): UnaryHandlers {
     const { engine, encoder, clock, log } = this.#deps;
     const { machine } = engine;
@@ -133,12 +147,14 @@ export class LeaseService {
         answer(call, log, async () => {
           const [ttl, id] = twoNumbers(message);
           const lease = await engine.grantLease(id === 0n ? this.#unusedId() : id, Number(ttl));
+          this.#counts.granted += 1;
           this.#arm();
           return encoder.begin(machine.visible).big(2, lease.id).int(3, lease.ttlSeconds).finish();
         }),
       '/etcdserverpb.Lease/LeaseRevoke': (message, call) =>
         answer(call, log, async () => {
           await engine.revokeLease(twoNumbers(message)[0]);
+          this.#counts.revoked += 1;
           this.#arm();
           return encoder.begin(machine.visible).finish();
         }),
@@ -227,6 +243,7 @@ export class LeaseService {
     try {
       const expired = engine.machine.leases.expired(clock.monotonicMs());
       await Promise.all(expired.map((lease) => engine.revokeLease(lease.id)));
+      this.#counts.expired += expired.length;
     } catch (error) {
       retry = RETRY_MS;
       if (!this.#stopped && engine.leads) log.warn('leases could not be expired yet', { cause: messageOf(error) });

@@ -163,7 +163,7 @@ export class Peers {
       return undefined;
     },
     stream: (path) => (path === PeerPath.messages ? (call) => this.#receive(call) : undefined),
-    http: async (_method, path) =>
+    http: async ({ path }) =>
       path === '/health'
         ? { status: 200, contentType: 'application/json', body: '{"health":"true"}' }
         : { status: 404, contentType: 'text/plain; charset=utf-8', body: '404 page not found\n' },

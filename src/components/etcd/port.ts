@@ -208,13 +208,22 @@ export interface HttpAnswer {
   readonly body: string;
 }
 
+/** A plain HTTP request on the same port. */
+export interface HttpRequest extends CallIdentity {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** The whole body; throws CodedError 'too-large'. */
+  body(): Promise<Uint8Array>;
+}
+
 export interface RpcService {
   /** Whether any method of `name`, a full service name, is known. */
   hasService(name: string): boolean;
   unary(path: string): ((message: Uint8Array, call: UnaryCall) => void) | undefined;
   stream(path: string): ((call: StreamCall) => StreamHandler) | undefined;
   /** Plain requests on the same port (`/health`, `/metrics` …). */
-  http(method: string, path: string): Promise<HttpAnswer>;
+  http(request: HttpRequest): Promise<HttpAnswer>;
 }
 
 export interface RpcListener {

@@ -59,6 +59,8 @@ export interface ReplicaDeps {
   readonly runId: string;
   /** This member cannot go on: its log and the cluster's contradict each other. */
   readonly onFatal: (error: Error) => void;
+  /** How long a commit took, in milliseconds. */
+  readonly onWritten?: (ms: number) => void;
 }
 
 interface Read {
@@ -504,6 +506,7 @@ export class Replica {
         const took = clock.monotonicMs() - began;
         this.#writeMs += (took - this.#writeMs) * 0.1;
         this.#writes += 1;
+        this.#deps.onWritten?.(took);
         if (full) machine.diskFull(true);
         return;
       } catch (error) {

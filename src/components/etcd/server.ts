@@ -16,14 +16,16 @@ import { answerHttp } from './http.ts';
 import type { EtcdServer, EtcdServerDeps } from './index.ts';
 import { kvService, type UnaryHandlers } from './kv-service.ts';
 import { LeaseService } from './lease-service.ts';
-import { LocalClient } from './local-client.ts';
+import { LocalClient, type StreamHandlers } from './local-client.ts';
 import { lockService } from './lock-service.ts';
 import { MaintenanceService } from './maintenance-service.ts';
+import { EtcdMetrics, type MetricsSources } from './metrics.ts';
 import { costLikeBcrypt, scryptHasher } from './password.ts';
 import { Peers } from './peers.ts';
-import type { RpcService, StreamCall, StreamHandler, UnaryCall } from './port.ts';
+import type { RpcService } from './port.ts';
 import { Replica } from './replica.ts';
 import { Router } from './router.ts';
+import { RpcMetrics } from './rpc-metrics.ts';
 import { Snapshots } from './snapshots.ts';
 import { Upkeep } from './upkeep.ts';
 import { WatchService } from './watch-service.ts';
@@ -58,6 +60,7 @@ export function createEtcdServer(deps: EtcdServerDeps): EtcdServer {
 
 class Server implements EtcdServer {
   readonly #deps: EtcdServerDeps;
+  readonly #metrics = new EtcdMetrics();
   readonly #runId = randomBytes(6).toString('hex');
   readonly #auth: Auth;
   readonly #guard: AuthGuard;
@@ -96,6 +99,7 @@ class Server implements EtcdServer {
       flushIntervalMs: deps.flushIntervalMs ?? FLUSH_INTERVAL_MS,
       defer: (run) => setImmediate(run),
       onPublish: (revisions) => {
+        this.#metrics.published(revisions);
         this.#watches?.publish(revisions);
         this.#upkeep.wrote();
       },
@@ -251,6 +255,7 @@ class Server implements EtcdServer {
       machine: this.#engine,
       runId: this.#runId,
       onFatal,
+      onWritten: (ms) => this.#metrics.written(ms),
     });
   }
 
@@ -266,6 +271,7 @@ class Server implements EtcdServer {
 
   #leadership(): void {
     const { replica } = this.#engine;
+    this.#metrics.leaderSeen(replica.leader);
     if (this.#encoder !== undefined) this.#encoder.term = replica.term;
     this.#leases?.leadershipChanged();
     this.#gossip?.publish();
@@ -391,6 +397,7 @@ class Server implements EtcdServer {
       ...authService({ auth: this.#auth, encoder, log, revision: () => engine.machine.visible }),
     };
     const sessions = { ...lockService(client, encoder, log), ...elections.unary };
+    const rpc = new RpcMetrics();
     router.serveOthers({ ...handlers, ...leases.forOthers });
     const streams = this.#guard.streams({
       '/etcdserverpb.Watch/Watch': watches.handler,
@@ -398,37 +405,28 @@ class Server implements EtcdServer {
       '/etcdserverpb.Maintenance/Snapshot': maintenance.snapshot,
       ...elections.streams,
     });
-    return rpcService(router.unary(this.#guard.unary({ ...handlers, ...sessions })), streams, engine, watches);
+    const unary = router.unary(this.#guard.unary({ ...handlers, ...sessions }));
+    return rpcService(rpc.unary(unary), rpc.streams(streams), {
+      engine,
+      watches,
+      leases: leases.counts,
+      rpc,
+      metrics: this.#metrics,
+      size: () => storage.size(),
+      nowMs: () => clock.nowMs(),
+      quotaBytes: this.#deps.quotaBytes ?? 0,
+    });
   }
 }
 
-function rpcService(
-  unary: UnaryHandlers,
-  streams: Readonly<Record<string, (call: StreamCall) => StreamHandler>>,
-  engine: Engine,
-  watches: WatchService,
-): RpcService {
-  const counts = new Map<string, number>();
-  const unaryByPath = new Map<string, (message: Uint8Array, call: UnaryCall) => void>(Object.entries(unary));
+function rpcService(unary: UnaryHandlers, streams: StreamHandlers, sources: MetricsSources): RpcService {
+  const unaryByPath = new Map(Object.entries(unary));
   const streamByPath = new Map(Object.entries(streams));
-  for (const path of [...unaryByPath.keys(), ...streamByPath.keys()]) counts.set(path, 0);
-  const count = (path: string): void => {
-    const before = counts.get(path);
-    if (before !== undefined) counts.set(path, before + 1);
-  };
-  const services = new Set([...counts.keys()].map((path) => path.split('/')[1]));
+  const services = new Set([...unaryByPath.keys(), ...streamByPath.keys()].map((path) => path.split('/')[1]));
   return {
     hasService: (name) => services.has(name),
-    unary: (path) => {
-      const handler = unaryByPath.get(path);
-      if (handler !== undefined) count(path);
-      return handler;
-    },
-    stream: (path) => {
-      const handler = streamByPath.get(path);
-      if (handler !== undefined) count(path);
-      return handler;
-    },
-    http: (method, path) => answerHttp(method, path, engine, watches, { byPath: counts }),
+    unary: (path) => unaryByPath.get(path),
+    stream: (path) => streamByPath.get(path),
+    http: (request) => answerHttp(request, sources),
   };
 }

@@ -92,6 +92,16 @@ export class WatchService {
     return this.#count;
   }
 
+  /** Watches that are behind. */
+  get slowCount(): number {
+    let count = 0;
+    for (const stream of this.#streams) count += stream.slowCount;
+    return count;
+  }
+
+  /** Events sent since the start. */
+  eventCount = 0;
+
   start(): void {
     this.#timer = this.deps.clock.setTimer(this.deps.progressIntervalMs, () => {
       for (const stream of this.#streams) stream.reportPeriodically();
@@ -153,6 +163,12 @@ class WatchStream {
     this.#service = service;
     this.#refusal = refusal;
     this.#call = call;
+  }
+
+  get slowCount(): number {
+    let count = 0;
+    for (const watch of this.#watches.values()) if (!watch.upToDate) count += 1;
+    return count;
   }
 
   message(bytes: Uint8Array): void {
@@ -364,6 +380,7 @@ class WatchStream {
 
   #sendEvents(watch: Watch, fields: readonly Buffer[], changes: ReadonlyArray<Pick<Change, 'version'>>): void {
     watch.active = true;
+    this.#service.eventCount += fields.length;
     const { visible } = this.#service.deps.engine.machine;
     if (!watch.fragment) {
       this.#sendParts(header(this.#service.deps.encoder, watch.id, visible), fields);

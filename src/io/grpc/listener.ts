@@ -8,7 +8,7 @@ import { createServer as createNetServer, type Server, type Socket } from 'node:
 import { TLSSocket } from 'node:tls';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { HttpAnswer, RpcListener, RpcService } from '../../components/etcd/port.ts';
+import type { HttpAnswer, HttpRequest, RpcListener, RpcService } from '../../components/etcd/port.ts';
 import { Http2Connection } from './http2-connection.ts';
 import { PREFACE } from './http2-frames.ts';
 import { ServerCall } from './server-call.ts';
@@ -220,7 +220,16 @@ class Listener implements RpcListener {
       answer(request, response, refused);
       return;
     }
-    service.http(request.method ?? 'GET', path).then(
+    const { socket } = request;
+    const asked: HttpRequest = {
+      method: request.method ?? 'GET',
+      path,
+      query: new URLSearchParams((request.url ?? '').slice(path.length + 1)),
+      metadata: (name) => request.headers[name]?.toString(),
+      peerCommonName: () => commonNameOf(socket),
+      body: () => bodyOf(request),
+    };
+    service.http(asked).then(
       (given) => answer(request, response, given),
       (error: unknown) => {
         this.#log.error('request failed', { path, cause: messageOf(error) });
@@ -240,6 +249,19 @@ class Listener implements RpcListener {
   }
 }
 
+/** The body of a request, as much as a gRPC message may have and what base64 adds. */
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of request as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (bytes > MAX_BODY) throw new CodedError('too-large', `the body is larger than ${MAX_BODY} bytes`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}
+
+const MAX_BODY = 3 << 20;
 const TEXT = 'text/plain; charset=utf-8';
 
 function answer(request: IncomingMessage, response: ServerResponse, { status, contentType, body }: HttpAnswer): void {

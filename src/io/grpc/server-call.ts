@@ -1,6 +1,7 @@
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import {
+  type HttpRequest,
   RpcCode,
   type RpcService,
   type StreamCall,
@@ -164,7 +165,17 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
 
   #plain(service: RpcService, path: string): void {
     const method = this.metadata(':method') ?? 'GET';
-    service.http(method, path.split('?')[0] as string).then(
+    const [bare = '', query = ''] = path.split('?', 2);
+    const request: HttpRequest = {
+      method,
+      path: bare,
+      query: new URLSearchParams(query),
+      metadata: (name) => this.metadata(name),
+      peerCommonName: this.peerCommonName,
+      // Only HTTP/1.1 carries bodies of plain requests here.
+      body: async () => EMPTY,
+    };
+    service.http(request).then(
       ({ status, contentType, body }) => {
         const bytes = Buffer.from(body);
         const headers = encodeHeaders([

@@ -272,7 +272,8 @@ describe('etcd in this process', () => {
     };
     for (const version of ['--http1.1', '--http2']) {
       assert.equal(await curl(version, '/health'), '{"health":"true"} 200');
-      assert.equal(await curl(version, '/readyz?verbose'), 'ok\n 200');
+      assert.equal(await curl(version, '/readyz'), 'ok\n 200');
+      assert.match(await curl(version, '/readyz?verbose'), /^\[\+\]linearizable_read ok$/m);
       assert.match(await curl(version, '/version'), /"etcdserver":"3\.\d+\.\d+"/);
       assert.match(await curl(version, '/metrics'), /^etcd_server_has_leader 1$/m);
       assert.match(await curl(version, '/nothing'), / 404$/);

@@ -41,7 +41,7 @@ const service: RpcService = {
       drained: () => {},
     });
   },
-  http: async (method, path) => ({ status: 200, contentType: 'text/plain', body: `${method} ${path}` }),
+  http: async ({ method, path }) => ({ status: 200, contentType: 'text/plain', body: `${method} ${path}` }),
 };
 
 interface Answer {

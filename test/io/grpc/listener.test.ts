@@ -16,7 +16,7 @@ const service: RpcService = {
   hasService: () => false,
   unary: () => undefined,
   stream: () => undefined,
-  http: async (_method, path) => ({ status: 200, contentType: 'text/plain', body: path }),
+  http: async ({ path }) => ({ status: 200, contentType: 'text/plain', body: path }),
 };
 
 const listener = (options: Partial<RpcListenerOptions> = {}) =>

@@ -1,0 +1,168 @@
+/**
+ * `/metrics` under etcd's names, for dashboards and alerts made for etcd. What the store's parts count they tell `EtcdMetrics`;
+ * what replication knows is asked of it when metrics are shown. Source: etcd's metrics documentation.
+ */
+import { readdir } from 'node:fs/promises';
+import type { DecidedRevision } from '../../core/mvcc/machine.ts';
+import { isDelete } from '../../core/mvcc/version.ts';
+import type { Engine } from './engine.ts';
+import type { LeaseCounts } from './lease-service.ts';
+import { ETCD_VERSION } from './maintenance-service.ts';
+import { Histogram, MetricsText } from './metrics-text.ts';
+import type { LogSize } from './port.ts';
+import type { RpcMetrics } from './rpc-metrics.ts';
+import type { WatchService } from './watch-service.ts';
+
+/** etcd's buckets for what a disk does: 1 ms to 8 s. */
+const diskBuckets = (): Histogram => new Histogram(0.001, 14);
+
+/** Counted by the parts of the store as things happen. */
+export class EtcdMetrics {
+  readonly walFsyncSeconds = diskBuckets();
+  readonly backendCommitSeconds = diskBuckets();
+  proposalsFailed = 0;
+  slowApplies = 0;
+  slowReadIndexes = 0;
+  readIndexesFailed = 0;
+  heartbeatSendFailures = 0;
+  healthSuccesses = 0;
+  healthFailures = 0;
+  puts = 0;
+  deletes = 0;
+  putBytes = 0;
+  leaderChanges = 0;
+  #leader: string | undefined;
+
+  /** The member that leads now, if any does. */
+  leaderSeen(leader: string | undefined): void {
+    if (leader !== undefined && leader !== this.#leader) this.leaderChanges += 1;
+    this.#leader = leader;
+  }
+
+  /** A commit with its flush took this long. It is both of what etcd tells apart. */
+  written(ms: number): void {
+    this.walFsyncSeconds.observe(ms / 1000);
+    this.backendCommitSeconds.observe(ms / 1000);
+  }
+
+  published(revisions: readonly DecidedRevision[]): void {
+    for (const { changes } of revisions) {
+      for (const { version } of changes) {
+        if (isDelete(version)) this.deletes += 1;
+        else {
+          this.puts += 1;
+          this.putBytes += version.size;
+        }
+      }
+    }
+  }
+}
+
+export interface MetricsSources {
+  readonly engine: Engine;
+  readonly watches: WatchService;
+  readonly leases: LeaseCounts;
+  readonly rpc: RpcMetrics;
+  readonly metrics: EtcdMetrics;
+  readonly size: () => Promise<LogSize>;
+  readonly nowMs: () => number;
+  /** 0: no quota. */
+  readonly quotaBytes: number;
+}
+
+export async function showMetrics(sources: MetricsSources): Promise<string> {
+  const text = new MetricsText();
+  showServer(text, sources);
+  showStore(text, sources, await sources.size());
+  showLeases(text, sources.leases);
+  sources.rpc.show(text);
+  await showProcess(text, sources.nowMs());
+  return text.toString();
+}
+
+function showServer(text: MetricsText, sources: MetricsSources): void {
+  const { metrics, engine } = sources;
+  const { replica, pendingProposals, identity } = engine;
+  const { commit } = replica.raft.status();
+  const flag = (value: boolean): number => (value ? 1 : 0);
+  const labelled = (labels: Readonly<Record<string, string>>) => [{ labels, value: 1 }];
+  text.gauge('etcd_cluster_version', 'The version that the cluster runs as.', labelled({ cluster_version: '3.4' }));
+  text.gauge(
+    'etcd_server_version',
+    "The version of etcd's API that is served.",
+    labelled({ server_version: ETCD_VERSION }),
+  );
+  text.gauge(
+    'etcd_server_id',
+    'The id of the member.',
+    labelled({ server_id: BigInt.asUintN(64, identity.memberId).toString(16) }),
+  );
+  text.gauge('etcd_server_has_leader', 'Whether a leader exists.', flag(replica.leader !== undefined));
+  text.gauge('etcd_server_is_leader', 'Whether this member is the leader.', flag(replica.leads));
+  text.gauge(
+    'etcd_server_is_learner',
+    'Whether this member is a learner.',
+    flag(replica.conf.learners.includes(replica.id)),
+  );
+  text.counter('etcd_server_leader_changes_seen_total', 'Leader changes seen.', metrics.leaderChanges);
+  text.gauge('etcd_server_proposals_committed_total', 'Proposals committed.', commit);
+  text.gauge('etcd_server_proposals_applied_total', 'Proposals applied.', replica.applied);
+  text.gauge('etcd_server_proposals_pending', 'Proposals waiting to be committed.', pendingProposals);
+  text.counter('etcd_server_proposals_failed_total', 'Proposals that failed.', metrics.proposalsFailed);
+  text.counter('etcd_server_slow_apply_total', 'Applies that took longer than expected.', metrics.slowApplies);
+  text.counter('etcd_server_slow_read_indexes_total', 'Read indexes that came late.', metrics.slowReadIndexes);
+  text.counter('etcd_server_read_indexes_failed_total', 'Read indexes that failed.', metrics.readIndexesFailed);
+  text.counter('etcd_server_heartbeat_send_failures_total', 'Heartbeats sent late.', metrics.heartbeatSendFailures);
+  text.counter('etcd_server_health_success', 'Health checks that succeeded.', metrics.healthSuccesses);
+  text.counter('etcd_server_health_failures', 'Health checks that failed.', metrics.healthFailures);
+  text.gauge('etcd_server_quota_backend_bytes', 'The quota of the database, 0 without one.', sources.quotaBytes);
+}
+
+function showStore(text: MetricsText, { engine, watches, metrics, rpc }: MetricsSources, size: LogSize): void {
+  const { machine } = engine;
+  text.histogram('etcd_disk_wal_fsync_duration_seconds', 'How long flushes of the log take.', metrics.walFsyncSeconds);
+  text.histogram('etcd_disk_backend_commit_duration_seconds', 'How long commits take.', metrics.backendCommitSeconds);
+  text.gauge('etcd_mvcc_db_total_size_in_bytes', 'Bytes that the database takes on disk.', size.bytes);
+  text.gauge('etcd_mvcc_db_total_size_in_use_in_bytes', 'Bytes of the database that are in use.', size.inUseBytes);
+  text.gauge('etcd_debugging_mvcc_db_total_size_in_bytes', 'Bytes that the database takes on disk.', size.bytes);
+  for (const prefix of ['etcd_mvcc', 'etcd_debugging_mvcc']) {
+    text.counter(`${prefix}_put_total`, 'Puts seen by this member.', metrics.puts);
+    text.counter(`${prefix}_delete_total`, 'Deletes seen by this member.', metrics.deletes);
+    text.counter(`${prefix}_range_total`, 'Ranges asked of this member.', rpc.started('etcdserverpb.KV', 'Range'));
+    text.counter(`${prefix}_txn_total`, 'Transactions asked of this member.', rpc.started('etcdserverpb.KV', 'Txn'));
+  }
+  text.gauge('etcd_debugging_mvcc_keys_total', 'Keys in the index.', machine.keyCount);
+  text.gauge('etcd_debugging_mvcc_current_revision', 'The current revision.', machine.visible);
+  text.gauge('etcd_debugging_mvcc_compact_revision', 'The revision of the last compaction.', machine.compacted);
+  text.gauge('etcd_debugging_mvcc_total_put_size_in_bytes', 'Bytes of keys and values put.', metrics.putBytes);
+  text.gauge('etcd_debugging_mvcc_watcher_total', 'Watchers.', watches.watchCount);
+  text.gauge('etcd_debugging_mvcc_watch_stream_total', 'Watch streams.', watches.streamCount);
+  text.gauge('etcd_debugging_mvcc_slow_watcher_total', 'Watchers that are behind.', watches.slowCount);
+  text.counter('etcd_debugging_mvcc_events_total', 'Events sent by this member.', watches.eventCount);
+  text.gauge('hyperedge_etcd_cached_value_bytes', 'Bytes of values kept in memory.', machine.cachedBytes);
+  text.gauge('hyperedge_etcd_disk_full', '1 while writes are refused for want of space.', engine.full ? 1 : 0);
+}
+
+function showLeases(text: MetricsText, leases: LeaseCounts): void {
+  text.counter('etcd_debugging_lease_granted_total', 'Leases granted.', leases.granted);
+  text.counter('etcd_debugging_lease_renewed_total', 'Leases renewed.', leases.renewed);
+  text.counter('etcd_debugging_lease_revoked_total', 'Leases revoked.', leases.revoked);
+  text.counter('etcd_debugging_server_lease_expired_total', 'Leases expired.', leases.expired);
+}
+
+/** As Prometheus' client libraries show the process. */
+async function showProcess(text: MetricsText, nowMs: number): Promise<void> {
+  const { user, system } = process.cpuUsage();
+  text.counter('process_cpu_seconds_total', 'User and system CPU time, in seconds.', (user + system) / 1e6);
+  text.gauge('process_resident_memory_bytes', 'Resident memory, in bytes.', process.memoryUsage.rss());
+  text.gauge(
+    'process_start_time_seconds',
+    'Start of the process, in seconds since 1970.',
+    nowMs / 1000 - process.uptime(),
+  );
+  try {
+    text.gauge('process_open_fds', 'Open file descriptors.', (await readdir('/proc/self/fd')).length);
+  } catch {
+    // Without /proc the figure is not shown.
+  }
+}
