@@ -11,9 +11,9 @@ const API_VERSION =
 const KIND =
   'Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds';
 /** Never published. */
-const INTERNAL = ['x-kubernetes-validations', '$schema', 'definitions', 'id'];
+const INTERNAL = ['$schema', 'definitions', 'id'];
 /** Version 2 has no words for these, or its readers get them wrong. */
-const NOT_IN_V2 = ['nullable', 'oneOf', 'anyOf', 'not', 'default'];
+const NOT_IN_V2 = ['x-kubernetes-validations', 'nullable', 'oneOf', 'anyOf', 'not', 'default'];
 
 /** The published schema of a whole resource. */
 export function publishedSchema(schema: Schema | undefined, version: 2 | 3): JsonObject {

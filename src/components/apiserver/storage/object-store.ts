@@ -96,7 +96,10 @@ export class ObjectStore {
     });
     if (typeof revision !== 'number') return revision;
     // Who wrote one version is answered in that version.
-    const answer = stored === undefined || stored === object ? value : encodeObject(type, object);
+    const answer =
+      stored === undefined || stored === object
+        ? value
+        : encodeObject({ ...type, apiVersion: object.apiVersion ?? type.apiVersion }, object);
     const bytes = spliceRevision(answer, revision);
     return { written: true, object: new CachedObject(placeNamespace(place), place.name, bytes, revision, revision) };
   }

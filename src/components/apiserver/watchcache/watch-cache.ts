@@ -50,6 +50,8 @@ export class WatchCache {
   #stopped = false;
   /** How often everything was loaded. */
   #epoch = 0;
+  /** Kinds that were added, once they are complete. */
+  readonly #complete = new Map<string, Promise<KindCache>>();
   /** Kinds that are being read from the store, with what happened to them meanwhile. */
   readonly #joining = new Map<KindCache, WatchEvent[]>();
 
@@ -87,11 +89,16 @@ export class WatchCache {
    * Begins to keep one more kind. It is complete once the promise has settled: what the store has was read, and nothing that changed
    * meanwhile was missed. Asked again for the same prefix, it answers with the cache that is there.
    */
-  async addKind(options: KindCacheOptions): Promise<KindCache> {
+  addKind(options: KindCacheOptions): Promise<KindCache> {
     const prefix = options.prefix.slice(ROOT.length, -1);
-    const known = this.#kinds.get(prefix);
+    const known = this.#complete.get(prefix);
     if (known !== undefined) return known;
-    const kind = new KindCache(options);
+    const complete = this.#join(prefix, new KindCache(options));
+    this.#complete.set(prefix, complete);
+    return complete;
+  }
+
+  async #join(prefix: string, kind: KindCache): Promise<KindCache> {
     this.#kinds.set(prefix, kind);
     for (;;) {
       try {
@@ -111,6 +118,7 @@ export class WatchCache {
   removeKind(prefix: string): void {
     const kind = this.#kinds.get(prefix);
     this.#kinds.delete(prefix);
+    this.#complete.delete(prefix);
     if (kind === undefined) return;
     this.#joining.delete(kind);
     kind.load([], this.#revision);

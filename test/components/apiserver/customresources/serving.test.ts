@@ -311,3 +311,116 @@ describe('rules of custom resources', () => {
     );
   });
 });
+
+describe('custom resources of the cluster', () => {
+  let server: TestServer;
+  const ROOT = '/apis/lab.example.com/v1/racks';
+  const rack = (name: string, more = {}) => ({
+    apiVersion: 'lab.example.com/v1',
+    kind: 'Rack',
+    metadata: { name, ...more },
+    slots: [],
+  });
+  before(async () => {
+    server = await startServer();
+    const definition = {
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: 'racks.lab.example.com' },
+      spec: {
+        group: 'lab.example.com',
+        scope: 'Cluster',
+        names: { plural: 'racks', kind: 'Rack' },
+        versions: [
+          {
+            name: 'v1',
+            served: true,
+            storage: true,
+            deprecated: true,
+            schema: {
+              openAPIV3Schema: {
+                type: 'object',
+                properties: {
+                  slots: { type: 'array', items: { type: 'integer' } },
+                  template: {
+                    type: 'object',
+                    'x-kubernetes-embedded-resource': true,
+                    'x-kubernetes-preserve-unknown-fields': true,
+                  },
+                },
+              },
+            },
+          },
+        ],
+      },
+    };
+    assert.equal((await server.call('POST', DEFINITIONS, { body: definition })).code, 201);
+    await until('served', async () => (await server.call('GET', ROOT)).code === 200);
+  });
+  after(() => server.stop());
+  const call = (method: string, path: string, body?: unknown, options = {}) =>
+    server.call<Body>(method, path, { ...(body === undefined ? {} : { body }), ...options });
+
+  it('are not in namespaces', async () => {
+    assert.equal((await call('GET', '/apis/lab.example.com/v1/namespaces/default/racks')).code, 404);
+    const created = await call('POST', ROOT, rack('', { generateName: 'rack-' }));
+    assert.equal(created.code, 201, created.text);
+    assert.match(String(created.body.metadata['name']), /^rack-[a-z0-9]{5}$/);
+    assert.match(String(created.headers['warning']), /lab\.example\.com\/v1 Rack is deprecated/);
+  });
+
+  it('keep an empty list apart from none', async () => {
+    const created = await call('POST', ROOT, rack('one'));
+    assert.deepEqual(created.body['slots'], []);
+    const { slots: _slots, ...without } = created.body as Record<string, unknown>;
+    const updated = await call('PUT', `${ROOT}/one`, without);
+    assert.equal(updated.body['slots'], undefined);
+    assert.equal(updated.body.metadata['generation'], 2);
+  });
+
+  it('check what is embedded', async () => {
+    const refused = await call('POST', ROOT, { ...rack('two'), template: { spec: { x: 1 } } });
+    assert.match(refused.body.message, /template\.apiVersion: Required value: must not be empty/);
+    const created = await call('POST', ROOT, {
+      ...rack('two'),
+      template: { apiVersion: 'v1', kind: 'Pod', metadata: { labels: { a: 'b' }, nope: 1 }, spec: { x: 1 } },
+    });
+    assert.deepEqual(created.body['template'], {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { labels: { a: 'b' } },
+      spec: { x: 1 },
+    });
+    const wrong = await call('POST', ROOT, { ...rack('three'), metadata: { name: 'three', labels: 5 } });
+    assert.equal(wrong.code, 400);
+  });
+
+  it('are for whom the rules of RBAC let at them', async () => {
+    const as = await server.user('reader');
+    assert.equal((await call('GET', ROOT, undefined, { as })).code, 403);
+    const rules = [{ apiGroups: ['lab.example.com'], resources: ['racks'], verbs: ['get', 'list'] }];
+    await call('POST', '/apis/rbac.authorization.k8s.io/v1/clusterroles', { metadata: { name: 'racks' }, rules });
+    await call('POST', '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
+      metadata: { name: 'racks' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'racks' },
+      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'reader' }],
+    });
+    assert.equal((await call('GET', ROOT, undefined, { as })).code, 200);
+    assert.equal((await call('POST', ROOT, rack('mine'), { as })).code, 403);
+    assert.equal((await call('DELETE', ROOT, undefined, { as })).code, 403);
+  });
+
+  it('are tried without being stored, listed page by page and deleted together', async () => {
+    assert.equal((await call('POST', `${ROOT}?dryRun=All`, rack('dry'))).code, 201);
+    assert.equal((await call('GET', `${ROOT}/dry`)).code, 404);
+    const page = await call('GET', `${ROOT}?limit=1`);
+    assert.equal(page.body.items.length, 1);
+    const rest = await call(
+      'GET',
+      `${ROOT}?limit=10&continue=${encodeURIComponent(String(page.body.metadata['continue']))}`,
+    );
+    assert.equal(rest.body.items.length, 2);
+    assert.equal((await call('DELETE', ROOT)).code, 200);
+    assert.equal((await call('GET', ROOT)).body.items.length, 0);
+  });
+});
