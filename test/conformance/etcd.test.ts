@@ -1,3 +1,4 @@
+import { cluster } from '../components/etcd/cluster-harness.ts';
 import { DEBIAN_ETCD, isInstalled, remove, startHere, temporaryDirectory } from '../components/etcd/harness.ts';
 import { startPeerEtcd } from './etcd/peer.ts';
 import { etcdConformance } from './etcd.ts';
@@ -11,6 +12,22 @@ etcdConformance({
       endpoints: [endpoint],
       stop: async () => {
         await server.stop();
+        await remove(directory);
+      },
+    };
+  },
+});
+
+etcdConformance({
+  name: 'three hyperedge etcds',
+  start: async () => {
+    const directory = await temporaryDirectory();
+    const members = await cluster(directory, 3);
+    await Promise.all(members.map((member) => member.start()));
+    return {
+      endpoints: members.map((member) => member.endpoint),
+      stop: async () => {
+        await Promise.all(members.map((member) => member.stop()));
         await remove(directory);
       },
     };

@@ -1,3 +1,4 @@
+import { cluster } from '../components/etcd/cluster-harness.ts';
 import {
   connect,
   DEBIAN_ETCD,
@@ -39,6 +40,22 @@ storeConformance({
     const { endpoint, server } = await startHere(directory, certificates, { cacheBytes: 64 });
     stops.push(() => server.stop());
     return connect(endpoint, certificates);
+  },
+  close,
+});
+
+storeConformance({
+  name: 'three hyperedge etcds',
+  open: async () => {
+    const { directory } = await prepared();
+    const members = await cluster(directory, 3);
+    stops.push(async () => {
+      await Promise.all(members.map((member) => member.stop()));
+    });
+    const [, second] = members;
+    if (second === undefined) throw new Error('there are three');
+    await Promise.all(members.map((member) => member.start()));
+    return connect(second.endpoint, undefined);
   },
   close,
 });

@@ -10,6 +10,7 @@ export interface GossipLinkDeps {
 }
 
 const PUBLISH_MS = 1000;
+const SILENT_HEARTBEATS = 3;
 
 /** Members' ids are 16 digits on the wire of gossip and as short as they are here. */
 const onWire = (id: string): string => id.padStart(16, '0');
@@ -19,6 +20,7 @@ export class GossipLink {
   readonly #deps: GossipLinkDeps;
   #unsubscribe: (() => void) | undefined;
   #timer: Timer | undefined;
+  #members: readonly GossipMember[] = [];
   #stopped = false;
 
   constructor(deps: GossipLinkDeps) {
@@ -26,7 +28,10 @@ export class GossipLink {
   }
 
   start(): void {
-    this.#unsubscribe = this.#deps.hints.subscribe((members) => this.#heard(members));
+    this.#unsubscribe = this.#deps.hints.subscribe((members) => {
+      this.#members = members;
+      this.#consider();
+    });
     this.#publishAgain();
   }
 
@@ -53,13 +58,14 @@ export class GossipLink {
   #publishAgain(): void {
     this.publish();
     if (this.#stopped) return;
+    this.#consider();
     this.#timer = this.#deps.clock.setTimer(PUBLISH_MS, () => this.#publishAgain());
   }
 
-  #heard(members: readonly GossipMember[]): void {
+  #consider(): void {
     const { engine } = this.#deps;
     const { replica } = engine;
-    const known = members.filter(({ memberId }) => engine.cluster.get(here(memberId)) !== undefined);
+    const known = this.#members.filter(({ memberId }) => engine.cluster.get(here(memberId)) !== undefined);
     replica.hint((raft) => {
       raft.setPeerHints(
         known.map(({ memberId, alive, appliedIndex, health }) => ({
@@ -73,7 +79,10 @@ export class GossipLink {
     const { leader, electionMs } = replica;
     if (leader === undefined || leader === replica.id) return;
     if (known.some(({ memberId, confirmedDead }) => confirmedDead && here(memberId) === leader)) {
-      replica.hint((raft) => raft.leaderConfirmedDead(leader));
+      // A host process that was killed looks like a dead host, and the store on it may lead on: whoever is heard is not dead.
+      if (replica.leaderHeardAgoMs > SILENT_HEARTBEATS * replica.heartbeatMs) {
+        replica.hint((raft) => raft.leaderConfirmedDead(leader));
+      }
       return;
     }
     const seen = known.some(

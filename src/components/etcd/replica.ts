@@ -235,6 +235,10 @@ export class Replica {
     return this.#timing.electionTicks;
   }
 
+  get heartbeatMs(): number {
+    return this.#timing.heartbeatTicks * this.#timing.tickMs;
+  }
+
   get electionMs(): number {
     return this.#timing.electionTicks * this.#timing.tickMs;
   }

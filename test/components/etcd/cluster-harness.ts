@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { silentLog } from '../../../src/base/log.ts';
 import { createEtcdServer, type EtcdServer, type EtcdServerDeps } from '../../../src/components/etcd/index.ts';
+import type { DialPeer } from '../../../src/components/etcd/port.ts';
 import { createPeerDialer, createRpcListener } from '../../../src/io/grpc/index.ts';
 import { createSqliteLog } from '../../../src/io/sqlite/index.ts';
 import { clock } from './harness.ts';
@@ -15,6 +16,8 @@ export interface ClusterMember {
   readonly endpoint: string;
   readonly fatal: Error[];
   server: EtcdServer | undefined;
+  /** Nothing that it says reaches the others. */
+  mute: boolean;
   start(existing?: boolean, overrides?: Partial<EtcdServerDeps>): Promise<void>;
   stop(): Promise<void>;
 }
@@ -50,6 +53,7 @@ export async function member(directory: string, name: string, all: readonly Clus
     endpoint: `http://127.0.0.1:${clientPort}`,
     fatal: [],
     server: undefined,
+    mute: false,
     start: async (existing = false, overrides = {}) => {
       const known = all.some((each) => each === created) ? all : [...all, created];
       const server = createEtcdServer({
@@ -57,7 +61,7 @@ export async function member(directory: string, name: string, all: readonly Clus
         listener: createRpcListener({ host: '127.0.0.1', port: clientPort, log: silentLog }),
         peers: {
           listener: createRpcListener({ host: '127.0.0.1', port: peerPort, log: silentLog, maxMessageBytes: 16 << 20 }),
-          dial: createPeerDialer({ log: silentLog, clock }),
+          dial: mutable(createPeerDialer({ log: silentLog, clock }), () => created.mute),
         },
         initialCluster: {
           members: known.map((each) => ({ name: each.name, peerUrls: [each.peerUrl] })),
@@ -82,4 +86,27 @@ export async function member(directory: string, name: string, all: readonly Clus
     },
   };
   return created;
+}
+
+function mutable(dial: DialPeer, isMute: () => boolean): DialPeer {
+  return (urls, refused) => {
+    const channel = dial(urls, refused);
+    return {
+      get connected() {
+        return channel.connected;
+      },
+      unary: (path, message, timeoutMs) =>
+        isMute() ? Promise.reject(new Error('mute')) : channel.unary(path, message, timeoutMs),
+      stream: (path, events) => {
+        const stream = channel.stream(path, events);
+        return {
+          send: (message) => {
+            if (!isMute()) stream.send(message);
+          },
+          cancel: () => stream.cancel(),
+        };
+      },
+      close: () => channel.close(),
+    };
+  };
 }
