@@ -52,7 +52,7 @@ export async function startPeerEtcd(directory: string, more: readonly string[] =
   };
 }
 
-async function freePorts(count: number): Promise<number[]> {
+export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer());
   const ports = await Promise.all(
     servers.map(
