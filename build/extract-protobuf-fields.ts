@@ -28,12 +28,16 @@ const SPECIAL = new Set([
   `${META}.Time`,
   `${META}.MicroTime`,
   `${META}.FieldsV1`,
+  `${META}.Verbs`,
   'io.k8s.apimachinery.pkg.api.resource.Quantity',
   'io.k8s.apimachinery.pkg.util.intstr.IntOrString',
   'io.k8s.apimachinery.pkg.runtime.RawExtension',
   'io.k8s.api.authentication.v1.ExtraValue',
   'io.k8s.api.authorization.v1.ExtraValue',
   'io.k8s.api.certificates.v1.ExtraValue',
+  'io.k8s.api.authentication.v1beta1.ExtraValue',
+  'io.k8s.api.authorization.v1beta1.ExtraValue',
+  'io.k8s.api.certificates.v1beta1.ExtraValue',
 ]);
 
 interface Field {
@@ -147,26 +151,49 @@ function code(field: Field, owner: string | undefined): string {
     const value = entry.fields.find((each) => each.number === 2);
     return value === undefined ? '?' : `%${code(value, undefined)}`;
   }
-  const shown = owner === undefined ? undefined : typeOf(owner);
-  const inline = !field.repeated && shown !== undefined && !Object.hasOwn(shown.f, field.name);
+  // Older versions embed what the stable one does.
+  const shown = owner === undefined ? undefined : (typeOf(owner) ?? typeOf(owner.replace(/v\d+beta\d+/, 'v1')));
+  const inline = !field.repeated && shown !== undefined && !Object.hasOwn(shown.f, jsonName(owner ?? '', field.name));
   return `${prefix}${inline ? '>' : 'm'}${indexOf(field.typeName)}`;
 }
 
+/** Protobuf spells some fields otherwise than JSON: `Webhooks`, `aPIGroup`. */
+function jsonName(owner: string, name: string): string {
+  const fields = Object.keys((typeOf(owner) ?? typeOf(owner.replace(/v\d+beta\d+/, 'v1')))?.f ?? {});
+  if (fields.includes(name)) return name;
+  return fields.find((each) => each.toLowerCase() === name.toLowerCase()) ?? name;
+}
+
 for (const kind of [...builtinKinds, ...subresourceKinds]) {
+  // Schemas of custom resources are called otherwise in JSON than in protobuf; they travel as JSON.
+  if (kind.group === 'apiextensions.k8s.io') continue;
   indexOf(kind.schemaName);
   for (const alias of kind.aliases ?? []) {
     const pkg = alias.group === '' ? 'core' : (alias.group.split('.')[0] ?? '');
     indexOf(`io.k8s.api.${pkg}.${alias.version}.${kind.kind}`);
   }
 }
-indexOf(`${META}.DeleteOptions`);
+for (const name of [
+  'APIGroup',
+  'APIGroupList',
+  'APIResourceList',
+  'APIVersions',
+  'DeleteOptions',
+  'ListMeta',
+  'PartialObjectMetadata',
+  'Status',
+]) {
+  indexOf(`${META}.${name}`);
+}
 const rows: string[] = [];
 for (let index = 0; index < order.length; index++) {
   const name = order[index] ?? '';
   const message = messages.get(name);
   if (message === undefined && !SPECIAL.has(name)) console.error(`not in the program: ${name}`);
   const fields = SPECIAL.has(name) ? [] : (message?.fields ?? []);
-  rows.push(`  '${name}': '${fields.map((field) => `${field.number} ${field.name} ${code(field, name)}`).join(';')}',`);
+  rows.push(
+    `  '${name}': '${fields.map((field) => `${field.number} ${jsonName(name, field.name)} ${code(field, name)}`).join(';')}',`,
+  );
 }
 const target = fileURLToPath(
   new URL('../src/components/apiserver/http/protobuf/generated/messages.ts', import.meta.url),

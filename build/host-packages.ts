@@ -39,6 +39,7 @@ export const TEST_PROGRAMS: readonly HostProgram[] = [
   { program: 'script', debianPackage: 'bsdutils' },
   { program: 'openssl', debianPackage: 'openssl' },
   { program: 'serf', debianPackage: 'serf' },
+  { program: 'protoc', debianPackage: 'protobuf-compiler' },
 ];
 
 async function onPath(program: string): Promise<boolean> {

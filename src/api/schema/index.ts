@@ -9,7 +9,15 @@ import type { GeneratedType } from './types-format.ts';
 export type { ListNode, MapNode, ObjectNode, PatchStrategy, ScalarNode, ScalarType, SchemaNode } from './node.ts';
 
 const META_PACKAGE = 'io.k8s.apimachinery.pkg.apis.meta.v1';
-const META_KINDS = new Set(['DeleteOptions', 'Status', 'WatchEvent', 'APIGroup', 'APIGroupList', 'APIResourceList']);
+const META_KINDS = new Set([
+  'DeleteOptions',
+  'Status',
+  'WatchEvent',
+  'APIGroup',
+  'APIGroupList',
+  'APIResourceList',
+  'APIVersions',
+]);
 
 /** The name of a kind's type in the schemas: `io.k8s.api.rbac.v1.Role` for rbac.authorization.k8s.io/v1 Role. */
 export function schemaNameOf(gvk: GroupVersionKind): string {

@@ -128,7 +128,7 @@ export class Frontend {
     if (retry !== undefined) response.setHeader('retry-after', String(retry));
     const status = failure.toStatus();
     const { listMeta } = failure as { listMeta?: object };
-    exchange.sendJson(failure.httpCode, listMeta === undefined ? status : { ...status, metadata: listMeta });
+    exchange.sendObject(failure.httpCode, listMeta === undefined ? status : { ...status, metadata: listMeta });
     if (!request.complete) this.#abandonBody(exchange);
   }
 

@@ -19,6 +19,7 @@ export interface Answer<T = Record<string, unknown>> {
   readonly code: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
+  readonly bytes: Buffer;
   readonly body: T;
 }
 
@@ -166,14 +167,15 @@ function call<T>(
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', reject);
       response.on('end', () => {
-        const text = Buffer.concat(chunks).toString('utf8');
+        const bytes = Buffer.concat(chunks);
+        const text = bytes.toString('utf8');
         let body: unknown;
         try {
           body = JSON.parse(text);
         } catch {
           body = undefined;
         }
-        resolve({ code: response.statusCode ?? 0, headers: response.headers, text, body: body as T });
+        resolve({ code: response.statusCode ?? 0, headers: response.headers, text, bytes, body: body as T });
       });
     });
     sent.on('error', reject);

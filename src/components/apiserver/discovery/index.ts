@@ -1,5 +1,6 @@
 /** `/api`, `/apis` and below, plain and aggregated, and OpenAPI. */
 import { aggregatedContentType, discoveryDocuments } from '../../../api/discovery/index.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { negotiate } from '../http/negotiate.ts';
 import type { RestContext } from '../rest/context.ts';
@@ -66,9 +67,11 @@ export function createDiscovery(
       if (opened !== undefined) return opened;
       // Also makes the documents anew when kinds have come or gone.
       if (valueAt(path) === undefined) throw noSuchResource();
-      const form = negotiate(exchange.request.headers.accept);
+      const form = negotiate(exchange.request.headers.accept, true);
       if (form.as === 'APIGroupDiscoveryList' && (path === '/api' || path === '/apis')) {
         sendDocument(exchange, aggregated(`${path.slice(1)} ${form.version}`));
+      } else if (form.format === 'protobuf' && form.as === 'object') {
+        exchange.sendObject(200, valueAt(path) as KubeObject);
       } else {
         sendDocument(exchange, plain(path));
       }

@@ -5,7 +5,8 @@ import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { checkDepth, duplicateFields } from './json-scan.ts';
-import { decodeProtobuf, PROTOBUF } from './protobuf/decode.ts';
+import { decodeProtobuf } from './protobuf/decode.ts';
+import { PROTOBUF } from './protobuf/table.ts';
 
 /** Parsing YAML costs the event loop about a hundred times what JSON does; clients send it by hand only. */
 const MAX_YAML_BYTES = 512 * 1024;

@@ -3,6 +3,7 @@ import { gzip } from 'node:zlib';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from '../port.ts';
+import { renderObject } from './render-object.ts';
 import type { RequestInfo } from './request-info.ts';
 
 /** Below this, compressing costs more than sending. Upstream's threshold. */
@@ -67,8 +68,10 @@ export class Exchange {
     this.sendBytes(code, Buffer.from(`${JSON.stringify(value)}\n`));
   }
 
+  /** Sends an object or a list of a built-in kind, or a Status, in the format that the client prefers. */
   sendObject(code: number, object: KubeObject): void {
-    this.sendJson(code, object);
+    const { body, contentType } = renderObject(this.request.headers.accept, object);
+    this.sendBytes(code, body, contentType);
   }
 
   sendText(code: number, text: string): void {

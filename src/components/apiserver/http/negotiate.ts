@@ -3,9 +3,10 @@
  * Source: k8s.io/apiserver/pkg/endpoints/handlers/negotiation and the Table and PartialObjectMetadata transforms.
  */
 import { ApiError } from '../../../api/meta/status.ts';
+import { PROTOBUF } from './protobuf/table.ts';
 
 export interface AnswerForm {
-  readonly format: 'json' | 'yaml';
+  readonly format: 'json' | 'yaml' | 'protobuf';
   /** 'object': as it is. */
   readonly as: 'object' | 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList' | 'APIGroupDiscoveryList';
   /** Version of meta.k8s.io (`v1`, `v1beta1`) or apidiscovery.k8s.io (`v2`, `v2beta1`); '' for 'object'. */
@@ -14,35 +15,43 @@ export interface AnswerForm {
 
 const PLAIN: AnswerForm = { format: 'json', as: 'object', version: '' };
 const YAML: AnswerForm = { format: 'yaml', as: 'object', version: '' };
+const MESSAGE: AnswerForm = { format: 'protobuf', as: 'object', version: '' };
 const MAX_ACCEPT = 4096;
 const MAX_MEMO = 256;
-const memo = new Map<string, AnswerForm | null>();
+const memos = { withProtobuf: new Map<string, AnswerForm | null>(), without: new Map<string, AnswerForm | null>() };
 
-/** The first acceptable form in the client's order of preference. Throws 'NotAcceptable'. */
-export function negotiate(accept: string | undefined): AnswerForm {
+/**
+ * The first acceptable form in the client's order of preference. `protobuf`: the object can be said in it; metadata alone always can.
+ * Throws 'NotAcceptable'.
+ */
+export function negotiate(accept: string | undefined, protobuf: boolean): AnswerForm {
   if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') return PLAIN;
-  if (accept.length > MAX_ACCEPT) throw notAcceptable();
+  if (accept.length > MAX_ACCEPT) throw notAcceptable(protobuf);
+  const memo = protobuf ? memos.withProtobuf : memos.without;
   let form = memo.get(accept);
   if (form === undefined) {
-    form = parse(accept);
+    form = parse(accept, protobuf);
     if (memo.size >= MAX_MEMO) memo.clear();
     memo.set(accept, form);
   }
-  if (form === null) throw notAcceptable();
+  if (form === null) throw notAcceptable(protobuf);
   return form;
 }
 
-const notAcceptable = (): ApiError =>
-  new ApiError('NotAcceptable', 'only the following media types are accepted: application/json, application/yaml');
+const notAcceptable = (protobuf: boolean): ApiError =>
+  new ApiError(
+    'NotAcceptable',
+    `only the following media types are accepted: application/json, application/yaml${protobuf ? `, ${PROTOBUF}` : ''}`,
+  );
 
-function parse(accept: string): AnswerForm | null {
+function parse(accept: string, protobuf: boolean): AnswerForm | null {
   const clauses = accept
     .split(',')
     .map((text, position) => ({ ...clauseOf(text), position }))
     .filter((clause) => clause.quality > 0)
     .sort((a, b) => b.quality - a.quality || a.position - b.position);
   for (const clause of clauses) {
-    const form = formOf(clause.type, clause.parameters);
+    const form = formOf(clause.type, clause.parameters, protobuf);
     if (form !== undefined) return form;
   }
   return null;
@@ -66,8 +75,9 @@ function clauseOf(text: string): { type: string; parameters: Map<string, string>
   return { type: type.trim().toLowerCase(), parameters, quality: Number.isFinite(quality) ? quality : 1 };
 }
 
-function formOf(type: string, parameters: ReadonlyMap<string, string>): AnswerForm | undefined {
+function formOf(type: string, parameters: ReadonlyMap<string, string>, protobuf: boolean): AnswerForm | undefined {
   if (type === 'application/yaml') return parameters.has('as') ? undefined : YAML;
+  if (type === PROTOBUF) return messageForm(parameters, protobuf);
   if (type !== 'application/json' && type !== '*/*' && type !== 'application/*') return undefined;
   const as = parameters.get('as');
   if (as === undefined) return PLAIN;
@@ -82,4 +92,14 @@ function formOf(type: string, parameters: ReadonlyMap<string, string>): AnswerFo
     return { format: 'json', as, version };
   }
   return undefined;
+}
+
+/** Tables have no such form, upstream neither. */
+function messageForm(parameters: ReadonlyMap<string, string>, protobuf: boolean): AnswerForm | undefined {
+  const as = parameters.get('as');
+  if (as === undefined) return protobuf ? MESSAGE : undefined;
+  if (as !== 'PartialObjectMetadata' && as !== 'PartialObjectMetadataList') return undefined;
+  const version = parameters.get('v') ?? '';
+  if (parameters.get('g') !== 'meta.k8s.io' || (version !== 'v1' && version !== 'v1beta1')) return undefined;
+  return { format: 'protobuf', as, version };
 }

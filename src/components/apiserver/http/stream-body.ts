@@ -31,10 +31,15 @@ export function* pieces(parts: Iterable<Buffer>): Generator<Buffer> {
 }
 
 /** Sends `length` bytes that `parts` yields. Resolves when all is written or the client is gone. */
-export async function streamBody(exchange: Exchange, length: number, parts: Iterable<Buffer>): Promise<void> {
+export async function streamBody(
+  exchange: Exchange,
+  length: number,
+  parts: Iterable<Buffer>,
+  contentType = 'application/json',
+): Promise<void> {
   const { response } = exchange;
   if (response.destroyed) return;
-  const headers = exchange.headers('application/json');
+  const headers = exchange.headers(contentType);
   if (exchange.request.method === 'HEAD') {
     headers['content-length'] = length;
     response.writeHead(200, headers);

@@ -4,7 +4,7 @@ import type { TokenRequest } from 'kubernetes-types/authentication/v1';
 import type { Scale } from 'kubernetes-types/autoscaling/v1';
 import type { Binding } from 'kubernetes-types/core/v1';
 import { invalid } from '../../../api/meta/field-error.ts';
-import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
+import type { JsonObject, KubeList, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
 import { jsonPatch, mergePatch } from '../../../core/patch/index.ts';
@@ -28,6 +28,7 @@ import { parseDeleteOptions } from './delete-options.ts';
 import { get, sendObject } from './get.ts';
 import { deprecationWarning, fromStored, type ServedKind, toStored } from './kinds.ts';
 import { list } from './list.ts';
+import { speaksProtobuf } from './messages.ts';
 import { parseListOptions, parseWriteOptions } from './options.ts';
 import { checkName, decodePatch, patchForm, patchObject } from './patch.ts';
 import { takeSnapshot } from './snapshot.ts';
@@ -138,7 +139,7 @@ async function create(
   kind: ServedKind,
   info: ResourceRequestInfo,
 ): Promise<void> {
-  const form = negotiate(exchange.request.headers.accept);
+  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
   const request = writeRequest(exchange, kind, info);
   if (info.name !== '') throw methodNotAllowed();
   const object = await readObject(context, exchange, kind, request);
@@ -165,7 +166,7 @@ async function review(
       { ...request, kind: pods, name: object.metadata?.name ?? '', subresource: 'binding' },
       object as Binding,
     );
-    return exchange.sendJson(201, success());
+    return exchange.sendObject(201, success());
   }
   const handler = virtualHandler(kind.kind);
   if (handler === undefined) throw noSuchResource();
@@ -181,7 +182,7 @@ async function update(
 ): Promise<void> {
   const strategy = strategyAt(kind, info.subresource);
   if (strategy === undefined) throw noSuchResource();
-  const form = negotiate(exchange.request.headers.accept);
+  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
   const request = writeRequest(exchange, kind, info);
   const object = await readObject(context, exchange, kind, request);
   const named = object.metadata?.name ?? '';
@@ -223,7 +224,7 @@ async function patch(
 ): Promise<void> {
   const strategy = strategyAt(kind, info.subresource);
   if (strategy === undefined) throw noSuchResource();
-  const form = negotiate(exchange.request.headers.accept);
+  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
   const kindOfPatch = patchForm(exchange.header('content-type'));
   const request = writeRequest(exchange, kind, info);
   const body = decodePatch(await readBody(exchange.request, limitOf(context)), kindOfPatch);
@@ -255,13 +256,13 @@ async function remove(
   kind: ServedKind,
   info: ResourceRequestInfo,
 ): Promise<void> {
-  const form = negotiate(exchange.request.headers.accept);
+  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
   const body = await readBody(exchange.request, limitOf(context));
   const options = parseDeleteOptions(body, exchange.header('content-type'), info.query);
   const request = writeRequest(exchange, kind, info);
   const deleted = await deleteObject(context, request, options);
   if (deleted.removed && !RETURNS_DELETED.has(kind.plural)) {
-    exchange.sendJson(200, deletedStatus(kind, deleted.object.parse()));
+    exchange.sendObject(200, deletedStatus(kind, deleted.object.parse()));
   } else {
     sendObject(context, exchange, kind, await shown(kind, deleted.object), form, 200);
   }
@@ -299,12 +300,13 @@ async function removeCollection(
     }
   };
   await Promise.all(Array.from({ length: DELETE_WORKERS }, work));
-  exchange.sendJson(200, {
+  const list: KubeList<KubeObject> = {
     kind: kind.definition.listKind,
     apiVersion: kind.apiVersion,
     metadata: { resourceVersion: String(snapshot.revision) },
     items,
-  });
+  };
+  exchange.sendObject(200, list as KubeObject);
 }
 
 function dispatchSubresource(
@@ -354,7 +356,7 @@ async function bind(
   const schema = schemaOf({ group: '', version: 'v1', kind: 'Binding' });
   const body = await readObject(context, exchange, { apiVersion: 'v1', kind: 'Binding', schema }, request);
   await bindPod(context, request, body as Binding);
-  exchange.sendJson(201, success());
+  exchange.sendObject(201, success());
 }
 
 async function evict(
@@ -373,7 +375,7 @@ async function evict(
       : Buffer.alloc(0);
   const deletion = parseDeleteOptions(options, undefined, info.query);
   await deleteObject(context, request, { ...deletion, dryRun: deletion.dryRun || request.options.dryRun });
-  exchange.sendJson(201, success());
+  exchange.sendObject(201, success());
 }
 
 async function token(

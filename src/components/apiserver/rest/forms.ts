@@ -5,6 +5,7 @@ import type { KindDefinition } from '../../../api/registry/definition.ts';
 import type { AnswerForm } from '../http/negotiate.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import { bytesAs, type ServedKind } from './kinds.ts';
+import { objectEnvelope, partialEnvelope } from './messages.ts';
 
 /** How an answer renders one object of a list or watch. */
 export interface Rendering {
@@ -103,11 +104,12 @@ export function renderSingle(
   query: URLSearchParams,
   nowMs: number,
 ): Buffer {
+  const protobuf = form.format === 'protobuf';
   switch (form.as) {
     case 'object':
-      return bytesAs(kind, object);
+      return protobuf ? objectEnvelope(kind, object) : bytesAs(kind, object);
     case 'PartialObjectMetadata':
-      return partialObject(object, form);
+      return protobuf ? partialEnvelope(form.version, object) : partialObject(object, form);
     case 'Table': {
       const row = tableRow(kind, object, includeObjectOf(query), form, nowMs);
       return Buffer.from(

@@ -4,12 +4,14 @@ import { stringify } from 'yaml';
 import { errors } from '../../../api/meta/status.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type AnswerForm, negotiate } from '../http/negotiate.ts';
+import { PROTOBUF } from '../http/protobuf/table.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { isTrue } from '../http/request-info.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { renderSingle } from './forms.ts';
 import type { ServedKind } from './kinds.ts';
+import { speaksProtobuf } from './messages.ts';
 import { parseRevision } from './options.ts';
 import { shown } from './view.ts';
 
@@ -20,7 +22,7 @@ export function get(
   kind: ServedKind,
   info: ResourceRequestInfo,
 ): Promise<void> | undefined {
-  const form = negotiate(exchange.request.headers.accept);
+  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
   const asked = info.query === undefined ? undefined : parseRevision(info.query.get('resourceVersion'));
   const waiting =
     asked === undefined
@@ -58,7 +60,8 @@ export function sendObject(
 ): void {
   const { query } = exchange.info;
   const bytes = renderSingle(kind, object, form, query, context.clock.nowMs());
-  if (form.format === 'yaml') {
+  if (form.format === 'protobuf') exchange.sendBytes(code, bytes, PROTOBUF);
+  else if (form.format === 'yaml') {
     exchange.sendBytes(code, Buffer.from(stringify(JSON.parse(bytes.toString('utf8')))), 'application/yaml');
   } else if (query.size > 0 && isTrue(query.get('pretty'))) {
     exchange.sendBytes(code, Buffer.from(`${JSON.stringify(JSON.parse(bytes.toString('utf8')), null, 2)}\n`));

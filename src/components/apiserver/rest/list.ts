@@ -1,9 +1,12 @@
 /** LIST: bytes of the cache, joined. */
 import { setImmediate as pause } from 'node:timers/promises';
 import { stringify } from 'yaml';
+import type { JsonObject } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type AnswerForm, negotiate } from '../http/negotiate.ts';
+import { listParts } from '../http/protobuf/encode.ts';
+import { PROTOBUF } from '../http/protobuf/table.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
 import { streamBody } from '../http/stream-body.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
@@ -11,6 +14,7 @@ import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { RestContext } from './context.ts';
 import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from './forms.ts';
 import { bytesAs, type ServedKind } from './kinds.ts';
+import { messageOf, partialMessageOf, speaksProtobuf } from './messages.ts';
 import { parseListOptions } from './options.ts';
 import { type Snapshot, snapshotNow, takeSnapshot } from './snapshot.ts';
 import { joined, WholeLists } from './whole-lists.ts';
@@ -40,7 +44,7 @@ export function list(
   const { cache } = kind;
   if (cache === undefined)
     throw new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
-  const form = negotiate(exchange.request.headers.accept);
+  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
   const options = parseListOptions(kind, info.query, false);
   const namespace = info.namespace === '' ? undefined : info.namespace;
   if (
@@ -85,6 +89,7 @@ function send(
   snapshot: Snapshot,
 ): Promise<void> | undefined {
   const meta = listMeta(snapshot);
+  if (form.format === 'protobuf') return sendMessages(exchange, kind, form, snapshot, meta);
   if (form.as === 'Table') {
     const include = includeObjectOf(exchange.info.query);
     const nowMs = context.clock.nowMs();
@@ -109,6 +114,26 @@ function send(
     if (items !== undefined) return sendParts(exchange, form, [head, items, TAIL]);
   }
   return sendParts(exchange, form, [head, ...joined(snapshot.objects.map((object) => bytesAs(kind, object))), TAIL]);
+}
+
+async function sendMessages(
+  exchange: Exchange,
+  kind: ServedKind,
+  form: AnswerForm,
+  snapshot: Snapshot,
+  meta: string,
+): Promise<void> {
+  const whole = form.as === 'object';
+  const items = await eachOf(snapshot.objects, (object) =>
+    whole ? messageOf(kind, object) : partialMessageOf(object),
+  );
+  const [apiVersion, listKind] = whole
+    ? [kind.apiVersion, kind.definition.listKind]
+    : [`meta.k8s.io/${form.version}`, 'PartialObjectMetadataList'];
+  const parts = [...listParts(apiVersion, listKind, JSON.parse(meta) as JsonObject, items)];
+  let length = 0;
+  for (const part of parts) length += part.length;
+  return streamBody(exchange, length, parts, PROTOBUF);
 }
 
 /** Renders a batch at a time, so that a list of thousands does not hold up everybody else. */

@@ -1,5 +1,5 @@
 /**
- * WATCH: one line of JSON per event. Those who watch a whole kind as it is share the very same bytes; selectors and other forms are
+ * WATCH: one line of JSON, or one frame of protobuf, per event. Those who watch a whole kind as it is share the very same bytes; selectors and other forms are
  * worked out per watcher.
  */
 import { ApiError } from '../../../api/meta/status.ts';
@@ -7,6 +7,9 @@ import type { Timer } from '../../../base/clock.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { failureOf } from '../http/failures.ts';
 import { type AnswerForm, negotiate } from '../http/negotiate.ts';
+import { envelope, watchFrame } from '../http/protobuf/encode.ts';
+import { PROTOBUF } from '../http/protobuf/table.ts';
+import { renderObject } from '../http/render-object.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { drained, pieces } from '../http/stream-body.ts';
 import type { HttpResponse } from '../port.ts';
@@ -16,6 +19,7 @@ import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { RestContext } from './context.ts';
 import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from './forms.ts';
 import { bytesAs, type ServedKind } from './kinds.ts';
+import { bookmarkMessage, objectEnvelope, partialEnvelope, speaksProtobuf } from './messages.ts';
 import { type ListOptions, matcherOf, parseListOptions } from './options.ts';
 import { takeSnapshot } from './snapshot.ts';
 import type { ObjectView } from './view.ts';
@@ -31,6 +35,8 @@ const INITIAL_EVENTS_END = '"annotations":{"k8s.io/initial-events-end":"true"},'
 
 /** Deliveries that may wait for conversions. */
 const MAX_WAITING = 1_000;
+/** Streams of protobuf say in their type that they are framed. */
+const STREAM = `${PROTOBUF};stream=watch`;
 
 type Line = (type: EventType, object: CachedObject) => Buffer;
 
@@ -44,8 +50,10 @@ export async function watch(
   if (cache === undefined)
     throw new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
   exchange.longRunning = true;
-  const form = negotiate(exchange.request.headers.accept);
-  if (form.format !== 'json') throw new ApiError('NotAcceptable', 'watches are served as application/json only');
+  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
+  if (form.format === 'yaml') {
+    throw new ApiError('NotAcceptable', `watches are served as application/json and ${PROTOBUF} only`);
+  }
   const options = parseListOptions(kind, info.query, true);
   const named = info.name === '' ? options : withName(options, info.name);
   await new WatchStream(context, exchange, kind, cache, info, form, named).run();
@@ -100,11 +108,16 @@ class WatchStream {
   }
 
   get #plain(): boolean {
-    return this.#form.as === 'object' && this.#kind.alias === undefined;
+    return this.#form.as === 'object' && this.#form.format === 'json' && this.#kind.alias === undefined;
   }
 
   #lineMaker(query: URLSearchParams): Line {
-    const { as } = this.#form;
+    const { as, format, version } = this.#form;
+    if (format === 'protobuf') {
+      return as === 'object'
+        ? (type, object) => watchFrame(type, objectEnvelope(this.#kind, object))
+        : (type, object) => watchFrame(type, partialEnvelope(version, object));
+    }
     if (as === 'object') return (type, object) => frameEvent(type, bytesAs(this.#kind, object));
     if (as === 'Table') {
       const include = includeObjectOf(query);
@@ -182,13 +195,21 @@ class WatchStream {
     if (this.#ended) return;
     const { failure } = failureOf(error);
     this.#head();
-    this.#write(Buffer.from(`{"type":"ERROR","object":${JSON.stringify(failure.toStatus())}}\n`));
+    const status = failure.toStatus();
+    this.#write(
+      this.#form.format === 'protobuf'
+        ? watchFrame('ERROR', renderObject(PROTOBUF, status).body)
+        : Buffer.from(`{"type":"ERROR","object":${JSON.stringify(status)}}\n`),
+    );
     this.#end();
   }
 
   #head(): void {
     if (this.#response.headersSent) return;
-    this.#response.writeHead(200, this.#exchange.headers('application/json'));
+    this.#response.writeHead(
+      200,
+      this.#exchange.headers(this.#form.format === 'protobuf' ? STREAM : 'application/json'),
+    );
     this.#response.flushHeaders();
   }
 
@@ -266,6 +287,7 @@ class WatchStream {
   }
 
   #bookmark(revision: number, annotations = ''): Buffer {
+    if (this.#form.format === 'protobuf') return this.#bookmarkFrame(revision, annotations !== '');
     const { apiVersion, kind } = this.#plain
       ? this.#kind
       : this.#form.as === 'object'
@@ -278,6 +300,18 @@ class WatchStream {
     return Buffer.from(
       `{"type":"BOOKMARK","object":{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":{"resourceVersion":"${revision}",${annotations}"creationTimestamp":null}${rest}}}\n`,
     );
+  }
+
+  #bookmarkFrame(revision: number, initialEventsEnd: boolean): Buffer {
+    const partial = this.#form.as !== 'object';
+    const message = bookmarkMessage(this.#kind, partial, {
+      resourceVersion: String(revision),
+      ...(initialEventsEnd ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}),
+    });
+    const [apiVersion, kind] = partial
+      ? [`meta.k8s.io/${this.#form.version}`, 'PartialObjectMetadata']
+      : [this.#kind.apiVersion, this.#kind.kind];
+    return watchFrame('BOOKMARK', envelope(apiVersion, kind, message));
   }
 
   #write(line: Buffer): void {

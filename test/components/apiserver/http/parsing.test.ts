@@ -131,23 +131,30 @@ describe('negotiation', () => {
   it("takes the client's first acceptable form", () => {
     const table =
       'application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json';
-    assert.deepEqual(negotiate(table), { format: 'json', as: 'Table', version: 'v1' });
-    assert.deepEqual(negotiate('application/vnd.kubernetes.protobuf,application/json'), {
-      format: 'json',
-      as: 'object',
-      version: '',
+    assert.deepEqual(negotiate(table, true), { format: 'json', as: 'Table', version: 'v1' });
+    const both = 'application/vnd.kubernetes.protobuf,application/json';
+    assert.deepEqual(negotiate(both, true), { format: 'protobuf', as: 'object', version: '' });
+    assert.deepEqual(negotiate(both, false), { format: 'json', as: 'object', version: '' });
+    assert.equal(negotiate('application/vnd.kubernetes.protobuf;q=0.1,application/json', true).format, 'json');
+    const metadata = 'as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
+    assert.deepEqual(negotiate(`application/vnd.kubernetes.protobuf;${metadata}`, false), {
+      format: 'protobuf',
+      as: 'PartialObjectMetadata',
+      version: 'v1',
     });
-    assert.deepEqual(negotiate('application/yaml;q=0.5, application/json;q=0.4'), {
+    const asTable = 'application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1';
+    assert.equal(negotiate(`${asTable},application/json`, true).as, 'object');
+    assert.deepEqual(negotiate('application/yaml;q=0.5, application/json;q=0.4', true), {
       format: 'yaml',
       as: 'object',
       version: '',
     });
-    assert.equal(negotiate('application/json;as=Table;v=v9;g=meta.k8s.io,*/*').as, 'object');
-    assert.equal(negotiate(undefined).format, 'json');
+    assert.equal(negotiate('application/json;as=Table;v=v9;g=meta.k8s.io,*/*', true).as, 'object');
+    assert.equal(negotiate(undefined, true).format, 'json');
   });
 
   it('says 406 when there is none', () => {
-    assert.throws(() => negotiate('application/vnd.kubernetes.protobuf'), { httpCode: 406 });
-    assert.throws(() => negotiate('text/html'), { httpCode: 406 });
+    assert.throws(() => negotiate('application/vnd.kubernetes.protobuf', false), { httpCode: 406 });
+    assert.throws(() => negotiate('text/html', true), { httpCode: 406 });
   });
 });

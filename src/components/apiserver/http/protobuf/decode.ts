@@ -1,6 +1,5 @@
 /**
- * Kubernetes' protobuf form of objects, read into what JSON would have said: typed Go clients send it by default. Answers stay JSON,
- * which every client accepts beside it.
+ * Kubernetes' protobuf form of objects, read into what JSON would have said: typed Go clients send it by default.
  * Source: k8s.io/apimachinery/pkg/runtime/serializer/protobuf (envelope), generated.proto (fields).
  */
 import { Reader, WireError } from '../../../../api/etcd/wire.ts';
@@ -8,51 +7,9 @@ import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../../api/meta/status.ts';
 import { schemaNameOf } from '../../../../api/schema/index.ts';
 import { checkDepth } from '../json-scan.ts';
-import { MESSAGES } from './generated/messages.ts';
+import { type Field, indexOfMessage, MAGIC, messageAt, nameOfMessage } from './table.ts';
 
-export const PROTOBUF = 'application/vnd.kubernetes.protobuf';
-
-const MAGIC = Buffer.from('k8s\0');
 const MAX_NESTING = 64;
-
-interface Field {
-  readonly name: string;
-  readonly code: string;
-  readonly shape: 'single' | 'repeated' | 'map' | 'inline';
-  readonly message: number;
-  /** Its zero value is its absence. */
-  readonly omitZero: boolean;
-}
-
-type Message = ReadonlyMap<number, Field>;
-
-const names = Object.keys(MESSAGES);
-const compiled = new Map<number, Message>();
-
-function messageAt(index: number): Message {
-  let message = compiled.get(index);
-  if (message === undefined) {
-    const fields = new Map<number, Field>();
-    for (const row of (MESSAGES[names[index] ?? ''] ?? '').split(';')) {
-      const [number, name, code] = row.split(' ');
-      if (number !== undefined && name !== undefined && code !== undefined)
-        fields.set(Number(number), fieldOf(name, code));
-    }
-    message = fields;
-    compiled.set(index, message);
-  }
-  return message;
-}
-
-const SHAPES: Readonly<Record<string, Field['shape']>> = { '*': 'repeated', '%': 'map', '>': 'inline' };
-
-function fieldOf(name: string, text: string): Field {
-  const shape = SHAPES[text.charAt(0)] ?? 'single';
-  const rest = shape === 'single' ? text : text.slice(1);
-  const code = shape === 'inline' ? 'm' : rest.charAt(0);
-  const message = code === 'm' ? Number(shape === 'inline' ? rest : rest.slice(1)) : -1;
-  return { name, code, shape, message, omitZero: rest.endsWith('!') };
-}
 
 /** Whether a body is in this form, whatever its content type says. */
 export function isProtobuf(body: Buffer): boolean {
@@ -94,8 +51,8 @@ function decodeEnvelope(bytes: Buffer): JsonObject {
     kind === 'DeleteOptions'
       ? 'io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions'
       : schemaNameOf({ group, version, kind });
-  const index = names.indexOf(typeName);
-  if (index < 0) throw unsupported(`${apiVersion} ${kind}`.slice(0, 256));
+  const index = indexOfMessage(typeName);
+  if (index === undefined) throw unsupported(`${apiVersion} ${kind}`.slice(0, 256));
   return { apiVersion, kind, ...decodeMessage(raw, index, 0) };
 }
 
@@ -110,7 +67,7 @@ function decodeMessage(bytes: Buffer, index: number, depth: number): JsonObject 
   for (let key = reader.field(); key !== 0; key = reader.field()) {
     const field = message.get(key);
     // Dropping what a newer client says would change its meaning in silence.
-    if (field === undefined) throw unsupported(`field ${key} of ${names[index]?.split('.').at(-1) ?? 'the message'}`);
+    if (field === undefined) throw unsupported(`field ${key} of ${nameOfMessage(index).split('.').at(-1)}`);
     readField(reader, field, object, depth);
   }
   return object;
@@ -180,7 +137,7 @@ function readValue(reader: Reader, field: Field, depth: number): JsonValue | und
     case 'b':
       return reader.bool();
     case 'm': {
-      const special = SPECIAL.get(names[field.message] ?? '');
+      const special = SPECIAL.get(nameOfMessage(field.message));
       const bytes = reader.bytes();
       return special === undefined ? decodeMessage(bytes, field.message, depth + 1) : special(bytes);
     }
@@ -204,6 +161,9 @@ const SPECIAL: ReadonlyMap<string, Special> = new Map<string, Special>([
   ['io.k8s.api.authentication.v1.ExtraValue', itemsOf],
   ['io.k8s.api.authorization.v1.ExtraValue', itemsOf],
   ['io.k8s.api.certificates.v1.ExtraValue', itemsOf],
+  ['io.k8s.api.authentication.v1beta1.ExtraValue', itemsOf],
+  ['io.k8s.api.authorization.v1beta1.ExtraValue', itemsOf],
+  ['io.k8s.api.certificates.v1beta1.ExtraValue', itemsOf],
 ]);
 
 /** A zero time is no time. */

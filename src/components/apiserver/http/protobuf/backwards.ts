@@ -1,0 +1,94 @@
+/**
+ * A protobuf writer that begins at the end: when a structure's header is written its content already stands behind it, so its length is
+ * known and nothing is moved or measured twice. (Go's generated code does the same.)
+ */
+const INITIAL = 64 * 1024;
+const KEPT = 1024 * 1024;
+
+export class BackwardsWriter {
+  #buffer = Buffer.allocUnsafeSlow(INITIAL);
+  /** Where the last thing written begins. */
+  #position = INITIAL;
+
+  /** How much has been written. */
+  get length(): number {
+    return this.#buffer.length - this.#position;
+  }
+
+  /** A copy of what has been written, and the writer empty again. */
+  finish(): Buffer {
+    const out = Buffer.from(this.#buffer.subarray(this.#position));
+    this.reset();
+    return out;
+  }
+
+  reset(): void {
+    if (this.#buffer.length > KEPT) this.#buffer = Buffer.allocUnsafeSlow(INITIAL);
+    this.#position = this.#buffer.length;
+  }
+
+  /** A field number and a wire type. */
+  tag(field: number, wireType: 0 | 1 | 2): void {
+    this.varint(field * 8 + wireType);
+  }
+
+  /** Puts the header before what has been written since the writer had `length`. */
+  enclose(field: number, length: number): void {
+    this.varint(this.length - length);
+    this.tag(field, 2);
+  }
+
+  /** A non-negative safe integer. */
+  varint(value: number): void {
+    let width = 1;
+    for (let rest = value; rest >= 0x80; rest = Math.floor(rest / 128)) width += 1;
+    this.#reserve(width);
+    this.#position -= width;
+    let at = this.#position;
+    let rest = value;
+    for (; rest >= 0x80; rest = Math.floor(rest / 128)) this.#buffer[at++] = (rest % 128) | 0x80;
+    this.#buffer[at] = rest;
+  }
+
+  /** An integer of either sign; negative ones take ten bytes. */
+  integer(value: number): void {
+    if (value >= 0) {
+      this.varint(value);
+      return;
+    }
+    const bytes: number[] = [];
+    let rest = BigInt.asUintN(64, BigInt(Math.trunc(value)));
+    for (; rest >= 0x80n; rest >>= 7n) bytes.push(Number(rest & 0x7fn) | 0x80);
+    bytes.push(Number(rest));
+    this.bytes(Buffer.from(bytes));
+  }
+
+  double(value: number): void {
+    this.#reserve(8);
+    this.#position -= 8;
+    this.#buffer.writeDoubleLE(value, this.#position);
+  }
+
+  bytes(value: Uint8Array): void {
+    this.#reserve(value.length);
+    this.#position -= value.length;
+    this.#buffer.set(value, this.#position);
+  }
+
+  text(value: string, encoding: 'utf8' | 'base64' = 'utf8'): void {
+    const length = Buffer.byteLength(value, encoding);
+    this.#reserve(length);
+    this.#position -= length;
+    this.#buffer.write(value, this.#position, length, encoding);
+  }
+
+  #reserve(more: number): void {
+    if (this.#position >= more) return;
+    const { length } = this;
+    const grown = Buffer.allocUnsafeSlow(Math.max(this.#buffer.length * 2, length + more));
+    const position = grown.length - length;
+    this.#buffer.copy(grown, position, this.#position);
+    this.#buffer = grown;
+    this.#position = position;
+  }
+}

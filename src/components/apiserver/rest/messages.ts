@@ -1,0 +1,48 @@
+/** Objects in protobuf: made when somebody asks for them so, and kept beside their JSON as long as that lives. */
+import type { JsonObject } from '../../../api/meta/object.ts';
+import { encodeMessage, envelope, hasMessage } from '../http/protobuf/encode.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import { fromStored, type ServedKind } from './kinds.ts';
+
+const PARTIAL = 'io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata';
+
+const kept = new WeakMap<CachedObject, Map<string, Buffer>>();
+
+/** Whether objects of the kind can be said in protobuf. Custom resources cannot: their fields have no numbers. */
+export function speaksProtobuf(kind: ServedKind): boolean {
+  return kind.schema !== undefined && hasMessage(kind.schema.typeName);
+}
+
+/** The message of an object in the version asked for, without the envelope. The kind must speak protobuf. */
+export function messageOf(kind: ServedKind, object: CachedObject): Buffer {
+  const typeName = kind.schema?.typeName ?? '';
+  let messages = kept.get(object);
+  if (messages === undefined) {
+    messages = new Map();
+    kept.set(object, messages);
+  }
+  let message = messages.get(typeName);
+  if (message === undefined) {
+    message = encodeMessage(typeName, fromStored(kind, object.parse()) as JsonObject & object);
+    messages.set(typeName, message);
+  }
+  return message;
+}
+
+/** The message of an object's metadata alone. */
+export function partialMessageOf(object: CachedObject): Buffer {
+  return encodeMessage(PARTIAL, { metadata: JSON.parse(object.metadataBytes().toString('utf8')) as JsonObject });
+}
+
+/** Metadata that is no object's: a bookmark's. */
+export function bookmarkMessage(kind: ServedKind, partial: boolean, metadata: JsonObject): Buffer {
+  return encodeMessage(partial ? PARTIAL : (kind.schema?.typeName ?? ''), { metadata });
+}
+
+export function objectEnvelope(kind: ServedKind, object: CachedObject): Buffer {
+  return envelope(kind.apiVersion, kind.kind, messageOf(kind, object));
+}
+
+export function partialEnvelope(version: string, object: CachedObject): Buffer {
+  return envelope(`meta.k8s.io/${version}`, 'PartialObjectMetadata', partialMessageOf(object));
+}
