@@ -25,8 +25,8 @@ export interface EtcdServerDeps {
   readonly peers?: { readonly listener: RpcListener; readonly dial: DialPeer };
   /** Who is there at the beginning; this member alone by default. */
   readonly initialCluster?: InitialCluster;
-  /** etcd's `--heartbeat-interval` and `--election-timeout`, in milliseconds. */
-  readonly timing?: { readonly heartbeatMs: number; readonly electionMs: number };
+  /** etcd's `--heartbeat-interval` and `--election-timeout`, in milliseconds; with `adapts` the latter is only what it begins with. */
+  readonly timing?: { readonly heartbeatMs: number; readonly electionMs: number; readonly adapts?: boolean };
   /** Bytes of the file from which on nothing more is written, as etcd's `--quota-backend-bytes`; undefined: no quota. */
   readonly quotaBytes?: number;
   readonly compaction?: AutoCompaction;

@@ -19,12 +19,15 @@ import {
   type StoredState,
 } from '../../core/raft/index.ts';
 import { fromStored, toStored } from './entry-codec.ts';
+import { Pace } from './pace.ts';
 import type { LogBatch, StoredEntry, StoredHardState, StoreLog } from './port.ts';
 
 export interface ReplicaTiming {
   readonly tickMs: number;
   readonly electionTicks: number;
   readonly heartbeatTicks: number;
+  /** The election timeout follows what is measured; what is given here is for the beginning. */
+  readonly adapts?: boolean;
 }
 
 /** What goes to disk beside raft's own. */
@@ -77,6 +80,8 @@ interface Ripe {
 const SPACE_RETRY_MS = 250;
 /** A leader whose disk has not answered for this many election timeouts had better not lead. */
 const STUCK_ELECTIONS = 4;
+/** How often the election timeout is looked at. */
+const ADAPT_MS = 1000;
 
 export class Replica {
   readonly #deps: ReplicaDeps;
@@ -107,6 +112,8 @@ export class Replica {
   /** Milliseconds that recent writes took, smoothed. */
   #writeMs = 0;
   #writes = 0;
+  readonly #pace: Pace | undefined;
+  #adaptedAtMs = 0;
 
   constructor(deps: ReplicaDeps) {
     const { config, timing, stored } = deps;
@@ -116,6 +123,7 @@ export class Replica {
       { ...config, electionTicks: timing.electionTicks, heartbeatTicks: timing.heartbeatTicks },
       stored,
     );
+    this.#pace = timing.adapts === true ? new Pace(timing.electionTicks * timing.tickMs) : undefined;
     this.#hardOnDisk = stored.hardState;
     this.#applied = stored.applied;
     this.#conf = stored.conf;
@@ -327,9 +335,23 @@ export class Replica {
       if (!(this.alone && this.#leads && this.#conf.learners.length === 0)) {
         this.#do((raft) => raft.tick());
         this.#checkDisk();
+        this.#adapt();
       }
       this.#arm();
     });
+  }
+
+  #adapt(): void {
+    const now = this.#deps.clock.monotonicMs();
+    if (this.#pace === undefined || now - this.#adaptedAtMs < ADAPT_MS) return;
+    this.#adaptedAtMs = now;
+    const electionMs = this.#pace.adapt(this.#writeMs, now);
+    if (electionMs === undefined) return;
+    this.#deps.log.v(2, 'the election timeout follows the times measured', {
+      ms: Math.round(electionMs),
+      writeMs: Math.round(this.#writeMs),
+    });
+    this.setTiming({ ...this.#timing, electionTicks: Math.ceil(electionMs / this.#timing.tickMs) });
   }
 
   /** A leader whose disk does not answer hands over to one who can still promise something. */
@@ -370,6 +392,8 @@ export class Replica {
 
   #take(ready: Ready): void {
     if (ready.messages.length > 0) this.#deps.send(ready.messages);
+    const beat = this.#pace === undefined ? undefined : ready.messages.find((message) => message.type === 'heartbeat');
+    if (beat !== undefined) this.#pace?.asked(beat.round, this.#deps.clock.monotonicMs());
     const last = ready.committed.at(-1);
     if (last !== undefined) {
       if (ready.confState !== undefined) this.#conf = ready.confState;

@@ -24,6 +24,7 @@ import { costLikeBcrypt, scryptHasher } from './password.ts';
 import { Peers } from './peers.ts';
 import type { RpcService } from './port.ts';
 import { Replica } from './replica.ts';
+import { RequireLeader } from './require-leader.ts';
 import { Router } from './router.ts';
 import { RpcMetrics } from './rpc-metrics.ts';
 import { Snapshots } from './snapshots.ts';
@@ -36,7 +37,7 @@ const FLUSH_INTERVAL_MS = 1000;
 const PROGRESS_INTERVAL_MS = 600_000;
 /** Watches never end by themselves; their clients come back elsewhere. */
 const CLOSE_GRACE_MS = 100;
-const TIMING = { heartbeatMs: 100, electionMs: 1000 };
+const TIMING = { heartbeatMs: 100, electionMs: 1000, adapts: true };
 const TICKS_PER_HEARTBEAT = 2;
 const HAND_OVER_MS = 1000;
 const PUBLISH_RETRY_MS = 1000;
@@ -67,6 +68,7 @@ class Server implements EtcdServer {
   readonly #engine: Engine;
   readonly #snapshots: Snapshots;
   readonly #upkeep: Upkeep;
+  readonly #requireLeader: RequireLeader;
   #router: Router | undefined;
   #peers: Peers | undefined;
   #watches: WatchService | undefined;
@@ -117,6 +119,11 @@ class Server implements EtcdServer {
       clock,
       log,
       runId: this.#runId,
+    });
+    this.#requireLeader = new RequireLeader({
+      clock,
+      hasLeader: () => this.#engine.replica.leader !== undefined,
+      electionMs: () => this.#engine.replica.electionMs,
     });
     this.#upkeep = new Upkeep({
       engine: this.#engine,
@@ -189,6 +196,7 @@ class Server implements EtcdServer {
     this.#leases?.stop();
     this.#watches?.stop();
     this.#upkeep.stop();
+    this.#requireLeader.stop();
     this.#snapshots.stop();
     await this.#gossip?.stop();
     // Answers what is under way before the connections go.
@@ -246,6 +254,7 @@ class Server implements EtcdServer {
         tickMs,
         heartbeatTicks: TICKS_PER_HEARTBEAT,
         electionTicks: Math.max(TICKS_PER_HEARTBEAT + 1, Math.round(timing.electionMs / tickMs)),
+        adapts: timing.adapts ?? false,
       },
       stored: await storedState(state, storage),
       storage,
@@ -274,6 +283,8 @@ class Server implements EtcdServer {
     this.#metrics.leaderSeen(replica.leader);
     if (this.#encoder !== undefined) this.#encoder.term = replica.term;
     this.#leases?.leadershipChanged();
+    this.#router?.leaderChanged();
+    this.#requireLeader.leaderChanged();
     this.#gossip?.publish();
     const { leader, term } = replica;
     if (replica.alone || (leader === this.#toldLeader && term === this.#toldTerm)) return;
@@ -399,6 +410,7 @@ class Server implements EtcdServer {
     const sessions = { ...lockService(client, encoder, log), ...elections.unary };
     const rpc = new RpcMetrics();
     router.serveOthers({ ...handlers, ...leases.forOthers });
+    const required = this.#requireLeader;
     const streams = this.#guard.streams({
       '/etcdserverpb.Watch/Watch': watches.handler,
       '/etcdserverpb.Lease/LeaseKeepAlive': leases.keepAlive,
@@ -406,7 +418,7 @@ class Server implements EtcdServer {
       ...elections.streams,
     });
     const unary = router.unary(this.#guard.unary({ ...handlers, ...sessions }));
-    return rpcService(rpc.unary(unary), rpc.streams(streams), {
+    return rpcService(rpc.unary(required.unary(unary)), rpc.streams(required.streams(streams)), {
       engine,
       watches,
       leases: leases.counts,

@@ -65,7 +65,7 @@ test('without anything, etcd’s defaults', async () => {
       strictReconfigCheck: true,
       maxLearners: 1,
     },
-    raft: { heartbeatMs: 100, electionMs: 1000, advanceInitialTicks: true, snapshotCount: 100_000 },
+    raft: { heartbeatMs: 100, electionMs: 1000, adapts: true, advanceInitialTicks: true, snapshotCount: 100_000 },
     tls: {
       client: {
         certFile: undefined,

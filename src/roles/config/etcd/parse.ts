@@ -36,7 +36,7 @@ export function settingsOf(given: Given, surroundings: EtcdSurroundings): EtcdPa
   const listen = listenOf(values);
   checkBinding(values, listen);
   const advertise = advertiseOf(values, listen, surroundings);
-  const raft = raftOf(values);
+  const raft = raftOf(values, !given.has('heartbeat-interval') && !given.has('election-timeout'));
   if (!surroundings.fromFile && given.has('listen-client-urls') && !given.has('advertise-client-urls')) {
     refuse('--advertise-client-urls is required with --listen-client-urls: name the address that clients are to use');
   }
@@ -154,7 +154,7 @@ function advertiseOf(
   };
 }
 
-function raftOf(values: Values): EtcdSettings['raft'] {
+function raftOf(values: Values, adapts: boolean): EtcdSettings['raft'] {
   const heartbeatMs = values.number('heartbeat-interval');
   const electionMs = values.number('election-timeout');
   const heartbeat = values.label('heartbeat-interval');
@@ -170,6 +170,7 @@ function raftOf(values: Values): EtcdSettings['raft'] {
   return {
     heartbeatMs,
     electionMs,
+    adapts,
     advanceInitialTicks: values.boolean('initial-election-tick-advance'),
     snapshotCount: values.number('snapshot-count'),
   };

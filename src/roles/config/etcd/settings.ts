@@ -70,6 +70,8 @@ export interface EtcdSettings {
   readonly raft: {
     readonly heartbeatMs: number;
     readonly electionMs: number;
+    /** Nobody has said how long an election timeout is: it follows what is measured. */
+    readonly adapts: boolean;
     readonly advanceInitialTicks: boolean;
     readonly snapshotCount: number;
   };
