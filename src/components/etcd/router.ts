@@ -27,6 +27,12 @@ export interface RouterDeps {
 
 type Handler = UnaryHandlers[string];
 
+/** A request that the leader has been asked and has not answered yet. */
+interface UnderWay {
+  readonly leader: string;
+  abort(error: Error): void;
+}
+
 /** Metadata that the leader needs to see. */
 const PASSED_ON = ['hyperedge-durability'] as const;
 const COMMAND = 'command';
@@ -39,6 +45,7 @@ export class Router {
   readonly #deps: RouterDeps;
   /** What is done for other members: they have checked that it may be done. */
   #unchecked: ReadonlyMap<string, Handler> = new Map();
+  readonly #underWay = new Set<UnderWay>();
 
   constructor(deps: RouterDeps) {
     this.#deps = deps;
@@ -148,11 +155,26 @@ export class Router {
     leftMs: number,
   ): Promise<Forwarded> {
     if (peers === undefined) throw new CodedError('timed-out', 'the leader is not connected');
+    const replaced = Promise.withResolvers<never>();
+    const underWay: UnderWay = { leader, abort: replaced.reject };
+    this.#underWay.add(underWay);
     try {
-      return await peers.forward(leader, request, leftMs);
+      return await Promise.race([peers.forward(leader, request, leftMs), replaced.promise]);
     } catch (error) {
       if (!(error instanceof CodedError && error.code === 'peer-unreachable')) throw error;
       throw new CodedError('leader-failed', error.message, { cause: error });
+    } finally {
+      this.#underWay.delete(underWay);
+    }
+  }
+
+  /** Whoever waits for a leader that has been replaced, perhaps because it stands still, waits no longer. */
+  leaderChanged(): void {
+    const { leader } = this.#deps.engine.replica;
+    if (leader === undefined) return;
+    for (const each of this.#underWay) {
+      if (each.leader !== leader)
+        each.abort(new CodedError('leader-failed', `${each.leader} was replaced before it answered`));
     }
   }
 
