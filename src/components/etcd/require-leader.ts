@@ -4,6 +4,7 @@
  */
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { UnaryHandlers } from './kv-service.ts';
+import type { StreamHandlers } from './local-client.ts';
 import { type CallIdentity, RpcCode, type StreamCall, type StreamHandler } from './port.ts';
 
 export interface RequireLeaderDeps {
@@ -11,8 +12,6 @@ export interface RequireLeaderDeps {
   readonly hasLeader: () => boolean;
   readonly electionMs: () => number;
 }
-
-type StreamHandlers = Readonly<Record<string, (call: StreamCall) => StreamHandler>>;
 
 /** Election timeouts without a leader after which streams end. */
 const PATIENCE = 3;
