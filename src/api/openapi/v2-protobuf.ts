@@ -14,8 +14,9 @@ export const OPENAPI_V2_PROTOBUF_REQUESTS: readonly string[] = [
 /** The content type of the answer. */
 export const OPENAPI_V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
-export function encodeOpenapiV2(document: OpenApiV2): Uint8Array {
-  const out = new Writer(1 << 20);
+/** `expected`: about how many bytes it will be. */
+export function encodeOpenapiV2(document: OpenApiV2, expected = 1 << 20): Uint8Array {
+  const out = new Writer(expected);
   out.string(1, document.swagger);
   within(out, 2, () => out.string(1, document.info.title).string(2, document.info.version));
   within(out, 8, () => {

@@ -77,20 +77,7 @@ export function openapiV2(kinds: readonly KindDefinition[], descriptions: Descri
   };
 }
 
-/**
- * The JSON of the document: that of the built-in kinds, which never changes, with the custom kinds' laid in. `builtin` is what
- * `v2Parts` made of their document.
- */
-export function joinV2(builtin: V2Parts, custom: OpenApiV2): string {
-  const own = (record: object, names: ReadonlySet<string>): string =>
-    Object.entries(record)
-      .filter(([name]) => !names.has(name))
-      .map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`)
-      .join('');
-  const paths = own(custom.paths, builtin.names);
-  return `${builtin.head}"paths":{${builtin.paths}${paths}},"definitions":{${builtin.definitions}${own(custom.definitions, builtin.names)}}}`;
-}
-
+/** The document in pieces of JSON, to which those of custom kinds can be added. */
 export interface V2Parts {
   readonly head: string;
   readonly paths: string;
@@ -107,11 +94,23 @@ export function v2Parts({ paths, definitions, ...head }: OpenApiV2): V2Parts {
   };
 }
 
-/** Without what the built-in kinds' document has already. */
-export function onlyCustom(custom: OpenApiV2, { names }: V2Parts): OpenApiV2 {
-  const without = <T>(record: { readonly [name: string]: T }): { [name: string]: T } =>
+/** The whole document: the built-in kinds' and what each custom kind adds. */
+export function joinV2(builtin: V2Parts, custom: readonly V2Parts[]): string {
+  const all = [builtin, ...custom];
+  const joined = (part: 'paths' | 'definitions'): string =>
+    all
+      .map((each) => each[part])
+      .filter((text) => text !== '')
+      .join(',');
+  return `${builtin.head}"paths":{${joined('paths')}},"definitions":{${joined('definitions')}}}`;
+}
+
+/** What one custom kind adds to the built-in kinds' document. */
+export function customV2(kind: KindDefinition, { names }: Pick<V2Parts, 'names'>): OpenApiV2 {
+  const added = <T>(record: { readonly [name: string]: T }): { [name: string]: T } =>
     Object.fromEntries(Object.entries(record).filter(([name]) => !names.has(name)));
-  return { ...custom, paths: without(custom.paths), definitions: without(custom.definitions) };
+  const whole = openapiV2([kind], {});
+  return { ...whole, paths: added(whole.paths), definitions: added(whole.definitions) };
 }
 
 function renderOperation(operation: Operation): OperationV2 {

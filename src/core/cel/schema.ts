@@ -196,6 +196,11 @@ class SchemaReader implements JsonReader {
     return this.#names;
   }
 
+  get listKeys(): readonly string[] | undefined {
+    const { listType, listMapKeys } = this.#schema;
+    return listType === 'set' ? [] : listType === 'map' ? listMapKeys : undefined;
+  }
+
   field(name: string): { readonly key: string; readonly reader: JsonReader } | undefined {
     const { additional, properties } = this.#schema;
     if (typeof additional === 'object') return { key: name, reader: readerOf(additional, additional.embedded) };

@@ -80,6 +80,8 @@ export interface JsonReader {
   readonly double: boolean;
   /** Whether the object is a structure: its fields are selected, not looked up. */
   readonly structure: boolean;
+  /** What identifies the items of a list. Undefined: their places; none: their values; else these fields. */
+  readonly listKeys: readonly string[] | undefined;
   /** Turns a string into what its format says it is. */
   text(value: string): Value;
 }
@@ -92,6 +94,7 @@ export const ANY_READER: JsonReader = {
     return ANY_READER;
   },
   double: false,
+  listKeys: undefined,
   structure: false,
   text: (value) => value,
 };
@@ -120,6 +123,19 @@ export class JsonList implements List {
   get length(): number {
     return this.#items.length;
   }
+  /** The items by what identifies them; undefined where their places do. */
+  keyed(): Map<string, JsonValue> | undefined {
+    const { listKeys } = this.#reader;
+    if (listKeys === undefined) return undefined;
+    return new Map(this.#items.map((item) => [identity(item, listKeys), item]));
+  }
+  /** This list with the items of another: those it has keep their places, and in maps take the other's contents. */
+  merged(other: JsonList): JsonList | undefined {
+    const ours = this.keyed();
+    const theirs = other.keyed();
+    if (ours === undefined || theirs === undefined) return undefined;
+    return new JsonList([...new Map([...ours, ...theirs]).values()], this.#reader);
+  }
   at(index: number): Value | undefined {
     const item = this.#items[index];
     return item === undefined ? undefined : fromJson(item, this.#reader.items);
@@ -127,6 +143,12 @@ export class JsonList implements List {
   *[Symbol.iterator](): Iterator<Value> {
     for (const item of this.#items) yield fromJson(item, this.#reader.items);
   }
+}
+
+function identity(item: JsonValue, keys: readonly string[]): string {
+  if (keys.length === 0 || typeof item !== 'object' || item === null || Array.isArray(item))
+    return JSON.stringify(item);
+  return JSON.stringify(keys.map((key) => (Object.hasOwn(item, key) ? item[key] : null)));
 }
 
 export class JsonMap extends CelMap {
@@ -270,6 +292,16 @@ export function numeric(value: Value): bigint | number | undefined {
 
 function equalLists(a: List, b: List): boolean {
   if (a.length !== b.length) return false;
+  const ours = a instanceof JsonList ? a.keyed() : undefined;
+  const theirs = b instanceof JsonList ? b.keyed() : undefined;
+  if (ours !== undefined && theirs !== undefined) {
+    // The order of sets and maps says nothing.
+    for (const [key, item] of ours) {
+      const other = theirs.get(key);
+      if (other === undefined || !equal(fromJson(item, ANY_READER), fromJson(other, ANY_READER))) return false;
+    }
+    return true;
+  }
   for (let index = 0; index < a.length; index++) if (!equal(a.at(index) ?? null, b.at(index) ?? null)) return false;
   return true;
 }

@@ -266,6 +266,11 @@ const ERRORS: readonly (readonly [string, RegExp])[] = [
   ["url('not a url')", /URL parse error/],
   ['[1, 0].all(e, 1 / e == 1)', /division by zero/],
   ["'%d'.format(['a'])", /cannot format/],
+  [
+    "'x'.replace('', lists.range(1000).map(i, 'xxxxxxxxxx').join('')).replace('x', lists.range(1000).map(i, 'xxxxxxxxxx').join(''))",
+    /too large/,
+  ],
+  ["lists.range(1000).map(i, lists.range(1000).map(j, 'xxxxxxxxxx').join('')).join('')", /too large|cost limit/],
   ['[].min()', /min called on empty list/],
 ];
 

@@ -111,6 +111,36 @@ describe('rules of schemas', () => {
     }
   });
 
+  it('know lists that are sets and maps', () => {
+    const set = list(str(), { 'x-kubernetes-list-type': 'set' });
+    const raw = (rule: string): JsonObject =>
+      obj({ a: set, b: set, plain: list(str()), m: spec.listMap, n: spec.listMap }, rule);
+    const value: JsonObject = {
+      a: ['x', 'y'],
+      b: ['y', 'x'],
+      plain: ['y', 'x'],
+      m: [
+        { key: 'k', keyB: 1 },
+        { key: 'l', keyB: 2 },
+      ],
+      n: [
+        { key: 'l', keyB: 2 },
+        { key: 'k', keyB: 1 },
+      ],
+    };
+    const holding = [
+      'self.a == self.b',
+      'self.a != self.plain',
+      'self.m == self.n',
+      'size(self.a + self.b) == 2',
+      "self.a + ['z', 'x'] == ['x', 'y', 'z']",
+      'size(self.a + self.plain) == 2',
+      'size(self.plain + self.a) == 4',
+      'size(self.m + self.n) == 2',
+    ];
+    for (const rule of holding) assert.deepEqual(judge(raw(rule), value), [], rule);
+  });
+
   it('see the metadata of resources, names only', () => {
     const raw = obj({ spec: obj({ name: str() }) }, "self.metadata.name == self.spec.name && self.kind == 'X'");
     assert.deepEqual(judge(raw, { kind: 'X', metadata: { name: 'a' }, spec: { name: 'a' } }), []);

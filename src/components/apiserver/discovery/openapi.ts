@@ -1,7 +1,7 @@
 /** `/openapi/v2` and `/openapi/v3`: large, so made on demand, one at a time, with a pause for others in between. */
 import { setImmediate as pause } from 'node:timers/promises';
 import { ApiError } from '../../../api/meta/status.ts';
-import { joinV2, onlyCustom, openapiV2, type V2Parts, v2Parts } from '../../../api/openapi/v2.ts';
+import { customV2, joinV2, openapiV2, type V2Parts, v2Parts } from '../../../api/openapi/v2.ts';
 import {
   encodeOpenapiV2,
   OPENAPI_V2_PROTOBUF,
@@ -61,27 +61,44 @@ export function createOpenApi(kinds: Kinds, loadDescriptions: (() => Promise<unk
     for (const path of paths()) hashes.set(path, (await v3(path)).hash);
     return json(openapiV3Index([...hashes.keys()], (path) => hashes.get(path) ?? ''));
   };
+  const jsonPieces = new WeakMap<KindDefinition, V2Parts>();
+  const protobufPieces = new WeakMap<KindDefinition, Uint8Array>();
   const parts = (): Promise<V2Parts> => once('v2 parts', always, (texts) => v2Parts(openapiV2(builtinKinds, texts)));
-  const v2 = async (accept: string): Promise<StaticDocument> => {
-    const custom = kinds.custom;
-    if (OPENAPI_V2_PROTOBUF_REQUESTS.some((type) => accept.includes(type))) {
-      const builtin = await once('v2 protobuf builtin', always, (texts) =>
-        encodeOpenapiV2(openapiV2(builtinKinds, texts)),
-      );
-      const known = await parts();
-      // Messages written one after the other are read as one.
-      return once('v2 protobuf', custom, (texts) =>
-        staticDocument(
-          Buffer.concat([builtin, encodeOpenapiV2(onlyCustom(openapiV2(custom, texts), known))]),
-          OPENAPI_V2_PROTOBUF,
-        ),
-      );
+  /** Kinds come and go one by one: what one adds is made once, with a pause for others after each. */
+  const pieces = async <T>(
+    custom: readonly KindDefinition[],
+    known: WeakMap<KindDefinition, T>,
+    make: (kind: KindDefinition) => T,
+  ): Promise<T[]> => {
+    const found: T[] = [];
+    for (const kind of custom) {
+      let piece = known.get(kind);
+      if (piece === undefined) {
+        piece = make(kind);
+        known.set(kind, piece);
+        await pause();
+      }
+      found.push(piece);
     }
-    if (accept !== '' && !/application\/(?:json|\*)|\*\/\*/.test(accept)) {
+    return found;
+  };
+  const v2 = async (accept: string): Promise<StaticDocument> => {
+    const protobuf = OPENAPI_V2_PROTOBUF_REQUESTS.some((type) => accept.includes(type));
+    if (!protobuf && accept !== '' && !/application\/(?:json|\*)|\*\/\*/.test(accept)) {
       throw new ApiError('NotAcceptable', 'only the following media types are accepted: application/json');
     }
-    const known = await parts();
-    return once('v2', custom, (texts) => staticDocument(Buffer.from(joinV2(known, openapiV2(custom, texts)))));
+    const builtin = await parts();
+    const custom = kinds.custom;
+    if (protobuf) {
+      const encoded = await once('v2 protobuf builtin', always, (texts) =>
+        encodeOpenapiV2(openapiV2(builtinKinds, texts)),
+      );
+      const added = await pieces(custom, protobufPieces, (kind) => encodeOpenapiV2(customV2(kind, builtin), 1 << 16));
+      // Messages written one after the other are read as one.
+      return once('v2 protobuf', custom, () => staticDocument(Buffer.concat([encoded, ...added]), OPENAPI_V2_PROTOBUF));
+    }
+    const added = await pieces(custom, jsonPieces, (kind) => v2Parts(customV2(kind, builtin)));
+    return once('v2', custom, () => staticDocument(Buffer.from(joinV2(builtin, added))));
   };
   return {
     paths: (): string[] => ['/openapi/v2', V3, ...paths().map((path) => `${V3}/${path}`)],

@@ -5,6 +5,7 @@ import {
   Duration,
   EvaluationError,
   equal,
+  JsonList,
   keyOf,
   type List,
   numeric,
@@ -38,13 +39,37 @@ function nonZero<T extends bigint>(value: T, what: string): T {
 const both = { cost: ([a = 0, b = 0]: readonly number[]) => perCharacter(a + b) };
 const least = { cost: ([a = 0, b = 0]: readonly number[]) => perCharacter(Math.min(a, b)) };
 
+const MAX_TEXT = 10 * 1024 * 1024;
+
+function joinedText(a: string, b: string): string {
+  if (a.length + b.length > MAX_TEXT) throw new EvaluationError('the text is too large');
+  return a + b;
+}
+
+/** Lists one after the other; sets and maps (x-kubernetes-list-type) without repetitions. */
+function added(a: List, b: List): List {
+  if (!(a instanceof JsonList) || a.keyed() === undefined) return [...a, ...b];
+  const merged = b instanceof JsonList ? a.merged(b) : undefined;
+  if (merged !== undefined) return merged;
+  const result = [...a];
+  const seen = new Set(result.map(keyOf));
+  for (const item of b) {
+    const key = keyOf(item);
+    // Only scalars are found again without comparing everything with everything.
+    if (key !== undefined && seen.has(key)) continue;
+    seen.add(key);
+    result.push(item);
+  }
+  return result;
+}
+
 const arithmetic: readonly Overload[] = [
   declare('_+_(int, int): int', (a: bigint, b: bigint) => int(a + b)),
   declare('_+_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value + b.value)),
   declare('_+_(double, double): double', (a: number, b: number) => a + b),
-  declare('_+_(string, string): string', (a: string, b: string) => a + b, both),
+  declare('_+_(string, string): string', (a: string, b: string) => joinedText(a, b), both),
   declare('_+_(bytes, bytes): bytes', (a: Uint8Array, b: Uint8Array) => Uint8Array.from([...a, ...b]), both),
-  declare('_+_(list<A>, list<A>): list<A>', (a: List, b: List) => [...a, ...b], { cost: ([a = 0, b = 0]) => a + b }),
+  declare('_+_(list<A>, list<A>): list<A>', added, { cost: ([a = 0, b = 0]) => a + b }),
   declare('_+_(timestamp, duration): timestamp', (a: Timestamp, b: Duration) => new Timestamp(a.ns + b.ns)),
   declare('_+_(duration, timestamp): timestamp', (a: Duration, b: Timestamp) => new Timestamp(a.ns + b.ns)),
   declare('_+_(duration, duration): duration', (a: Duration, b: Duration) => new Duration(int(a.ns + b.ns))),

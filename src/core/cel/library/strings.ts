@@ -84,11 +84,15 @@ function replace(text: string, part: string, by: string, limit: bigint): string 
   if (limit === 0n) return text;
   const pieces = part === '' ? ['', ...codes(text), ''] : text.split(part);
   const count = limit < 0n ? pieces.length - 1 : Math.min(Number(limit), pieces.length - 1);
+  bounded(text.length + by.length * count);
   const head = pieces.slice(0, count + 1).join(by);
   const tail = pieces.slice(count + 1);
-  const result = tail.length === 0 ? head : `${head}${part}${tail.join(part)}`;
-  if (result.length > MAX_TEXT) throw new EvaluationError('the text is too large');
-  return result;
+  return tail.length === 0 ? head : `${head}${part}${tail.join(part)}`;
+}
+
+/** Texts multiply: one that would be too large is not even begun. */
+function bounded(length: number): void {
+  if (length > MAX_TEXT) throw new EvaluationError('the text is too large');
 }
 
 function split(text: string, separator: string, limit: bigint): string[] {
@@ -109,10 +113,13 @@ function substring(text: string, start: bigint, end?: bigint): string {
 
 const joined = (list: List, separator: string): string => {
   const texts: string[] = [];
+  let length = 0;
   for (const item of list) {
     if (typeof item !== 'string') throw new EvaluationError('no such overload');
+    length += item.length + separator.length;
     texts.push(item);
   }
+  bounded(length);
   return texts.join(separator);
 };
 
@@ -210,7 +217,7 @@ function format(pattern: string, values: List): string {
     }
     if (next >= values.length) throw new EvaluationError(`index ${next} out of range`);
     result += clause(directive[2] ?? 's', directive[1], values.at(next++) ?? null);
-    if (result.length > MAX_TEXT) throw new EvaluationError('the text is too large');
+    bounded(result.length);
   }
   return result;
 }
