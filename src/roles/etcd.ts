@@ -72,6 +72,7 @@ export async function startEtcd({ settings, strictKeys, log, agentSocket, onFata
       ? {}
       : { gossip: createGossipHints({ socket: agentSocket, clock, log: log.named('gossip') }) }),
     strictReconfigCheck: settings.cluster.strictReconfigCheck,
+    jsonGateway: settings.jsonGateway,
     clock,
     log,
     name,

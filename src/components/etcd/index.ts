@@ -31,6 +31,8 @@ export interface EtcdServerDeps {
   readonly quotaBytes?: number;
   readonly compaction?: AutoCompaction;
   readonly strictReconfigCheck?: boolean;
+  /** etcd's `--enable-grpc-gateway`: JSON over HTTP; true by default. */
+  readonly jsonGateway?: boolean;
   /** What the ring of hosts tells of the other members; ended by `stop`. */
   readonly gossip?: GossipHints;
   /** Uniform in [0, 1); `Math.random` by default. */

@@ -25,6 +25,8 @@ export type StreamHandlers = Readonly<Record<string, (call: StreamCall) => Strea
 
 export interface LocalStream {
   send(message: Uint8Array): void;
+  /** There is no more to send. */
+  end(): void;
   /** Nothing is delivered any more. */
   cancel(): void;
   /** The receiver can take more after it answered false. */
@@ -72,7 +74,7 @@ export class LocalClient {
     const open = this.#streams[path];
     if (open === undefined) {
       events.ended(new RpcFailed(RpcCode.unimplemented, `unknown method ${path}`));
-      return { send: () => {}, cancel: () => {}, drained: () => {} };
+      return { send: () => {}, end: () => {}, cancel: () => {}, drained: () => {} };
     }
     const handler = open({
       metadata: (name) => identity.metadata(name),
@@ -86,6 +88,7 @@ export class LocalClient {
     });
     return {
       send: (message) => handler.message(message),
+      end: () => handler.ended(),
       cancel: () => {
         over = true;
         handler.closed();

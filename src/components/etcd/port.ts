@@ -206,6 +206,18 @@ export interface HttpAnswer {
   readonly status: number;
   readonly contentType: string;
   readonly body: string;
+  /** Goes on after the head, for as long as it likes. */
+  readonly follow?: (out: HttpStream) => void;
+}
+
+/** An answer that is written bit by bit. */
+export interface HttpStream {
+  /** False: the peer is slow, wait for `drained`. */
+  write(text: string): boolean;
+  end(): void;
+  /** `listener` is called when the peer is gone, or the answer has ended. */
+  closed(listener: () => void): void;
+  drained(listener: () => void): void;
 }
 
 /** A plain HTTP request on the same port. */

@@ -11,6 +11,7 @@ import { clusterService } from './cluster-service.ts';
 import { electionService } from './election-service.ts';
 import { Encoder } from './encode.ts';
 import { Engine } from './engine.ts';
+import { gateway } from './gateway.ts';
 import { GossipLink } from './gossip-link.ts';
 import { answerHttp } from './http.ts';
 import type { EtcdServer, EtcdServerDeps } from './index.ts';
@@ -417,8 +418,10 @@ class Server implements EtcdServer {
       '/etcdserverpb.Maintenance/Snapshot': maintenance.snapshot,
       ...elections.streams,
     });
-    const unary = router.unary(this.#guard.unary({ ...handlers, ...sessions }));
-    return rpcService(rpc.unary(required.unary(unary)), rpc.streams(required.streams(streams)), {
+    const unary = rpc.unary(required.unary(router.unary(this.#guard.unary({ ...handlers, ...sessions }))));
+    const counted = rpc.streams(required.streams(streams));
+    const json = this.#deps.jsonGateway === false ? () => undefined : gateway(new LocalClient(unary, counted), log);
+    return rpcService(unary, counted, json, {
       engine,
       watches,
       leases: leases.counts,
@@ -431,7 +434,12 @@ class Server implements EtcdServer {
   }
 }
 
-function rpcService(unary: UnaryHandlers, streams: StreamHandlers, sources: MetricsSources): RpcService {
+function rpcService(
+  unary: UnaryHandlers,
+  streams: StreamHandlers,
+  json: ReturnType<typeof gateway>,
+  sources: MetricsSources,
+): RpcService {
   const unaryByPath = new Map(Object.entries(unary));
   const streamByPath = new Map(Object.entries(streams));
   const services = new Set([...unaryByPath.keys(), ...streamByPath.keys()].map((path) => path.split('/')[1]));
@@ -439,6 +447,6 @@ function rpcService(unary: UnaryHandlers, streams: StreamHandlers, sources: Metr
     hasService: (name) => services.has(name),
     unary: (path) => unaryByPath.get(path),
     stream: (path) => streamByPath.get(path),
-    http: (request) => answerHttp(request, sources),
+    http: (request) => json(request) ?? answerHttp(request, sources),
   };
 }

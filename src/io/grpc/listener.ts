@@ -250,21 +250,41 @@ class Listener implements RpcListener {
 }
 
 /** The body of a request, as much as a gRPC message may have and what base64 adds. */
-async function bodyOf(request: IncomingMessage): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of request as AsyncIterable<Buffer>) {
-    bytes += piece.length;
-    if (bytes > MAX_BODY) throw new CodedError('too-large', `the body is larger than ${MAX_BODY} bytes`);
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
+function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    let pieces: Buffer[] = [];
+    let bytes = 0;
+    request.on('data', (piece: Buffer) => {
+      bytes += piece.length;
+      if (bytes <= MAX_BODY) pieces.push(piece);
+      else {
+        // What is left is read and thrown away: the answer would be lost with the connection otherwise.
+        pieces = [];
+        reject(new CodedError('too-large', `the body is larger than ${MAX_BODY} bytes`));
+      }
+    });
+    request.once('end', () => resolve(Buffer.concat(pieces)));
+    request.once('error', reject);
+    request.once('close', () => reject(new CodedError('closed', 'the client is gone')));
+  });
 }
 
 const MAX_BODY = 3 << 20;
 const TEXT = 'text/plain; charset=utf-8';
 
-function answer(request: IncomingMessage, response: ServerResponse, { status, contentType, body }: HttpAnswer): void {
+function answer(request: IncomingMessage, response: ServerResponse, given: HttpAnswer): void {
+  const { status, contentType, body, follow } = given;
+  if (follow !== undefined && request.method !== 'HEAD') {
+    response.writeHead(status, { 'content-type': contentType });
+    response.flushHeaders();
+    follow({
+      write: (text) => response.write(text),
+      end: () => void response.end(),
+      closed: (listener) => void response.once('close', listener),
+      drained: (listener) => void response.on('drain', listener),
+    });
+    return;
+  }
   response.writeHead(status, { 'content-type': contentType, 'content-length': Buffer.byteLength(body) });
   response.end(request.method === 'HEAD' ? undefined : body);
 }

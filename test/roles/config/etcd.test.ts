@@ -99,6 +99,7 @@ test('without anything, etcd’s defaults', async () => {
     corruption: { checkAtStart: false, intervalMs: 0 },
     progressNotifyMs: 600_000,
     slow: { applyMs: 100, requestMs: 300 },
+    jsonGateway: true,
     hostWhitelist: undefined,
     unsafeNoFsync: false,
     log: { least: 'info', verbosity: 2, outputs: ['stderr'] },

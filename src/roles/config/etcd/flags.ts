@@ -85,7 +85,7 @@ const MEMBER = {
   'max-txn-ops': used('uint', '128', 'operations in a transaction'),
   'max-request-bytes': used('uint', '1572864', 'size of a request'),
   'max-concurrent-streams': used('uint32', '4294967295', 'calls at once on a connection; 4096 is the most'),
-  'enable-grpc-gateway': unused('boolean', 'true', 'there is no JSON gateway: clients speak gRPC', ['true', 'false']),
+  'enable-grpc-gateway': used('boolean', 'true', 'JSON over HTTP, under /v3/'),
   'grpc-keepalive-min-time': unused('duration', '5s', 'clients may ping up to 200 times a second'),
   'grpc-keepalive-interval': used('duration', '2h', 'how often a silent client is pinged; 0: never'),
   'grpc-keepalive-timeout': used('duration', '20s', 'time that a pinged client has to answer'),
@@ -142,7 +142,7 @@ const SECURITY = {
   'cipher-suites': used('list', '', 'cipher suites of TLS 1.2, in Go’s names'),
   'tls-min-version': used('string', 'TLS1.2', 'oldest TLS that is spoken', ['', 'TLS1.2', 'TLS1.3']),
   'tls-max-version': used('string', '', 'newest TLS that is spoken', ['', 'TLS1.2', 'TLS1.3']),
-  cors: unused('string', '*', 'there is no JSON gateway that a browser could use'),
+  cors: unused('string', '*', 'pages of other origins are not let in'),
   'host-whitelist': used('list', '*', 'names under which plain HTTP is answered; * or nothing: any'),
   'experimental-peer-skip-client-san-verification': unused('boolean', 'false', 'peers are known by their authority', [
     'true',

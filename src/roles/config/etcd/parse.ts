@@ -44,6 +44,7 @@ export function settingsOf(given: Given, surroundings: EtcdSurroundings): EtcdPa
   const name = values.text('name');
   const settings: EtcdSettings = {
     name,
+    jsonGateway: values.boolean('enable-grpc-gateway'),
     dataDirectory: surroundings.locate(values.text('data-dir') === '' ? `${name}.etcd` : values.text('data-dir')),
     listen,
     advertise: { client: texts(advertise.client), peer: texts(advertise.peer) },

@@ -46,6 +46,7 @@ export type EtcdCompaction =
 
 export interface EtcdSettings {
   readonly name: string;
+  readonly jsonGateway: boolean;
   readonly dataDirectory: string;
   readonly listen: {
     readonly client: readonly EtcdUrl[];
