@@ -44,7 +44,8 @@ export function validatePodUpdate(pod: Pod, old: Pod): FieldError[] {
 
 function containerCounts(spec: PodSpec, before: PodSpec): FieldError[] {
   const message = 'pod updates may not add or remove containers';
-  if (spec.containers.length !== before.containers.length) return [fieldError.forbidden('spec.containers', message)];
+  const count = (of: PodSpec): number => of.containers?.length ?? 0;
+  if (count(spec) !== count(before)) return [fieldError.forbidden('spec.containers', message)];
   return (spec.initContainers?.length ?? 0) === (before.initContainers?.length ?? 0)
     ? []
     : [fieldError.forbidden('spec.initContainers', message)];

@@ -3,9 +3,10 @@ import { dns1123SubdomainErrors } from '../../base/names.ts';
 import { canonicalQuantity, tryParseQuantity } from '../../base/quantity.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
-import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
+import { validateNameRule } from '../validation/scalars.ts';
 
 const ACCESS_MODES = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
+const VOLUME_MODES = ['Block', 'Filesystem'];
 const ABBREVIATED: readonly (readonly [mode: string, short: string])[] = [
   ['ReadWriteOnce', 'RWO'],
   ['ReadOnlyMany', 'ROX'],
@@ -46,7 +47,9 @@ export function capacityText(amounts: Readonly<Record<string, string>> | undefin
 }
 
 export function validateAccessModes(modes: readonly string[] | undefined, path: string): FieldError[] {
-  const errors = (modes ?? []).flatMap((mode) => validateOneOf(mode, ACCESS_MODES, path));
+  const errors = (modes ?? [])
+    .filter((mode) => !ACCESS_MODES.includes(mode))
+    .map((mode) => fieldError.notSupported(path, mode, ACCESS_MODES));
   if (modes?.includes('ReadWriteOncePod') === true && modes.some((mode) => mode !== 'ReadWriteOncePod')) {
     errors.push(fieldError.forbidden(path, 'may not use ReadWriteOncePod with other access modes'));
   }
@@ -54,7 +57,7 @@ export function validateAccessModes(modes: readonly string[] | undefined, path: 
 }
 
 export function validateVolumeMode(mode: string | undefined, path: string): FieldError[] {
-  return mode === undefined ? [] : validateOneOf(mode, ['Block', 'Filesystem'], path);
+  return mode === undefined || VOLUME_MODES.includes(mode) ? [] : [fieldError.notSupported(path, mode, VOLUME_MODES)];
 }
 
 export function validateClassName(name: string | undefined, path: string): FieldError[] {

@@ -82,15 +82,15 @@ function validateMetric(metric: MetricSpec, at: string): FieldError[] {
   if (metric.object !== undefined) {
     errors.push(...validateReference(metric.object.describedObject, `${at}.object.describedObject`));
     errors.push(...validateIdentifier(metric.object.metric, `${at}.object.metric`));
-    errors.push(...validateTarget(metric.object.target, `${at}.object.target`, ['value', 'averageValue']));
+    errors.push(...validateTarget(metric.object.target, `${at}.object.target`, TARGETS.object));
   }
   if (metric.pods !== undefined) {
     errors.push(...validateIdentifier(metric.pods.metric, `${at}.pods.metric`));
-    errors.push(...validateTarget(metric.pods.target, `${at}.pods.target`, ['averageValue']));
+    errors.push(...validateTarget(metric.pods.target, `${at}.pods.target`, TARGETS.pods));
   }
   if (metric.external !== undefined) {
     errors.push(...validateIdentifier(metric.external.metric, `${at}.external.metric`));
-    errors.push(...validateTarget(metric.external.target, `${at}.external.target`, ['value', 'averageValue']));
+    errors.push(...validateTarget(metric.external.target, `${at}.external.target`, TARGETS.external));
   }
   for (const field of ['resource', 'containerResource'] as const) {
     const resource = metric[field];
@@ -101,7 +101,7 @@ function validateMetric(metric: MetricSpec, at: string): FieldError[] {
     if (field === 'containerResource' && !isSet(metric.containerResource?.container)) {
       errors.push(fieldError.required(`${at}.${field}.container`, 'must specify a container'));
     }
-    errors.push(...validateTarget(resource.target, `${at}.${field}.target`, ['averageUtilization', 'averageValue']));
+    errors.push(...validateTarget(resource.target, `${at}.${field}.target`, TARGETS.resource));
   }
   return errors;
 }
@@ -117,14 +117,33 @@ function validateIdentifier(metric: MetricIdentifier | undefined, path: string):
 
 type TargetField = 'value' | 'averageValue' | 'averageUtilization';
 
-const NOUNS: Readonly<Record<TargetField, string>> = {
-  value: 'a positive target value',
-  averageValue: 'a positive target averageValue',
-  averageUtilization: 'a target averageUtilization',
+interface TargetRule {
+  /** One of these must be set. */
+  readonly fields: readonly TargetField[];
+  /** Where it is said that none is, and how. */
+  readonly missing: readonly [field: TargetField, detail: string];
+  readonly both?: readonly [field: TargetField, detail: string];
+}
+
+const TARGETS: Readonly<Record<'object' | 'pods' | 'resource' | 'external', TargetRule>> = {
+  object: {
+    fields: ['value', 'averageValue'],
+    missing: ['averageValue', 'must set either a target value or averageValue'],
+  },
+  pods: { fields: ['averageValue'], missing: ['averageValue', 'must specify a positive target averageValue'] },
+  resource: {
+    fields: ['averageUtilization', 'averageValue'],
+    missing: ['averageUtilization', 'must set either a target raw value or a target utilization'],
+    both: ['averageValue', 'may not set both a target raw value and a target utilization'],
+  },
+  external: {
+    fields: ['value', 'averageValue'],
+    missing: ['averageValue', 'must set either a target value for metric or a per-pod target'],
+    both: ['value', 'may not set both a target value for metric and a per-pod target'],
+  },
 };
 
-/** One of `wanted` must be set, and not two. */
-function validateTarget(target: MetricTarget | undefined, path: string, wanted: readonly TargetField[]): FieldError[] {
+function validateTarget(target: MetricTarget | undefined, path: string, rule: TargetRule): FieldError[] {
   const errors: FieldError[] = [];
   if (!isSet(target?.type)) errors.push(fieldError.required(`${path}.type`, 'must specify a metric target type'));
   else if (!['Utilization', 'Value', 'AverageValue'].includes(target.type)) {
@@ -141,14 +160,13 @@ function validateTarget(target: MetricTarget | undefined, path: string, wanted: 
   if (utilization !== undefined && utilization < 1) {
     errors.push(fieldError.invalid(`${path}.averageUtilization`, utilization, 'must be greater than 0'));
   }
-  const given = wanted.filter((field) => target?.[field] !== undefined);
+  const given = rule.fields.filter((field) => target?.[field] !== undefined);
   if (given.length === 0) {
-    const [first = 'value'] = wanted;
-    const either = wanted.map((field) => NOUNS[field]).join(' or ');
-    errors.push(fieldError.required(`${path}.${first}`, `must set either ${either}`));
-  } else if (given.length > 1) {
-    const [first = 'value', second = ''] = given;
-    errors.push(fieldError.forbidden(`${path}.${first}`, `may not set both ${first} and ${second}`));
+    const [field, detail] = rule.missing;
+    errors.push(fieldError.required(`${path}.${field}`, detail));
+  } else if (given.length > 1 && rule.both !== undefined) {
+    const [field, detail] = rule.both;
+    errors.push(fieldError.forbidden(`${path}.${field}`, detail));
   }
   return errors;
 }

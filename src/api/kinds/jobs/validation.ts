@@ -114,9 +114,9 @@ function validateReplacement(spec: JobSpec | undefined, path: string): FieldErro
 /** A pod that is always restarted never completes. */
 function validateRestartPolicy(spec: JobSpec | undefined, path: string): FieldError[] {
   const policy = spec?.template?.spec?.restartPolicy ?? '';
-  if (policy === 'Always') return [fieldError.required(path, 'valid values: "OnFailure", "Never"')];
+  if (policy === '' || policy === 'Always') return [fieldError.required(path, 'valid values: "OnFailure", "Never"')];
   if (policy !== 'OnFailure' && policy !== 'Never')
-    return [fieldError.notSupported(path, policy, ['Never', 'OnFailure'])];
+    return [fieldError.notSupported(path, policy, ['OnFailure', 'Never'])];
   return spec?.podFailurePolicy !== undefined && policy !== 'Never'
     ? [fieldError.invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')]
     : [];
