@@ -1,0 +1,79 @@
+/** Every kind in every version, created and shown by stock kubectl: its checks of our OpenAPI, our discovery and our tables. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import { apiVersionOf, type KubeObject } from '../../../src/api/meta/object.ts';
+import type { KindAlias, KindDefinition } from '../../../src/api/registry/definition.ts';
+import { defaulted, sample, storedKinds } from '../../api/kinds/samples.ts';
+import { type Ran, run, startServer, type TestServer } from './harness.ts';
+
+const clients = [
+  { label: 'installed', path: '/usr/bin/kubectl' },
+  { label: '1.20', path: process.env['KUBECTL_120'] ?? 'dist/test-tools/kubectl-1.20' },
+].filter((each) => existsSync(each.path));
+
+/** Definitions of custom kinds have tests of their own; requests for certificates need a real one. */
+const created = storedKinds.filter(
+  ({ verbs, kind }) =>
+    verbs.includes('create') && !['CertificateSigningRequest', 'CustomResourceDefinition', 'Event'].includes(kind),
+);
+
+function document(kind: KindDefinition, name: string, alias?: KindAlias): KubeObject {
+  const stored = alias === undefined ? sample(kind.kind) : defaulted(kind.kind);
+  delete stored['status'];
+  const shown = alias === undefined ? stored : alias.convertFrom(stored);
+  return {
+    ...shown,
+    apiVersion: apiVersionOf(alias ?? kind),
+    kind: kind.kind,
+    metadata: { ...shown.metadata, name, ...(kind.namespaced ? { namespace: 'ns' } : {}) },
+  };
+}
+
+const listOf = (items: readonly KubeObject[]): string => JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
+
+for (const { label, path } of clients) {
+  describe(`all kinds with kubectl (${label})`, () => {
+    let server: TestServer;
+    before(async () => {
+      server = await startServer();
+      await server.call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'ns' } } });
+      await server.call('POST', '/api/v1/namespaces/ns/serviceaccounts', { body: { metadata: { name: 'default' } } });
+    });
+    after(() => server.stop());
+    const kubectl = (args: string, input?: string): Promise<Ran> =>
+      run(
+        path,
+        ['--kubeconfig', server.kubeconfig, '--cache-dir', server.directory, '-n', 'ns', ...args.split(' ')],
+        input,
+        60_000,
+      );
+
+    it('creates one of each', async () => {
+      const { code, stderr, stdout } = await kubectl(
+        'create -f -',
+        listOf(created.map((kind) => document(kind, 'one'))),
+      );
+      assert.equal(code, 0, stderr);
+      assert.equal(stdout.trim().split('\n').length, created.length);
+    });
+
+    it('creates one of each in each older version', async () => {
+      const older = created.flatMap((kind) =>
+        (kind.aliases ?? []).map((alias, index) => document(kind, `older${index}`, alias)),
+      );
+      const { code, stderr } = await kubectl('create -f -', listOf(older));
+      assert.equal(code, 0, stderr);
+    });
+
+    it('shows them all, briefly and wide', async () => {
+      const asked = created.map(({ plural, group }) => (group === '' ? plural : `${plural}.${group}`)).join(',');
+      const { code, stdout, stderr } = await kubectl(`get ${asked} -o wide`);
+      assert.equal(code, 0, stderr);
+      for (const { singular, group } of created) {
+        const name = group === '' ? `${singular}/one` : `${singular}.${group}/one`;
+        assert.ok(stdout.includes(name), `${name} in ${stdout}`);
+      }
+    });
+  });
+}
