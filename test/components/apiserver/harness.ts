@@ -13,7 +13,8 @@ import { createHttp } from '../../../src/io/http/index.ts';
 import { type Authority, createAuthority, issue, type KeyPair, lifetimeFrom } from '../../../src/io/pki/certificate.ts';
 import { createKubeconfig } from '../../../src/io/pki/kubeconfig.ts';
 import { systemClock, systemRandom } from '../../../src/roles/process.ts';
-import { createMemoryStore, type MemoryStore } from '../../conformance/memory-store.ts';
+import type { MemoryStore } from '../../conformance/memory-store.ts';
+import { openStore } from './stores.ts';
 
 export interface Answer<T = Record<string, unknown>> {
   readonly code: number;
@@ -83,7 +84,8 @@ export interface HarnessOptions {
 export async function startServer(options: HarnessOptions = {}): Promise<TestServer> {
   const { ca, serving, admin, kubelet } = await material();
   const signing = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const store = (options.store ?? createMemoryStore()) as MemoryStore;
+  const opened = options.store === undefined ? await openStore() : undefined;
+  const store = (options.store ?? opened?.store) as MemoryStore;
   const server = createApiServer({
     store,
     http: createHttp(),
@@ -130,7 +132,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
     call: (method, path, callOptions = {}) => call(port, ca, admin, method, path, callOptions),
     stop: async (keepStore = false) => {
       await server.stop();
-      if (!keepStore) await store.close();
+      if (!keepStore) await (opened?.close() ?? store.close());
       await rm(directory, { recursive: true, force: true });
     },
   };

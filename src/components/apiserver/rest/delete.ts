@@ -11,7 +11,7 @@ import type { RestContext } from './context.ts';
 import type { DeleteOptions } from './delete-options.ts';
 import { conflictMessage, metadataOf, placeOf, timestamp, type WriteRequest } from './write-request.ts';
 
-const MAX_TRIES = 20;
+const MAX_TRIES = 1000;
 const ORPHAN = 'orphan';
 const FOREGROUND = 'foregroundDeletion';
 

@@ -20,8 +20,8 @@ import { trackWrite } from './managed-fields.ts';
 import { shown } from './view.ts';
 import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from './write-request.ts';
 
-/** Conflicts with other writers before giving up; each means that somebody else got through. */
-const MAX_TRIES = 20;
+/** Conflicts with other writers before giving up; each means that somebody else got through. Upstream goes on until the request's time is up. */
+const MAX_TRIES = 1000;
 
 export interface Change {
   /**

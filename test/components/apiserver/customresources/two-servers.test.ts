@@ -1,7 +1,6 @@
 /** Two API servers on one store serve the same custom kinds, and a restarted one serves what it finds. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { createMemoryStore } from '../../../conformance/memory-store.ts';
 import { startServer, type TestServer } from '../harness.ts';
 import { CRONTAB, cronTabs, until } from './crontab.ts';
 
@@ -17,13 +16,12 @@ const resource = (name: string) => ({
 type List = { items: { metadata: { name: string } }[] };
 
 describe('custom resources on two API servers', () => {
-  const store = createMemoryStore();
   const config = { soleWriter: false } as const;
   let one: TestServer;
   let two: TestServer;
   before(async () => {
-    one = await startServer({ store, config });
-    two = await startServer({ store, config: { ...config, advertiseAddress: '192.0.2.11' } });
+    one = await startServer({ config });
+    two = await startServer({ store: one.store, config: { ...config, advertiseAddress: '192.0.2.11' } });
   });
   after(async () => {
     await two.stop(true);
@@ -42,7 +40,7 @@ describe('custom resources on two API servers', () => {
   });
 
   it('are there after a restart', async () => {
-    const three = await startServer({ store, config: { ...config, advertiseAddress: '192.0.2.12' } });
+    const three = await startServer({ store: one.store, config: { ...config, advertiseAddress: '192.0.2.12' } });
     try {
       assert.equal((await three.call<List>('GET', PATH)).body.items.length, 20);
       assert.match((await three.call('GET', '/apis/stable.example.com/v1')).text, /crontabs\/status/);
@@ -54,7 +52,7 @@ describe('custom resources on two API servers', () => {
   it('go everywhere with their definition, although all servers see to it', async () => {
     assert.equal((await two.call('DELETE', `${DEFINITIONS}/${CRONTAB}`)).code, 200);
     for (const server of [one, two]) await until('gone', async () => (await server.call('GET', PATH)).code === 404);
-    const left = await store.range('/registry/stable.example.com/', '/registry/stable.example.com0', {});
+    const left = await one.store.range('/registry/stable.example.com/', '/registry/stable.example.com0', {});
     assert.equal(left.kvs.length, 0);
   });
 });

@@ -1,7 +1,6 @@
 /** Two API servers on one store: every answer is as new as the newest write of either, and what must be unique is. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { createMemoryStore } from '../../../conformance/memory-store.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
 interface Thing {
@@ -15,13 +14,12 @@ const MAPS = '/api/v1/namespaces/default/configmaps';
 const SERVICES = '/api/v1/namespaces/default/services';
 
 describe('two API servers', () => {
-  const store = createMemoryStore();
   let one: TestServer;
   let two: TestServer;
   before(async () => {
     const config = { soleWriter: false, nodePortRange: [30000, 30039] as const };
-    one = await startServer({ store, config });
-    two = await startServer({ store, config: { ...config, advertiseAddress: '192.0.2.11' } });
+    one = await startServer({ config });
+    two = await startServer({ store: one.store, config: { ...config, advertiseAddress: '192.0.2.11' } });
   });
   after(async () => {
     await two.stop(true);
