@@ -32,12 +32,17 @@ import { checkWriteAheadLog } from './write-ahead-log.ts';
 const OLDEST_SQLITE = [3, 51, 3];
 const PIECE_BYTES = 1 << 20;
 const WAL_BYTES = 4 << 20;
-const PAGE_BYTES = 4096;
+/**
+ * Of new files. A write of the log is whole pages: with small ones a put that comes alone costs a third less of what the disk has to take.
+ */
+const PAGE_BYTES = 1024;
 /** Pages that a small commit touches. */
-const COMMIT_PAGES = 2;
-const VACUUM_PAGES = 128;
+const COMMIT_PAGES = 3;
+/** What discarding a row dirties. */
+const DISCARD_BYTES = 4096;
+const VACUUM_BYTES = 256 << 10;
 /** Free pages that are not worth giving back. */
-const SPARE_PAGES = 1024;
+const SPARE_BYTES = 4 << 20;
 const FILE_NAME = 'revisions.db';
 
 export class StoreFile {
@@ -49,10 +54,12 @@ export class StoreFile {
   #lastIndex: number;
   /** About what the write-ahead log holds that is not in the database yet. Its file keeps its size when it starts over. */
   #walBytes = 0;
+  readonly #pageBytes: number;
 
   private constructor(db: Database.Database) {
     this.#db = db;
     this.#statements = prepare(db);
+    this.#pageBytes = pragmaNumber(db, 'page_size');
     this.#inTransaction = db.transaction((body: CommitBody) => this.#write(body)).immediate;
     const base = this.#number('base_index');
     this.#map = new LogMap(base);
@@ -74,6 +81,7 @@ export class StoreFile {
       keepPrivate(path);
       db = new Database(path, { timeout: 1000, ...(nativeBinding === undefined ? {} : { nativeBinding }) });
       checkVersion(db);
+      db.pragma(`page_size = ${PAGE_BYTES}`);
       db.pragma('locking_mode = EXCLUSIVE');
       db.pragma('auto_vacuum = INCREMENTAL');
       db.pragma('journal_mode = WAL');
@@ -181,7 +189,8 @@ export class StoreFile {
 
   commit(body: CommitBody): void {
     this.#inTransaction(body);
-    this.#walBytes += (COMMIT_PAGES + body.discards.length) * PAGE_BYTES + body.entries.data.length * 1.25;
+    this.#walBytes +=
+      COMMIT_PAGES * this.#pageBytes + body.discards.length * DISCARD_BYTES + body.entries.data.length * 1.25;
   }
 
   read(revisions: readonly number[]): Array<Uint8Array | undefined> {
@@ -207,9 +216,9 @@ export class StoreFile {
   }
 
   size(): LogSize {
-    const page = pragmaNumber(this.#db, 'page_size');
     const pages = pragmaNumber(this.#db, 'page_count');
-    return { bytes: pages * page, inUseBytes: (pages - pragmaNumber(this.#db, 'freelist_count')) * page };
+    const free = pragmaNumber(this.#db, 'freelist_count');
+    return { bytes: pages * this.#pageBytes, inUseBytes: (pages - free) * this.#pageBytes };
   }
 
   /** True when the write-ahead log has grown enough to be worth emptying. */
@@ -226,9 +235,10 @@ export class StoreFile {
   /** Gives some free pages back to the file system; false when there is not enough to be worth it. `all`: down to none. */
   vacuumStep(all: boolean): boolean {
     const free = pragmaNumber(this.#db, 'freelist_count');
-    if (free === 0 || (!all && (free < SPARE_PAGES || free * 2 < pragmaNumber(this.#db, 'page_count')))) return false;
-    this.#db.pragma(`incremental_vacuum(${VACUUM_PAGES})`);
-    this.#walBytes += VACUUM_PAGES * PAGE_BYTES;
+    const few = free * this.#pageBytes < SPARE_BYTES || free * 2 < pragmaNumber(this.#db, 'page_count');
+    if (free === 0 || (!all && few)) return false;
+    this.#db.pragma(`incremental_vacuum(${VACUUM_BYTES / this.#pageBytes})`);
+    this.#walBytes += VACUUM_BYTES;
     return true;
   }
 

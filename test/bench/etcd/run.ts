@@ -1,5 +1,6 @@
 /**
- * `npm run bench:etcd -- [part ...] [--members 1,3] [--rounds 3] [--seconds 1] [--packaged] [--profile DIR]`: our store against Debian's etcd, as
+ * `npm run bench:etcd -- [part ...] [--members 1,3] [--rounds 3] [--seconds 1] [--packaged] [--profile DIR] [--clients 1,16,100,1000]
+ * [--bytes 1024,256]`: our store against Debian's etcd, as
  * real processes with the same flags, TLS everywhere, the same client, turn by turn in one run. Parts: puts, ranges, txns, watches (each
  * with every number of members), memory, written, idle, growth, start, perf-s, perf-m, perf-l; all but the last three by default.
  * Ratios are ours ÷ etcd's.
@@ -22,6 +23,8 @@ const { values, positionals } = parseArgs({
     seconds: { type: 'string', default: '1' },
     packaged: { type: 'boolean', default: false },
     profile: { type: 'string' },
+    clients: { type: 'string', default: '1,16,100,1000' },
+    bytes: { type: 'string', default: '1024,256' },
   },
 });
 const SPEED = ['puts', 'txns', 'ranges', 'watches'];
@@ -33,7 +36,8 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 const parts = positionals.length > 0 ? positionals : [...SPEED, ...COST];
-const members = values.members.split(',').map(Number);
+const numbers = (list: string): number[] => list.split(',').map(Number);
+const members = numbers(values.members);
 if (values.profile !== undefined) await mkdir(values.profile, { recursive: true });
 
 const directory = await temporaryDirectory();
@@ -64,7 +68,14 @@ async function measureSpeed(count: number, speed: readonly string[]): Promise<vo
   };
   const connect = (kind: Kind): Client => new Client(clusters[kind].endpoints, certificates);
   const clients = { etcd: connect('etcd'), ours: connect('ours') };
-  const how: SpeedOptions = { clients, members: count, rounds: Number(values.rounds), seconds: Number(values.seconds) };
+  const how: SpeedOptions = {
+    clients,
+    members: count,
+    rounds: Number(values.rounds),
+    seconds: Number(values.seconds),
+    bytes: numbers(values.bytes),
+    counts: numbers(values.clients),
+  };
   try {
     if (speed.includes('puts')) await puts(how);
     if (speed.includes('txns')) await transactions(how);

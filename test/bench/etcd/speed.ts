@@ -9,16 +9,18 @@ export interface SpeedOptions {
   readonly members: number;
   readonly rounds: number;
   readonly seconds: number;
+  readonly bytes: readonly number[];
+  readonly counts: readonly number[];
 }
 
 type Round = Readonly<Record<Kind, Figures>>;
 
 let keys = 0;
 
-export async function puts({ clients, members, rounds, seconds }: SpeedOptions): Promise<void> {
-  for (const bytes of [1024, 256]) {
+export async function puts({ clients, members, rounds, seconds, bytes: sizes, counts }: SpeedOptions): Promise<void> {
+  for (const bytes of sizes) {
     const value = Buffer.alloc(bytes, 'x');
-    for (const count of [1, 16, 100, 1000]) {
+    for (const count of counts) {
       const results = await alternate(rounds, async (kind) => {
         const begin = keys;
         const put = (n: number): Promise<void> => clients[kind].put(`/puts/${begin + n}`, value);
