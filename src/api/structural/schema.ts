@@ -68,7 +68,7 @@ export interface Schema {
 /** Schemas nest no deeper: what walks them, and the documents they describe, does so recursively. */
 const MAX_DEPTH = 64;
 /** Distinct places of one schema; the generated schemas of real operators have a few thousand. */
-const MAX_NODES = 100_000;
+const MAX_NODES = 50_000;
 
 const FORBIDDEN = [
   '$ref',
