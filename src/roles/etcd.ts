@@ -35,6 +35,8 @@ export interface EtcdStart {
 const DEFAULT_QUOTA = 2 * 1024 ** 3;
 /** What members send each other: pieces of snapshots, and entries of which one may be as large as a request. */
 const PEER_MESSAGE_BYTES = 16 << 20;
+/** What gRPC may add. Source: etcd server/embed, grpcOverheadBytes. */
+const REQUEST_OVERHEAD_BYTES = 512 << 10;
 const NO_PATHS: ReadonlySet<string> = new Set();
 const METRICS_PATHS: ReadonlySet<string> = new Set(['/metrics', '/health', '/livez', '/readyz']);
 /** The most that one connection may have under way, whatever is asked for. */
@@ -72,6 +74,8 @@ export async function startEtcd({ settings, strictKeys, log, agentSocket, onFata
       ? {}
       : { gossip: createGossipHints({ socket: agentSocket, clock, log: log.named('gossip') }) }),
     strictReconfigCheck: settings.cluster.strictReconfigCheck,
+    limits: settings.limits,
+    ...(settings.progressNotifyMs > 0 ? { progressNotifyMs: settings.progressNotifyMs } : {}),
     jsonGateway: settings.jsonGateway,
     clock,
     log,
@@ -218,6 +222,8 @@ function listenersOf(settings: EtcdSettings, source: TlsSource | undefined, log:
     ...(isSecure(url) && source !== undefined ? { tls: source } : {}),
     ...(hostWhitelist === undefined ? {} : { httpHosts: hostWhitelist }),
     maxStreams: Math.min(limits.concurrentStreams, MAX_STREAMS),
+    // A little more than a request may have, so that its refusal is in etcd's words.
+    maxMessageBytes: limits.requestBytes + REQUEST_OVERHEAD_BYTES,
     keepAlive,
     reusePort: listen.reusePort,
     log,

@@ -440,3 +440,88 @@ test('an initial cluster counts only until the data directory has been begun; a 
   assert.equal(quiet.stderr(), '');
   assert.match(await readFile(file, 'utf8'), /^\S+ W etcd --wal-dir has no meaning here: [^\n]+\n$/);
 });
+
+test('three of them by etcd’s flags, over TLS among themselves; strangers are not let in', async () => {
+  const ports = await freePorts(6);
+  const names = ['a', 'b', 'c'];
+  const peers = ports.slice(3).map((port) => `https://127.0.0.1:${port}`);
+  const urls = ports.slice(0, 3).map((port) => `http://127.0.0.1:${port}`);
+  const argsOf = (i: number): string[] => [
+    `--name=${names[i]}`,
+    `--data-dir=${join(directory, `of-three-${names[i]}`)}`,
+    `--listen-client-urls=${urls[i]}`,
+    `--advertise-client-urls=${urls[i]}`,
+    `--listen-peer-urls=${peers[i]}`,
+    `--initial-advertise-peer-urls=${peers[i]}`,
+    `--initial-cluster=${names.map((name, j) => `${name}=${peers[j]}`).join()}`,
+    '--initial-cluster-token=of-three',
+    '--peer-client-cert-auth',
+    `--peer-trusted-ca-file=${pki('ca.crt')}`,
+    `--peer-cert-file=${pki('server.crt')}`,
+    `--peer-key-file=${pki('server.key')}`,
+    '--max-txn-ops=2',
+    '--max-request-bytes=1000',
+    '--unsafe-no-fsync',
+  ];
+  const members = await Promise.all(names.map((_, i) => start(argsOf(i))));
+  const all = `--endpoints=${urls.join()}`;
+  await works(all);
+  const list = await etcdctl(all, 'member', 'list');
+  assert.equal(list.text.trim().split('\n').length, 3, list.text);
+  for (const [i, url] of urls.entries())
+    assert.match((await etcdctl(`--endpoints=${url}`, 'get', 'k')).text, /v/, names[i]);
+  const large = await etcdctl(all, 'put', 'k', 'x'.repeat(1001));
+  assert.match(large.text, /etcdserver: request is too large/);
+  // Without a certificate of the members' authority nobody gets as far as a word.
+  const refused = await new Promise<string>((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port: ports[3], rejectUnauthorized: false, minVersion: 'TLSv1.3' });
+    socket.on('data', () => resolve('it was answered'));
+    socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    socket.on('close', () => resolve('closed'));
+    socket.on('secureConnect', () => socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'));
+  });
+  assert.notEqual(refused, 'it was answered');
+  const old = await new Promise<string>((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port: ports[3], rejectUnauthorized: false, maxVersion: 'TLSv1.2' });
+    socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    socket.on('secureConnect', () => resolve('spoken to'));
+  });
+  assert.match(old, /PROTOCOL_VERSION|ECONNRESET|ALERT/);
+  members[0]?.child.kill('SIGKILL');
+  await members[0]?.exited;
+  assert.equal((await etcdctl(`--endpoints=${urls[1]}`, 'put', 'k', 'w')).text, 'OK\n');
+  const again = await start(argsOf(0));
+  assert.equal((await etcdctl(`--endpoints=${urls[0]}`, 'get', 'k')).text, 'k\nw\n');
+  for (const member of [again, ...members.slice(1)]) await stop(member);
+});
+
+test('a store that has used up its quota takes deletes only, until it was compacted and the alarm disarmed', async () => {
+  const [port] = await freePorts(1);
+  const url = `http://127.0.0.1:${port}`;
+  const etcd = await start([
+    `--data-dir=${join(directory, 'quota')}`,
+    `--listen-client-urls=${url}`,
+    `--advertise-client-urls=${url}`,
+    '--listen-peer-urls=http://localhost:0',
+    '--quota-backend-bytes=300000',
+    '--unsafe-no-fsync',
+  ]);
+  const to = `--endpoints=${url}`;
+  const value = 'x'.repeat(100_000);
+  let last = { ok: true, text: '' };
+  for (let i = 0; i < 40 && last.ok; i += 1) {
+    last = await etcdctl(to, 'put', `k${i % 2}`, value);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  assert.match(last.text, /etcdserver: mvcc: database space exceeded/);
+  assert.match((await etcdctl(to, 'alarm', 'list')).text, /alarm:NOSPACE/);
+  assert.equal((await http(`${url}/health`)).status, 503);
+  assert.equal((await etcdctl(to, 'del', 'k1')).text, '1\n');
+  const status = await etcdctl(to, 'get', 'k0', '-w', 'json');
+  const { revision } = (JSON.parse(status.text) as { header: { revision: number } }).header;
+  assert.match((await etcdctl(to, 'compact', String(revision), '--physical')).text, /compacted revision/);
+  assert.match((await etcdctl(to, 'defrag')).text, /Finished defragmenting/);
+  assert.match((await etcdctl(to, 'alarm', 'disarm')).text, /alarm:NOSPACE/);
+  await works(to);
+  await stop(etcd);
+});

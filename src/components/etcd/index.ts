@@ -7,6 +7,7 @@ import type { Log } from '../../base/log.ts';
 import type { Tokens } from './auth-tokens.ts';
 import type { InitialCluster } from './bootstrap.ts';
 import type { GossipHints } from './gossip-port.ts';
+import type { RequestLimits } from './kv-service.ts';
 import type { DialPeer, RpcListener, StoreLog } from './port.ts';
 
 export interface EtcdServerDeps {
@@ -31,6 +32,9 @@ export interface EtcdServerDeps {
   readonly quotaBytes?: number;
   readonly compaction?: AutoCompaction;
   readonly strictReconfigCheck?: boolean;
+  readonly limits?: RequestLimits;
+  /** How often a watch that asked for it hears that nothing has happened; ten minutes by default. */
+  readonly progressNotifyMs?: number;
   /** etcd's `--enable-grpc-gateway`: JSON over HTTP; true by default. */
   readonly jsonGateway?: boolean;
   /** What the ring of hosts tells of the other members; ended by `stop`. */

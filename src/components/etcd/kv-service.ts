@@ -21,8 +21,15 @@ export const MAX_REQUEST_BYTES = 1.5 * 1024 * 1024;
 /** Request metadata that asks for relaxed durability; unknown to other etcds, which ignore it. */
 export const DURABILITY = 'hyperedge-durability';
 
+/** etcd's `--max-request-bytes` and `--max-txn-ops`; what it has by default where nothing is said. */
+export interface RequestLimits {
+  readonly requestBytes?: number;
+  readonly transactionOperations?: number;
+}
+
 /** `etcdserverpb.KV`. */
-export function kvService(engine: Engine, encoder: Encoder, log: Log): UnaryHandlers {
+export function kvService(engine: Engine, encoder: Encoder, log: Log, limits: RequestLimits = {}): UnaryHandlers {
+  const { requestBytes = MAX_REQUEST_BYTES, transactionOperations } = limits;
   const relaxed = (call: UnaryCall): boolean => call.metadata(DURABILITY) === 'relaxed';
 
   const single = (operation: RequestOp, call: UnaryCall) =>
@@ -31,7 +38,7 @@ export function kvService(engine: Engine, encoder: Encoder, log: Log): UnaryHand
   const writes =
     (work: (message: Uint8Array, call: UnaryCall) => Promise<Uint8Array>) =>
     (message: Uint8Array, call: UnaryCall): void => {
-      if (message.length > MAX_REQUEST_BYTES) call.fail(REQUEST_TOO_LARGE.code, REQUEST_TOO_LARGE.message);
+      if (message.length > requestBytes) call.fail(REQUEST_TOO_LARGE.code, REQUEST_TOO_LARGE.message);
       else answer(call, log, () => work(message, call));
     };
 
@@ -61,9 +68,9 @@ export function kvService(engine: Engine, encoder: Encoder, log: Log): UnaryHand
     '/etcdserverpb.KV/Txn': (message, call) =>
       answer(call, log, async () => {
         const request = decodeTxnRequest(message);
-        checkTxn(request);
+        checkTxn(request, transactionOperations);
         // What only reads does not go through the log, so its limit is not meant.
-        if (message.length > MAX_REQUEST_BYTES && !engine.machine.isReadOnly(request)) {
+        if (message.length > requestBytes && !engine.machine.isReadOnly(request)) {
           throw new CodedError('request-too-large', 'the transaction is larger than the log takes');
         }
         return encoder.txn(await engine.txn(request, relaxed(call)));

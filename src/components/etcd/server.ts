@@ -367,7 +367,7 @@ class Server implements EtcdServer {
       encoder,
       clock,
       log,
-      progressIntervalMs: PROGRESS_INTERVAL_MS,
+      progressIntervalMs: this.#deps.progressNotifyMs ?? PROGRESS_INTERVAL_MS,
       refusal: (call, key, end) => this.#guard.watchRefusal(call, key, end),
     });
     this.#watches = watches;
@@ -388,7 +388,7 @@ class Server implements EtcdServer {
       log,
       command: (command) => router.command(command),
     });
-    const kv = kvService(engine, encoder, log);
+    const kv = kvService(engine, encoder, log, this.#deps.limits);
     // Locks and elections are guarded themselves; what they do for their callers is not asked about again.
     const client = new LocalClient(router.unary({ ...kv, ...leases.unary }), {
       '/etcdserverpb.Watch/Watch': watches.unguarded,

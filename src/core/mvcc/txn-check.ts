@@ -10,7 +10,7 @@ import {
 import { MvccError } from './errors.ts';
 
 /** etcd's default for the operations of one list of a transaction (`--max-txn-ops`). */
-export const MAX_OPERATIONS = 128;
+const MAX_OPERATIONS = 128;
 
 export function checkRange(request: RangeRequest): void {
   if (request.key.length === 0) throw new MvccError('empty-key');
@@ -29,8 +29,8 @@ export function checkDelete(request: DeleteRangeRequest): void {
 }
 
 /** Everything that is wrong with a transaction whatever the store holds. Source: etcd server/etcdserver/api/v3rpc/key.go. */
-export function checkTxn(request: TxnRequest): void {
-  checkShape(request);
+export function checkTxn(request: TxnRequest, maxOperations = MAX_OPERATIONS): void {
+  checkShape(request, maxOperations);
   // One put needs no comparison of intervals: the common case.
   if (request.success.length > 1 || hasNested(request.success)) writesOf(request.success);
   if (request.failure.length > 1 || hasNested(request.failure)) writesOf(request.failure);
@@ -40,16 +40,16 @@ function hasNested(operations: readonly RequestOp[]): boolean {
   return operations.some((operation) => operation.kind === 'txn');
 }
 
-function checkShape(request: TxnRequest): void {
+function checkShape(request: TxnRequest, maxOperations: number): void {
   const most = Math.max(request.compares.length, request.success.length, request.failure.length);
-  if (most > MAX_OPERATIONS) throw new MvccError('too-many-operations');
+  if (most > maxOperations) throw new MvccError('too-many-operations');
   for (const compare of request.compares) if (compare.key.length === 0) throw new MvccError('empty-key');
   for (const operations of [request.success, request.failure]) {
     for (const operation of operations) {
       if (operation.kind === 'put') checkPut(operation.put);
       else if (operation.kind === 'range') checkRange(operation.range);
       else if (operation.kind === 'delete') checkDelete(operation.delete);
-      else checkShape(operation.txn);
+      else checkShape(operation.txn, maxOperations);
     }
   }
 }
