@@ -42,6 +42,8 @@ interface Address {
   readonly port: number;
   readonly path: string;
   readonly serverName: string;
+  /** What the Host header says. */
+  readonly authority: string;
 }
 
 export class WebhookCaller {
@@ -67,7 +69,7 @@ export class WebhookCaller {
           method: 'POST',
           path: address.path,
           headers: {
-            host: address.port === 443 ? address.serverName : `${address.serverName}:${address.port}`,
+            host: address.authority,
             'content-type': 'application/json',
             accept: 'application/json',
             'content-length': payload.length,
@@ -114,12 +116,14 @@ export class WebhookCaller {
         port: url.port === '' ? 443 : Number(url.port),
         path: `${url.pathname}${url.search}`,
         serverName: host,
+        authority: url.host,
       };
     }
     const { service } = client;
     if (service === undefined) throw new CodedError('no-address', 'the webhook names neither a url nor a service');
     const { host, port } = this.#endpoint(service.namespace, service.name, service.port ?? 443);
-    return { host, port, path: service.path ?? '/', serverName: `${service.name}.${service.namespace}.svc` };
+    const serverName = `${service.name}.${service.namespace}.svc`;
+    return { host, port, path: service.path ?? '/', serverName, authority: `${serverName}:${service.port ?? 443}` };
   }
 
   /** A ready end point of the service: the API server need not be where cluster addresses are forwarded. */

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { createServer, request, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { after, before, describe, it } from 'node:test';
 import { issue, lifetimeFrom } from '../../../../src/io/pki/certificate.ts';
 import { startServer, type TestServer } from '../harness.ts';
@@ -287,6 +288,65 @@ describe('versions that a webhook converts', () => {
     assert.equal((await call('GET', `${at('v1')}/away`)).code, 200);
     assert.equal((await call('GET', '/api/v1/namespaces')).code, 200);
     answer = correct;
+  });
+
+  it('reach a webhook that is a service, at an end point, by the name in its certificate', async (t) => {
+    const own = Object.values(networkInterfaces()).flat();
+    const address = own.find((each) => each !== undefined && !each.internal && each.family === 'IPv4')?.address;
+    if (address === undefined) return t.skip('this host has no address but loopback, which end points may not have');
+    const pair = await issue(server.ca, {
+      subject: { commonName: 'converter' },
+      usages: ['server'],
+      names: { dns: ['converter.default.svc'], ips: [] },
+      validity: lifetimeFrom(Date.now(), 1),
+    });
+    const hosts: (string | undefined)[] = [];
+    const service = createServer({ cert: pair.certPem, key: pair.keyPem }, (incoming, outgoing) => {
+      hosts.push(incoming.headers.host);
+      const chunks: Buffer[] = [];
+      incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+      incoming.on('end', () => outgoing.end(JSON.stringify(correct(JSON.parse(Buffer.concat(chunks).toString())))));
+    });
+    await new Promise<void>((resolve) => service.listen(0, address, resolve));
+    t.after(() => service.close());
+    const { port } = service.address() as AddressInfo;
+    const { body } = await call('GET', `${DEFINITIONS}/${NAME}`);
+    const { webhook: before } = conversion();
+    const asService = {
+      strategy: 'Webhook',
+      webhook: {
+        ...before,
+        clientConfig: {
+          caBundle: before.clientConfig.caBundle,
+          service: { namespace: 'default', name: 'converter', port: 8443, path: '/convert' },
+        },
+      },
+    };
+    await call('PUT', `${DEFINITIONS}/${NAME}`, { ...body, spec: { ...body.spec, conversion: asService } });
+    await call('POST', at('v1'), host('v1', 'served', { hostPort: 's:1' }));
+    const missing = await until('the new conversion', async () => {
+      const answered = await call('GET', `${at('v2')}/served`);
+      return answered.code === 500 && answered;
+    });
+    assert.match(missing.body.message, /service "default\/converter" not found/);
+    await call('POST', '/api/v1/namespaces/default/services', {
+      metadata: { name: 'converter' },
+      spec: { ports: [{ port: 8443, targetPort: port }] },
+    });
+    assert.match(
+      (await call('GET', `${at('v2')}/served`)).body.message,
+      /no endpoints available for service "converter"/,
+    );
+    const slice = await call('POST', '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices', {
+      metadata: { name: 'converter', labels: { 'kubernetes.io/service-name': 'converter' } },
+      addressType: 'IPv4',
+      endpoints: [{ addresses: [address], conditions: { ready: true } }],
+      ports: [{ name: '', port, protocol: 'TCP' }],
+    });
+    assert.equal(slice.code, 201, slice.text);
+    const shown = await call('GET', `${at('v2')}/served`);
+    assert.equal(shown.body.spec?.['host'], 's', shown.text);
+    assert.deepEqual(new Set(hosts), new Set(['converter.default.svc:8443']));
   });
 
   it('go with their definition although nobody converts them', async () => {
