@@ -187,3 +187,15 @@ test('hostile keys are plain data', () => {
   const { apiVersion: _a, kind: _k, ...decoded } = decodeProtobuf(bytes);
   assert.equal(JSON.stringify(decoded), JSON.stringify(object));
 });
+
+test('fields of a newer release are passed over; what is broken is refused', () => {
+  const known = encodeMessage('io.k8s.api.core.v1.ConfigMap', { data: { a: 'b' } });
+  // Fields 900 to 903, of every wire type.
+  const newer = Buffer.from('a03801a1380000000000000000aa3802abcdb53800000000', 'hex');
+  const decoded = decodeProtobuf(envelope('v1', 'ConfigMap', Buffer.concat([newer, known])));
+  assert.deepEqual(decoded, { apiVersion: 'v1', kind: 'ConfigMap', data: { a: 'b' } });
+  for (const broken of ['ff', '0a05', '0b0c', 'a23805']) {
+    assert.throws(() => decodeProtobuf(envelope('v1', 'ConfigMap', Buffer.from(broken, 'hex'))), { httpCode: 400 });
+  }
+  assert.throws(() => decodeProtobuf(envelope('v1', 'Nothing', known)), { httpCode: 415 });
+});

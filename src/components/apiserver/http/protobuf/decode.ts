@@ -16,7 +16,7 @@ export function isProtobuf(body: Buffer): boolean {
   return body.subarray(0, MAGIC.length).equals(MAGIC);
 }
 
-/** Throws 'BadRequest' for what cannot be read, 'UnsupportedMediaType' for kinds and fields this server does not know in this form. */
+/** Throws 'BadRequest' for what cannot be read, 'UnsupportedMediaType' for kinds this server does not know in this form. */
 export function decodeProtobuf(body: Buffer): JsonObject {
   if (!isProtobuf(body)) throw errors.badRequest('the body of the request is not Kubernetes protobuf');
   try {
@@ -66,8 +66,11 @@ function decodeMessage(bytes: Buffer, index: number, depth: number): JsonObject 
   const reader = new Reader(bytes);
   for (let key = reader.field(); key !== 0; key = reader.field()) {
     const field = message.get(key);
-    // Dropping what a newer client says would change its meaning in silence.
-    if (field === undefined) throw unsupported(`field ${key} of ${nameOfMessage(index).split('.').at(-1)}`);
+    // What a newer client says beyond this release is passed over, as upstream's decoders do.
+    if (field === undefined) {
+      reader.skip();
+      continue;
+    }
     readField(reader, field, object, depth);
   }
   return object;
