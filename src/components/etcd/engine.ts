@@ -523,7 +523,7 @@ export class Engine implements ReplicatedMachine {
   }
 
   leadershipChanged(leads: boolean): void {
-    if (leads && this.#leadsFrom === 0) this.#leadsFrom = this.replica.raft.status().lastIndex;
+    if (leads && this.#leadsFrom === 0) this.#leadsFrom = this.replica.raft.lastIndex;
     else if (!leads && this.#leadsFrom > 0) {
       this.#leadsFrom = 0;
       this.#ready = false;
@@ -728,7 +728,7 @@ export class Engine implements ReplicatedMachine {
     this.#collectingBytes = 0;
     try {
       // Before the proposal: alone on a fast disk it may be applied before the call returns.
-      const { lastIndex, term } = this.replica.raft.status();
+      const { lastIndex, term } = this.replica.raft;
       for (const [i, pending] of batch.entries()) {
         pending.index = lastIndex + 1 + i;
         pending.term = term;

@@ -48,7 +48,11 @@ function write(message: Message): void {
       writer.bool(8, message.granted);
       return;
     case 'append':
-      writer.int(3, message.prevIndex).int(4, message.prevTerm).int(5, message.commit);
+      writer
+        .int(3, message.prevIndex)
+        .int(4, message.prevTerm)
+        .int(5, message.commit)
+        .bool(8, message.quiet ?? false);
       for (const entry of message.entries) writeEntry(entry);
       return;
     case 'appendResp':
@@ -162,7 +166,8 @@ function read(body: Uint8Array, from: string, to: string): Message {
       return { ...way, type: 'voteResp', term, granted: flag };
     case 'append': {
       const read = entries.map((entry, i) => readEntry(entry, a + 1 + i));
-      return { ...way, type: 'append', term, prevIndex: a, prevTerm: b, entries: read, commit: c };
+      const append = { ...way, type: 'append', term, prevIndex: a, prevTerm: b, entries: read, commit: c } as const;
+      return flag ? { ...append, quiet: true } : append;
     }
     case 'appendResp':
       return { ...way, type: 'appendResp', term, index: a, rejected: flag, hintIndex: c, hintTerm: b };

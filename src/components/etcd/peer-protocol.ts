@@ -5,10 +5,12 @@ import { EntryKind, type LeaseRecord, type SnapshotHead, type StoredEntry } from
 
 export const PeerPath = {
   messages: '/hyperedge.Peer/Messages',
-  forward: '/hyperedge.Peer/Forward',
   members: '/hyperedge.Peer/Members',
   snapshot: '/hyperedge.Peer/Snapshot',
 } as const;
+
+/** Fields of the pieces that the stream of messages carries behind its hello. */
+export const Frame = { messages: 1, leaseNews: 2, forward: 3, forwarded: 4 } as const;
 
 export interface Hello {
   readonly clusterId: bigint;
@@ -37,7 +39,6 @@ export function decodeHello(bytes: Uint8Array): Hello {
 
 /** A client's request that only the leader can serve. */
 export interface Forward {
-  readonly hello: Hello;
   readonly path: string;
   readonly message: Uint8Array;
   readonly metadata: ReadonlyMap<string, string>;
@@ -47,7 +48,7 @@ export interface Forward {
 
 export function encodeForward(forward: Forward): Buffer {
   const out = new Writer(forward.message.length + 256);
-  out.message(1, encodeHello(forward.hello)).string(2, forward.path).message(3, forward.message);
+  out.string(2, forward.path).message(3, forward.message);
   for (const [name, value] of forward.metadata) {
     const mark = out.begin(4);
     out.string(1, name).string(2, value).end(mark);
@@ -57,14 +58,12 @@ export function encodeForward(forward: Forward): Buffer {
 
 export function decodeForward(bytes: Uint8Array): Forward {
   const reader = new Reader(bytes);
-  let hello: Hello = { clusterId: 0n, from: '', to: '' };
   let path = '';
   let message: Uint8Array = new Uint8Array();
   let authRevision = 0;
   const metadata = new Map<string, string>();
   for (let field = reader.field(); field !== 0; field = reader.field()) {
-    if (field === 1) hello = decodeHello(reader.bytes());
-    else if (field === 2) path = reader.string();
+    if (field === 2) path = reader.string();
     else if (field === 3) message = reader.bytes();
     else if (field === 4) {
       const [name = '', value = ''] = strings(reader.bytes());
@@ -72,7 +71,7 @@ export function decodeForward(bytes: Uint8Array): Forward {
     } else if (field === 5) authRevision = reader.int();
     else reader.skip();
   }
-  return { hello, path, message, metadata, authRevision };
+  return { path, message, metadata, authRevision };
 }
 
 function strings(bytes: Uint8Array): string[] {
@@ -117,6 +116,27 @@ export function decodeForwarded(bytes: Uint8Array): Forwarded {
     else reader.skip();
   }
   return { redirect, code, text, body, index };
+}
+
+/** A request or an answer with the number by which the two are matched. */
+export function encodeNumbered(frame: number, number: number, body: Uint8Array): Buffer {
+  const out = new Writer(body.length + 32);
+  const mark = out.begin(frame);
+  return out.int(1, number).message(2, body).end(mark).finish();
+}
+
+export function decodeNumbered(bytes: Uint8Array): { readonly number: number; readonly body: Uint8Array } {
+  const outer = new Reader(bytes);
+  outer.field();
+  const reader = new Reader(outer.bytes());
+  let number = 0;
+  let body: Uint8Array = new Uint8Array();
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) number = reader.int();
+    else if (field === 2) body = reader.bytes();
+    else reader.skip();
+  }
+  return { number, body };
 }
 
 export interface MemberTable {

@@ -5,20 +5,24 @@ import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Message, NodeId } from '../../core/raft/index.ts';
 import type { Member } from './cluster.ts';
+import { Forwarding } from './forwarding.ts';
 import { decodeMessages, encodeMessages } from './message-codec.ts';
 import {
   decodeForward,
   decodeForwarded,
   decodeHello,
   decodeLeaseNews,
+  decodeNumbered,
   decodePiece,
   encodeForward,
   encodeForwarded,
   encodeHello,
   encodeMembers,
+  encodeNumbered,
   encodePiece,
   type Forward,
   type Forwarded,
+  Frame,
   type Hello,
   type LeaseNews,
   type MemberTable,
@@ -64,6 +68,7 @@ export interface PeerHandler {
 }
 
 const REOPEN_MS = 50;
+const FLUSH_MS = 10;
 const REMOVED = 'the member has been permanently removed from the cluster';
 
 const NOT_SENT: Forwarded = { redirect: true, code: 0, text: '', body: new Uint8Array(), index: 0 };
@@ -78,10 +83,12 @@ interface Peer {
 export class Peers {
   readonly #deps: PeersDeps;
   readonly #peers = new Map<NodeId, Peer>();
+  readonly #forwarding: Forwarding;
   #stopped = false;
 
   constructor(deps: PeersDeps) {
     this.#deps = deps;
+    this.#forwarding = new Forwarding(deps.clock);
   }
 
   /** Connects to whom it is not connected yet, and leaves those who are not members any more. */
@@ -101,9 +108,12 @@ export class Peers {
     }
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     this.#stopped = true;
+    // What has been answered just now is on its way to the sockets.
+    if (this.#peers.size > 0) await new Promise<void>((resolve) => this.#deps.clock.setTimer(FLUSH_MS, resolve));
     for (const [id, peer] of this.#peers) this.#drop(id, peer);
+    this.#forwarding.stop();
   }
 
   send(messages: readonly Message[]): void {
@@ -122,21 +132,23 @@ export class Peers {
 
   sendLeaseNews(news: LeaseNews): void {
     if (this.#peers.size === 0 || news.length === 0) return;
-    const bytes = writeLeaseNews(new Writer(news.length * 16), 2, news).finish();
+    const bytes = writeLeaseNews(new Writer(news.length * 16), Frame.leaseNews, news).finish();
     for (const peer of this.#peers.values()) peer.stream?.send(bytes);
   }
 
   /** Throws CodedError 'peer-unreachable' when nobody can say what has become of it. */
-  async forward(to: NodeId, request: Omit<Forward, 'hello'>, timeoutMs: number): Promise<Forwarded> {
-    const peer = this.#peers.get(to);
+  async forward(to: NodeId, request: Forward, timeoutMs: number): Promise<Forwarded> {
+    const stream = this.#connected(to);
     // Not sent, so nothing can have come of it: whoever leads next may be asked.
-    if (peer === undefined || !peer.channel.connected) return NOT_SENT;
-    const bytes = encodeForward({ ...request, hello: this.#hello(to) });
-    try {
-      return decodeForwarded(await peer.channel.unary(PeerPath.forward, bytes, timeoutMs));
-    } catch (error) {
-      throw new CodedError('peer-unreachable', `member ${to}: ${messageOf(error)}`, { cause: error });
-    }
+    if (stream === undefined) return NOT_SENT;
+    return this.#forwarding.ask(to, timeoutMs, (number) =>
+      stream.send(encodeNumbered(Frame.forward, number, encodeForward(request))),
+    );
+  }
+
+  #connected(to: NodeId): PeerStream | undefined {
+    const peer = this.#peers.get(to);
+    return peer?.channel.connected ? peer.stream : undefined;
   }
 
   /** Resolves to the last revision that the receiver has. */
@@ -156,7 +168,6 @@ export class Peers {
   readonly service: RpcService = {
     hasService: (name) => name === 'hyperedge.Peer',
     unary: (path) => {
-      if (path === PeerPath.forward) return (message, call) => this.#answer(call, () => this.#forwarded(message));
       if (path === PeerPath.snapshot) return (message, call) => this.#answer(call, () => this.#piece(message));
       if (path === PeerPath.members)
         return (_message, call) => this.#answer(call, async () => encodeMembers(this.#deps.handler.members()));
@@ -178,13 +189,15 @@ export class Peers {
     peer.reopen?.cancel();
     peer.stream?.cancel();
     peer.channel.close();
+    this.#forwarding.lost(id, 'it is not a member any more');
   }
 
   #open(id: NodeId, peer: Peer): void {
     const { handler, clock, log } = this.#deps;
     const stream = peer.channel.stream(PeerPath.messages, {
-      message: () => {},
+      message: (bytes) => this.#answered(id, bytes),
       ended: (error) => {
+        this.#forwarding.lost(id, error?.message ?? 'the connection was closed');
         if (this.#peers.get(id) !== peer || peer.stream !== stream) return;
         peer.stream = undefined;
         if (error?.message.includes(REMOVED)) {
@@ -228,7 +241,7 @@ export class Peers {
           }
           // Its own entry may not be applied here yet; a stranger's messages are raft's to refuse.
           if (handler.wasRemoved(from)) call.end(RpcCode.failedPrecondition, REMOVED);
-          else this.#incoming(from, id, bytes);
+          else this.#incoming(from, id, bytes, call);
         } catch (error) {
           if (!(error instanceof WireError)) throw error;
           log.warn('a member sends what cannot be read', { member: from, cause: error.message });
@@ -236,24 +249,53 @@ export class Peers {
         }
       },
       ended: () => call.end(),
-      closed: () => {},
+      // Answers may have been lost with it.
+      closed: () => {
+        if (from !== undefined) this.#forwarding.lost(from, 'the connection was closed');
+      },
       drained: () => {},
     };
   }
 
-  #incoming(from: NodeId, to: NodeId, bytes: Uint8Array): void {
+  #incoming(from: NodeId, to: NodeId, bytes: Uint8Array, call: StreamCall): void {
     const { handler } = this.#deps;
-    if (bytes[0] === 8 + 2) {
-      for (const message of decodeMessages(bytes, from, to)) handler.message(message);
-      return;
+    switch (bytes[0]) {
+      case FIRST_BYTE.messages:
+        for (const message of decodeMessages(bytes, from, to)) handler.message(message);
+        return;
+      case FIRST_BYTE.forward: {
+        const { number, body } = decodeNumbered(bytes);
+        void this.#serve(from, number, decodeForward(body), call);
+        return;
+      }
+      case FIRST_BYTE.forwarded:
+        this.#answered(from, bytes);
+        return;
+      default:
+        handler.leaseNews(from, leaseNewsOf(bytes));
     }
-    const reader = new Reader(bytes);
-    const news: Array<LeaseNews[number]> = [];
-    for (let field = reader.field(); field !== 0; field = reader.field()) {
-      if (field === 2) news.push(decodeLeaseNews(reader.bytes()));
-      else reader.skip();
+  }
+
+  /** The answer goes the way of raft's messages, and with them: what it tells of is committed there by the time it is read. */
+  async #serve(from: NodeId, number: number, forward: Forward, call: StreamCall): Promise<void> {
+    const outcome = await this.#deps.handler.forwarded(forward).catch((error: unknown): Forwarded => {
+      this.#deps.log.error('a request of a member failed', { cause: error });
+      return { ...NOT_SENT, redirect: false, code: RpcCode.internal, text: messageOf(error) };
+    });
+    const answer = encodeNumbered(Frame.forwarded, number, encodeForwarded(outcome));
+    const stream = this.#connected(from);
+    if (stream === undefined) call.send(answer);
+    else stream.send(answer);
+  }
+
+  #answered(by: NodeId, bytes: Uint8Array): void {
+    try {
+      const { number, body } = decodeNumbered(bytes);
+      this.#forwarding.answered(number, by, decodeForwarded(body));
+    } catch (error) {
+      if (!(error instanceof WireError)) throw error;
+      this.#deps.log.warn('a member sends what cannot be read', { member: by, cause: error.message });
     }
-    handler.leaseNews(from, news);
   }
 
   #answer(call: UnaryCall, work: () => Promise<Uint8Array>): void {
@@ -267,17 +309,27 @@ export class Peers {
     );
   }
 
-  async #forwarded(message: Uint8Array): Promise<Uint8Array> {
-    const forward = decodeForward(message);
-    const refusal = this.#refusal(forward.hello);
-    if (refusal !== undefined) throw new CodedError('refused', refusal);
-    return encodeForwarded(await this.#deps.handler.forwarded(forward));
-  }
-
   async #piece(message: Uint8Array): Promise<Uint8Array> {
     const piece = decodePiece(message);
     const refusal = this.#refusal(piece.hello);
     if (refusal !== undefined) throw new CodedError('refused', refusal);
     return new Writer(16).int(1, await this.#deps.handler.snapshotPiece(piece)).finish();
   }
+}
+
+/** A piece of the stream between members is known by its first byte, a tag: fields that hold bytes. */
+const FIRST_BYTE = {
+  messages: Frame.messages * 8 + 2,
+  forward: Frame.forward * 8 + 2,
+  forwarded: Frame.forwarded * 8 + 2,
+} as const;
+
+function leaseNewsOf(bytes: Uint8Array): LeaseNews {
+  const reader = new Reader(bytes);
+  const news: Array<LeaseNews[number]> = [];
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === Frame.leaseNews) news.push(decodeLeaseNews(reader.bytes()));
+    else reader.skip();
+  }
+  return news;
 }

@@ -167,7 +167,10 @@ export class Replica {
     return this.#writes;
   }
 
-  get raft(): Pick<Raft, 'status' | 'termAt' | 'compact' | 'snapshotMessage' | 'snapshotProgress' | 'snapshotDone'> {
+  get raft(): Pick<
+    Raft,
+    'status' | 'term' | 'lastIndex' | 'termAt' | 'compact' | 'snapshotMessage' | 'snapshotProgress' | 'snapshotDone'
+  > {
     return this.#raft;
   }
 
@@ -400,7 +403,7 @@ export class Replica {
       this.#deps.machine.apply(ready.committed, ready.confState);
       this.#applied = last.index;
     }
-    this.#term = this.#raft.status().term;
+    this.#term = this.#raft.term;
     if (ready.softState !== undefined) {
       this.#leads = ready.softState.role === 'leader';
       this.#leader = ready.softState.leader;
@@ -452,7 +455,7 @@ export class Replica {
   /** Answers to heartbeats promise nothing but the term: with that on disk already they need not wait for a slow write. */
   #confirmEarly(ready: Ready): void {
     if (this.#queue.length === 0 && this.#writing === undefined) return;
-    const { term } = this.#raft.status();
+    const { term } = this.#raft;
     if (ready.hardState !== undefined && !sameVote(ready.hardState, this.#hardOnDisk)) return;
     if (term !== this.#hardOnDisk.term) return;
     const early = ready.messagesAfterPersist.filter((message) => message.type === 'heartbeatResp');

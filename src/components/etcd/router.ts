@@ -148,12 +148,7 @@ export class Router {
     }
   }
 
-  async #forward(
-    peers: Peers | undefined,
-    leader: string,
-    request: Omit<Forward, 'hello'>,
-    leftMs: number,
-  ): Promise<Forwarded> {
+  async #forward(peers: Peers | undefined, leader: string, request: Forward, leftMs: number): Promise<Forwarded> {
     if (peers === undefined) throw new CodedError('timed-out', 'the leader is not connected');
     const replaced = Promise.withResolvers<never>();
     const underWay: UnderWay = { leader, abort: replaced.reject };

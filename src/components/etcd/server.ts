@@ -202,7 +202,7 @@ class Server implements EtcdServer {
     await this.#gossip?.stop();
     // Answers what is under way before the connections go.
     await this.#engine.stop();
-    this.#peers?.stop();
+    await this.#peers?.stop();
     await Promise.all([listener.close(CLOSE_GRACE_MS), peers?.listener.close(CLOSE_GRACE_MS)]);
     await storage.close();
   }

@@ -25,7 +25,7 @@ export function onAppend(node: RaftNode, message: MessageOf<'append'>): void {
     );
   if (prevIndex < log.committed) {
     // Old news. What is committed agrees with every later leader's log.
-    accept(node, to, log.committed);
+    if (!message.quiet) accept(node, to, log.committed);
     return;
   }
   if (log.term(prevIndex) !== prevTerm) {
@@ -42,7 +42,7 @@ export function onAppend(node: RaftNode, message: MessageOf<'append'>): void {
   }
   const agreed = log.merge(prevIndex, entries);
   log.committed = Math.max(log.committed, Math.min(message.commit, agreed));
-  accept(node, to, agreed);
+  if (!message.quiet) accept(node, to, agreed);
 }
 
 export function onHeartbeat(node: RaftNode, message: MessageOf<'heartbeat'>): void {

@@ -87,14 +87,14 @@ export function broadcastHeartbeat(node: RaftNode): void {
 
 export function broadcastAppend(node: RaftNode): void {
   for (const [id, progress] of node.peers())
-    sendAppend(node, id, progress, progress.state === 'probe' || progress.toldCommit < node.log.committed);
+    sendAppend(node, id, progress, progress.state === 'probe' || progress.toldCommit < node.log.committed, true);
 }
 
 /**
  * Sends what `id` needs next: entries, or, if `evenEmpty`, the news of the commit index; or asks the shell to read entries or to stream a snapshot. True if
- * entries were sent.
+ * entries were sent. `news`: without entries it only tells; whoever is asked for a sign of life, or where its log stands, has to answer.
  */
-function sendAppend(node: RaftNode, id: NodeId, progress: Progress, evenEmpty: boolean): boolean {
+function sendAppend(node: RaftNode, id: NodeId, progress: Progress, evenEmpty: boolean, news = false): boolean {
   if (progress.paused) return false;
   const { log, config } = node;
   const prevTerm = log.term(progress.next - 1);
@@ -112,7 +112,8 @@ function sendAppend(node: RaftNode, id: NodeId, progress: Progress, evenEmpty: b
     // A probe without entries finds out where the logs part as well, and costs no read.
   }
   if (entries.length === 0 && !evenEmpty && progress.state !== 'probe') return false;
-  return transmit(node, id, progress, prevTerm, entries);
+  const quiet = news && entries.length === 0 && progress.state === 'replicate';
+  return transmit(node, id, progress, prevTerm, entries, quiet);
 }
 
 function transmit(
@@ -121,6 +122,7 @@ function transmit(
   progress: Progress,
   prevTerm: number,
   entries: readonly Entry[],
+  quiet = false,
 ): boolean {
   node.send({
     type: 'append',
@@ -129,6 +131,7 @@ function transmit(
     prevTerm,
     entries,
     commit: node.log.committed,
+    ...(quiet ? { quiet } : {}),
   });
   progress.toldCommit = node.log.committed;
   const last = entries.at(-1);

@@ -82,6 +82,9 @@ export interface Raft {
   /** The oldest Ready that is not done is done. */
   advance(ready: Ready): void;
   status(): RaftStatus;
+  /** As in `status`, for those who ask often. */
+  readonly term: number;
+  readonly lastIndex: number;
 
   /** The term of the entry at `index`; undefined outside the log. */
   termAt(index: number): number | undefined;
@@ -403,6 +406,14 @@ class Machine implements Raft {
     if (done.ownVote && node.role === 'candidate' && node.term === done.term) poll(node, node.id, true);
     if (node.role === 'leader') leader.leaderWritten(node);
     node.log.evict(node.config.maxCachedBytes);
+  }
+
+  get term(): number {
+    return this.#node.term;
+  }
+
+  get lastIndex(): number {
+    return this.#node.log.last;
   }
 
   status(): RaftStatus {

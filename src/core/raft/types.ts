@@ -95,6 +95,8 @@ export type Message =
       readonly prevTerm: number;
       readonly entries: readonly Entry[];
       readonly commit: number;
+      /** Only tells of the commit index: nothing need be answered if all is well. */
+      readonly quiet?: boolean;
     })
   /**
    * Accepted: the log agrees with the leader's up to `index`, on disk. Rejected: `index` is the refused `prevIndex`, and the logs can agree at

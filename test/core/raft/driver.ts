@@ -345,7 +345,7 @@ function describe(message: Message): string {
   const term = 'term' in message ? ` t${message.term}` : '';
   switch (message.type) {
     case 'append':
-      return `append${term} after ${message.prevIndex}@${message.prevTerm} [${message.entries.map(show).join(' ')}] commit ${message.commit}`;
+      return `append${term} after ${message.prevIndex}@${message.prevTerm} [${message.entries.map(show).join(' ')}] commit ${message.commit}${message.quiet ? ' quietly' : ''}`;
     case 'appendResp':
       return message.rejected
         ? `appendResp${term} rejects ${message.index}, at best ${message.hintIndex}@${message.hintTerm}`
