@@ -4,7 +4,7 @@
  * of a member that is alone.
  */
 
-import { splitEvents } from '../../api/etcd/event.ts';
+import { EventType, splitEvents } from '../../api/etcd/event.ts';
 import type { RangeRequest, TxnRequest } from '../../api/etcd/kv.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -298,7 +298,11 @@ export class Engine implements ReplicatedMachine {
       if (row === undefined) throw new MvccError('compacted');
       const events = splitEvents(row);
       for (const version of wanted.get(revision) ?? []) {
-        const event = events.find((candidate) => candidate.key === version.key);
+        // One revision may write a key twice: a delete and a put.
+        const event = events.find(
+          ({ key, version: count, type }) =>
+            key === version.key && (type === EventType.delete ? 0 : count) === version.version,
+        );
         if (event === undefined) throw new MvccError('compacted');
         pinned.set(version, event.kv);
         this.machine.refill(version, event.kv);

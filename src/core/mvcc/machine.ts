@@ -594,8 +594,10 @@ export class Machine {
     if (kept !== undefined && isDelete(kept) && kept.revision < upTo) keepFrom += 1;
     const gone = versions.splice(0, keepFrom);
     for (const version of gone) this.#cache.forget(version);
-    if (versions.length === 0) this.#keys.delete(history.key);
-    return gone;
+    const [first] = versions;
+    if (first === undefined) this.#keys.delete(history.key);
+    // One revision may write a key twice; its row loses the key's events together, when none of them is of use.
+    return first === undefined ? gone : gone.filter((version) => version.revision !== first.revision);
   }
 }
 
