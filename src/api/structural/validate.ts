@@ -2,6 +2,7 @@
  * Checks a value against a schema, in upstream's words. On updates, what has not changed is not held against the writer (KEP-4008,
  * ratcheting). Sources: k8s.io/kube-openapi/pkg/validation/validate, k8s.io/apiextensions-apiserver/pkg/apiserver/validation.
  */
+import { messageOf } from '../../base/errors.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import type { JsonObject, JsonValue } from '../meta/object.ts';
 import { matchesFormat } from './formats.ts';
@@ -9,6 +10,8 @@ import { fieldOf, isObject, jsonEqual, type Schema } from './schema.ts';
 
 /** More findings than these help nobody. */
 const MAX_FINDINGS = 64;
+/** Of a long enumeration, so many values are named. */
+const MAX_NAMED = 128;
 /** Alternatives of alternatives multiply: beyond so many steps a value is refused rather than judged. */
 const MAX_STEPS = 2_000_000;
 
@@ -78,12 +81,12 @@ class Walk {
 
   #enum(schema: Schema, value: JsonValue, path: string): void {
     const values = schema.enum ?? [];
-    if (values.some((each) => jsonEqual(each, value))) return;
+    if (inEnum(schema, value)) return;
     this.#add(
       fieldError.notSupported(
         path,
         value,
-        values.map((each) => (typeof each === 'string' ? each : JSON.stringify(each))),
+        values.slice(0, MAX_NAMED).map((each) => (typeof each === 'string' ? each : JSON.stringify(each))),
       ),
     );
   }
@@ -97,8 +100,13 @@ class Walk {
         this.#invalid(path, value, `should be at least ${minLength} chars long`);
       }
     }
-    if (pattern !== undefined && !pattern.regexp.test(value))
-      this.#invalid(path, value, `should match '${pattern.text}'`);
+    if (pattern !== undefined) {
+      try {
+        if (!pattern.regexp.test(value)) this.#invalid(path, value, `should match '${pattern.text}'`);
+      } catch (error) {
+        this.#invalid(path, value, `should match '${pattern.text}': ${messageOf(error)}`);
+      }
+    }
     if (format !== '' && !matchesFormat(format, value)) {
       this.#invalid(path, value, `must be of type ${format}: ${JSON.stringify(value.slice(0, 256))}`);
     }
@@ -141,6 +149,7 @@ class Walk {
       this.#invalid(path, names.length, `should have at least ${minProperties} properties`);
     }
     const at = (name: string): string => (path === '' ? name : `${path}.${name}`);
+    this.#steps += required.length;
     for (const name of required) if (!Object.hasOwn(value, name)) this.#add(fieldError.required(at(name)));
     const before = isObject(old) ? old : undefined;
     for (const name of names) {
@@ -181,6 +190,18 @@ class Walk {
     this.#steps = walk.#steps;
     return walk.found.length === 0;
   }
+}
+
+/** Values of enumerations are looked up, however many there are. */
+const enumerations = new WeakMap<Schema, ReadonlySet<string>>();
+
+function inEnum(schema: Schema, value: JsonValue): boolean {
+  let known = enumerations.get(schema);
+  if (known === undefined) {
+    known = new Set((schema.enum ?? []).map(canonical));
+    enumerations.set(schema, known);
+  }
+  return known.has(canonical(value));
 }
 
 /** Finds the item that an item of a list was before: by key in maps; not at all in other lists. */

@@ -5,6 +5,14 @@
 import { type Instruction, programOf } from './program.ts';
 import { type Assertion, parseRegexp } from './syntax.ts';
 
+/** A pattern so large and a text so long that matching them would hold up everybody else. */
+export class MatchLimitError extends Error {
+  constructor() {
+    super('the text is too long to be matched against this pattern');
+    this.name = 'MatchLimitError';
+  }
+}
+
 export interface Match {
   /** UTF-16 offsets of the match. */
   readonly start: number;
@@ -16,7 +24,7 @@ export interface Match {
 export interface Regexp {
   readonly groups: number;
   readonly names: ReadonlyMap<string, number>;
-  /** Whether the pattern occurs anywhere in the text. */
+  /** Whether the pattern occurs anywhere in the text. All three throw MatchLimitError. */
   test(text: string): boolean;
   /** The leftmost match at or after `from`, preferring as Perl does. */
   exec(text: string, from?: number): Match | undefined;
@@ -30,6 +38,10 @@ export function compileRegexp(pattern: string): Regexp {
   return new Machine(programOf(root, pattern), groups, names);
 }
 
+/** Instructions looked at for one text, remembered steps not counted: about a quarter of a second. */
+const MAX_WORK = 2_000_000;
+/** Characters beyond ASCII that a state remembers the way for. */
+const MAX_OTHERS = 1_024;
 /** Sets of instructions remembered per pattern; more are forgotten and made anew. */
 const MAX_STATES = 512;
 const ASCII = 128;
@@ -41,6 +53,7 @@ interface State {
   /** Assertions about the end hold back these. */
   readonly atEnd: boolean;
   readonly next: (State | undefined)[];
+  readonly others: Map<number, State>;
 }
 
 class Machine implements Regexp {
@@ -52,6 +65,7 @@ class Machine implements Regexp {
   #states = new Map<string, State>();
   #begin: State | undefined;
   #inside: State | undefined;
+  #work = 0;
 
   constructor(program: readonly Instruction[], groups: number, names: ReadonlyMap<string, number>) {
     this.#program = program;
@@ -64,6 +78,7 @@ class Machine implements Regexp {
     if (!this.#simple) return this.exec(text) !== undefined;
     this.#begin ??= this.#state([0], true);
     let state = this.#begin;
+    this.#work = 0;
     if (state.matches) return true;
     for (let at = 0; at < text.length; at++) {
       let code = text.charCodeAt(at);
@@ -71,7 +86,7 @@ class Machine implements Regexp {
         code = text.codePointAt(at) ?? code;
         if (code > 0xffff) at += 1;
       }
-      state = (code < ASCII ? state.next[code] : undefined) ?? this.#step(state, code);
+      state = (code < ASCII ? state.next[code] : state.others.get(code)) ?? this.#step(state, code);
       if (state.matches) return true;
     }
     return state.atEnd;
@@ -79,6 +94,8 @@ class Machine implements Regexp {
 
   #step(state: State, code: number): State {
     const program = this.#program;
+    this.#work += state.chars.length + 1;
+    if (this.#work > MAX_WORK) throw new MatchLimitError();
     const reached: number[] = [];
     for (const pc of state.chars) {
       const instruction = program[pc];
@@ -88,6 +105,7 @@ class Machine implements Regexp {
     this.#inside ??= this.#state([0], false);
     const next = reached.length === 0 ? this.#inside : this.#state([...reached, 0], false);
     if (code < ASCII) state.next[code] = next;
+    else if (state.others.size < MAX_OTHERS) state.others.set(code, next);
     return next;
   }
 
@@ -101,6 +119,7 @@ class Machine implements Regexp {
       for (let pc = pending.pop(); pc !== undefined; pc = pending.pop()) {
         if (seen.has(pc)) continue;
         seen.add(pc);
+        this.#work += 1;
         const instruction = this.#program[pc];
         switch (instruction?.op) {
           case 'char':
@@ -134,7 +153,7 @@ class Machine implements Regexp {
     let state = this.#states.get(key);
     if (state === undefined) {
       if (this.#states.size >= MAX_STATES) this.#forget();
-      state = { chars: sorted, matches, atEnd, next: [] };
+      state = { chars: sorted, matches, atEnd, next: [], others: new Map() };
       this.#states.set(key, state);
     }
     return state;
@@ -142,7 +161,10 @@ class Machine implements Regexp {
 
   #forget(): void {
     // States in use stay valid; only their remembered ways are cut, so that memory stays bounded.
-    for (const state of this.#states.values()) state.next.length = 0;
+    for (const state of this.#states.values()) {
+      state.next.length = 0;
+      state.others.clear();
+    }
     this.#states = new Map();
     this.#begin = undefined;
     this.#inside = undefined;
@@ -156,8 +178,10 @@ class Machine implements Regexp {
     const found: Match[] = [];
     let at = 0;
     let last = -1;
+    // One search after the other, under one limit: each may look far ahead and come back.
+    const search = new Search(this.#program, text, this.groups);
     while (at <= text.length && found.length < limit) {
-      const match = this.exec(text, at);
+      const match = search.run(at);
       if (match === undefined) break;
       const empty = match.end === match.start;
       // An empty match right after another one does not count, as in Go.
@@ -181,6 +205,7 @@ class Search {
   readonly #slots: number;
   readonly #seen: Uint32Array;
   #mark = 0;
+  #work = 0;
 
   constructor(program: readonly Instruction[], text: string, groups: number) {
     this.#program = program;
@@ -240,6 +265,8 @@ class Search {
       const { pc } = thread;
       if (this.#seen[pc] === this.#mark) continue;
       this.#seen[pc] = this.#mark;
+      this.#work += 1;
+      if (this.#work > MAX_WORK) throw new MatchLimitError();
       const instruction = this.#program[pc];
       switch (instruction?.op) {
         case 'jump':

@@ -62,6 +62,18 @@ it('takes patterns that would occupy the engine for years', () => {
   assert.ok(performance.now() - began < 2_000);
 });
 
+it('gives up on a pattern and a text that are both enormous, soon', () => {
+  const began = performance.now();
+  // Each character is another set of hundreds of places.
+  const hard = compileRegexp('(a|b)*a(a|b){900}c');
+  const text = Array.from({ length: 100_000 }, (_, index) => ((index * index) % 7 < 3 ? 'a' : 'b')).join('');
+  assert.throws(() => hard.test(text), /too long to be matched/);
+  assert.throws(() => hard.exec(text), /too long to be matched/);
+  assert.throws(() => compileRegexp('a.*b|a').all('a'.repeat(100_000)), /too long to be matched/);
+  assert.ok(performance.now() - began < 5_000);
+  assert.equal(compileRegexp('^[^,]+$').test('漢字かな'.repeat(250_000)), true);
+});
+
 it("knows RE2's syntax", () => {
   const cases: [string, string, boolean][] = [
     ['^[[:alpha:]_]+$', 'ab_c', true],

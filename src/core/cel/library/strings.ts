@@ -45,13 +45,31 @@ export function regexp(pattern: string): Regexp {
   const known = compiled.get(pattern);
   if (known !== undefined) return known;
   try {
-    const made = compileRegexp(pattern);
+    const made = guarded(compileRegexp(pattern));
     if (compiled.size >= MAX_COMPILED) compiled.delete(compiled.keys().next().value ?? '');
     compiled.set(pattern, made);
     return made;
   } catch (error) {
     throw new EvaluationError(messageOf(error));
   }
+}
+
+/** Failures of matching are failures of the expression. */
+function guarded(regexp: Regexp): Regexp {
+  const run = <T>(work: () => T): T => {
+    try {
+      return work();
+    } catch (error) {
+      throw new EvaluationError(messageOf(error));
+    }
+  };
+  return {
+    groups: regexp.groups,
+    names: regexp.names,
+    test: (text) => run(() => regexp.test(text)),
+    exec: (text, from) => run(() => regexp.exec(text, from)),
+    all: (text, limit) => run(() => regexp.all(text, limit)),
+  };
 }
 
 const codes = (text: string): string[] => [...text];
