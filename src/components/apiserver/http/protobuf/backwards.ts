@@ -4,6 +4,7 @@
  */
 const INITIAL = 64 * 1024;
 const KEPT = 1024 * 1024;
+const SHORT = 48;
 
 export class BackwardsWriter {
   #buffer = Buffer.allocUnsafeSlow(INITIAL);
@@ -40,6 +41,12 @@ export class BackwardsWriter {
 
   /** A non-negative safe integer. */
   varint(value: number): void {
+    if (value < 0x80) {
+      this.#reserve(1);
+      this.#position -= 1;
+      this.#buffer[this.#position] = value;
+      return;
+    }
     let width = 1;
     for (let rest = value; rest >= 0x80; rest = Math.floor(rest / 128)) width += 1;
     this.#reserve(width);
@@ -76,10 +83,26 @@ export class BackwardsWriter {
   }
 
   text(value: string, encoding: 'utf8' | 'base64' = 'utf8'): void {
+    if (encoding === 'utf8' && value.length <= SHORT && this.#ascii(value)) return;
     const length = Buffer.byteLength(value, encoding);
     this.#reserve(length);
     this.#position -= length;
     this.#buffer.write(value, this.#position, length, encoding);
+  }
+
+  /** Most texts are short and plain: cheaper letter by letter than by a call out of JavaScript. False: it is not, nothing is written. */
+  #ascii(value: string): boolean {
+    const { length } = value;
+    this.#reserve(length);
+    const start = this.#position - length;
+    const buffer = this.#buffer;
+    for (let index = 0; index < length; index++) {
+      const code = value.charCodeAt(index);
+      if (code >= 0x80) return false;
+      buffer[start + index] = code;
+    }
+    this.#position = start;
+    return true;
   }
 
   #reserve(more: number): void {
