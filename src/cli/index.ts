@@ -41,6 +41,26 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'a new keyring file',
     load: async () => (await import('./commands/gossip.ts')).keygenCommand,
   },
+  members: {
+    summary: 'the store’s members and how each of them is',
+    load: async () => (await import('./commands/members.ts')).membersCommand,
+  },
+  'members list': {
+    summary: 'as members alone',
+    load: async () => (await import('./commands/members.ts')).listCommand,
+  },
+  'members add': {
+    summary: 'add a member to the store’s cluster',
+    load: async () => (await import('./commands/members.ts')).addCommand,
+  },
+  'members remove': {
+    summary: 'remove a member for good',
+    load: async () => (await import('./commands/members.ts')).removeCommand,
+  },
+  'members promote': {
+    summary: 'give a learner its vote',
+    load: async () => (await import('./commands/members.ts')).promoteCommand,
+  },
   'image import': {
     summary: 'take images from docker-archive or oci-archive files',
     load: async () => (await import('./commands/image.ts')).importCommand,
@@ -113,7 +133,7 @@ async function dispatch(argv: readonly string[], out: Output): Promise<number> {
   }
   if (first === '--version') return dispatch(['version'], out);
   const pair = `${first} ${second ?? ''}`;
-  const name = Object.hasOwn(COMMANDS, first) ? first : Object.hasOwn(COMMANDS, pair) ? pair : undefined;
+  const name = Object.hasOwn(COMMANDS, pair) ? pair : Object.hasOwn(COMMANDS, first) ? first : undefined;
   const entry = name === undefined ? undefined : COMMANDS[name];
   if (name === undefined || entry === undefined) {
     const group = Object.keys(COMMANDS).filter((each) => each.startsWith(`${first} `));

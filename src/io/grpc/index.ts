@@ -1,4 +1,12 @@
 /** gRPC over our own HTTP/2: a listener for `hyperedge etcd`, and the etcd v3 client behind the `Store` port. */
+export {
+  createEtcdAdmin,
+  type EtcdAdmin,
+  type EtcdLease,
+  type EtcdLogEnd,
+  type EtcdMember,
+  type EtcdStatus,
+} from './etcd-admin.ts';
 export { createEtcdStore, type EtcdStoreOptions } from './etcd-store.ts';
 export { createRpcListener, type RpcListenerOptions } from './listener.ts';
 export { type BoundListeners, combineListeners } from './listeners.ts';

@@ -1,0 +1,151 @@
+import type { EtcdAdmin, EtcdMember } from '../../io/grpc/index.ts';
+import type { MemberReport } from '../../roles/etcd-members.ts';
+import type { Command, Flag, FlagValues, Invocation } from '../command.ts';
+import { checkFormat, humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
+import { kept, STORE_FLAGS, storeAccess } from '../store-flags.ts';
+
+const FLAGS: Readonly<Record<string, Flag>> = { output: OUTPUT_FLAG, ...STORE_FLAGS };
+
+export const listCommand: Command = {
+  usage: 'members list [-o json|yaml|wide]',
+  summary: 'Shows the members of the store’s cluster and how each of them is.',
+  description: 'hyperedge members alone does the same. Exit code 1 when a member cannot be reached.',
+  flags: FLAGS,
+  arguments: [0, 0],
+  run: (invocation) => kept(list(invocation)),
+};
+
+/** `hyperedge members` */
+export const membersCommand: Command = { ...listCommand, usage: 'members [-o json|yaml|wide]' };
+
+async function list({ flags, out }: Invocation): Promise<number> {
+  checkFormat(flags);
+  const { clusterReport } = await import('../../roles/etcd-members.ts');
+  const { members, quorum } = await clusterReport(await storeAccess(flags));
+  out.stdout((await printDocument(flags, members)) ?? tableOf(members, flags['output'] === 'wide'));
+  if (!quorum) {
+    out.stderr(
+      'hyperedge: no quorum of the members answers, so nothing can be written; this is what one member remembers. See hyperedge members recover --help\n',
+    );
+  }
+  for (const { name, id, errors } of members) {
+    for (const error of errors) out.stderr(`hyperedge: ${name === '' ? id : name}: ${error}\n`);
+  }
+  return quorum && members.every(({ state }) => state !== 'unreachable') ? 0 : 1;
+}
+
+function tableOf(members: readonly MemberReport[], wide: boolean): string {
+  const known = (value: number | string | undefined): string => (value === undefined ? '-' : String(value));
+  const bytes = (value: number | undefined): string => (value === undefined ? '-' : humanBytes(value));
+  return printTable(
+    [
+      'NAME',
+      'ID',
+      'ROLE',
+      'STATE',
+      'LAG',
+      'REVISION',
+      'DB SIZE',
+      'VERSION',
+      ...(wide ? ['IN USE', 'TERM', 'INDEX', 'APPLIED', 'PEER URLS', 'CLIENT URLS'] : []),
+    ],
+    members.map((member) => [
+      member.name === '' ? '-' : member.name,
+      member.id,
+      member.role,
+      member.state,
+      known(member.lag),
+      known(member.revision),
+      bytes(member.dbBytes),
+      known(member.version),
+      ...(wide
+        ? [
+            bytes(member.dbInUseBytes),
+            known(member.raftTerm),
+            known(member.raftIndex),
+            known(member.raftApplied),
+            member.peerUrls.join() || '-',
+            member.clientUrls.join() || '-',
+          ]
+        : []),
+    ]),
+  );
+}
+
+export const addCommand: Command = {
+  usage: 'members add NAME PEER-URL[,…] [--learner]',
+  summary: 'Adds a member to the store’s cluster, before its first start.',
+  description: 'Prints what the new member has to be started with, as etcdctl does.',
+  flags: { learner: { type: 'boolean', help: 'without a vote until members promote' }, ...FLAGS },
+  arguments: [2, 2],
+  run: ({ flags, positionals, out }) =>
+    withStore(flags, async (admin) => {
+      const [name = '', urls = ''] = positionals;
+      const added = await admin.addMember(urls.split(','), flags['learner'] === true);
+      const all = [...(await admin.members(true)).filter(({ id }) => id !== added.id), { ...added, name }];
+      const cluster = all.flatMap((each) =>
+        each.peerUrls.map((url) => `${each.name === '' ? each.id : each.name}=${url}`),
+      );
+      const environment = {
+        ETCD_NAME: name,
+        ETCD_INITIAL_CLUSTER: cluster.join(),
+        ETCD_INITIAL_ADVERTISE_PEER_URLS: urls,
+        ETCD_INITIAL_CLUSTER_STATE: 'existing',
+      };
+      const document = await printDocument(flags, { ...added, name, environment });
+      const lines = Object.entries(environment).map(([key, value]) => `${key}="${value}"\n`);
+      out.stdout(
+        document ?? `member ${added.id} added; start it, with an empty data directory, with:\n\n${lines.join('')}`,
+      );
+      return 0;
+    }),
+};
+
+export const removeCommand: Command = {
+  usage: 'members remove NAME|ID',
+  summary: 'Removes a member from the store’s cluster for good; its process ends.',
+  flags: FLAGS,
+  arguments: [1, 1],
+  run: ({ flags, positionals, out }) =>
+    withStore(flags, async (admin) => {
+      const member = await named(admin, positionals[0] ?? '');
+      await admin.removeMember(member.id);
+      out.stdout((await printDocument(flags, member)) ?? `member ${titleOf(member)} removed\n`);
+      return 0;
+    }),
+};
+
+export const promoteCommand: Command = {
+  usage: 'members promote NAME|ID',
+  summary: 'Gives a learner its vote.',
+  flags: FLAGS,
+  arguments: [1, 1],
+  run: ({ flags, positionals, out }) =>
+    withStore(flags, async (admin) => {
+      const member = await named(admin, positionals[0] ?? '');
+      await admin.promoteMember(member.id);
+      out.stdout(
+        (await printDocument(flags, { ...member, learner: false })) ?? `member ${titleOf(member)} votes now\n`,
+      );
+      return 0;
+    }),
+};
+
+function titleOf({ name, id }: EtcdMember): string {
+  return name === '' ? id : `${name} (${id})`;
+}
+
+async function named(admin: EtcdAdmin, wanted: string): Promise<EtcdMember> {
+  const { memberNamed } = await import('../../roles/etcd-members.ts');
+  return memberNamed(await admin.members(true), wanted);
+}
+
+async function withStore(flags: FlagValues, use: (admin: EtcdAdmin) => Promise<number>): Promise<number> {
+  checkFormat(flags);
+  const admin = (await storeAccess(flags)).open();
+  try {
+    return await kept(use(admin));
+  } finally {
+    admin.close();
+  }
+}

@@ -1,0 +1,32 @@
+/** Flags of the commands that talk to the store. */
+import type { EtcdAccess } from '../roles/etcd-access.ts';
+import { type Flag, type FlagValues, ROOT_FLAG, stringFlag } from './command.ts';
+
+export const STORE_FLAGS: Readonly<Record<string, Flag>> = {
+  endpoints: { type: 'string', value: 'URLS', help: 'other endpoints than those of this host, separated by commas' },
+  cacert: { type: 'string', value: 'FILE', help: 'the authority of the store’s certificate' },
+  cert: { type: 'string', value: 'FILE', help: 'client certificate' },
+  key: { type: 'string', value: 'FILE', help: 'key of the client certificate' },
+  root: ROOT_FLAG,
+};
+
+export async function storeAccess(flags: FlagValues): Promise<EtcdAccess> {
+  const { etcdAccess } = await import('../roles/etcd-access.ts');
+  return etcdAccess({
+    root: stringFlag(flags, 'root'),
+    endpoints: stringFlag(flags, 'endpoints'),
+    cacert: stringFlag(flags, 'cacert'),
+    cert: stringFlag(flags, 'cert'),
+    key: stringFlag(flags, 'key'),
+  });
+}
+
+/** The timers of a client do not keep a process; a command that waits for one has to. */
+export async function kept<T>(work: Promise<T>): Promise<T> {
+  const hold = setInterval(() => {}, 1 << 30);
+  try {
+    return await work;
+  } finally {
+    clearInterval(hold);
+  }
+}

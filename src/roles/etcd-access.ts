@@ -1,0 +1,121 @@
+/** How the commands of this host reach the store: by what the host's own configuration says, or by flags. */
+import { readFile } from 'node:fs/promises';
+import { CodedError, messageOf } from '../base/errors.ts';
+import { silentLog } from '../base/log.ts';
+import { createEtcdAdmin, type EtcdAdmin } from '../io/grpc/index.ts';
+import { etcdFiles } from '../io/pki/index.ts';
+import { type EtcdSettings, readFile as readEtcdFile, settingsOf } from './config/etcd/index.ts';
+import { readMasterConfig, resolveBeside } from './config/master-config.ts';
+import { readReferenced } from './files.ts';
+import { systemClock as clock } from './process.ts';
+import { canonicalRoot, pathsBelow } from './settings.ts';
+
+export interface EtcdAccessOptions {
+  readonly root?: string | undefined;
+  /** Separated by commas. */
+  readonly endpoints?: string | undefined;
+  readonly cacert?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+export interface EtcdAccess {
+  readonly endpoints: readonly string[];
+  /** A client of these endpoints, of all by default, with the same certificates. */
+  open(endpoints?: readonly string[]): EtcdAdmin;
+}
+
+interface Found {
+  readonly endpoints: readonly string[];
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  readonly from: string;
+}
+
+/** Flags first; what they leave open comes from the host. Throws CodedErrors that name flag, file or field. */
+export async function etcdAccess(options: EtcdAccessOptions): Promise<EtcdAccess> {
+  const given = options.endpoints?.split(',').map((endpoint) => endpointOf(endpoint.trim()));
+  const files = [options.cacert, options.cert, options.key];
+  const named = files.some((file) => file !== undefined);
+  if ((options.cert === undefined) !== (options.key === undefined)) {
+    throw new CodedError('bad-config', 'give --cert and --key together');
+  }
+  const secure = given?.some((endpoint) => endpoint.startsWith('https:')) ?? true;
+  const host = given !== undefined && (named || !secure) ? undefined : await found(options.root, given === undefined);
+  const from = named ? 'a flag' : (host?.from ?? 'a flag');
+  const read = (path: string | undefined): Promise<string | undefined> =>
+    path === undefined ? Promise.resolve(undefined) : readReferenced(path, from);
+  const [ca, cert, key] = await Promise.all(
+    named ? files.map(read) : [read(host?.ca), read(host?.cert), read(host?.key)],
+  );
+  const endpoints = given ?? host?.endpoints ?? [];
+  return {
+    endpoints,
+    open: (only = endpoints) =>
+      createEtcdAdmin({
+        endpoints: only,
+        ...(ca === undefined ? {} : { ca }),
+        ...(cert === undefined ? {} : { cert }),
+        ...(key === undefined ? {} : { key }),
+        log: silentLog,
+        clock,
+      }),
+  };
+}
+
+function endpointOf(text: string): string {
+  const url = /^[a-z]+:\/\//.test(text) ? text : `http://${text}`;
+  if (!/^https?:\/\/[^/]+\/?$/.test(url) || !URL.canParse(url)) {
+    throw new CodedError('bad-config', `--endpoints: ${text} is no address; give URLs such as https://10.0.0.5:2379`);
+  }
+  return url.replace(/\/$/, '');
+}
+
+/** What a master knows of its store, else what the store itself is told. `needed`: it is an error when neither is there. */
+async function found(root: string | undefined, needed: boolean): Promise<Found | undefined> {
+  const absolute = await canonicalRoot(root);
+  const { masterConfig, etcdConfig } = pathsBelow(absolute);
+  if (await isThere(masterConfig)) {
+    const { etcdClientInfo } = await readMasterConfig(masterConfig);
+    const at = (path: string | undefined) => (path === undefined ? undefined : resolveBeside(masterConfig, path));
+    const { urls, ca, certFile, keyFile } = etcdClientInfo;
+    return { endpoints: urls, ca: at(ca), cert: at(certFile), key: at(keyFile), from: masterConfig };
+  }
+  if (await isThere(etcdConfig)) {
+    const { advertise, tls } = await ownEtcd(root);
+    const { peer } = etcdFiles(absolute);
+    const own = await isThere(peer.cert);
+    return {
+      endpoints: advertise.client,
+      ca: tls.client.trustedCaFile,
+      ...(own ? { cert: peer.cert, key: peer.key } : {}),
+      from: etcdConfig,
+    };
+  }
+  if (!needed) return undefined;
+  throw new CodedError(
+    'bad-config',
+    `neither ${masterConfig} nor ${etcdConfig} is there, so this host has no store; give --endpoints`,
+  );
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return readFile(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** What this host's store is told by its file. Throws CodedErrors that name it. */
+export async function ownEtcd(root: string | undefined): Promise<EtcdSettings> {
+  const { etcdConfig } = pathsBelow(await canonicalRoot(root));
+  let text: string;
+  try {
+    text = await readFile(etcdConfig, 'utf8');
+  } catch (error) {
+    throw new CodedError('bad-config', `cannot read ${etcdConfig}: ${messageOf(error)}`, { cause: error });
+  }
+  const locate = (path: string): string => resolveBeside(etcdConfig, path);
+  return settingsOf(readEtcdFile(etcdConfig, text), { fromFile: true, locate, defaultHost: undefined }).settings;
+}
