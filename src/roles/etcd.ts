@@ -1,5 +1,5 @@
 /** `hyperedge etcd`: etcd's API on SQLite. */
-import { mkdir, stat } from 'node:fs/promises';
+import { access, mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -17,6 +17,7 @@ import { createSqliteLog } from '../io/sqlite/index.ts';
 import { openAssets } from './assets.ts';
 import { type EtcdSettings, type EtcdUrl, isSecure } from './config/etcd/index.ts';
 import type { Component } from './controllers.ts';
+import { recoverMark } from './etcd-data.ts';
 import { openTlsFiles, withOwnCertificate } from './etcd-tls.ts';
 import { readReferenced, readSecret } from './files.ts';
 import { systemClock as clock } from './process.ts';
@@ -77,6 +78,7 @@ export async function startEtcd({ settings, strictKeys, log, agentSocket, onFata
     limits: settings.limits,
     ...(settings.progressNotifyMs > 0 ? { progressNotifyMs: settings.progressNotifyMs } : {}),
     jsonGateway: settings.jsonGateway,
+    ...(await forceNewCluster(settings)),
     clock,
     log,
     name,
@@ -120,6 +122,19 @@ async function clientTlsOf(settings: EtcdSettings, strictKeys: boolean, log: Log
     clock.nowMs(),
   );
   return openTlsFiles({ tls: withFiles, limits: tls.limits, strictKeys, nowMs: clock.nowMs, log });
+}
+
+/** By flag, at every start; or by a file that `members recover` has left, once. */
+async function forceNewCluster({
+  cluster,
+  dataDirectory,
+}: EtcdSettings): Promise<Pick<EtcdServerDeps, 'forceNewCluster'>> {
+  const asked = recoverMark(dataDirectory);
+  const once = await access(asked).then(
+    () => true,
+    () => false,
+  );
+  return once || cluster.forceNew ? { forceNewCluster: () => rm(asked, { force: true }) } : {};
 }
 
 interface Peering {

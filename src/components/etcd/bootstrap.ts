@@ -8,6 +8,7 @@ import { Cluster, clusterIdOf, hex, type Member, memberIdOf } from './cluster.ts
 import { fromStored } from './entry-codec.ts';
 import { decodeMembers, type MemberTable, PeerPath } from './peer-protocol.ts';
 import type { DialPeer, LogState, StoreLog } from './port.ts';
+import { recoverAlone } from './recovery.ts';
 
 export interface InitialMember {
   readonly name: string;
@@ -31,6 +32,8 @@ export interface BootstrapDeps {
   readonly clientUrls: readonly string[];
   readonly initial: InitialCluster | undefined;
   readonly dial: DialPeer | undefined;
+  /** See `EtcdServerDeps`. */
+  readonly forceNewCluster: (() => Promise<void>) | undefined;
   readonly stopped: () => boolean;
 }
 
@@ -39,7 +42,10 @@ const ASK_MS = 3000;
 
 /** The state of the store, with an identity. Throws CodedError. */
 export async function identified(state: LogState, deps: BootstrapDeps): Promise<LogState> {
-  if (state.identity !== undefined) return state.documents.has('cluster') ? state : adopted(state, deps);
+  if (state.identity !== undefined) {
+    const known = state.documents.has('cluster') ? state : await adopted(state, deps);
+    return deps.forceNewCluster === undefined ? known : forced(known, deps.forceNewCluster, deps);
+  }
   const { storage, initial } = deps;
   let cluster: Cluster;
   let identity: { clusterId: bigint; memberId: bigint };
@@ -69,6 +75,18 @@ function alone(deps: BootstrapDeps): { cluster: Cluster; identity: { clusterId: 
   cluster.put(self(deps, memberId));
   cluster.conf = conf([hex(memberId)]);
   return { cluster, identity: { clusterId, memberId } };
+}
+
+/** The others are given up: this member goes on alone, with the data that it has. */
+async function forced(state: LogState, done: () => Promise<void>, { storage, log }: BootstrapDeps): Promise<LogState> {
+  const alone = await recoverAlone(state, storage);
+  if (alone !== state) {
+    log.warn(
+      'this member is a cluster of its own now; the other members have to be added again, with empty data directories',
+    );
+  }
+  await done();
+  return alone;
 }
 
 /** A store from before there were clusters. */

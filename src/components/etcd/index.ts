@@ -26,6 +26,8 @@ export interface EtcdServerDeps {
   readonly peers?: { readonly listener: RpcListener; readonly dial: DialPeer };
   /** Who is there at the beginning; this member alone by default. */
   readonly initialCluster?: InitialCluster;
+  /** Present: as etcd's `--force-new-cluster`, this member becomes the whole cluster and keeps its data. Called when that is on disk. */
+  readonly forceNewCluster?: () => Promise<void>;
   /** etcd's `--heartbeat-interval` and `--election-timeout`, in milliseconds; with `adapts` the latter is only what it begins with. */
   readonly timing?: { readonly heartbeatMs: number; readonly electionMs: number; readonly adapts?: boolean };
   /** Bytes of the file from which on nothing more is written, as etcd's `--quota-backend-bytes`; undefined: no quota. */

@@ -24,6 +24,7 @@ import { EtcdMetrics, type MetricsSources } from './metrics.ts';
 import { costLikeBcrypt, scryptHasher } from './password.ts';
 import { Peers } from './peers.ts';
 import type { RpcService } from './port.ts';
+import { recoveryService } from './recovery-service.ts';
 import { Replica } from './replica.ts';
 import { RequireLeader } from './require-leader.ts';
 import { Router } from './router.ts';
@@ -238,6 +239,7 @@ class Server implements EtcdServer {
         peerUrls,
         initial: initialCluster,
         dial: peers?.dial,
+        forceNewCluster: this.#deps.forceNewCluster,
         stopped: () => this.#stopped,
       });
     } catch (error) {
@@ -418,7 +420,8 @@ class Server implements EtcdServer {
       '/etcdserverpb.Maintenance/Snapshot': maintenance.snapshot,
       ...elections.streams,
     });
-    const unary = rpc.unary(required.unary(router.unary(this.#guard.unary({ ...handlers, ...sessions }))));
+    const routed = router.unary(this.#guard.unary({ ...handlers, ...sessions }));
+    const unary = rpc.unary(required.unary({ ...routed, ...recoveryService(engine, storage, log) }));
     const counted = rpc.streams(required.streams(streams));
     const json = this.#deps.jsonGateway === false ? () => undefined : gateway(new LocalClient(unary, counted), log);
     return rpcService(unary, counted, json, {

@@ -1,0 +1,17 @@
+/** What lies in a data directory of the store, for whoever works on it while the store does not run. */
+import { join } from 'node:path';
+import { silentLog } from '../base/log.ts';
+import type { StoreLog } from '../components/etcd/port.ts';
+import { createSqliteLog } from '../io/sqlite/index.ts';
+import { openAssets } from './assets.ts';
+
+/** While it is there, the next start makes of the member a cluster of its own. */
+export function recoverMark(dataDirectory: string): string {
+  return join(dataDirectory, 'recover-alone');
+}
+
+/** The log in `directory`, not opened yet. */
+export async function dataLog(directory: string): Promise<StoreLog> {
+  const { sqliteAddon } = await openAssets();
+  return createSqliteLog({ directory, nativeBinding: sqliteAddon, log: silentLog });
+}
