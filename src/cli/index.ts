@@ -77,6 +77,26 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'check every stored byte of the images against its digest',
     load: async () => (await import('./commands/image.ts')).verifyCommand,
   },
+  'snapshot save': {
+    summary: 'take a snapshot of the store',
+    load: async () => (await import('./commands/snapshot.ts')).saveCommand,
+  },
+  'snapshot list': {
+    summary: 'the snapshots on this host, checked',
+    load: async () => (await import('./commands/snapshot.ts')).listCommand,
+  },
+  'snapshot status': {
+    summary: 'read a snapshot and check every row',
+    load: async () => (await import('./commands/snapshot.ts')).statusCommand,
+  },
+  'snapshot restore': {
+    summary: 'a new data directory from a snapshot or a running etcd',
+    load: async () => (await import('./commands/snapshot.ts')).restoreCommand,
+  },
+  'snapshot push': {
+    summary: 'write a snapshot into a running etcd',
+    load: async () => (await import('./commands/snapshot.ts')).pushCommand,
+  },
   'master-restart': {
     summary: 'restart api, controllers or etcd',
     load: async () => (await import('./commands/master.ts')).restartCommand,

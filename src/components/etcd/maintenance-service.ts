@@ -151,7 +151,7 @@ export class MaintenanceService {
     let resume: () => void = () => {};
     let gone = false;
     const stream = async (): Promise<void> => {
-      const { size, pieces } = await this.#storage.snapshot();
+      const { size, pieces } = await this.#storage.snapshot(this.#engine.replica.applied);
       const hash = createHash('sha256');
       let left = size;
       for await (const piece of pieces) {

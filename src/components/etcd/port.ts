@@ -133,8 +133,11 @@ export interface StoreLog {
   size(): Promise<LogSize>;
   /** Gives free pages back to the file system and empties the write-ahead log, in small steps. */
   defragment(): Promise<void>;
-  /** A consistent copy of the database file, in pieces. `size` is that of the whole copy. */
-  snapshot(): Promise<{ readonly size: number; readonly pieces: AsyncIterable<Uint8Array> }>;
+  /**
+   * A copy of the store as one file, in pieces: all that is committed up to index `upTo`, at least what is applied on disk, and nothing that
+   * may never be. `size` is that of the whole copy.
+   */
+  snapshot(upTo: number): Promise<{ readonly size: number; readonly pieces: AsyncIterable<Uint8Array> }>;
   /**
    * Begins to take in, or goes on taking in, another member's snapshot beside the store. Returns the last revision that is already there: not 0
    * only when `id` is the one that was begun before.

@@ -17,6 +17,8 @@ import type {
 import { memoryOf, pack, unpack } from './packed-entries.ts';
 import type { CommitBody, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
 
+export { checkKind, type SnapshotSummary, snapshotRevision, summarizeSnapshot } from './snapshot-file.ts';
+
 export interface SqliteLogOptions {
   /** The data directory; it exists. Holds `revisions.db`, its write-ahead log, and `owner` with the pid. */
   readonly directory: string;
@@ -122,8 +124,8 @@ class SqliteLog implements StoreLog {
     await this.#ask('defragment', { kind: 'defragment' });
   }
 
-  async snapshot(): Promise<{ readonly size: number; readonly pieces: AsyncIterable<Uint8Array> }> {
-    const path = await this.#ask('snapshot', { kind: 'snapshot' });
+  async snapshot(upTo: number): Promise<{ readonly size: number; readonly pieces: AsyncIterable<Uint8Array> }> {
+    const path = await this.#ask('snapshot', { kind: 'snapshot', upTo });
     const { size } = await stat(path);
     return { size, pieces: readAndRemove(path) };
   }

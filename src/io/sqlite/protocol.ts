@@ -28,7 +28,7 @@ export type WorkerRequest =
   | { readonly kind: 'hash'; readonly revision: number }
   | { readonly kind: 'size' }
   | { readonly kind: 'defragment' }
-  | { readonly kind: 'snapshot' }
+  | { readonly kind: 'snapshot'; readonly upTo: number }
   | { readonly kind: 'receive'; readonly id: string }
   | { readonly kind: 'received'; readonly id: string; readonly rows: PackedEntries }
   | { readonly kind: 'install'; readonly id: string; readonly head: SnapshotHead; readonly hardState: StoredHardState }

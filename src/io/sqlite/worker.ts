@@ -13,6 +13,7 @@ import type {
   WorkerReply,
   WorkerRequest,
 } from './protocol.ts';
+import { sealCopy } from './snapshot-file.ts';
 import { StoreFile, sqliteCode } from './store-file.ts';
 
 const port = parentPort;
@@ -88,10 +89,11 @@ async function defragment(): Promise<undefined> {
   opened().checkpoint(true);
 }
 
-async function snapshot(): Promise<string> {
+async function snapshot(upTo: number): Promise<string> {
   snapshots += 1;
   const path = join(directory, `snapshot-${process.pid}-${snapshots}.tmp`);
   await opened().copyTo(path);
+  sealCopy(path, upTo, binding);
   return path;
 }
 
@@ -190,7 +192,7 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
     case 'defragment':
       return defragment();
     case 'snapshot':
-      return snapshot();
+      return snapshot(request.upTo);
     case 'receive':
       return receive(request.id);
     case 'received':

@@ -132,7 +132,10 @@ test('what is only in the log is kept, changes of the configuration in it are no
   });
   const end = await endOf(state, storage);
   assert.deepEqual([end.lastRevision, end.lastIndex], [lastRevision + 1, lastIndex + 2]);
-  assert.ok(end.revision <= lastRevision && end.commit <= lastIndex, 'what comes after the known commits is not counted as committed');
+  assert.ok(
+    end.revision <= lastRevision && end.commit <= lastIndex,
+    'what comes after the known commits is not counted as committed',
+  );
   state = await recoverAlone(state, storage);
   const entries = await storage.entries(lastIndex + 1, 1 << 20);
   assert.deepEqual(

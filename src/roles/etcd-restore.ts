@@ -1,0 +1,182 @@
+/** New data directories of the store, made from a snapshot or from what another store holds; and the way back, into another store. */
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdtemp, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { CodedError } from '../base/errors.ts';
+import { contentOf, importInto, type Restored, restoreAs } from '../components/etcd/offline.ts';
+import type { LogState, StoreLog } from '../components/etcd/port.ts';
+import type { EtcdAdmin } from '../io/grpc/index.ts';
+import { checkKind } from '../io/sqlite/index.ts';
+import { dataLog } from './etcd-data.ts';
+import { foreignContent } from './etcd-import.ts';
+import { checkDigest, flushDirectory, makeDirectory } from './etcd-snapshots.ts';
+import type { RestoreTarget } from './etcd-target.ts';
+
+export type { RestoreTarget };
+
+export interface RestoreOptions {
+  /** Take the file as it is: a copy of a store's own file has no SHA-256. */
+  readonly skipHashCheck: boolean;
+  readonly bumpRevision: number;
+}
+
+const FILE_NAME = 'revisions.db';
+
+/** Throws CodedErrors that name file or directory; the data directory is there as a whole or not at all. */
+export async function restoreSnapshot(path: string, target: RestoreTarget, options: RestoreOptions): Promise<Restored> {
+  const file = resolve(path);
+  checkKind(file, options.skipHashCheck);
+  const bytes = options.skipHashCheck ? await wholePages(file) : (await checkDigest(file)).bytes;
+  return intoNew(target.dataDirectory, async (directory) => {
+    await copy(file, join(directory, FILE_NAME), bytes);
+    return opened(directory, (state, storage) =>
+      restoreAs(state, storage, { ...target, bumpRevision: options.bumpRevision }),
+    );
+  });
+}
+
+/** Takes over what another etcd holds now. Throws CodedErrors. */
+export async function restoreFromEtcd(
+  admin: EtcdAdmin,
+  target: RestoreTarget,
+  progress: (done: number, of: number) => void,
+): Promise<Restored & { readonly keys: number; readonly leases: number }> {
+  if (target.members.length > 1) {
+    throw new CodedError(
+      'bad-config',
+      'a store is taken over by one member; add the others with hyperedge members add',
+    );
+  }
+  const foreign = await foreignContent(admin, progress);
+  return intoNew(target.dataDirectory, (directory) =>
+    opened(directory, async (_state, storage) => ({
+      ...(await importInto(storage, foreign, target)),
+      leases: foreign.leases.length,
+    })),
+  );
+}
+
+/** What a database without its appended SHA-256 has. */
+async function wholePages(file: string): Promise<number> {
+  const { size } = await stat(file);
+  return size - (size % 512);
+}
+
+async function copy(from: string, to: string, bytes: number): Promise<void> {
+  await pipeline(createReadStream(from, { end: bytes - 1 }), createWriteStream(to, { mode: 0o600 }));
+}
+
+async function intoNew<T>(dataDirectory: string, fill: (directory: string) => Promise<T>): Promise<T> {
+  const wanted = resolve(dataDirectory);
+  await checkEmpty(wanted);
+  await makeDirectory(dirname(wanted));
+  const partial = join(dirname(wanted), `.${basename(wanted)}.restoring`);
+  await rm(partial, { recursive: true, force: true });
+  await makeDirectory(partial);
+  try {
+    const result = await fill(partial);
+    for (const name of await readdir(partial)) {
+      const handle = await open(join(partial, name), 'r');
+      await handle.sync();
+      await handle.close();
+    }
+    await flushDirectory(partial);
+    await rename(partial, wanted);
+    await flushDirectory(dirname(wanted));
+    return result;
+  } catch (error) {
+    await rm(partial, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function checkEmpty(directory: string): Promise<void> {
+  const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw new CodedError('unreadable', `${directory}: ${error.message}`);
+  });
+  if (names.length > 0) {
+    throw new CodedError(
+      'not-empty',
+      `${directory} is not empty; stop the store and move it away (mv ${directory} ${directory}.old), or name another --data-dir`,
+    );
+  }
+}
+
+async function opened<T>(directory: string, use: (state: LogState, storage: StoreLog) => Promise<T>): Promise<T> {
+  const storage = await dataLog(directory);
+  let failure: Error | undefined;
+  const state = await storage.open((error) => {
+    failure = error;
+  });
+  try {
+    return await use(state, storage);
+  } finally {
+    if (failure === undefined) await storage.close();
+  }
+}
+
+export interface Pushed {
+  readonly keys: number;
+  readonly leases: number;
+  /** The other store's revision afterwards. */
+  readonly revision: number;
+}
+
+const PUSH_BYTES = 1 << 20;
+const PUSH_OPERATIONS = 100;
+
+/** Writes the keys and leases of a snapshot into another store, by its API. Throws CodedError 'not-empty' unless `overwrite`. */
+export async function pushSnapshot(
+  path: string,
+  admin: EtcdAdmin,
+  overwrite: boolean,
+  progress: (done: number, of: number) => void,
+): Promise<Pushed> {
+  const file = resolve(path);
+  const { bytes } = await checkDigest(file);
+  const present = await admin.range({ key: '\0', end: '\0', countOnly: true });
+  if (present.count > 0 && !overwrite) {
+    throw new CodedError('not-empty', `the store holds ${present.count} keys already; empty it, or give --overwrite`);
+  }
+  const scratch = await mkdtemp(join(tmpdir(), 'hyperedge-push-'));
+  try {
+    await copy(file, join(scratch, FILE_NAME), bytes);
+    return await opened(scratch, (state, storage) => push(state, storage, admin, progress));
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+async function push(
+  state: LogState,
+  storage: StoreLog,
+  admin: EtcdAdmin,
+  progress: (done: number, of: number) => void,
+): Promise<Pushed> {
+  const content = await contentOf(state, storage);
+  const present = new Set((await admin.leases()).map(({ id }) => id));
+  for (const { id, ttlSeconds } of content.leases) if (!present.has(id)) await admin.grantLease(id, ttlSeconds);
+  let batch: Array<{ key: string; value: Uint8Array; lease: bigint }> = [];
+  let bytes = 0;
+  let keys = 0;
+  let revision = 0;
+  const flush = async (): Promise<void> => {
+    if (batch.length === 0) return;
+    revision = await admin.putAll(batch);
+    keys += batch.length;
+    progress(keys, content.keys);
+    batch = [];
+    bytes = 0;
+  };
+  for await (const { key, value, lease } of content.live()) {
+    const size = key.length + value.length;
+    if (batch.length >= PUSH_OPERATIONS || (batch.length > 0 && bytes + size > PUSH_BYTES)) await flush();
+    batch.push({ key, value, lease });
+    bytes += size;
+  }
+  await flush();
+  return { keys, leases: content.leases.length, revision };
+}

@@ -1,0 +1,83 @@
+/** What a restored member is to be: by flags, or as this host's own configuration says. */
+import { join, resolve } from 'node:path';
+import { CodedError } from '../base/errors.ts';
+import { parseInitialCluster } from './config/etcd/cluster.ts';
+import { ownEtcd } from './etcd-access.ts';
+import { canonicalRoot, pathsBelow } from './settings.ts';
+
+export interface RestoreTarget {
+  readonly dataDirectory: string;
+  readonly name: string;
+  readonly members: ReadonlyArray<{ readonly name: string; readonly peerUrls: readonly string[] }>;
+  readonly token: string;
+}
+
+export interface TargetOptions {
+  readonly root?: string | undefined;
+  readonly dataDir?: string | undefined;
+  readonly name?: string | undefined;
+  readonly initialCluster?: string | undefined;
+  readonly initialClusterToken?: string | undefined;
+  readonly initialAdvertisePeerUrls?: string | undefined;
+}
+
+const TOKEN = 'etcd-cluster';
+
+/** On a host that has a store, its own; elsewhere etcdctl's defaults. Throws CodedError 'bad-config' naming flag or file. */
+export async function restoreTarget(options: TargetOptions): Promise<RestoreTarget> {
+  const host = await hostsOwn(options.root);
+  const name = options.name ?? host?.name ?? 'default';
+  const dataDirectory = resolve(options.dataDir ?? host?.dataDirectory ?? `${name}.etcd`);
+  const peerUrls = options.initialAdvertisePeerUrls?.split(',') ?? host?.peerUrls ?? ['http://localhost:2380'];
+  const members =
+    options.initialCluster === undefined
+      ? own(host, { ...options, name }, peerUrls)
+      : listed(options.initialCluster, name, options.initialAdvertisePeerUrls?.split(','));
+  return { dataDirectory, name, members, token: options.initialClusterToken ?? host?.token ?? TOKEN };
+}
+
+interface HostsOwn extends RestoreTarget {
+  readonly peerUrls: readonly string[];
+}
+
+async function hostsOwn(root: string | undefined): Promise<HostsOwn | undefined> {
+  const { etcdConfig } = pathsBelow(await canonicalRoot(root));
+  const settings = await ownEtcd(root).catch((error: unknown) => {
+    if (error instanceof CodedError && /ENOENT/.test(error.message)) return undefined;
+    throw error;
+  });
+  if (settings === undefined) return undefined;
+  const { cluster, name, dataDirectory, advertise } = settings;
+  if (cluster.members.length === 0)
+    throw new CodedError('bad-config', `${etcdConfig}: ${cluster.bootstrapProblem ?? 'initial-cluster names nobody'}`);
+  return { name, dataDirectory, members: cluster.members, token: cluster.token, peerUrls: advertise.peer };
+}
+
+function own(
+  host: HostsOwn | undefined,
+  { name, initialAdvertisePeerUrls }: TargetOptions & { readonly name: string },
+  peerUrls: readonly string[],
+): RestoreTarget['members'] {
+  const same = host !== undefined && name === host.name && initialAdvertisePeerUrls === undefined;
+  return same ? host.members : [{ name, peerUrls }];
+}
+
+function listed(text: string, name: string, peerUrls: readonly string[] | undefined): RestoreTarget['members'] {
+  const members = parseInitialCluster(text);
+  if ('problem' in members) throw new CodedError('bad-config', `--initial-cluster: ${members.problem}`);
+  const self = members.find((member) => member.name === name);
+  if (self === undefined)
+    throw new CodedError('bad-config', `--initial-cluster does not name ${name}; add ${name}=URL, or give --name`);
+  const apart = peerUrls?.find((url) => !self.peerUrls.includes(url));
+  if (apart !== undefined)
+    throw new CodedError(
+      'bad-config',
+      `--initial-cluster has no ${name}=${apart}, which --initial-advertise-peer-urls names`,
+    );
+  return members;
+}
+
+/** Where snapshots of a host are kept. */
+export async function snapshotDirectory(root: string | undefined): Promise<string> {
+  return join(await canonicalRoot(root), 'var/lib/origin/snapshots');
+}
