@@ -59,7 +59,11 @@ test('wrong use is exit code 2 and one line', async () => {
   for (const argv of [
     ['frobnicate'],
     ['join'],
-    ['snapshot', 'save'],
+    ['snapshot', 'frob'],
+    ['snapshot', 'restore'],
+    ['snapshot', 'push', 'x.db'],
+    ['members', 'add', 'x'],
+    ['members', 'frob'],
     ['image', 'frob'],
     ['version', '--frob'],
     ['image', 'import'],
