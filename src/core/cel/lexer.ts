@@ -12,7 +12,7 @@ export interface Token {
 
 const MAX_SOURCE = 100_000;
 const SPACE = /(?:\s|\/\/[^\n]*)+/y;
-const NUMBER = /(?:0[xX][0-9a-fA-F]+|\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?|\d+)([uU]?)/y;
+const NUMBER = /0[xX][0-9a-fA-F]+[uU]?|\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?|\d+[uU]?/y;
 const IDENT = /[A-Za-z_]\w*|`[\w./ -]+`/y;
 const STRING = /(?:[bB][rR]?|[rR][bB]?)?(?:"""|'''|"|')/y;
 const OPERATOR = /==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,()[\]{}=]/y;

@@ -271,6 +271,10 @@ const ERRORS: readonly (readonly [string, RegExp])[] = [
     /too large/,
   ],
   ["lists.range(1000).map(i, lists.range(1000).map(j, 'xxxxxxxxxx').join('')).join('')", /too large|cost limit/],
+  ['string(timestamp(9223372036854775807))', /timestamp overflow/],
+  ["timestamp('9999-12-31T23:59:59Z') + duration('1h')", /timestamp overflow/],
+  ["duration('2562047h') + duration('2562047h')", /integer overflow/],
+  ["timestamp('2026-01-01T00:00:00Z').getHours('Nowhere/Else')", /unknown time zone/],
   ['[].min()', /min called on empty list/],
 ];
 

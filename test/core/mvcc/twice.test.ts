@@ -48,6 +48,9 @@ it('a revision that writes a key and deletes it again keeps its row whole until 
     ],
   );
   const gone = discarded(last);
-  assert.equal(gone.every(({ revision, keys }) => revision === twice && (keys === undefined || keys.join() === 'a')), true);
+  assert.equal(
+    gone.every(({ revision, keys }) => revision === twice && (keys === undefined || keys.join() === 'a')),
+    true,
+  );
   assert.ok(gone.length > 0);
 });

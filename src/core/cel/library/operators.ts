@@ -15,7 +15,7 @@ import {
   Uint,
   type Value,
 } from '../values.ts';
-import { formatDuration, formatTimestamp, parseDuration, parseTimestamp } from './time.ts';
+import { formatDuration, formatTimestamp, moment, parseDuration, parseTimestamp } from './time.ts';
 
 const INT_MAX = 2n ** 63n - 1n;
 const INT_MIN = -(2n ** 63n);
@@ -70,14 +70,14 @@ const arithmetic: readonly Overload[] = [
   declare('_+_(string, string): string', (a: string, b: string) => joinedText(a, b), both),
   declare('_+_(bytes, bytes): bytes', (a: Uint8Array, b: Uint8Array) => Uint8Array.from([...a, ...b]), both),
   declare('_+_(list<A>, list<A>): list<A>', added, { cost: ([a = 0, b = 0]) => a + b }),
-  declare('_+_(timestamp, duration): timestamp', (a: Timestamp, b: Duration) => new Timestamp(a.ns + b.ns)),
-  declare('_+_(duration, timestamp): timestamp', (a: Duration, b: Timestamp) => new Timestamp(a.ns + b.ns)),
+  declare('_+_(timestamp, duration): timestamp', (a: Timestamp, b: Duration) => moment(a.ns + b.ns)),
+  declare('_+_(duration, timestamp): timestamp', (a: Duration, b: Timestamp) => moment(a.ns + b.ns)),
   declare('_+_(duration, duration): duration', (a: Duration, b: Duration) => new Duration(int(a.ns + b.ns))),
   declare('_-_(int, int): int', (a: bigint, b: bigint) => int(a - b)),
   declare('_-_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value - b.value)),
   declare('_-_(double, double): double', (a: number, b: number) => a - b),
   declare('_-_(timestamp, timestamp): duration', (a: Timestamp, b: Timestamp) => new Duration(int(a.ns - b.ns))),
-  declare('_-_(timestamp, duration): timestamp', (a: Timestamp, b: Duration) => new Timestamp(a.ns - b.ns)),
+  declare('_-_(timestamp, duration): timestamp', (a: Timestamp, b: Duration) => moment(a.ns - b.ns)),
   declare('_-_(duration, duration): duration', (a: Duration, b: Duration) => new Duration(int(a.ns - b.ns))),
   declare('_*_(int, int): int', (a: bigint, b: bigint) => int(a * b)),
   declare('_*_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value * b.value)),
@@ -233,10 +233,10 @@ const conversions: readonly Overload[] = [
   }),
   declare('timestamp(timestamp): timestamp', (a: Timestamp) => a),
   declare('timestamp(string): timestamp', (a: string) => parseTimestamp(a)),
-  declare('timestamp(int): timestamp', (a: bigint) => new Timestamp(a * 1_000_000_000n)),
+  declare('timestamp(int): timestamp', (a: bigint) => moment(a * 1_000_000_000n)),
   declare('duration(duration): duration', (a: Duration) => a),
   declare('duration(string): duration', (a: string) => parseDuration(a)),
-  declare('duration(int): duration', (a: bigint) => new Duration(a)),
+  declare('duration(int): duration', (a: bigint) => new Duration(int(a))),
   declare('dyn(A): dyn', (a: Value) => a, { size: ([a = 0]) => a }),
   declare('type(A): type', (a: Value) => new TypeValue(typeOf(a))),
 ];

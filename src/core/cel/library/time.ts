@@ -14,12 +14,21 @@ const UNITS: Readonly<Record<string, bigint>> = {
   h: 3600n * SECOND,
 };
 
+/** From the year 1 to the end of 9999. */
+const EARLIEST = -62_135_596_800n * SECOND;
+const LATEST = 253_402_300_800n * SECOND;
+
+export function moment(ns: bigint): Timestamp {
+  if (ns < EARLIEST || ns >= LATEST) throw new EvaluationError('timestamp overflow');
+  return new Timestamp(ns);
+}
+
 export function parseTimestamp(text: string): Timestamp {
   const match = /^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)$/.exec(text);
   const ms = match === null ? Number.NaN : Date.parse(`${match[1]}T${match[2]}${(match[4] ?? '').toUpperCase()}`);
   if (match === null || Number.isNaN(ms))
     throw new EvaluationError(`cannot parse ${JSON.stringify(text.slice(0, 64))} as a timestamp`);
-  return new Timestamp(BigInt(ms) * 1_000_000n + BigInt((match[3] ?? '').padEnd(9, '0')));
+  return moment(BigInt(ms) * 1_000_000n + BigInt((match[3] ?? '').padEnd(9, '0')));
 }
 
 export function parseDuration(text: string): Duration {
