@@ -85,3 +85,24 @@ export function integerFlag(flags: FlagValues, name: string, min: number, max: n
   }
   return value;
 }
+
+/** Takes this project's flags out of another program's. Throws UsageError. */
+export function takeOwnFlags(
+  command: string,
+  own: readonly string[],
+  argv: readonly string[],
+): { readonly flags: FlagValues; readonly rest: readonly string[] } {
+  const flags: Record<string, string> = {};
+  const rest: string[] = [];
+  for (let at = 0; at < argv.length; at += 1) {
+    const argument = argv[at] as string;
+    const [, name = '', value] = /^--([^=]*)(?:=(.*))?$/s.exec(argument) ?? [];
+    if (own.includes(name)) {
+      at += value === undefined ? 1 : 0;
+      const text = value ?? argv[at];
+      if (text === undefined) throw new UsageError(`--${name} needs a value: see hyperedge ${command} --help`);
+      flags[name] = text;
+    } else if (argument !== '--verbose') rest.push(argument);
+  }
+  return { flags, rest };
+}

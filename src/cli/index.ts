@@ -16,7 +16,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     load: async () => (await import('./commands/run.ts')).runCommand,
   },
   etcd: { summary: 'the store', load: async () => (await import('./commands/etcd.ts')).etcdCommand },
-  api: { summary: 'the API server', load: async () => (await import('./commands/components.ts')).apiCommand },
+  api: { summary: 'the API server', load: async () => (await import('./commands/api.ts')).apiCommand },
   controllers: {
     summary: 'the controllers and the scheduler',
     load: async () => (await import('./commands/components.ts')).controllersCommand,
@@ -106,6 +106,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     load: async () => (await import('./commands/master.ts')).logsCommand,
   },
   status: { summary: 'what runs on this host', load: async () => (await import('./commands/status.ts')).statusCommand },
+  envtest: {
+    summary: 'a directory with etcd and kube-apiserver for controller-runtime’s envtest',
+    load: async () => (await import('./commands/envtest.ts')).envtestCommand,
+  },
   version: { summary: 'versions', load: async () => (await import('./commands/version.ts')).versionCommand },
 };
 
@@ -114,6 +118,7 @@ const LINK_NAMES: ReadonlyMap<string, string> = new Map([
   ['master-restart', 'master-restart'],
   ['master-logs', 'master-logs'],
   ['etcd', 'etcd'],
+  ['kube-apiserver', 'api'],
 ]);
 
 export interface MainOptions {
@@ -132,10 +137,13 @@ export async function main(options: MainOptions): Promise<number> {
   try {
     if (linked === 'etcd')
       return await runCommand((await import('./commands/etcd.ts')).linkedEtcdCommand, options.argv, out);
+    if (linked === 'api')
+      return await runCommand((await import('./commands/api.ts')).linkedApiCommand, options.argv, out);
     return await dispatch(argv, out);
   } catch (error) {
     const usage = error instanceof UsageError;
-    out.stderr(`${linked === 'etcd' ? linked : 'hyperedge'}: ${messageOf(error).replaceAll(/\s*\n\s*/g, ' ')}\n`);
+    const name = linked === 'etcd' || linked === 'api' ? basename(options.argv0) : 'hyperedge';
+    out.stderr(`${name}: ${messageOf(error).replaceAll(/\s*\n\s*/g, ' ')}\n`);
     if (verbose && error instanceof Error && error.stack !== undefined) out.stderr(`${stackOf(error)}\n`);
     return usage ? 2 : 1;
   }

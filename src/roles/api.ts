@@ -1,34 +1,121 @@
-/** `hyperedge api`: the API server on an etcd, ours or any other. */
+/** The API server on an etcd, ours or any other: told by this host's master-config.yaml or by kube-apiserver's flags. */
 import { CodedError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
 import { createApiServer } from '../components/apiserver/index.ts';
 import { createEtcdStore } from '../io/grpc/index.ts';
 import { createHttp } from '../io/http/index.ts';
+import { type ApiOptions, apiConfigOf } from './api-config.ts';
 import { loadJsonAsset } from './assets.ts';
-import { parseBindAddress, readMasterConfig, resolveBeside } from './config/master-config.ts';
+import { ApiUsageProblem, ApiValues } from './config/apiserver/index.ts';
+import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from './config/master-config.ts';
 import type { Component, ComponentOptions } from './controllers.ts';
+import { openEncryption } from './encryption-file.ts';
 import { readReferenced, readSecret } from './files.ts';
 import { systemClock as clock, systemRandom as random } from './process.ts';
 
-/** Throws CodedErrors that name file and field. */
+/** From this host's own file. Throws CodedErrors that name file and field. */
 export async function startApi({ configFile, log }: ComponentOptions): Promise<Component> {
   const config = await readMasterConfig(configFile);
-  const text = (path: string): Promise<string> => readReferenced(resolveBeside(configFile, path), configFile);
-  const secret = (path: string): Promise<string> => readSecret(resolveBeside(configFile, path), configFile);
-  const bind = parseBindAddress(config.servingInfo.bindAddress);
-  if (bind === undefined) throw new CodedError('bad-config', `${configFile}: servingInfo.bindAddress`);
+  try {
+    return await startApiWith(
+      valuesOf(config, configFile),
+      {
+        referredToBy: configFile,
+        ownHost: true,
+        // One host, one API server on its own store; a store that others may write to is asked.
+        soleWriter: config.etcdClientInfo.urls.every((url) => new URL(url).hostname === '127.0.0.1'),
+      },
+      log,
+    );
+  } catch (error) {
+    if (error instanceof ApiUsageProblem) throw new CodedError('bad-config', error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** What OKD's fields say in upstream's words; `apiServerArguments` have the last word. */
+function valuesOf(config: MasterConfig, configFile: string): ApiValues {
+  const values = new ApiValues((path) => resolveBeside(configFile, path));
+  const give = (name: string, field: string, ...texts: (string | undefined)[]): void => {
+    const given = texts.filter((each) => each !== undefined);
+    if (given.length > 0) values.give(name, given, `${configFile}: ${field}`);
+  };
   const { servingInfo, kubeletClientInfo, serviceAccountConfig, etcdClientInfo } = config;
+  const bind = parseBindAddress(servingInfo.bindAddress);
   const master = config.kubernetesMasterConfig;
   const requestHeader = config.authConfig?.requestHeader;
+  give('bind-address', 'servingInfo.bindAddress', bind?.address);
+  give('secure-port', 'servingInfo.bindAddress', String(bind?.port));
+  give('tls-cert-file', 'servingInfo.certFile', servingInfo.certFile);
+  give('tls-private-key-file', 'servingInfo.keyFile', servingInfo.keyFile);
+  give('client-ca-file', 'servingInfo.clientCA', servingInfo.clientCA);
+  give('etcd-servers', 'etcdClientInfo.urls', ...etcdClientInfo.urls);
+  give('etcd-cafile', 'etcdClientInfo.ca', etcdClientInfo.ca);
+  give('etcd-certfile', 'etcdClientInfo.certFile', etcdClientInfo.certFile);
+  give('etcd-keyfile', 'etcdClientInfo.keyFile', etcdClientInfo.keyFile);
+  give('kubelet-certificate-authority', 'kubeletClientInfo.ca', kubeletClientInfo.ca);
+  give('kubelet-client-certificate', 'kubeletClientInfo.certFile', kubeletClientInfo.certFile);
+  give('kubelet-client-key', 'kubeletClientInfo.keyFile', kubeletClientInfo.keyFile);
+  give('service-account-signing-key-file', 'serviceAccountConfig.privateKeyFile', serviceAccountConfig.privateKeyFile);
+  give('service-account-key-file', 'serviceAccountConfig.publicKeyFiles', ...serviceAccountConfig.publicKeyFiles);
+  give('requestheader-client-ca-file', 'authConfig.requestHeader.clientCA', requestHeader?.clientCA);
+  give(
+    'requestheader-allowed-names',
+    'authConfig.requestHeader.clientCommonNames',
+    ...(requestHeader?.clientCommonNames ?? []),
+  );
+  const publicUrl = config.masterPublicURL ?? `https://${servingInfo.bindAddress}`;
+  give('advertise-address', 'kubernetesMasterConfig.masterIP', master?.masterIP ?? new URL(publicUrl).hostname);
+  give('service-cluster-ip-range', 'kubernetesMasterConfig.servicesSubnet', master?.servicesSubnet ?? '172.30.0.0/16');
+  give('service-node-port-range', 'kubernetesMasterConfig.servicesNodePortRange', master?.servicesNodePortRange);
+  const own = master?.apiServerArguments ?? new Map<string, string[]>();
+  const defaults = {
+    'authorization-mode': ['Node', 'RBAC'],
+    'service-account-issuer': ['https://kubernetes.default.svc'],
+  };
+  for (const [name, texts] of Object.entries(defaults)) if (!own.has(name)) give(name, name, ...texts);
+  // This host's own configuration follows its file, whatever else is said.
+  if (!own.has('encryption-provider-config-automatic-reload'))
+    give('encryption-provider-config-automatic-reload', '', 'true');
+  for (const [name, texts] of own) give(name, `kubernetesMasterConfig.apiServerArguments.${name}`, ...texts);
+  return values;
+}
+
+/** Throws CodedErrors and ApiUsageProblems that name flag, field or file. */
+export async function startApiWith(values: ApiValues, options: ApiOptions, log: Log): Promise<Component> {
+  const { config, warnings } = await apiConfigOf(values, options);
+  for (const warning of warnings) log.warn(warning);
+  const endpoints = values.list('etcd-servers');
+  if (endpoints.length === 0) values.refuse('etcd-servers', 'is missing; give the store as https://HOST:2379');
+  for (const endpoint of endpoints) {
+    if (!/^https?:\/\/[^/]+\/?$/.test(endpoint))
+      values.refuse('etcd-servers', `"${endpoint}" is not a URL such as https://10.0.0.5:2379`);
+  }
+  const [ca, cert, key] = ['etcd-cafile', 'etcd-certfile', 'etcd-keyfile'] as const;
+  const read = async (name: typeof ca | typeof cert): Promise<string | undefined> => {
+    const file = values.file(name);
+    return file === undefined ? undefined : readReferenced(file, options.referredToBy);
+  };
+  const caPem = await read(ca);
+  const certPem = await read(cert);
+  const keyFile = values.file(key);
+  const encryptionFile = values.file('encryption-provider-config');
+  const encryption =
+    encryptionFile === undefined
+      ? undefined
+      : await openEncryption(encryptionFile, {
+          referredToBy: options.referredToBy,
+          follow: values.boolean('encryption-provider-config-automatic-reload'),
+          log: log.named('encryption'),
+        });
   const store = createEtcdStore({
-    endpoints: etcdClientInfo.urls,
-    ...(etcdClientInfo.ca === undefined ? {} : { ca: await text(etcdClientInfo.ca) }),
-    ...(etcdClientInfo.certFile === undefined ? {} : { cert: await text(etcdClientInfo.certFile) }),
-    ...(etcdClientInfo.keyFile === undefined ? {} : { key: await secret(etcdClientInfo.keyFile) }),
+    endpoints,
+    ...(caPem === undefined ? {} : { ca: caPem }),
+    ...(certPem === undefined ? {} : { cert: certPem }),
+    ...(keyFile === undefined ? {} : { key: await readSecret(keyFile, options.referredToBy) }),
     log: log.named('store'),
     clock,
   });
-  const publicUrl = config.masterPublicURL ?? `https://${config.servingInfo.bindAddress}`;
-  const nodePorts = master?.servicesNodePortRange?.split('-').map(Number);
   const server = createApiServer({
     store,
     http: createHttp(),
@@ -36,43 +123,16 @@ export async function startApi({ configFile, log }: ComponentOptions): Promise<C
     clock,
     random,
     loadSchemaDescriptions: () => loadJsonAsset('descriptions.json'),
-    config: {
-      bindAddress: bind.address,
-      port: bind.port,
-      advertiseAddress: master?.masterIP ?? new URL(publicUrl).hostname,
-      serving: { certificate: await text(servingInfo.certFile), key: await secret(servingInfo.keyFile) },
-      clientCa: await text(servingInfo.clientCA),
-      ...(requestHeader === undefined
-        ? {}
-        : {
-            requestHeader: {
-              ca: await text(requestHeader.clientCA),
-              allowedNames: requestHeader.clientCommonNames,
-            },
-          }),
-      serviceAccounts: {
-        signingKey: await secret(serviceAccountConfig.privateKeyFile),
-        publicKeys: await Promise.all(serviceAccountConfig.publicKeyFiles.map(text)),
-        issuer: 'https://kubernetes.default.svc',
-      },
-      kubelet: {
-        certificate: await text(kubeletClientInfo.certFile),
-        key: await secret(kubeletClientInfo.keyFile),
-        ca: await text(kubeletClientInfo.ca),
-      },
-      ...(master?.servicesSubnet === undefined ? {} : { serviceCidr: master.servicesSubnet }),
-      ...(nodePorts === undefined ? {} : { nodePortRange: [nodePorts[0] ?? 0, nodePorts[1] ?? 0] as const }),
-      clusterCa: await text(serviceAccountConfig.masterCA),
-      // One host, one API server on its own store; a store that others may write to is asked.
-      soleWriter: etcdClientInfo.urls.every((url) => new URL(url).hostname === '127.0.0.1'),
-    },
+    ...(encryption === undefined ? {} : { encryption }),
+    config,
   });
   const { port } = await server.start();
-  log.info('serving', { address: bind.address, port });
+  log.info('serving', { address: config.bindAddress, port });
   return {
     stop: async () => {
       await server.stop();
       await store.close();
+      encryption?.stop();
     },
   };
 }

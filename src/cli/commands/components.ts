@@ -13,7 +13,7 @@ const componentFlags = (config: string): Readonly<Record<string, Flag>> => ({
   root: ROOT_FLAG,
 });
 
-type ComponentName = 'api' | 'controllers';
+type ComponentName = 'controllers';
 
 const component = (name: ComponentName, summary: string, config: string): Command => ({
   usage: `${name} [--config FILE]`,
@@ -33,7 +33,6 @@ const component = (name: ComponentName, summary: string, config: string): Comman
   },
 });
 
-export const apiCommand = component('api', 'Runs the API server.', '/etc/origin/master/master-config.yaml');
 export const controllersCommand = component(
   'controllers',
   'Runs the controllers and the scheduler.',

@@ -1,5 +1,13 @@
 import { PRODUCT_VERSION } from '../../base/version.ts';
-import { type Command, type FlagValues, integerFlag, type Output, stringFlag, UsageError } from '../command.ts';
+import {
+  type Command,
+  type FlagValues,
+  integerFlag,
+  type Output,
+  stringFlag,
+  takeOwnFlags,
+  UsageError,
+} from '../command.ts';
 
 /** Flags of this project; all others are etcd's. */
 const OWN = ['config', 'env', 'root', 'loglevel'] as const;
@@ -35,7 +43,7 @@ export const etcdCommand: Command = {
   flags: {},
   arguments: 'own',
   run: ({ positionals, out }) => {
-    const { flags, rest } = takeOwn(positionals);
+    const { flags, rest } = takeOwnFlags('etcd', OWN, positionals);
     return run(rest, { flags }, out);
   },
 };
@@ -45,23 +53,6 @@ export const linkedEtcdCommand: Command = {
   ...etcdCommand,
   run: ({ positionals, out }) => run(positionals, undefined, out),
 };
-
-function takeOwn(argv: readonly string[]): { readonly flags: FlagValues; readonly rest: readonly string[] } {
-  const flags: Record<string, string> = {};
-  const rest: string[] = [];
-  for (let at = 0; at < argv.length; at += 1) {
-    const argument = argv[at] as string;
-    const [, name = '', value] = /^--([^=]*)(?:=(.*))?$/s.exec(argument) ?? [];
-    const own = OWN.find((each) => each === name);
-    if (own !== undefined) {
-      at += value === undefined ? 1 : 0;
-      const text = value ?? argv[at];
-      if (text === undefined) throw new UsageError(`--${own} needs a value: see hyperedge etcd --help`);
-      flags[own] = text;
-    } else if (argument !== '--verbose') rest.push(argument);
-  }
-  return { flags, rest };
-}
 
 async function help(own: boolean): Promise<string> {
   const { flagHelp } = await import('../../roles/config/etcd/index.ts');

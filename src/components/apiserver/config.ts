@@ -1,3 +1,5 @@
+export type AuthorizationMode = 'Node' | 'RBAC' | 'AlwaysAllow' | 'AlwaysDeny';
+
 /** Everything the API server is told. All PEM material is passed as text: reading files is the composition's business. */
 export interface ApiServerConfig {
   readonly bindAddress: string;
@@ -8,8 +10,14 @@ export interface ApiServerConfig {
   /** Port written beside it; default: the port that is listened on. */
   readonly advertisePort?: number;
   readonly serving: { readonly certificate: string; readonly key: string };
-  /** CA bundle of client certificates: CN is the user, O the groups. */
-  readonly clientCa: string;
+  /** CA bundle of client certificates: CN is the user, O the groups. Undefined: nobody is known by a certificate. */
+  readonly clientCa?: string;
+  /** Who is let in without credentials, as system:anonymous: those who ask for health and version (the default), all, or nobody. */
+  readonly anonymous?: 'health' | 'all' | 'none';
+  /** Authorizers in the order they are asked. Default: Node, RBAC. */
+  readonly authorizationModes?: readonly AuthorizationMode[];
+  /** Admission plug-ins that are not to run. */
+  readonly disabledAdmission?: readonly string[];
   /** Front proxies: only with it, and only with a certificate of it, are X-Remote-* headers heeded. */
   readonly requestHeader?: { readonly ca: string; readonly allowedNames: readonly string[] };
   readonly serviceAccounts: {
@@ -21,8 +29,8 @@ export interface ApiServerConfig {
     /** Default: the issuer. */
     readonly audiences?: readonly string[];
   };
-  /** How kubelets are reached for logs, exec, attach, port-forward and proxy. */
-  readonly kubelet: { readonly certificate: string; readonly key: string; readonly ca: string };
+  /** How kubelets are reached for logs, exec, attach, port-forward and proxy. Undefined: without a certificate, believing whoever answers. */
+  readonly kubelet?: { readonly certificate: string; readonly key: string; readonly ca?: string };
   /** CIDR of cluster IPs. Default 172.30.0.0/16. */
   readonly serviceCidr?: string;
   /** Inclusive. Default 30000–32767. */
@@ -42,6 +50,8 @@ export interface ApiServerConfig {
   readonly maxBodyBytes?: number;
   /** Time to answer an ordinary request. Default 60 s. */
   readonly requestTimeoutSeconds?: number;
+  /** Requests that may be under way at once; 0: no limit. Default 400 and 200. */
+  readonly maxInFlight?: { readonly reading: number; readonly mutating: number };
   readonly features?: {
     /** Serve `/metrics` details. Default true. */
     readonly metrics?: boolean;

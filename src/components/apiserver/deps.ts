@@ -2,6 +2,7 @@ import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Store } from '../../core/mvcc/port.ts';
 import type { ApiServerConfig } from './config.ts';
+import type { EncryptionSource } from './encryption/configuration.ts';
 import type { HttpPort } from './port.ts';
 
 export interface ApiServerDeps {
@@ -12,6 +13,8 @@ export interface ApiServerDeps {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly config: ApiServerConfig;
+  /** What is encrypted in the store; undefined: nothing. */
+  readonly encryption?: EncryptionSource;
   /**
    * The documentation of the built-in types for OpenAPI and `kubectl explain`: read when first asked for, so that the process neither
    * waits for it at start nor holds it while nobody asks. Undefined: documents without descriptions.

@@ -14,6 +14,8 @@ export interface EndpointsDeps {
   readonly context: RestContext;
   readonly metrics: Metrics;
   bootstrapped(): boolean;
+  /** Rejects when what values are encrypted with does not answer. */
+  readonly checkEncryption?: () => Promise<void>;
   readonly stopping: AbortSignal;
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
 }
@@ -113,10 +115,12 @@ function healthEndpoints(deps: EndpointsDeps): HealthEndpoint[] {
       if (deps.stopping.aborted) throw new Error('process is shutting down');
     },
   };
+  const { checkEncryption } = deps;
+  const encryption = checkEncryption === undefined ? [] : [{ name: 'kms-providers', check: checkEncryption }];
   return [
-    { path: '/healthz', checks: [ping, log, store, policy] },
-    { path: '/livez', checks: [ping, log, store, policy] },
-    { path: '/readyz', checks: [ping, log, store, storeReady, synced, policy, shutdown] },
+    { path: '/healthz', checks: [ping, log, store, ...encryption, policy] },
+    { path: '/livez', checks: [ping, log, store, ...encryption, policy] },
+    { path: '/readyz', checks: [ping, log, store, ...encryption, storeReady, synced, policy, shutdown] },
   ];
 }
 

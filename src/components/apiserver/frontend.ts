@@ -18,8 +18,7 @@ import { dispatch, noSuchResource } from './rest/dispatch.ts';
 import { endUpgrade, streamUpgrade } from './streaming/index.ts';
 
 /** Requests under way at once; upstream's --max-requests-inflight and --max-mutating-requests-inflight. */
-const MAX_READING = 400;
-const MAX_MUTATING = 200;
+const MAX_IN_FLIGHT = { reading: 400, mutating: 200 };
 const REQUEST_TIMEOUT_SECONDS = 60;
 
 const UPGRADABLE: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward', 'proxy']);
@@ -65,7 +64,8 @@ export class Frontend {
   #identify(request: HttpRequest, connection: ConnectionInfo, info: RequestInfo): UserInfo {
     const user = this.#context.authenticator.authenticate(request, connection);
     if (user === undefined) {
-      if (!info.resource && PUBLIC.test(info.path)) return ANONYMOUS;
+      const { anonymous = 'health' } = this.#context.config;
+      if (anonymous === 'all' || (anonymous === 'health' && !info.resource && PUBLIC.test(info.path))) return ANONYMOUS;
       throw unauthorized();
     }
     return impersonate(request, user, this.#context.authorization);
@@ -76,7 +76,9 @@ export class Frontend {
     if (!info.resource) return undefined;
     const metrics = this.#metrics;
     const reading = verb === 'get' || verb === 'list' || verb === 'watch';
-    if (reading ? metrics.inFlightReading >= MAX_READING : metrics.inFlightMutating >= MAX_MUTATING) {
+    const limits = this.#context.config.maxInFlight ?? MAX_IN_FLIGHT;
+    const most = reading ? limits.reading : limits.mutating;
+    if (most > 0 && (reading ? metrics.inFlightReading : metrics.inFlightMutating) >= most) {
       throw new ApiError('TooManyRequests', 'Too many requests, please try again later.', { retryAfterSeconds: 1 });
     }
     return dispatch(this.#context, exchange, info);

@@ -1,4 +1,6 @@
 /** The API server. `createApiServer(deps).start()`; what it serves is declared in `src/api/registry`. */
-export type { ApiServerConfig } from './config.ts';
+export type { ApiServerConfig, AuthorizationMode } from './config.ts';
 export type { ApiServer, ApiServerDeps } from './deps.ts';
+export type { EncryptionConfiguration, EncryptionProvider, EncryptionSource } from './encryption/configuration.ts';
+export type { KmsPlugin } from './encryption/kms-port.ts';
 export { createApiServer } from './server.ts';

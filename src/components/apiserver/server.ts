@@ -11,6 +11,8 @@ import { DefinitionController } from './customresources/controller.ts';
 import { CustomKinds } from './customresources/registry.ts';
 import { customKindOptions, refineKind } from './customresources/rules.ts';
 import type { ApiServer, ApiServerDeps } from './deps.ts';
+import { EncryptedStore } from './encryption/encrypted-store.ts';
+import { createResourceOf } from './encryption/stored-resources.ts';
 import { createEndpoints } from './endpoints.ts';
 import { Frontend } from './frontend.ts';
 import { Metrics } from './metrics.ts';
@@ -56,7 +58,18 @@ class Server implements ApiServer {
     this.#deps = deps;
     // Every watch listens to it.
     setMaxListeners(0, this.#stopping.signal);
-    const { store, clock, random, config, log } = deps;
+    const { clock, random, config, log } = deps;
+    const encrypted =
+      deps.encryption === undefined
+        ? undefined
+        : new EncryptedStore({
+            store: deps.store,
+            source: deps.encryption,
+            resourceOf: createResourceOf(),
+            log,
+            nowMs: () => clock.monotonicMs(),
+          });
+    const store = encrypted ?? deps.store;
     const cache = new WatchCache({ store, clock, log, soleWriter: config.soleWriter }, cacheOptions());
     const nowMs = (): number => clock.nowMs();
     const { serviceAccounts } = config;
@@ -68,8 +81,13 @@ class Server implements ApiServer {
       cache,
       nowMs,
     });
-    const authorization = new Authorization();
-    const objects = new ObjectStore(store, cache, new ExpiryLeases(store, clock));
+    const authorization = new Authorization(config.authorizationModes);
+    const objects = new ObjectStore(
+      store,
+      cache,
+      new ExpiryLeases(store, clock),
+      (key) => encrypted?.isStale(key) ?? false,
+    );
     const webhooks = new WebhookCaller({ backends: deps.http.backends, cache, clock, random });
     this.#customKinds = new CustomKinds({
       cache,
@@ -84,6 +102,7 @@ class Server implements ApiServer {
       authorization,
       clock,
       random,
+      disabled: new Set(config.disabledAdmission),
       kinds: () => kinds,
       storedNamespace: (name) => objects.readStored({ definition: namespaces, namespace: '', name }),
     });
@@ -122,6 +141,7 @@ class Server implements ApiServer {
       context: this.#context,
       metrics: this.#metrics,
       bootstrapped: () => this.#bootstrapped,
+      ...(encrypted === undefined ? {} : { checkEncryption: () => encrypted.checkPlugins() }),
       stopping: this.#stopping.signal,
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
@@ -143,7 +163,7 @@ class Server implements ApiServer {
       tls: {
         certificate: config.serving.certificate,
         key: config.serving.key,
-        clientAuthorities: [config.clientCa, ...(config.requestHeader === undefined ? [] : [config.requestHeader.ca])],
+        clientAuthorities: [config.clientCa, config.requestHeader?.ca].filter((each) => each !== undefined),
       },
       maxHeaderBytes: MAX_HEADER_BYTES,
       headersTimeoutMs: HEADERS_TIMEOUT_MS,

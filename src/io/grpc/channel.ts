@@ -11,7 +11,7 @@ import { Http2Connection } from './http2-connection.ts';
 import { RpcError } from './messages.ts';
 
 export interface ChannelOptions {
-  /** `https://host:port` or `http://host:port`. */
+  /** `https://host:port`, `http://host:port` or `unix:///path`. */
   readonly endpoints: readonly string[];
   readonly ca?: string | Buffer | string[];
   readonly cert?: string | Buffer;
@@ -131,13 +131,13 @@ export class Channel {
   }
 
   #headerBlock(path: string, metadata: Metadata | undefined): Buffer {
-    const authority = this.#endpoints[this.#next]?.host ?? 'localhost';
+    const authority = this.#endpoints[this.#next]?.host || 'localhost';
     const key = `${authority}|${path}|${metadata === undefined ? '' : `${metadata.name}=${metadata.value}`}`;
     let block = this.#headers.get(key);
     if (block === undefined) {
       block = encodeHeaders([
         { name: ':method', value: 'POST' },
-        { name: ':scheme', value: this.#endpoints[this.#next]?.protocol === 'http:' ? 'http' : 'https' },
+        { name: ':scheme', value: this.#endpoints[this.#next]?.protocol === 'https:' ? 'https' : 'http' },
         { name: ':path', value: path },
         { name: ':authority', value: authority },
         { name: 'content-type', value: 'application/grpc' },
@@ -180,7 +180,7 @@ export class Channel {
     };
     socket.once('error', failed);
     socket.once('close', failed);
-    socket.once(endpoint.protocol === 'http:' ? 'connect' : 'secureConnect', () => {
+    socket.once(endpoint.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
       giveUp.cancel();
       socket.off('close', failed);
       socket.off('error', failed);
@@ -190,6 +190,7 @@ export class Channel {
   }
 
   #open(endpoint: URL): Socket {
+    if (endpoint.protocol === 'unix:') return connectNet({ path: decodeURIComponent(endpoint.pathname) });
     const host = endpoint.hostname.replaceAll(/[[\]]/g, '');
     const port = Number(endpoint.port === '' ? (endpoint.protocol === 'http:' ? 80 : 443) : endpoint.port);
     if (endpoint.protocol === 'http:') return connectNet({ host, port, noDelay: true });

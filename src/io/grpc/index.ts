@@ -7,7 +7,9 @@ export {
   type EtcdMember,
   type EtcdStatus,
 } from './etcd-admin.ts';
+
 export { createEtcdStore, type EtcdStoreOptions } from './etcd-store.ts';
+export { createKmsPlugin } from './kms-plugin.ts';
 export { createRpcListener, type RpcListenerOptions } from './listener.ts';
 export { type BoundListeners, combineListeners } from './listeners.ts';
 export { createPeerDialer } from './peer-dialer.ts';

@@ -2,7 +2,7 @@
 import { dirname, isAbsolute, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
 import type { Field, Parsed } from './strict-yaml.ts';
-import { checkedString, integer, list, object, oneOf, readConfigFile, string } from './strict-yaml.ts';
+import { checkedString, dictionary, integer, list, object, oneOf, readConfigFile, string } from './strict-yaml.ts';
 
 /** `address:port`, IPv6 in brackets. */
 export const bindAddress = (): Field<string> =>
@@ -53,6 +53,8 @@ const shape = {
     masterIP: string(),
     servicesSubnet: string(),
     servicesNodePortRange: string({ pattern: /^\d+-\d+$/, mend: 'give a range such as 30000-32767' }),
+    /** kube-apiserver's flags, as in OKD: `audit-policy-file: [audit.yaml]`. */
+    apiServerArguments: dictionary(list(string())),
   }),
   masterClients: object({ openshiftLoopbackKubeConfig: string(), schedulerKubeConfig: string() }, [
     'openshiftLoopbackKubeConfig',

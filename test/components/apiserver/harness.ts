@@ -7,7 +7,12 @@ import { type RequestOptions, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Log, silentLog } from '../../../src/base/log.ts';
-import { type ApiServer, type ApiServerConfig, createApiServer } from '../../../src/components/apiserver/index.ts';
+import {
+  type ApiServer,
+  type ApiServerConfig,
+  createApiServer,
+  type EncryptionSource,
+} from '../../../src/components/apiserver/index.ts';
 import type { Store } from '../../../src/core/mvcc/port.ts';
 import { createHttp } from '../../../src/io/http/index.ts';
 import { type Authority, createAuthority, issue, type KeyPair, lifetimeFrom } from '../../../src/io/pki/certificate.ts';
@@ -79,6 +84,7 @@ export interface HarnessOptions {
   readonly config?: Partial<ApiServerConfig>;
   readonly store?: Store & Partial<MemoryStore>;
   readonly log?: Log;
+  readonly encryption?: EncryptionSource;
 }
 
 export async function startServer(options: HarnessOptions = {}): Promise<TestServer> {
@@ -92,6 +98,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
     log: options.log ?? silentLog,
     clock: systemClock,
     random: systemRandom,
+    ...(options.encryption === undefined ? {} : { encryption: options.encryption }),
     config: {
       bindAddress: '127.0.0.1',
       port: 0,

@@ -21,6 +21,8 @@ export interface ChainDeps {
   readonly authorization: Authorization;
   readonly clock: Clock;
   readonly random: RandomSource;
+  /** Names of plug-ins that are not to run. */
+  readonly disabled: ReadonlySet<string>;
   kinds(): Kinds;
   /** A namespace from the store itself. */
   storedNamespace(name: string): Promise<CachedObject | undefined>;
@@ -28,7 +30,7 @@ export interface ChainDeps {
 
 export function createAdmissionChain(deps: ChainDeps): Admission {
   const { cache, authorization } = deps;
-  return createAdmission([
+  const all = [
     namespaceLifecycle({
       cached: (name) => cache.kind('namespaces').get('', name),
       stored: deps.storedNamespace,
@@ -49,5 +51,6 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     certificates(authorization),
     escalation(authorization),
     ownerReferences(authorization, deps.kinds),
-  ]);
+  ];
+  return createAdmission(all.filter(({ name }) => !deps.disabled.has(name)));
 }

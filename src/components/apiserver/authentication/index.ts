@@ -27,7 +27,7 @@ export function createAuthenticator(
   tokens: ServiceAccountTokens,
   nowMs: () => number,
 ): Authenticator {
-  const certificates = createCertificateAuthenticator(config.clientCa);
+  const certificates = config.clientCa === undefined ? undefined : createCertificateAuthenticator(config.clientCa);
   const frontProxy =
     config.requestHeader === undefined ? undefined : createFrontProxyAuthenticator(config.requestHeader);
   const file = config.staticTokens === undefined ? undefined : createTokenFileAuthenticator(config.staticTokens);
@@ -41,7 +41,7 @@ export function createAuthenticator(
     authenticate(request, connection) {
       const proxied = frontProxy?.authenticate(request, connection);
       if (proxied !== undefined) return proxied;
-      const certified = certificates.authenticate(connection, nowMs());
+      const certified = certificates?.authenticate(connection, nowMs());
       if (certified !== undefined) return certified;
       const token = bearerToken(request);
       if (token === undefined) return undefined;

@@ -184,7 +184,7 @@ async function write(
     return { done: false, current: 'current' in result ? result.current : current };
   }
   const effects = isService ? context.services.allocate(next as Service, old as Service) : NO_EFFECTS;
-  if (isUnchanged(old, next, place.view !== undefined))
+  if (isUnchanged(old, next, place.view !== undefined) && !context.objects.isStale(place))
     return { done: true, updated: { object: current, removed: false } };
   if (request.options.dryRun) {
     return { done: true, updated: { object: rendered(place, current, next), removed: false } };

@@ -24,7 +24,9 @@ export class Compactor {
     this.#revision = revision;
   }
 
+  /** With an interval of 0 it leaves history alone. */
   start(): void {
+    if (this.#intervalMs <= 0) return;
     this.#previous = this.#revision();
     this.#schedule();
   }

@@ -41,8 +41,11 @@ export class ObjectStore {
   readonly #store: Store;
   readonly #cache: WatchCache;
   readonly #leases: ExpiryLeases;
+  readonly #isStale: (key: string) => boolean;
 
-  constructor(store: Store, cache: WatchCache, leases: ExpiryLeases) {
+  /** `isStale`: whether a value is stored otherwise than it would be written now, encrypted with another key for one. */
+  constructor(store: Store, cache: WatchCache, leases: ExpiryLeases, isStale: (key: string) => boolean) {
+    this.#isStale = isStale;
     this.#store = store;
     this.#cache = cache;
     this.#leases = leases;
@@ -52,6 +55,11 @@ export class ObjectStore {
   async readStored(place: Place): Promise<CachedObject | undefined> {
     const { kv } = await this.#store.get(storeKey(place));
     return kv === undefined ? undefined : cached(place, kv);
+  }
+
+  /** True when writing the object again, as it is, changes how it is stored. */
+  isStale(place: Place): boolean {
+    return this.#isStale(storeKey(place));
   }
 
   create(place: Place, object: KubeObject, effects: Effects = NO_EFFECTS): Promise<WriteResult> {

@@ -71,7 +71,7 @@ function kubelet(
   allowAddress: (address: string) => boolean,
 ): Target {
   const node = nodeOf(context, nodeName);
-  const { certificate, key, ca } = context.config.kubelet;
+  const access = context.config.kubelet;
   const port = node.status?.daemonEndpoints?.kubeletEndpoint?.Port ?? DEFAULT_KUBELET_PORT;
   const masters = controlPlane(context);
   return {
@@ -79,7 +79,7 @@ function kubelet(
     host: kubeletAddress(node),
     port,
     path,
-    tls: { certificate, key, authority: ca },
+    tls: access === undefined ? {} : { certificate: access.certificate, key: access.key, authority: access.ca },
     // A node writes its own address and port: were they an API server's, requests would arrive there with our identity.
     allowAddress: (address) =>
       allowAddress(address) && !(masters.ports.has(port) && (isRefused(address) || masters.addresses.has(address))),

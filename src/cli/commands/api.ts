@@ -1,0 +1,71 @@
+import { KUBERNETES_VERSION } from '../../base/version.ts';
+import { type Command, integerFlag, type Output, stringFlag, takeOwnFlags, UsageError } from '../command.ts';
+
+/** Flags of this project; all others are kube-apiserver's. */
+const OWN = ['config', 'env', 'root', 'loglevel'] as const;
+
+const run = async (argv: readonly string[], linked: boolean, out: Output): Promise<number> => {
+  const { ApiUsageProblem, planApi, runApi } = await import('../../roles/run-api.ts');
+  try {
+    const plan = planApi(argv);
+    if (plan.kind === 'run') return await runApi(plan.values);
+    out.stdout(plan.kind === 'help' ? await help(linked) : `Kubernetes ${KUBERNETES_VERSION.gitVersion}\n`);
+    return 0;
+  } catch (error) {
+    // kube-apiserver ends with 1, whatever is wrong.
+    if (error instanceof ApiUsageProblem && !linked) throw new UsageError(error.message);
+    throw error;
+  }
+};
+
+/** Without flags of kube-apiserver, this host's own configuration counts. */
+export const apiCommand: Command = {
+  usage: 'api [--config FILE | KUBE-APISERVER-FLAGS]',
+  summary: 'Runs the API server.',
+  flags: {},
+  arguments: 'own',
+  run: async ({ positionals, out }) => {
+    const { flags, rest } = takeOwnFlags('api', OWN, positionals);
+    if (rest.length > 0) {
+      const [mixed] = Object.keys(flags);
+      if (mixed !== undefined && mixed !== 'loglevel' && !rest.some((each) => each === '--help' || each === '-h'))
+        throw new UsageError(`--${mixed} and kube-apiserver's own flags exclude each other; give one of them`);
+      return run(rest, false, out);
+    }
+    const logLevel = integerFlag(flags, 'loglevel', 0, 10);
+    const { runComponent } = await import('../../roles/component.ts');
+    return runComponent('api', {
+      root: stringFlag(flags, 'root'),
+      configFile: stringFlag(flags, 'config'),
+      envFile: stringFlag(flags, 'env'),
+      logLevel,
+    });
+  },
+};
+
+/** Called as `kube-apiserver`: its flags alone. */
+export const linkedApiCommand: Command = {
+  ...apiCommand,
+  run: ({ positionals, out }) => run(positionals, true, out),
+};
+
+async function help(linked: boolean): Promise<string> {
+  const { apiFlagHelp } = await import('../../roles/config/apiserver/index.ts');
+  const ours = `
+Without any flag, what the host has written counts. This project's own:
+  --config FILE
+    configuration (default /etc/origin/master/master-config.yaml)
+  --env FILE
+    master.env (default /etc/origin/master/master.env)
+  --loglevel N
+    log level 0 to 10 (default: that of master.env, else 2)
+  --root DIR
+    directory that all files are below (default /)
+  --verbose
+    with an error, show where it came from
+`;
+  return `Usage: ${linked ? 'kube-apiserver' : 'hyperedge api'} [FLAGS]
+
+Runs the API server. Flags are kube-apiserver's. Runs in the foreground until SIGTERM.
+${linked ? '' : ours}${apiFlagHelp()}`;
+}

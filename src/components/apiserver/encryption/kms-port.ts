@@ -1,0 +1,15 @@
+/** A KMS plug-in, API version v2, as this server uses it. Implemented by `src/io/grpc`. Source: k8s.io/kms/apis/v2. */
+
+export interface KmsEncrypted {
+  readonly ciphertext: Uint8Array;
+  readonly keyId: string;
+  readonly annotations: ReadonlyMap<string, Uint8Array>;
+}
+
+/** All calls reject with an Error when the plug-in does not answer in time or refuses. */
+export interface KmsPlugin {
+  status(): Promise<{ readonly version: string; readonly healthz: string; readonly keyId: string }>;
+  encrypt(plaintext: Uint8Array, uid: string): Promise<KmsEncrypted>;
+  decrypt(encrypted: KmsEncrypted, uid: string): Promise<Uint8Array>;
+  close(): void;
+}

@@ -1,0 +1,64 @@
+/** A KMS plug-in on its socket. Source: k8s.io/kms/apis/v2 (api.proto). */
+import { pathToFileURL } from 'node:url';
+import { Reader, Writer } from '../../api/etcd/wire.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { KmsEncrypted, KmsPlugin } from '../../components/apiserver/encryption/kms-port.ts';
+import { Channel } from './channel.ts';
+
+export interface KmsPluginOptions {
+  /** Path of the socket. */
+  readonly socket: string;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const SERVICE = '/v2.KeyManagementService/';
+
+/** Connects when first used, and again by itself. */
+export function createKmsPlugin({ socket, timeoutMs, clock, log }: KmsPluginOptions): KmsPlugin {
+  const channel = new Channel({ endpoints: [`unix://${pathToFileURL(socket).pathname}`], clock, log });
+  const ask = (method: string, message: Buffer): Promise<Buffer> =>
+    channel.unary(`${SERVICE}${method}`, message, timeoutMs);
+  return {
+    async status() {
+      const fields = read(await ask('Status', Buffer.alloc(0)));
+      return { version: text(fields.get(1)), healthz: text(fields.get(2)), keyId: text(fields.get(3)) };
+    },
+    async encrypt(plaintext, uid) {
+      const answer = await ask('Encrypt', new Writer(256).bytes(1, plaintext).string(2, uid).finish());
+      const reader = new Reader(answer);
+      let ciphertext: Uint8Array = Buffer.alloc(0);
+      let keyId = '';
+      const annotations = new Map<string, Uint8Array>();
+      for (let field = reader.field(); field !== 0; field = reader.field()) {
+        if (field === 1) ciphertext = reader.bytes();
+        else if (field === 2) keyId = reader.string();
+        else if (field === 3) {
+          const entry = read(reader.bytes());
+          annotations.set(text(entry.get(1)), entry.get(2) ?? Buffer.alloc(0));
+        } else reader.skip();
+      }
+      return { ciphertext, keyId, annotations };
+    },
+    async decrypt({ ciphertext, keyId, annotations }: KmsEncrypted, uid) {
+      const writer = new Writer(1024).bytes(1, ciphertext).string(2, uid).string(3, keyId);
+      for (const [name, value] of annotations) {
+        writer.message(4, new Writer(64).string(1, name).bytes(2, value).finish());
+      }
+      return read(await ask('Decrypt', writer.finish())).get(1) ?? Buffer.alloc(0);
+    },
+    close: () => channel.close(),
+  };
+}
+
+const text = (bytes: Buffer | undefined): string => bytes?.toString('utf8') ?? '';
+
+/** A message of nothing but byte fields, by number. */
+function read(message: Uint8Array): Map<number, Buffer> {
+  const reader = new Reader(message);
+  const fields = new Map<number, Buffer>();
+  for (let field = reader.field(); field !== 0; field = reader.field()) fields.set(field, reader.bytes());
+  return fields;
+}

@@ -1,0 +1,288 @@
+/** kube-apiserver's flags → what the API server is told: files read, certificates made where none are given. */
+import { X509Certificate } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import { CodedError, messageOf } from '../base/errors.ts';
+import type { ApiServerConfig, AuthorizationMode } from '../components/apiserver/index.ts';
+import { createSelfSigned, lifetimeFrom } from '../io/pki/index.ts';
+import { nthAddress } from './addresses.ts';
+import type { ApiValues } from './config/apiserver/index.ts';
+import { readReferenced, readSecret } from './files.ts';
+import { systemClock as clock } from './process.ts';
+
+/** Upstream's, by their names; those that are not in `ON_BY_DEFAULT` have to be asked for. */
+const PLUGINS_HERE = [
+  'NamespaceLifecycle',
+  'TaintNodesByCondition',
+  'Priority',
+  'DefaultTolerationSeconds',
+  'ServiceAccount',
+  'NodeRestriction',
+  'CertificateApproval',
+  'CertificateSigning',
+  'CertificateSubjectRestriction',
+  'OwnerReferencesPermissionEnforcement',
+] as const;
+const OFF_BY_DEFAULT: ReadonlySet<string> = new Set(['NodeRestriction', 'OwnerReferencesPermissionEnforcement']);
+/** Upstream has them on by default; to ask for them is not to ask for more. */
+const DEFAULT_ELSEWHERE: ReadonlySet<string> = new Set([
+  'LimitRanger',
+  'PodSecurity',
+  'DefaultStorageClass',
+  'StorageObjectInUseProtection',
+  'PersistentVolumeClaimResize',
+  'RuntimeClass',
+  'ClusterTrustBundleAttest',
+  'DefaultIngressClass',
+  'PodTopologyLabels',
+  'MutatingAdmissionPolicy',
+  'MutatingAdmissionWebhook',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionWebhook',
+  'ResourceQuota',
+]);
+/** Known upstream, and not here. */
+const ELSEWHERE: ReadonlySet<string> = new Set([
+  'AlwaysAdmit',
+  'AlwaysDeny',
+  'AlwaysPullImages',
+  'DenyServiceExternalIPs',
+  'EventRateLimit',
+  'ExtendedResourceToleration',
+  'ImagePolicyWebhook',
+  'LimitPodHardAntiAffinityTopology',
+  'NamespaceAutoProvision',
+  'NamespaceExists',
+  'PersistentVolumeLabel',
+  'PodNodeSelector',
+  'PodTolerationRestriction',
+  'SecurityContextDeny',
+]);
+const CERTIFICATE_PLUGINS = ['CertificateApproval', 'CertificateSigning', 'CertificateSubjectRestriction'];
+const YEAR_DAYS = 365;
+
+export interface ApiOptions {
+  /** Who names the files, for messages: a configuration file or `kube-apiserver`. */
+  readonly referredToBy: string;
+  /** This host's own set-up: what upstream leaves open by default is closed. */
+  readonly ownHost: boolean;
+  readonly soleWriter: boolean;
+}
+
+/** Throws CodedErrors and ApiUsageProblems that name flag or file. */
+export async function apiConfigOf(
+  values: ApiValues,
+  { referredToBy, ownHost, soleWriter }: ApiOptions,
+): Promise<{ readonly config: ApiServerConfig; readonly warnings: readonly string[] }> {
+  const warnings = values.warnings();
+  const text = (path: string): Promise<string> => readReferenced(path, referredToBy);
+  const secret = (path: string): Promise<string> => readSecret(path, referredToBy);
+  const bindAddress = values.text('bind-address') === '' ? '0.0.0.0' : values.text('bind-address');
+  const serviceCidr = values.text('service-cluster-ip-range').split(',')[0] ?? '';
+  const advertiseAddress = advertised(values, bindAddress);
+  const modes = authorizationModes(values);
+  const nodePorts = portRange(values);
+  const requestHeaderCa = values.file('requestheader-client-ca-file');
+  const clientCa = values.file('client-ca-file');
+  const tokenFile = values.file('token-auth-file');
+  const requestTimeoutMs = values.milliseconds('request-timeout');
+  return {
+    warnings,
+    config: {
+      bindAddress,
+      port: values.number('secure-port'),
+      advertiseAddress,
+      serving: await serving(values, { bindAddress, advertiseAddress, serviceCidr }, { text, secret }),
+      ...(clientCa === undefined ? {} : { clientCa: await text(clientCa) }),
+      ...(requestHeaderCa === undefined
+        ? {}
+        : {
+            requestHeader: {
+              ca: await text(requestHeaderCa),
+              allowedNames: values.list('requestheader-allowed-names'),
+            },
+          }),
+      anonymous: anonymous(values, modes, ownHost),
+      authorizationModes: modes,
+      disabledAdmission: disabledAdmission(values, ownHost, warnings),
+      serviceAccounts: await serviceAccounts(values, { text, secret }),
+      ...(await kubeletAccess(values, { text, secret })),
+      serviceCidr,
+      nodePortRange: nodePorts,
+      ...(tokenFile === undefined ? {} : { staticTokens: await secret(tokenFile) }),
+      ...(requestTimeoutMs > 0 ? { requestTimeoutSeconds: requestTimeoutMs / 1000 } : {}),
+      compactionIntervalSeconds: values.milliseconds('etcd-compaction-interval') / 1000,
+      maxInFlight: {
+        reading: values.number('max-requests-inflight'),
+        mutating: values.number('max-mutating-requests-inflight'),
+      },
+      soleWriter,
+    },
+  };
+}
+
+interface Readers {
+  text(path: string): Promise<string>;
+  secret(path: string): Promise<string>;
+}
+
+function advertised(values: ApiValues, bindAddress: string): string {
+  const given = values.text('advertise-address');
+  if (given !== '') return given;
+  if (bindAddress !== '0.0.0.0' && bindAddress !== '::') return bindAddress;
+  const outside = Object.values(networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .find(({ internal, family }) => !internal && family === 'IPv4');
+  return outside?.address ?? '127.0.0.1';
+}
+
+function portRange(values: ApiValues): readonly [number, number] {
+  const [, first, last] = /^(\d+)-(\d+)$/.exec(values.text('service-node-port-range')) ?? [];
+  if (first === undefined || Number(first) > Number(last) || Number(last) > 65_535) {
+    return values.refuse('service-node-port-range', 'give a range such as 30000-32767');
+  }
+  return [Number(first), Number(last)];
+}
+
+function authorizationModes(values: ApiValues): AuthorizationMode[] {
+  const known: readonly string[] = ['Node', 'RBAC', 'AlwaysAllow', 'AlwaysDeny'];
+  const modes = values.list('authorization-mode');
+  const strange = modes.find((mode) => !known.includes(mode));
+  if (strange !== undefined)
+    values.refuse('authorization-mode', `"${strange}" is not accepted; give some of ${known.join(', ')}`);
+  if (new Set(modes).size < modes.length) values.refuse('authorization-mode', 'one is given twice; leave one out');
+  if (modes.length === 0) values.refuse('authorization-mode', 'is empty; give RBAC');
+  return modes as AuthorizationMode[];
+}
+
+function anonymous(
+  values: ApiValues,
+  modes: readonly AuthorizationMode[],
+  ownHost: boolean,
+): NonNullable<ApiServerConfig['anonymous']> {
+  if (ownHost && !values.has('anonymous-auth')) return 'health';
+  // Whoever may do everything had better be known; as upstream.
+  if (!values.boolean('anonymous-auth') || modes.includes('AlwaysAllow')) return 'none';
+  return 'all';
+}
+
+/** Throws for names that nobody knows and for plug-ins that one would count on in vain. */
+function disabledAdmission(values: ApiValues, ownHost: boolean, warnings: string[]): string[] {
+  const on = values.list('enable-admission-plugins');
+  const off = values.list('disable-admission-plugins');
+  for (const [flag, names] of [
+    ['enable-admission-plugins', on],
+    ['disable-admission-plugins', off],
+  ] as const) {
+    for (const name of names) {
+      if ((PLUGINS_HERE as readonly string[]).includes(name) || DEFAULT_ELSEWHERE.has(name)) continue;
+      if (!ELSEWHERE.has(name)) values.refuse(flag, `there is no admission plug-in "${name}"`);
+      if (flag === 'enable-admission-plugins')
+        values.refuse(flag, `"${name}" is not offered; leave it out if you can do without`);
+    }
+  }
+  const disabled = PLUGINS_HERE.filter(
+    (name) => off.includes(name) || (!ownHost && OFF_BY_DEFAULT.has(name) && !on.includes(name)),
+  ) as string[];
+  // Three names upstream, one plug-in here.
+  const certificates = CERTIFICATE_PLUGINS.filter((name) => off.includes(name));
+  if (certificates.length === CERTIFICATE_PLUGINS.length) disabled.push('Certificates');
+  else if (certificates.length > 0)
+    warnings.push(
+      `--disable-admission-plugins: ${certificates.join(', ')}: the three for certificates go together; still on`,
+    );
+  return disabled;
+}
+
+async function serviceAccounts(
+  values: ApiValues,
+  { text, secret }: Readers,
+): Promise<ApiServerConfig['serviceAccounts']> {
+  const signing = values.file('service-account-signing-key-file');
+  const [issuer] = values.list('service-account-issuer');
+  if (signing === undefined)
+    values.refuse('service-account-signing-key-file', 'is missing; name a private key, RSA or EC P-256');
+  if (issuer === undefined)
+    values.refuse('service-account-issuer', 'is missing; give a URL such as https://kubernetes.default.svc');
+  const audiences = values.list('api-audiences');
+  const files = await Promise.all(values.files('service-account-key-file').map(text));
+  return {
+    signingKey: await secret(signing),
+    publicKeys: files.flatMap(pemBlocks),
+    issuer,
+    ...(audiences.length === 0 ? {} : { audiences }),
+  };
+}
+
+/** A file may hold several keys and certificates. */
+function pemBlocks(pem: string): string[] {
+  return pem.match(/-----BEGIN ([A-Z0-9 ]+)-----[\s\S]+?-----END \1-----/g) ?? [pem];
+}
+
+async function kubeletAccess(values: ApiValues, { text, secret }: Readers): Promise<Pick<ApiServerConfig, 'kubelet'>> {
+  const certificate = values.file('kubelet-client-certificate');
+  const key = values.file('kubelet-client-key');
+  const ca = values.file('kubelet-certificate-authority');
+  if (certificate === undefined || key === undefined) {
+    if (certificate !== undefined)
+      values.refuse('kubelet-client-key', 'is missing beside --kubelet-client-certificate');
+    return {};
+  }
+  return {
+    kubelet: {
+      certificate: await text(certificate),
+      key: await secret(key),
+      ...(ca === undefined ? {} : { ca: await text(ca) }),
+    },
+  };
+}
+
+/** The pair that is given; else that of the directory; else one that is made there for this server's names. */
+async function serving(
+  values: ApiValues,
+  addresses: { readonly bindAddress: string; readonly advertiseAddress: string; readonly serviceCidr: string },
+  { text, secret }: Readers,
+): Promise<ApiServerConfig['serving']> {
+  const cert = values.file('tls-cert-file');
+  const key = values.file('tls-private-key-file');
+  if ((cert === undefined) !== (key === undefined)) {
+    values.refuse(
+      cert === undefined ? 'tls-private-key-file' : 'tls-cert-file',
+      'is given without the other half; give both or neither',
+    );
+  }
+  if (cert !== undefined && key !== undefined) return { certificate: await text(cert), key: await secret(key) };
+  const directory =
+    values.file('cert-dir') ?? values.refuse('cert-dir', 'is empty; name a directory, or give --tls-cert-file');
+  const files = { cert: join(directory, 'apiserver.crt'), key: join(directory, 'apiserver.key') };
+  const present = await text(files.cert).catch(() => undefined);
+  if (present !== undefined && stillGood(present)) return { certificate: present, key: await secret(files.key) };
+  const service = ['kubernetes', 'kubernetes.default', 'kubernetes.default.svc'];
+  const made = await createSelfSigned(
+    `${addresses.advertiseAddress}@${Math.floor(clock.nowMs() / 1000)}`,
+    {
+      dns: ['localhost', ...service, 'kubernetes.default.svc.cluster.local'],
+      ips: [...new Set(['127.0.0.1', '::1', addresses.advertiseAddress, nthAddress(addresses.serviceCidr, 1)])],
+    },
+    lifetimeFrom(clock.nowMs(), YEAR_DAYS),
+  );
+  try {
+    await mkdir(directory, { recursive: true });
+    await writeFile(files.key, made.keyPem, { mode: 0o600 });
+    await writeFile(files.cert, made.certPem);
+  } catch (error) {
+    throw new CodedError('unwritable', `${values.label('cert-dir')}: cannot write ${files.cert}: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+  return { certificate: made.certPem, key: made.keyPem };
+}
+
+function stillGood(pem: string): boolean {
+  try {
+    return Date.parse(new X509Certificate(pem).validTo) > clock.nowMs();
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,2 @@
+export { apiFlagHelp } from './flags.ts';
+export { ApiUsageProblem, ApiValues, readApiArguments } from './values.ts';
