@@ -1,4 +1,5 @@
 /** A control-plane component as a process of its own: configuration, log, start, signal, stop. */
+import { CodedError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { readMasterLogLevel } from './config/master-env.ts';
 import type { Component } from './controllers.ts';
@@ -42,6 +43,11 @@ export async function runComponent(name: keyof typeof STARTS, flags: ComponentFl
   });
 }
 
+/** A member of the store that does not belong to its cluster any more: starting it again would change nothing, so it has not failed, as with etcd. */
+export function hasLeft(error: unknown): boolean {
+  return error instanceof CodedError && error.code === 'removed';
+}
+
 /** Starts, and ends in order at a signal or when what runs cannot go on. */
 export async function runUntilSignal(log: Log, start: Start): Promise<number> {
   scrubEnvironment();
@@ -70,5 +76,5 @@ export async function runUntilSignal(log: Log, start: Start): Promise<number> {
   }
   if (failed !== undefined) log.error('ended', { error: failed.message });
   // Whatever a library still holds open must not keep a stopped component from ending.
-  process.exit(failed === undefined ? 0 : 1);
+  process.exit(failed === undefined || hasLeft(failed) ? 0 : 1);
 }

@@ -79,6 +79,8 @@ export async function startEtcd({ settings, strictKeys, log, agentSocket, onFata
     ...(settings.progressNotifyMs > 0 ? { progressNotifyMs: settings.progressNotifyMs } : {}),
     jsonGateway: settings.jsonGateway,
     ...(await forceNewCluster(settings)),
+    compareMs: settings.corruption.intervalMs,
+    compareAtStart: settings.corruption.checkAtStart,
     clock,
     log,
     name,

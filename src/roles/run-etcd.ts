@@ -4,7 +4,7 @@ import { readFile as readText } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { runUntilSignal } from './component.ts';
+import { hasLeft, runUntilSignal } from './component.ts';
 import {
   type EtcdParsed,
   EtcdUsageProblem,
@@ -137,11 +137,16 @@ export async function runEtcd({
   const { least, verbosity, outputs } = settings.log;
   const log: Log = createProcessLog('etcd', logLevel ?? verbosity, descriptorSink(...outputs.map(openOutput)), least);
   for (const warning of warnings) log.warn(warning);
-  return runUntilSignal(log, async (onFatal) => {
+  const running = runUntilSignal(log, async (onFatal) => {
     const { startEtcd } = await import('./etcd.ts');
     const component = await startEtcd({ settings, strictKeys: fromHost, log, agentSocket, onFatal });
     await tellReady(process.env, log);
     return component;
+  });
+  return running.catch((error: unknown) => {
+    if (!hasLeft(error)) throw error;
+    log.error('ended', { error: messageOf(error) });
+    return 0;
   });
 }
 

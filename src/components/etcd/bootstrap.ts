@@ -6,9 +6,11 @@ import type { Log } from '../../base/log.ts';
 import { emptyStorage, type StoredState } from '../../core/raft/index.ts';
 import { Cluster, clusterIdOf, hex, type Member, memberIdOf } from './cluster.ts';
 import { fromStored } from './entry-codec.ts';
+import { wipedError } from './newcomer.ts';
 import { decodeMembers, type MemberTable, PeerPath } from './peer-protocol.ts';
 import type { DialPeer, LogState, StoreLog } from './port.ts';
 import { recoverAlone } from './recovery.ts';
+import { askPeer, becomeReplacement } from './replacement.ts';
 
 export interface InitialMember {
   readonly name: string;
@@ -35,10 +37,14 @@ export interface BootstrapDeps {
   /** See `EtcdServerDeps`. */
   readonly forceNewCluster: (() => Promise<void>) | undefined;
   readonly stopped: () => boolean;
+  /** The peer URLs of the other members of a cluster that this one has to come back to without its data; undefined: it begins as it is told. */
+  readonly replaces: ReadonlyArray<readonly string[]> | undefined;
 }
 
 const RETRY_MS = 500;
 const ASK_MS = 3000;
+/** A first start is not to wait long for hosts that are not there. */
+const FIRST_ASK_MS = 1000;
 
 /** The state of the store, with an identity. Throws CodedError. */
 export async function identified(state: LogState, deps: BootstrapDeps): Promise<LogState> {
@@ -46,12 +52,13 @@ export async function identified(state: LogState, deps: BootstrapDeps): Promise<
     const known = state.documents.has('cluster') ? state : await adopted(state, deps);
     return deps.forceNewCluster === undefined ? known : forced(known, deps.forceNewCluster, deps);
   }
-  const { storage, initial } = deps;
+  const { storage, initial, replaces } = deps;
   let cluster: Cluster;
   let identity: { clusterId: bigint; memberId: bigint };
-  if (initial === undefined) ({ cluster, identity } = alone(deps));
+  if (replaces !== undefined) ({ cluster, identity } = await replacing(replaces, deps));
+  else if (initial === undefined) ({ cluster, identity } = alone(deps));
   else if (initial.existing) ({ cluster, identity } = await joining(initial, deps));
-  else ({ cluster, identity } = founding(initial, deps));
+  else ({ cluster, identity } = await founding(initial, deps));
   const first = emptyStorage(cluster.conf.voters);
   const documents = new Map([['cluster', cluster.encode()]]);
   const applied = { index: first.applied, compacted: 0, leasesGranted: [], leasesRevoked: [], documents };
@@ -102,7 +109,42 @@ async function adopted(state: LogState, deps: BootstrapDeps): Promise<LogState> 
   return { ...state, documents };
 }
 
-function founding(initial: InitialCluster, deps: BootstrapDeps) {
+/** Begins again with nothing, under a new id. */
+async function replacing(others: ReadonlyArray<readonly string[]>, deps: BootstrapDeps) {
+  const { dial } = deps;
+  if (dial === undefined) throw new CodedError('bad-config', 'a member that comes back to a cluster needs peer URLs');
+  const request = { name: deps.name, peerUrls: deps.peerUrls };
+  const { clusterId, members, own } = await becomeReplacement(request, others, { ...deps, dial });
+  return joined({ clusterId, members }, own);
+}
+
+function joined({ clusterId, members }: MemberTable, own: Member) {
+  // It starts with nothing and nobody; the leader sends it everything.
+  const cluster = new Cluster();
+  for (const member of members) cluster.put(member);
+  return { cluster, identity: { clusterId, memberId: BigInt(`0x${own.id}`) } };
+}
+
+/** What the others that are up know of this member. Throws CodedError 'wiped'. */
+async function heardOf(initial: InitialCluster, { name, peerUrls, dial }: BootstrapDeps) {
+  if (dial === undefined) return undefined;
+  const tables = await Promise.allSettled(
+    initial.members
+      .filter((other) => other.name !== name)
+      .map(async (other) =>
+        decodeMembers(await askPeer(dial, other.peerUrls, PeerPath.members, new Uint8Array(), FIRST_ASK_MS)),
+      ),
+  );
+  for (const outcome of tables) {
+    if (outcome.status === 'rejected') continue;
+    const own = outcome.value.members.find((member) => member.peerUrls.some((url) => peerUrls.includes(url)));
+    if (own !== undefined && own.name !== '') throw wipedError(own.name);
+    if (own !== undefined) return { table: outcome.value, own };
+  }
+  return undefined;
+}
+
+async function founding(initial: InitialCluster, deps: BootstrapDeps) {
   const ids = new Map(initial.members.map((member) => [member.name, memberIdOf(member.peerUrls, initial.token)]));
   const memberId = ids.get(deps.name);
   if (memberId === undefined) {
@@ -111,6 +153,8 @@ function founding(initial: InitialCluster, deps: BootstrapDeps) {
       `initial-cluster does not name this member, ${deps.name}; add ${deps.name}=URL to it`,
     );
   }
+  const heard = await heardOf(initial, deps);
+  if (heard !== undefined && heard.own.id !== hex(memberId)) return joined(heard.table, heard.own);
   const cluster = new Cluster();
   for (const { name, peerUrls } of initial.members) {
     // Names and client URLs are told by each one when it has started.
@@ -135,10 +179,8 @@ async function joining(initial: InitialCluster, deps: BootstrapDeps) {
           `no member with the peer URL ${deps.peerUrls.join()} has been added to the cluster; run: hyperedge members add ${deps.name} ${deps.peerUrls.join()}`,
         );
       }
-      // It starts with nothing and nobody; the leader sends it everything.
-      const cluster = new Cluster();
-      for (const member of table.members) cluster.put(member);
-      return { cluster, identity: { clusterId: table.clusterId, memberId: BigInt(`0x${own.id}`) } };
+      if (own.name !== '') throw wipedError(own.name);
+      return joined(table, own);
     }
     if (table !== complaint) log.warn('no member of the cluster answers yet', { cause: table });
     complaint = table;

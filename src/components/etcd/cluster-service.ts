@@ -2,7 +2,7 @@ import { Reader, type Writer } from '../../api/etcd/wire.ts';
 import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { encodeUrls, hex, type Member, memberIdOf } from './cluster.ts';
+import { encodeJoining, hex, type Member, memberIdOf } from './cluster.ts';
 import type { Encoder } from './encode.ts';
 import type { Engine } from './engine.ts';
 import type { UnaryHandlers } from './kv-service.ts';
@@ -88,7 +88,7 @@ export async function addMember(
   const id = hex(memberIdOf(peerUrls, token, clock.nowMs() / 1000));
   if (cluster.get(id) !== undefined || cluster.wasRemoved(id)) throw new CodedError('member-exists', id);
   const op = learner ? 'addLearner' : 'addVoter';
-  await engine.changeConf({ steps: [{ op, id }], context: encodeUrls(peerUrls) });
+  await engine.changeConf({ steps: [{ op, id }], context: encodeJoining(peerUrls) });
   return cluster.get(id) ?? { id, name: '', peerUrls, clientUrls: [] };
 }
 

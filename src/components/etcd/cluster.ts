@@ -11,6 +11,8 @@ export interface Member {
   readonly name: string;
   readonly peerUrls: readonly string[];
   readonly clientUrls: readonly string[];
+  /** It has come in the place of one that lost its data, and is to vote as soon as it has caught up. */
+  readonly replacement?: boolean;
 }
 
 const AVAILABLE_ALARMS = ['NONE', 'NOSPACE', 'CORRUPT'] as const;
@@ -61,8 +63,11 @@ export class Cluster {
         this.#removed.add(id);
         this.#alarms = this.#alarms.filter((alarm) => alarm.member !== id);
       } else if (!this.#members.has(id)) {
-        const peerUrls = change.context === undefined ? [] : decodeUrls(change.context);
-        this.put({ id, name: '', peerUrls, clientUrls: [] });
+        const { peerUrls, replacement } = decodeJoining(change.context);
+        this.put({ id, name: '', peerUrls, clientUrls: [], ...(replacement ? { replacement } : {}) });
+      } else if (op === 'addVoter') {
+        const { replacement: _, ...member } = this.#members.get(id) as Member;
+        this.put(member);
       }
     }
   }
@@ -94,11 +99,12 @@ export class Cluster {
   encode(): Buffer {
     const out = new Writer(512);
     out.message(1, encodeConfState(this.conf));
-    for (const { id, name, peerUrls, clientUrls } of this.#members.values()) {
+    for (const { id, name, peerUrls, clientUrls, replacement } of this.#members.values()) {
       const mark = out.begin(2);
       out.string(1, id).string(2, name);
       for (const url of peerUrls) out.string(3, url);
       for (const url of clientUrls) out.string(4, url);
+      if (replacement) out.bool(5, true);
       out.end(mark);
     }
     for (const id of this.#removed) out.string(3, id);
@@ -128,15 +134,17 @@ export class Cluster {
 
 function decodeMember(bytes: Uint8Array): Member {
   const member = { id: '', name: '', peerUrls: [] as string[], clientUrls: [] as string[] };
+  let replacement = false;
   const reader = new Reader(bytes);
   for (let field = reader.field(); field !== 0; field = reader.field()) {
     if (field === 1) member.id = reader.string();
     else if (field === 2) member.name = reader.string();
     else if (field === 3) member.peerUrls.push(reader.string());
     else if (field === 4) member.clientUrls.push(reader.string());
+    else if (field === 5) replacement = reader.bool();
     else reader.skip();
   }
-  return member;
+  return replacement ? { ...member, replacement } : member;
 }
 
 function decodeAlarm(bytes: Uint8Array): Alarm {
@@ -150,20 +158,24 @@ function decodeAlarm(bytes: Uint8Array): Alarm {
   return alarm;
 }
 
-export function encodeUrls(urls: readonly string[]): Buffer {
+/** What goes with the entry that adds a member. */
+export function encodeJoining(peerUrls: readonly string[], replacement = false): Buffer {
   const out = new Writer(64);
-  for (const url of urls) out.string(1, url);
+  for (const url of peerUrls) out.string(1, url);
+  if (replacement) out.bool(2, true);
   return out.finish();
 }
 
-function decodeUrls(bytes: Uint8Array): string[] {
-  const urls: string[] = [];
-  const reader = new Reader(bytes);
+function decodeJoining(bytes: Uint8Array | undefined): Pick<Member, 'peerUrls' | 'replacement'> {
+  const peerUrls: string[] = [];
+  let replacement = false;
+  const reader = new Reader(bytes ?? new Uint8Array());
   for (let field = reader.field(); field !== 0; field = reader.field()) {
-    if (field === 1) urls.push(reader.string());
+    if (field === 1) peerUrls.push(reader.string());
+    else if (field === 2) replacement = reader.bool();
     else reader.skip();
   }
-  return urls;
+  return { peerUrls, replacement };
 }
 
 /** etcd's own way: members that know the same list agree on ids without talking. `nowSeconds` for one that is added later. Source: etcd membership/member.go. */

@@ -39,6 +39,10 @@ export interface EtcdServerDeps {
   readonly progressNotifyMs?: number;
   /** etcd's `--enable-grpc-gateway`: JSON over HTTP; true by default. */
   readonly jsonGateway?: boolean;
+  /** How often members compare their stores, as etcd's `--experimental-corrupt-check-time`; by default twice a day. */
+  readonly compareMs?: number;
+  /** As etcd's `--experimental-initial-corrupt-check`: compare with the others before serving. */
+  readonly compareAtStart?: boolean;
   /** What the ring of hosts tells of the other members; ended by `stop`. */
   readonly gossip?: GossipHints;
   /** Uniform in [0, 1); `Math.random` by default. */

@@ -7,6 +7,8 @@ export const PeerPath = {
   messages: '/hyperedge.Peer/Messages',
   members: '/hyperedge.Peer/Members',
   snapshot: '/hyperedge.Peer/Snapshot',
+  replace: '/hyperedge.Peer/Replace',
+  hash: '/hyperedge.Peer/Hash',
 } as const;
 
 /** Fields of the pieces that the stream of messages carries behind its hello. */
@@ -343,4 +345,67 @@ function decodeDocument(bytes: Uint8Array): [string, Uint8Array] {
     else reader.skip();
   }
   return [name, value];
+}
+
+/** What a member that has lost its data asks for: to be one with a new id, in the place of whoever was at its addresses. */
+export interface ReplaceRequest {
+  readonly name: string;
+  readonly peerUrls: readonly string[];
+}
+
+export function encodeReplace({ name, peerUrls }: ReplaceRequest): Buffer {
+  const out = new Writer(128).string(1, name);
+  for (const url of peerUrls) out.string(2, url);
+  return out.finish();
+}
+
+export function decodeReplace(bytes: Uint8Array): ReplaceRequest {
+  const peerUrls: string[] = [];
+  let name = '';
+  const reader = new Reader(bytes);
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) name = reader.string();
+    else if (field === 2) peerUrls.push(reader.string());
+    else reader.skip();
+  }
+  return { name, peerUrls };
+}
+
+/** The checksum of a member's store at a revision; of use only to be compared with another that holds for the same compaction. */
+export interface StoreHash {
+  readonly revision: number;
+  readonly compacted: number;
+  readonly hash: number;
+}
+
+export function encodeHashRequest(hello: Hello, revision: number): Buffer {
+  return new Writer(64).message(1, encodeHello(hello)).int(2, revision).finish();
+}
+
+export function decodeHashRequest(bytes: Uint8Array): { readonly hello: Hello; readonly revision: number } {
+  let hello: Hello = { clusterId: 0n, from: '', to: '' };
+  let revision = 0;
+  const reader = new Reader(bytes);
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) hello = decodeHello(reader.bytes());
+    else if (field === 2) revision = reader.int();
+    else reader.skip();
+  }
+  return { hello, revision };
+}
+
+export function encodeHash({ revision, compacted, hash }: StoreHash): Buffer {
+  return new Writer(32).int(1, revision).int(2, compacted).int(3, hash).finish();
+}
+
+export function decodeHash(bytes: Uint8Array): StoreHash {
+  const found = { revision: 0, compacted: 0, hash: 0 };
+  const reader = new Reader(bytes);
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) found.revision = reader.int();
+    else if (field === 2) found.compacted = reader.int();
+    else if (field === 3) found.hash = reader.int();
+    else reader.skip();
+  }
+  return found;
 }

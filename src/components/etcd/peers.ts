@@ -3,6 +3,7 @@ import { Reader, WireError, Writer } from '../../api/etcd/wire.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { MvccError } from '../../core/mvcc/errors.ts';
 import type { Message, NodeId } from '../../core/raft/index.ts';
 import type { Member } from './cluster.ts';
 import { Forwarding } from './forwarding.ts';
@@ -10,12 +11,18 @@ import { decodeMessages, encodeMessages } from './message-codec.ts';
 import {
   decodeForward,
   decodeForwarded,
+  decodeHash,
+  decodeHashRequest,
   decodeHello,
   decodeLeaseNews,
+  decodeMembers,
   decodeNumbered,
   decodePiece,
+  decodeReplace,
   encodeForward,
   encodeForwarded,
+  encodeHash,
+  encodeHashRequest,
   encodeHello,
   encodeMembers,
   encodeNumbered,
@@ -27,7 +34,9 @@ import {
   type LeaseNews,
   type MemberTable,
   PeerPath,
+  type ReplaceRequest,
   type SnapshotPiece,
+  type StoreHash,
   writeLeaseNews,
 } from './peer-protocol.ts';
 import {
@@ -57,6 +66,9 @@ export interface PeerHandler {
   forwarded(forward: Forward): Promise<Forwarded>;
   snapshotPiece(piece: SnapshotPiece): Promise<number>;
   members(): MemberTable;
+  /** Only the leader can. Resolves with the table in which the new member stands. */
+  replace(request: ReplaceRequest): Promise<MemberTable>;
+  hash(revision: number): Promise<StoreHash>;
   isMember(id: NodeId): boolean;
   wasRemoved(id: NodeId): boolean;
   /** The others do not count this member as one of them any more. */
@@ -153,15 +165,28 @@ export class Peers {
 
   /** Resolves to the last revision that the receiver has. */
   async sendPiece(to: NodeId, piece: Omit<SnapshotPiece, 'hello'>, timeoutMs: number): Promise<number> {
-    const peer = this.#peers.get(to);
-    if (peer === undefined) throw new CodedError('peer-unreachable', `member ${to} is not connected`);
-    const answer = await peer.channel.unary(
+    const answer = await this.#channel(to).unary(
       PeerPath.snapshot,
       encodePiece({ ...piece, hello: this.#hello(to) }),
       timeoutMs,
     );
     const reader = new Reader(answer);
     return reader.field() === 1 ? reader.int() : 0;
+  }
+
+  async members(of: NodeId, timeoutMs: number): Promise<MemberTable> {
+    return decodeMembers(await this.#channel(of).unary(PeerPath.members, new Uint8Array(), timeoutMs));
+  }
+
+  async hash(of: NodeId, revision: number, timeoutMs: number): Promise<StoreHash> {
+    const request = encodeHashRequest(this.#hello(of), revision);
+    return decodeHash(await this.#channel(of).unary(PeerPath.hash, request, timeoutMs));
+  }
+
+  #channel(to: NodeId): PeerChannel {
+    const peer = this.#peers.get(to);
+    if (peer === undefined) throw new CodedError('peer-unreachable', `member ${to} is not connected`);
+    return peer.channel;
   }
 
   /** What is served to the other members. */
@@ -171,6 +196,10 @@ export class Peers {
       if (path === PeerPath.snapshot) return (message, call) => this.#answer(call, () => this.#piece(message));
       if (path === PeerPath.members)
         return (_message, call) => this.#answer(call, async () => encodeMembers(this.#deps.handler.members()));
+      if (path === PeerPath.replace)
+        return (message, call) =>
+          this.#answer(call, async () => encodeMembers(await this.#deps.handler.replace(decodeReplace(message))));
+      if (path === PeerPath.hash) return (message, call) => this.#answer(call, () => this.#hash(message));
       return undefined;
     },
     stream: (path) => (path === PeerPath.messages ? (call) => this.#receive(call) : undefined),
@@ -302,11 +331,19 @@ export class Peers {
     work().then(
       (bytes) => call.reply(bytes),
       (error: unknown) => {
-        const refused = error instanceof CodedError || error instanceof WireError;
+        // What cannot be done now is the asker's to say.
+        const refused = error instanceof CodedError || error instanceof WireError || error instanceof MvccError;
         if (!refused) this.#deps.log.error('a request of a member failed', { cause: error });
         call.fail(refused ? RpcCode.failedPrecondition : RpcCode.internal, messageOf(error));
       },
     );
+  }
+
+  async #hash(message: Uint8Array): Promise<Uint8Array> {
+    const { hello, revision } = decodeHashRequest(message);
+    const refusal = this.#refusal(hello);
+    if (refusal !== undefined) throw new CodedError('refused', refusal);
+    return encodeHash(await this.#deps.handler.hash(revision));
   }
 
   async #piece(message: Uint8Array): Promise<Uint8Array> {

@@ -130,6 +130,8 @@ export interface StoreLog {
   rows(after: number, upTo: number): Promise<readonly StoredEntry[]>;
   /** CRC-32 over the rows up to `revision`. */
   hash(revision: number): Promise<number>;
+  /** Reads about a megabyte of rows above `after` for nothing but their checksums. Resolves with the last one read, 0 at the end. Rejects with 'corrupt'. */
+  scrub(after: number): Promise<number>;
   size(): Promise<LogSize>;
   /** Gives free pages back to the file system and empties the write-ahead log, in small steps. */
   defragment(): Promise<void>;
@@ -146,7 +148,10 @@ export interface StoreLog {
   received(id: string, rows: readonly StoredEntry[]): Promise<void>;
   /** Replaces the store by the snapshot that was taken in, keeping who this member is. */
   install(id: string, head: SnapshotHead, hardState: StoredHardState): Promise<LogState>;
+  /** May be opened again afterwards. */
   close(): Promise<void>;
+  /** Puts the closed store aside, under a name that says since when, and never to be deleted by us. Resolves with the name. */
+  quarantine(): Promise<string>;
 }
 
 /** gRPC status codes that are used here. Source: gRPC status codes document. */

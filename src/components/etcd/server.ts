@@ -6,11 +6,12 @@ import { AuthGuard } from './auth-guard.ts';
 import { authService } from './auth-service.ts';
 import { simpleTokens } from './auth-tokens.ts';
 import { identified, storedState } from './bootstrap.ts';
-import { hex } from './cluster.ts';
+import { hex, type Member } from './cluster.ts';
 import { clusterService } from './cluster-service.ts';
+import { Corruption } from './corruption.ts';
 import { electionService } from './election-service.ts';
 import { Encoder } from './encode.ts';
-import { Engine } from './engine.ts';
+import { ALARM_CORRUPT, Engine } from './engine.ts';
 import { gateway } from './gateway.ts';
 import { GossipLink } from './gossip-link.ts';
 import { answerHttp } from './http.ts';
@@ -20,11 +21,14 @@ import { LeaseService } from './lease-service.ts';
 import { LocalClient, type StreamHandlers } from './local-client.ts';
 import { lockService } from './lock-service.ts';
 import { MaintenanceService } from './maintenance-service.ts';
+import { MendingServer } from './mending.ts';
 import { EtcdMetrics, type MetricsSources } from './metrics.ts';
+import { Newcomer } from './newcomer.ts';
 import { costLikeBcrypt, scryptHasher } from './password.ts';
 import { Peers } from './peers.ts';
 import type { RpcService } from './port.ts';
 import { recoveryService } from './recovery-service.ts';
+import { Promoter, replaceMember } from './replacement.ts';
 import { Replica } from './replica.ts';
 import { RequireLeader } from './require-leader.ts';
 import { Router } from './router.ts';
@@ -44,6 +48,7 @@ const TICKS_PER_HEARTBEAT = 2;
 const HAND_OVER_MS = 1000;
 const PUBLISH_RETRY_MS = 1000;
 const FIRST_LEADER_MS = 5000;
+const ASK_MS = 3000;
 
 /** Bounds on what waits and what is kept. */
 const RAFT_LIMITS = {
@@ -58,10 +63,16 @@ const RAFT_LIMITS = {
 };
 
 export function createEtcdServer(deps: EtcdServerDeps): EtcdServer {
-  return new Server(deps);
+  return new MendingServer(deps, (own, replaces) => new Server(own, replaces));
 }
 
-class Server implements EtcdServer {
+/** One life of the store: after `stop` another can begin with the same log and listeners. */
+export interface StoreServer extends EtcdServer {
+  /** Who belongs to the cluster, as far as it is known; also when `start` has failed. */
+  readonly members: readonly Member[];
+}
+
+class Server implements StoreServer {
   readonly #deps: EtcdServerDeps;
   readonly #metrics = new EtcdMetrics();
   readonly #runId = randomBytes(6).toString('hex');
@@ -71,6 +82,9 @@ class Server implements EtcdServer {
   readonly #snapshots: Snapshots;
   readonly #upkeep: Upkeep;
   readonly #requireLeader: RequireLeader;
+  readonly #promoter: Promoter;
+  readonly #corruption: Corruption;
+  readonly #replaces: ReadonlyArray<readonly string[]> | undefined;
   #router: Router | undefined;
   #peers: Peers | undefined;
   #watches: WatchService | undefined;
@@ -81,8 +95,9 @@ class Server implements EtcdServer {
   #toldTerm = 0;
   #stopped = false;
 
-  constructor(deps: EtcdServerDeps) {
+  constructor(deps: EtcdServerDeps, replaces: ReadonlyArray<readonly string[]> | undefined) {
     this.#deps = deps;
+    this.#replaces = replaces;
     const { storage, clock, log } = deps;
     this.#auth = new Auth({
       replicate: (command) => this.#route().command({ type: 'auth', command }),
@@ -127,6 +142,16 @@ class Server implements EtcdServer {
       hasLeader: () => this.#engine.replica.leader !== undefined,
       electionMs: () => this.#engine.replica.electionMs,
     });
+    this.#promoter = new Promoter(this.#engine, clock, log);
+    this.#corruption = new Corruption({
+      engine: this.#engine,
+      storage,
+      clock,
+      log,
+      peers: () => this.#peers,
+      command: (command) => this.#route().command(command),
+      compareMs: deps.compareMs ?? 0,
+    });
     this.#upkeep = new Upkeep({
       engine: this.#engine,
       storage,
@@ -138,6 +163,10 @@ class Server implements EtcdServer {
     });
   }
 
+  get members(): readonly Member[] {
+    return this.#engine.cluster.members;
+  }
+
   async start(): Promise<{ readonly host: string; readonly port: number }> {
     const { clock, log, listener, peers: peering, gossip } = this.#deps;
     const engine = this.#engine;
@@ -146,6 +175,7 @@ class Server implements EtcdServer {
     try {
       await engine.load(state);
       const { clusterId, memberId } = engine.identity;
+      if (engine.cluster.wasRemoved(hex(memberId))) throw removedError();
       const replica = await this.#replica(hex(memberId), state);
       const encoder = new Encoder(clusterId, memberId);
       this.#encoder = encoder;
@@ -160,19 +190,21 @@ class Server implements EtcdServer {
       this.#router = router;
       const service = this.#service(encoder, router);
       if (peering !== undefined) {
-        this.#peers = this.#connect(hex(memberId), clusterId);
+        this.#peers = this.#connect(replica, clusterId);
         await peering.listener.listen(this.#peers.service);
         this.#peers.setMembers(engine.cluster.members);
       }
       engine.begin(replica);
       // Alone there is nothing to wait for but the disk.
       while (replica.alone && !engine.leads) await engine.leadershipChange(FIRST_LEADER_MS);
+      if (this.#deps.compareAtStart === true && !replica.alone) await this.#corruption.compareOwn();
       const address = await listener.listen(service);
       this.#gossip = gossip === undefined ? undefined : new GossipLink({ hints: gossip, engine, clock });
       this.#gossip?.start();
       this.#leases?.start();
       this.#watches?.start();
       this.#upkeep.start();
+      this.#corruption.start();
       void this.#publishAttributes();
       log.info('store is ready', {
         revision: engine.machine.visible,
@@ -198,6 +230,8 @@ class Server implements EtcdServer {
     this.#leases?.stop();
     this.#watches?.stop();
     this.#upkeep.stop();
+    this.#promoter.stop();
+    this.#corruption.stop();
     this.#requireLeader.stop();
     this.#snapshots.stop();
     await this.#gossip?.stop();
@@ -240,6 +274,7 @@ class Server implements EtcdServer {
         initial: initialCluster,
         dial: peers?.dial,
         forceNewCluster: this.#deps.forceNewCluster,
+        replaces: this.#replaces,
         stopped: () => this.#stopped,
       });
     } catch (error) {
@@ -288,6 +323,7 @@ class Server implements EtcdServer {
     this.#leases?.leadershipChanged();
     this.#router?.leaderChanged();
     this.#requireLeader.leaderChanged();
+    this.#promoter.consider();
     this.#gossip?.publish();
     const { leader, term } = replica;
     if (replica.alone || (leader === this.#toldLeader && term === this.#toldTerm)) return;
@@ -305,21 +341,30 @@ class Server implements EtcdServer {
       return;
     }
     this.#peers?.setMembers(cluster.members);
+    this.#promoter.consider();
+    const { alarms } = cluster;
+    if (alarms.some((each) => each.member === replica.id && each.alarm === ALARM_CORRUPT))
+      this.#deps.onFatal(new CodedError('dissents', 'the store of this member differs from that of the majority'));
   }
 
   #removed(): void {
-    const error = new CodedError(
-      'removed',
-      'this member has been permanently removed from the cluster; to add this host again, empty its data directory and run: hyperedge members add',
-    );
-    this.#deps.log.error(error.message);
-    this.#deps.onFatal(error);
+    this.#deps.onFatal(removedError());
   }
 
-  #connect(id: NodeId, clusterId: bigint): Peers {
-    const { peers, clock, log } = this.#deps;
+  #connect(replica: Replica, clusterId: bigint): Peers {
+    const { peers, clock, log, onFatal } = this.#deps;
+    const { id } = replica;
     if (peers === undefined) throw new CodedError('closed', 'this member has no others');
     const engine = this.#engine;
+    const { voters } = replica.conf;
+    const newcomer = new Newcomer({
+      id,
+      log,
+      others: replica.raft.status().lastIndex <= 1 && voters.includes(id) ? voters.filter((voter) => voter !== id) : [],
+      ask: (member) => this.#connectedPeers().members(member, ASK_MS),
+      step: (message) => engine.replica.step(message),
+      wiped: onFatal,
+    });
     return new Peers({
       id,
       clusterId,
@@ -327,11 +372,16 @@ class Server implements EtcdServer {
       clock,
       log: log.named('peers'),
       handler: {
-        message: (message) => engine.replica.step(message),
+        message: (message) => newcomer.message(message),
         leaseNews: (from, news) => {
           if (from === engine.replica.leader) this.#leases?.heard(news);
         },
         forwarded: (forward) => this.#route().forwarded(forward),
+        replace: async (request) => {
+          await replaceMember(engine, request, { clock, log, token: this.#deps.initialCluster?.token ?? '' });
+          return { clusterId, members: engine.cluster.members };
+        },
+        hash: (revision) => this.#corruption.hashAt(revision),
         snapshotPiece: (piece) => this.#snapshots.receive(piece),
         members: () => ({ clusterId, members: engine.cluster.members }),
         isMember: (member) => engine.cluster.get(member) !== undefined,
@@ -435,6 +485,13 @@ class Server implements EtcdServer {
       quotaBytes: this.#deps.quotaBytes ?? 0,
     });
   }
+}
+
+function removedError(): CodedError {
+  return new CodedError(
+    'removed',
+    'this member has been permanently removed from the cluster; to add this host again, empty its data directory and run: hyperedge members add',
+  );
 }
 
 function rpcService(

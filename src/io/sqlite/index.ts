@@ -1,6 +1,7 @@
 /** The log of revisions on SQLite, on a worker thread of its own. */
 import { createReadStream } from 'node:fs';
-import { stat, unlink } from 'node:fs/promises';
+import { rename, rm, stat, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -56,6 +57,8 @@ class SqliteLog implements StoreLog {
 
   async open(onFatal: (error: Error) => void): Promise<LogState> {
     const { directory, nativeBinding, workerEntry, flush = true } = this.#options;
+    this.#dead = undefined;
+    this.#onFatal = () => {};
     // The thread keeps nothing between commits: a young generation of the usual size would only be memory not given back.
     const worker = new Worker(workerEntry ?? new URL('./worker.ts', import.meta.url), {
       name: 'sqlite',
@@ -116,6 +119,10 @@ class SqliteLog implements StoreLog {
     return this.#ask('hash', { kind: 'hash', revision });
   }
 
+  scrub(after: number): Promise<number> {
+    return this.#ask('scrub', { kind: 'scrub', after });
+  }
+
   size(): Promise<LogSize> {
     return this.#ask('size', { kind: 'size' });
   }
@@ -150,6 +157,19 @@ class SqliteLog implements StoreLog {
     this.#dead ??= new CodedError('closed', 'the log is closed');
     await worker.terminate();
     await this.#exited;
+  }
+
+  async quarantine(): Promise<string> {
+    const { directory } = this.#options;
+    const to = join(directory, `revisions.db.damaged-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '')}`);
+    // The database first: without its write-ahead log it would be taken for a store that knows less.
+    for (const suffix of ['', '-wal', '-shm']) {
+      await rename(join(directory, `revisions.db${suffix}`), `${to}${suffix}`).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'ENOENT') throw error;
+      });
+    }
+    for (const suffix of ['', '-wal', '-shm']) await rm(join(directory, `incoming.db${suffix}`), { force: true });
+    return to;
   }
 
   #ask<K extends WorkerRequest['kind']>(

@@ -26,6 +26,7 @@ export type WorkerRequest =
   | { readonly kind: 'read'; readonly revisions: readonly number[] }
   | { readonly kind: 'rows'; readonly after: number; readonly upTo: number }
   | { readonly kind: 'hash'; readonly revision: number }
+  | { readonly kind: 'scrub'; readonly after: number }
   | { readonly kind: 'size' }
   | { readonly kind: 'defragment' }
   | { readonly kind: 'snapshot'; readonly upTo: number }
@@ -44,6 +45,7 @@ export interface WorkerAnswers {
   readonly read: ReadonlyArray<Uint8Array | undefined>;
   readonly rows: PackedEntries;
   readonly hash: number;
+  readonly scrub: number;
   readonly size: LogSize;
   readonly defragment: undefined;
   /** The path of the copy; the owner removes it. */

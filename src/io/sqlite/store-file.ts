@@ -412,7 +412,7 @@ function openFailure(error: unknown, directory: string, path: string): CodedErro
   }
   if (code === 'SQLITE_FULL' || (error as NodeJS.ErrnoException).code === 'ENOSPC')
     return new CodedError('no-space', `${directory}: no space left on the device`);
-  if (code === 'SQLITE_CORRUPT' || code === 'SQLITE_NOTADB') {
+  if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') {
     return new CodedError('corrupt', `${path} is damaged: ${messageOf(error)}`, { cause: error });
   }
   return new CodedError('unwritable', `${path}: ${messageOf(error)}`, { cause: error });

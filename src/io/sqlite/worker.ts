@@ -187,6 +187,10 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
       return opened().rows(request.after, request.upTo);
     case 'hash':
       return hash(request.revision);
+    case 'scrub': {
+      const { after, done } = opened().hashStep(0, request.after, Number.MAX_SAFE_INTEGER);
+      return done ? 0 : after;
+    }
     case 'size':
       return opened().size();
     case 'defragment':
@@ -216,6 +220,8 @@ function failureOf(error: unknown): WorkerFailure {
   if (error instanceof CodedError) return { code: error.code, message: error.message, fatal: error.code === 'corrupt' };
   const code = sqliteCode(error);
   const message = code === '' ? messageOf(error) : `${code}: ${messageOf(error)}`;
+  // Nothing was written with it: what SQLite cannot make sense of is damage, as a wrong checksum is.
+  if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') return { code: 'corrupt', message, fatal: true };
   return { code: 'io', message, fatal: true };
 }
 

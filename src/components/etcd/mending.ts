@@ -1,0 +1,138 @@
+/**
+ * A store that mends itself: when its file is damaged or has lost what was acknowledged, the file is put aside and the member comes back to its cluster with
+ * nothing, under a new id; see `replacement`. A member without others is left as it is, with a word about what to do.
+ */
+import { CodedError, messageOf } from '../../base/errors.ts';
+import type { EtcdServer, EtcdServerDeps } from './index.ts';
+import type { StoreServer } from './server.ts';
+
+/** What the data of a member that is alone cannot be mended from; for others, what makes them begin anew. */
+const DAMAGE: ReadonlySet<string> = new Set(['corrupt', 'LogLost', 'Diverged', 'wiped', 'dissents']);
+/** More often than this it is not the data: the disk, or the machine. */
+const MOST_MENDS = 3;
+const MENDS_WITHIN_MS = 3600_000;
+
+type Begin = (deps: EtcdServerDeps, replaces: ReadonlyArray<readonly string[]> | undefined) => StoreServer;
+
+export class MendingServer implements EtcdServer {
+  readonly #deps: EtcdServerDeps;
+  readonly #begin: Begin;
+  #server: StoreServer | undefined;
+  #mending: Promise<void> | undefined;
+  #mends: number[] = [];
+  #stopped = false;
+
+  constructor(deps: EtcdServerDeps, begin: Begin) {
+    this.#deps = deps;
+    this.#begin = begin;
+  }
+
+  async start(): Promise<{ readonly host: string; readonly port: number }> {
+    for (let replaces: ReadonlyArray<readonly string[]> | undefined; ; ) {
+      try {
+        return await this.#start(replaces);
+      } catch (error) {
+        if (!(error instanceof CodedError) || this.#stopped) throw error;
+        replaces = await this.#putAside(error);
+      }
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#server?.stop();
+    await this.#mending;
+    await this.#deps.gossip?.close();
+  }
+
+  #start(
+    replaces: ReadonlyArray<readonly string[]> | undefined,
+  ): Promise<{ readonly host: string; readonly port: number }> {
+    const { gossip } = this.#deps;
+    let starting = true;
+    const server = this.#begin(
+      {
+        ...this.#deps,
+        // It says that it has gone once, at the end.
+        ...(gossip === undefined ? {} : { gossip: { ...gossip, close: async () => {} } }),
+        // While it starts, whatever is wrong is thrown as well.
+        onFatal: (error) => {
+          if (!starting || !isDamage(error)) this.#failed(server, error);
+        },
+      },
+      replaces,
+    );
+    this.#server = server;
+    return server.start().finally(() => {
+      starting = false;
+    });
+  }
+
+  #failed(server: StoreServer, error: Error): void {
+    if (server !== this.#server || this.#stopped || this.#mending !== undefined) return;
+    if (!isDamage(error)) {
+      this.#deps.onFatal(error);
+      return;
+    }
+    this.#mending = this.#mend(server, error).catch((failure: unknown) => {
+      if (!this.#stopped) this.#deps.onFatal(failure instanceof Error ? failure : new Error(messageOf(failure)));
+    });
+  }
+
+  async #mend(server: StoreServer, damage: CodedError): Promise<void> {
+    await server.stop();
+    const replaces = await this.#putAside(damage);
+    if (this.#stopped) return;
+    try {
+      await this.#start(replaces);
+    } finally {
+      this.#mending = undefined;
+    }
+  }
+
+  /** Resolves with where the others are. Throws what cannot be mended, with what to do about it. */
+  async #putAside(damage: CodedError): Promise<ReadonlyArray<readonly string[]>> {
+    const { storage, log, clock, name } = this.#deps;
+    const others = isDamage(damage) ? this.#others() : [];
+    if (others.length === 0) throw isDamage(damage) ? beyondRepair(damage) : damage;
+    const now = clock.monotonicMs();
+    this.#mends = [...this.#mends.filter((at) => now - at < MENDS_WITHIN_MS), now];
+    if (this.#mends.length > MOST_MENDS)
+      throw new CodedError(
+        'io',
+        `the store was rebuilt ${MOST_MENDS} times within an hour; look at the disk: ${damage.message}`,
+      );
+    const kept = await storage.quarantine();
+    log.error(
+      'the data of this member cannot be used: they are put aside and rebuilt from the others, under a new id',
+      {
+        name,
+        cause: damage.message,
+        kept,
+      },
+    );
+    return others;
+  }
+
+  #others(): ReadonlyArray<readonly string[]> {
+    const { initialCluster, peerUrls = [], peers, forceNewCluster } = this.#deps;
+    // One that is to go on alone has nobody.
+    if (peers === undefined || forceNewCluster !== undefined) return [];
+    const known = [...(this.#server?.members ?? []), ...(initialCluster?.members ?? [])]
+      .map((member) => member.peerUrls)
+      .filter((urls) => urls.length > 0 && !urls.some((url) => peerUrls.includes(url)));
+    return [...new Map(known.map((urls) => [urls.join(), urls])).values()];
+  }
+}
+
+function isDamage(error: Error): error is CodedError {
+  return error instanceof CodedError && DAMAGE.has(error.code);
+}
+
+function beyondRepair(damage: CodedError): CodedError {
+  return new CodedError(
+    damage.code,
+    `${damage.message}; there is no other member to rebuild it from: move the data directory aside and restore a snapshot (hyperedge snapshot restore)`,
+    { cause: damage },
+  );
+}
