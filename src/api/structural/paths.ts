@@ -39,6 +39,7 @@ export class JsonPath {
 
 const MAX_RESULTS = 1_000;
 const MAX_STEPS = 64;
+const MAX_TEXT = 2_048;
 
 function follow(step: Step, value: JsonValue): JsonValue[] {
   switch (step.op) {
@@ -93,6 +94,7 @@ function passes(step: Extract<Step, { op: 'filter' }>, item: JsonValue): boolean
 
 /** Reads the inside of `{…}`: `.status.conditions[?(@.type=="Ready")].status`. Throws an Error that says what is wrong. */
 export function parseJsonPath(text: string): JsonPath {
+  if (text.length > MAX_TEXT) throw new Error(`a path may have at most ${MAX_TEXT} characters`);
   const steps: Step[] = [];
   let at = 0;
   const rest = (): string => text.slice(at);

@@ -275,6 +275,7 @@ const ERRORS: readonly (readonly [string, RegExp])[] = [
   ["timestamp('9999-12-31T23:59:59Z') + duration('1h')", /timestamp overflow/],
   ["duration('2562047h') + duration('2562047h')", /integer overflow/],
   ["timestamp('2026-01-01T00:00:00Z').getHours('Nowhere/Else')", /unknown time zone/],
+  ["double(lists.range(10000).map(i, '1').join('') + 'x')", /so long a text/],
   ['[].min()', /min called on empty list/],
 ];
 

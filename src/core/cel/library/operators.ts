@@ -159,7 +159,11 @@ function parseInteger(text: string): bigint {
   return BigInt(text);
 }
 
+/** No number is written longer than this. */
+const MAX_NUMBER = 400;
+
 function parseDouble(text: string): number {
+  if (text.length > MAX_NUMBER) throw new EvaluationError('cannot convert so long a text to a double');
   if (!/^[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|Inf(?:inity)?|NaN)$/i.test(text)) {
     throw new EvaluationError(`cannot convert ${JSON.stringify(text.slice(0, 64))} to a double`);
   }
