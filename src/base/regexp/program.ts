@@ -1,5 +1,6 @@
 /** Patterns as instructions of a machine that follows all alternatives at once (Thompson's construction). */
-import { type Assertion, type CharSet, type Node, RegexpError } from './syntax.ts';
+import type { CharSet } from './charset.ts';
+import { type Assertion, type Node, RegexpError } from './syntax.ts';
 
 export type Instruction =
   | { readonly op: 'char'; readonly set: CharSet }

@@ -1,6 +1,7 @@
 /** Comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go and cel/library.go (optionals). */
 import type { Expr } from './ast.ts';
-import type { Compiler, Frame, Part } from './compile.ts';
+import type { Compiler } from './compile.ts';
+import type { Frame, Part } from './part.ts';
 import { BOOL, DYN, formatType, INT, listOf, mapOf, maxSize, optionalOf, type Type } from './types.ts';
 import { CelMap, EntryMap, EvaluationError, isList, type MapKey, mapKey, Optional, type Value } from './values.ts';
 

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { CompileError } from '../../../src/core/cel/ast.ts';
-import { Budget, compile } from '../../../src/core/cel/compile.ts';
+import { compile } from '../../../src/core/cel/compile.ts';
 import { standardFunctions } from '../../../src/core/cel/library/index.ts';
+import { Budget } from '../../../src/core/cel/part.ts';
 import { parseType } from '../../../src/core/cel/types.ts';
 import { ANY_READER, BudgetError, EvaluationError, fromJson } from '../../../src/core/cel/values.ts';
 

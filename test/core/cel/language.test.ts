@@ -1,8 +1,9 @@
 /** CEL by examples: of its specification, of its extension libraries, and of Kubernetes' documentation. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Budget, compile } from '../../../src/core/cel/compile.ts';
+import { compile } from '../../../src/core/cel/compile.ts';
 import { standardFunctions } from '../../../src/core/cel/library/index.ts';
+import { Budget } from '../../../src/core/cel/part.ts';
 import { parseType, type Type } from '../../../src/core/cel/types.ts';
 import { ANY_READER, fromJson, type Value } from '../../../src/core/cel/values.ts';
 

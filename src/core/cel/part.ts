@@ -1,0 +1,52 @@
+/** What expressions are compiled to, and what they are compiled and run with. */
+import type { FunctionTable } from './functions.ts';
+import type { Type } from './types.ts';
+import { BudgetError, type Value } from './values.ts';
+
+/** What an evaluation may still cost. */
+export class Budget {
+  #left: number;
+  constructor(limit: number) {
+    this.#left = limit;
+  }
+  get left(): number {
+    return this.#left;
+  }
+  /** Throws BudgetError when there is no more. */
+  spend(cost: number): void {
+    this.#left -= cost;
+    if (this.#left < 0) throw new BudgetError();
+  }
+}
+
+export interface Frame {
+  readonly slots: Value[];
+  readonly budget: Budget;
+}
+
+/** A part of an expression, checked. */
+export interface Part {
+  readonly type: Type;
+  run(frame: Frame): Value;
+  /** The most that running it can cost. */
+  readonly cost: number;
+  /** The most elements or characters that the result can have. */
+  readonly size: number;
+  /** The value, when it is written in the expression. */
+  readonly constant?: Value;
+}
+
+export interface Environment {
+  readonly functions: FunctionTable;
+  readonly variables: ReadonlyMap<string, Type>;
+}
+
+export interface Program {
+  readonly type: Type;
+  /** The most that one evaluation can cost; Infinity when that is unknown. */
+  readonly cost: number;
+  /** Names of the variables that the expression uses. */
+  readonly used: ReadonlySet<string>;
+  /** Throws EvaluationError or BudgetError. `value` gives the variables; it is asked only for those that are used. */
+  evaluate(value: (name: string) => Value, budget: Budget): Value;
+}
