@@ -61,6 +61,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'give a learner its vote',
     load: async () => (await import('./commands/members.ts')).promoteCommand,
   },
+  'members recover': {
+    summary: 'go on from one survivor when a quorum is lost for good',
+    load: async () => (await import('./commands/recover.ts')).recoverCommand,
+  },
   'image import': {
     summary: 'take images from docker-archive or oci-archive files',
     load: async () => (await import('./commands/image.ts')).importCommand,
@@ -96,6 +100,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   'snapshot push': {
     summary: 'write a snapshot into a running etcd',
     load: async () => (await import('./commands/snapshot.ts')).pushCommand,
+  },
+  'snapshot schedule': {
+    summary: 'how often this host takes snapshots by itself',
+    load: async () => (await import('./commands/snapshot.ts')).scheduleCommand,
   },
   'master-restart': {
     summary: 'restart api, controllers or etcd',

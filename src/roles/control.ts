@@ -32,6 +32,8 @@ export interface ControlHandlers {
   status(): Promise<HostStatus>;
   /** Stops the component's container, so that the kubelet starts it again. Throws CodedError 'not-found'. */
   restart(component: string): Promise<void>;
+  /** Looks at the schedule of snapshots again. */
+  reloadSnapshots(): Promise<void>;
 }
 
 export interface ControlServer {
@@ -78,6 +80,9 @@ async function answer(
     else if (incoming.method === 'POST' && restart !== null) {
       log.info('restart asked for', { component: restart[1] });
       await handlers.restart(restart[1] ?? '');
+      reply(200, {});
+    } else if (incoming.method === 'POST' && incoming.url === '/snapshots') {
+      await handlers.reloadSnapshots();
       reply(200, {});
     } else reply(404, { error: 'not found' });
   } catch (error) {

@@ -152,6 +152,21 @@ function takenAt(name: string): number | undefined {
   return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
 }
 
+/** Whether the newest that is kept is of the revision that the store has. */
+export async function isUnchanged(admin: EtcdAdmin, directory: string): Promise<boolean> {
+  const [newest] = await listSnapshots(directory, false);
+  return newest?.problem === '' && newest.revision === (await admin.status()).revision;
+}
+
+/** Removes all but the `keep` newest of those that were taken into `directory` by this program. Resolves with what went. */
+export async function pruneSnapshots(directory: string, keep: number): Promise<string[]> {
+  const taken = (await readdir(directory)).filter((name) => NAME.test(name));
+  taken.sort((left, right) => (takenAt(right) ?? 0) - (takenAt(left) ?? 0));
+  const gone = taken.slice(keep).map((name) => join(directory, name));
+  for (const file of gone) await rm(file, { force: true });
+  return gone;
+}
+
 /** The bytes that belong to the database. Throws CodedError 'corrupt', 'unreadable', 'unsupported'. */
 export async function checkDigest(file: string): Promise<{ readonly bytes: number; readonly sha256: string }> {
   checkKind(file, true);

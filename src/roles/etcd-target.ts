@@ -1,5 +1,5 @@
 /** What a restored member is to be: by flags, or as this host's own configuration says. */
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { CodedError } from '../base/errors.ts';
 import { parseInitialCluster } from './config/etcd/cluster.ts';
 import { ownEtcd } from './etcd-access.ts';
@@ -79,5 +79,5 @@ function listed(text: string, name: string, peerUrls: readonly string[] | undefi
 
 /** Where snapshots of a host are kept. */
 export async function snapshotDirectory(root: string | undefined): Promise<string> {
-  return join(await canonicalRoot(root), 'var/lib/origin/snapshots');
+  return pathsBelow(await canonicalRoot(root)).snapshots;
 }

@@ -18,7 +18,7 @@ import { masterFiles, nodeFiles } from '../io/pki/index.ts';
 import { createStreamingServer } from '../io/streaming/index.ts';
 import { createServiceManager, systemdRuns } from '../io/systemd/index.ts';
 import { type OpenedClient, openClient } from './api-access.ts';
-import { openAssets } from './assets.ts';
+import { openAssets, selfCommand } from './assets.ts';
 import { COMPONENTS } from './component-names.ts';
 import { readNodeConfig } from './config/node-config.ts';
 import { type ControlServer, type HostStatus, serveControl } from './control.ts';
@@ -33,6 +33,7 @@ import { systemClock as clock, systemRandom as random, within } from './process.
 import type { Progress } from './progress.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
 import type { Settings } from './settings.ts';
+import { type ScheduledSnapshots, scheduleSnapshots, takeInChild } from './snapshot-schedule.ts';
 
 export interface Host {
   /** Resolves when the Node object was first reported Ready. */
@@ -183,9 +184,18 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   const ready = Promise.all([kubelet.nodeReady, network.synced]).then(() => {
     nodeReady = true;
   });
+  const snapshots = snapshotsOf(settings, log);
   const control = await serveControl(
     settings.paths.controlSocket,
-    controlHandlers({ settings, runtime, kubelet, startedAt, driver: driver.name, isReady: () => nodeReady }),
+    controlHandlers({
+      settings,
+      runtime,
+      kubelet,
+      startedAt,
+      driver: driver.name,
+      isReady: () => nodeReady,
+      snapshots,
+    }),
     log.named('control'),
   );
   return {
@@ -206,6 +216,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     },
     stop: async ({ keepPods, hurry }) => {
       forgetRoles();
+      snapshots.stop();
       const parts: Stopping = { kubelet, runtime, api, network, control, lock };
       // The ring is to know at once, and its farewells take no longer than the pods'.
       const left = gossip.stop().catch((error: unknown) => log.warn('ring', { error: messageOf(error) }));
@@ -302,6 +313,18 @@ async function checkPorts(settings: Settings, runtime: HostRuntime): Promise<voi
   }
 }
 
+/** A store of this host's own is saved now and then; what is somebody else's is theirs to save. */
+function snapshotsOf(settings: Settings, log: Log): ScheduledSnapshots {
+  if (!settings.roles.has('etcd') || settings.storage !== undefined) return { reload: async () => {}, stop: () => {} };
+  return scheduleSnapshots({
+    file: settings.paths.snapshotSchedule,
+    directory: settings.paths.snapshots,
+    clock,
+    log: log.named('snapshots'),
+    take: takeInChild(selfCommand(), settings.root),
+  });
+}
+
 interface ControlContext {
   readonly settings: Settings;
   readonly runtime: HostRuntime;
@@ -309,6 +332,7 @@ interface ControlContext {
   readonly startedAt: string;
   readonly driver: string;
   readonly isReady: () => boolean;
+  readonly snapshots: ScheduledSnapshots;
 }
 
 const RESTART_GRACE_SECONDS = 15;
@@ -321,7 +345,7 @@ function newestOfEach(containers: readonly ContainerStatus[]): ContainerStatus[]
   });
 }
 
-function controlHandlers({ settings, runtime, kubelet, startedAt, driver, isReady }: ControlContext) {
+function controlHandlers({ settings, runtime, kubelet, startedAt, driver, isReady, snapshots }: ControlContext) {
   const controlPlane = async () =>
     (await runtime.runtime.listContainers()).filter(
       (container) =>
@@ -353,6 +377,7 @@ function controlHandlers({ settings, runtime, kubelet, startedAt, driver, isRead
         })),
       };
     },
+    reloadSnapshots: () => snapshots.reload(),
     restart: async (component: string): Promise<void> => {
       const [before] = newestOfEach(await controlPlane()).filter(({ name }) => name === component);
       if (before === undefined) throw new CodedError('not-found', `${component} does not run on this host`);

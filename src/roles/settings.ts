@@ -89,6 +89,8 @@ export interface Paths {
   /** The agent socket's short name, a link. */
   readonly agentLink: string;
   readonly gossipKeyring: string;
+  readonly snapshots: string;
+  readonly snapshotSchedule: string;
 }
 
 export function pathsBelow(root: string): Paths {
@@ -113,6 +115,8 @@ export function pathsBelow(root: string): Paths {
     agentSocket: at('run/hyperedge/agent/agent.sock'),
     agentLink: at('run/hyperedge/agent.sock'),
     gossipKeyring: at('etc/origin/node/gossip-keyring.json'),
+    snapshots: at('var/lib/origin/snapshots'),
+    snapshotSchedule: at('etc/origin/node/snapshot-schedule.yaml'),
   };
 }
 

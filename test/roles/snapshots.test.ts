@@ -1,14 +1,11 @@
 /** Snapshots by the commands that users type, between our store and Debian's etcd, compared by Debian's etcdctl. */
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { access, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { freePort } from '../components/etcd/cluster-harness.ts';
-
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+import { done, etcdctl, hyperedge, killAll, run, type Store, start } from './stores.ts';
 
 let directory = '';
 before(async () => {
@@ -16,93 +13,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true, force: true }));
 
-const running = new Map<ChildProcess, Promise<void>>();
-afterEach(async () => {
-  for (const child of running.keys()) child.kill('SIGKILL');
-  await Promise.all(running.values());
-  running.clear();
-});
-
-interface Outcome {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
-function run(file: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
-  return new Promise((resolve) => {
-    const options = { timeout: 30_000, maxBuffer: 64 << 20, env: { PATH: process.env['PATH'], ...env } };
-    execFile(file, [...args], options, (error, out, err) => {
-      resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err });
-    });
-  });
-}
-
-/** `hyperedge …`, with a root that holds nothing. */
-function hyperedge(...args: readonly string[]): Promise<Outcome> {
-  return run(process.execPath, [MAIN, ...args]);
-}
-
-async function done(...args: readonly string[]): Promise<string> {
-  const { code, out, err } = await hyperedge(...args);
-  assert.equal(code, 0, `hyperedge ${args.join(' ')}: ${err}${out}`);
-  return out;
-}
-
-async function etcdctl(endpoint: string, ...args: readonly string[]): Promise<string> {
-  const { code, out, err } = await run('/usr/bin/etcdctl', ['--endpoints', endpoint, ...args], { ETCDCTL_API: '3' });
-  assert.equal(code, 0, `etcdctl ${args.join(' ')}: ${err}`);
-  return out;
-}
-
-interface Store {
-  readonly endpoint: string;
-  readonly peer: string;
-  stop(): Promise<void>;
-}
-
-interface Start {
-  readonly name: string;
-  readonly data: string;
-  readonly args?: readonly string[];
-  readonly ports?: readonly [client: number, peer: number];
-}
-
-/** Ours, or Debian's, on plain addresses. */
-async function start(whose: 'ours' | 'debian', { name, data, args = [], ports }: Start): Promise<Store> {
-  const [clientPort, peerPort] = ports ?? [await freePort(), await freePort()];
-  const endpoint = `http://127.0.0.1:${clientPort}`;
-  const peer = `http://127.0.0.1:${peerPort}`;
-  const flags = [
-    ...['--name', name, '--data-dir', data, '--listen-client-urls', endpoint, '--advertise-client-urls', endpoint],
-    ...['--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer, '--initial-cluster', `${name}=${peer}`],
-    ...args,
-  ];
-  const command = whose === 'ours' ? [process.execPath, MAIN, 'etcd'] : ['/usr/bin/etcd'];
-  const child = spawn(command[0] as string, [...command.slice(1), ...flags], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: { PATH: process.env['PATH'] },
-  });
-  let log = '';
-  const exited = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  running.set(child, exited);
-  await new Promise<void>((resolve, reject) => {
-    child.stderr.on('data', (chunk) => {
-      log += chunk;
-      if (log.includes('ready to serve client requests')) resolve();
-    });
-    void exited.then(() => reject(new Error(`${whose} ended: ${log}`)));
-  });
-  return {
-    endpoint,
-    peer,
-    stop: async () => {
-      child.kill('SIGTERM');
-      await exited;
-      running.delete(child);
-    },
-  };
-}
+afterEach(killAll);
 
 /** Keys of every kind: many, overwritten, deleted, with a lease, with bytes that are no text, written together. */
 async function fill(endpoint: string): Promise<string> {
@@ -291,6 +202,7 @@ test('damage is found: a byte, the end, another kind of file; nothing half-made 
   const bytes = await readFile(file);
   bytes[bytes.indexOf('again 4')] = 0x41;
   await writeFile(file, bytes);
+  assert.match(await done('snapshot', 'save', ...at, '--if-changed'), /nothing has changed/);
   const listed = await hyperedge('snapshot', 'list', '--directory', own);
   assert.equal(listed.code, 1);
   assert.match(listed.out, /yes\n[^\n]*NO\n$/);
@@ -300,6 +212,14 @@ test('damage is found: a byte, the end, another kind of file; nothing half-made 
   assert.match((await hyperedge(...restore)).err, /is damaged: its SHA-256/);
   // The rows have checksums of their own.
   assert.match((await hyperedge(...restore, '--skip-hash-check')).err, /revision \d+ is damaged/);
+  // Those that are too many go, the oldest first; what was not taken by the command stays.
+  await writeFile(join(own, 'mine.db'), '');
+  await done('snapshot', 'save', ...at, '--keep', '2');
+  assert.deepEqual(
+    (await readdir(own)).filter((name) => name === first || name === 'mine.db'),
+    ['mine.db'],
+  );
+  await writeFile(file, bytes);
   await truncate(file, 5000);
   assert.match((await hyperedge('snapshot', 'status', file)).err, /no SHA-256 at its end/);
   await assert.rejects(access(data));

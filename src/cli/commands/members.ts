@@ -81,8 +81,8 @@ export const addCommand: Command = {
   run: ({ flags, positionals, out }) =>
     withStore(flags, async (admin) => {
       const [name = '', urls = ''] = positionals;
-      const added = await admin.addMember(urls.split(','), flags['learner'] === true);
-      const all = [...(await admin.members(true)).filter(({ id }) => id !== added.id), { ...added, name }];
+      const { added, members } = await admin.addMember(urls.split(','), flags['learner'] === true);
+      const all = [...members.filter(({ id }) => id !== added.id), { ...added, name }];
       const cluster = all.flatMap((each) =>
         each.peerUrls.map((url) => `${each.name === '' ? each.id : each.name}=${url}`),
       );

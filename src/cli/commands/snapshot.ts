@@ -26,16 +26,32 @@ export const saveCommand: Command = {
   summary: 'Takes a snapshot of the store while it runs.',
   description:
     'Checked by its SHA-256, flushed, readable for this user only. Without FILE it goes where snapshots are kept.',
-  flags: { output: OUTPUT_FLAG, directory: DIRECTORY_FLAG, ...STORE_FLAGS },
+  flags: {
+    'if-changed': { type: 'boolean', help: 'only when the newest that is kept is of another revision' },
+    keep: { type: 'string', value: 'N', help: 'afterwards remove all but the N newest that are kept' },
+    output: OUTPUT_FLAG,
+    directory: DIRECTORY_FLAG,
+    ...STORE_FLAGS,
+  },
   arguments: [0, 1],
   run: async ({ flags, positionals, out }) => {
     checkFormat(flags);
-    const { saveSnapshot } = await import('../../roles/etcd-snapshots.ts');
+    const { isUnchanged, pruneSnapshots, saveSnapshot } = await import('../../roles/etcd-snapshots.ts');
     const [file] = positionals;
-    const target = file === undefined ? { directory: await directoryOf(flags) } : { file };
+    const keep = integerFlag(flags, 'keep', 1, 1000);
+    const ifChanged = flags['if-changed'] === true;
+    if (file !== undefined && (keep !== undefined || ifChanged))
+      throw new UsageError('--keep and --if-changed are about the directory of snapshots; leave FILE out');
+    const directory = await directoryOf(flags);
+    const target = file === undefined ? { directory } : { file };
     const admin = (await storeAccess(flags)).open();
     try {
+      if (ifChanged && (await kept(isUnchanged(admin, directory)))) {
+        out.stdout('nothing has changed since the newest snapshot\n');
+        return 0;
+      }
       const saved = await kept(saveSnapshot(admin, target, Date.now()));
+      if (keep !== undefined) await pruneSnapshots(directory, keep);
       const document = await printDocument(flags, saved);
       out.stdout(document ?? `${saved.file}: revision ${saved.revision}, ${humanBytes(saved.bytes)}\n`);
       return 0;
@@ -198,3 +214,58 @@ function progressOf(write: (text: string) => void): (done: number, of: number) =
   if (!process.stderr.isTTY) return () => {};
   return (done, of) => write(`\r${done} of ${of} keys${done >= of ? '\n' : ''}`);
 }
+
+export const scheduleCommand: Command = {
+  usage: 'snapshot schedule [--every 6h] [--keep 8] [--directory DIR] [--off|--on]',
+  summary: 'Shows or changes how often this host takes snapshots of its store by itself.',
+  description: `The host process takes them, when the store has changed since the last; one that is overdue because the machine was
+off is made up for. Without a word of it: one a day, three are kept.`,
+  flags: {
+    every: { type: 'string', value: 'TIME', help: 'minutes, hours or days: 30m, 6h, 7d' },
+    keep: { type: 'string', value: 'N', help: 'how many are kept' },
+    directory: DIRECTORY_FLAG,
+    off: { type: 'boolean', help: 'take none' },
+    on: { type: 'boolean', help: 'take them again' },
+    output: OUTPUT_FLAG,
+    root: ROOT_FLAG,
+  },
+  arguments: [0, 0],
+  run: async ({ flags, out }) => {
+    checkFormat(flags);
+    const [{ EVERY_MEND, parseEvery, readSchedule }, { canonicalRoot, pathsBelow }] = await Promise.all([
+      import('../../roles/config/snapshot-schedule.ts'),
+      import('../../roles/settings.ts'),
+    ]);
+    const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
+    const before = await readSchedule(paths.snapshotSchedule, paths.snapshots);
+    const every = stringFlag(flags, 'every');
+    if (every !== undefined && parseEvery(every) === undefined) throw new UsageError(`--every=${every}: ${EVERY_MEND}`);
+    if (flags['on'] === true && flags['off'] === true) throw new UsageError('give --on or --off');
+    const directory = stringFlag(flags, 'directory');
+    if (directory !== undefined && !directory.startsWith('/'))
+      throw new UsageError(`--directory=${directory}: give an absolute path`);
+    const schedule = {
+      enabled: flags['off'] === true ? false : flags['on'] === true ? true : before.enabled,
+      every: every ?? before.every,
+      keep: integerFlag(flags, 'keep', 1, 1000) ?? before.keep,
+      directory: directory ?? before.directory,
+    };
+    if (JSON.stringify(schedule) !== JSON.stringify(before)) {
+      const [{ writeSchedule }, { askControl }] = await Promise.all([
+        import('../../roles/snapshot-schedule.ts'),
+        import('../../roles/control.ts'),
+      ]);
+      await writeSchedule(paths.snapshotSchedule, schedule);
+      // A host process that does not run reads it when it starts.
+      await askControl(paths.controlSocket, 'POST', '/snapshots').catch((error: Error & { code?: string }) => {
+        if (error.code !== 'not-running') throw error;
+      });
+    }
+    const { enabled, keep } = schedule;
+    const line = enabled
+      ? `every ${schedule.every}, the newest ${keep} are kept, in ${schedule.directory}\n`
+      : 'off: this host takes no snapshots by itself\n';
+    out.stdout((await printDocument(flags, schedule)) ?? line);
+    return 0;
+  },
+};

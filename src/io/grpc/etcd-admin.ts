@@ -65,7 +65,11 @@ export interface EtcdLogEnd {
 export interface EtcdAdmin {
   /** `linearizable`: as a quorum knows it; otherwise as the member that is asked does. */
   members(linearizable: boolean, timeoutMs?: number): Promise<readonly EtcdMember[]>;
-  addMember(peerUrls: readonly string[], learner: boolean): Promise<EtcdMember>;
+  /** With all members as they are then: until the new one has started there may be no quorum to ask for them. */
+  addMember(
+    peerUrls: readonly string[],
+    learner: boolean,
+  ): Promise<{ readonly added: EtcdMember; readonly members: readonly EtcdMember[] }>;
   removeMember(id: string): Promise<void>;
   promoteMember(id: string): Promise<void>;
   status(timeoutMs?: number): Promise<EtcdStatus>;
@@ -106,12 +110,14 @@ class Admin implements EtcdAdmin {
     return decodeMembers(await this.#cluster('MemberList', request, timeoutMs)).listed;
   }
 
-  async addMember(peerUrls: readonly string[], learner: boolean): Promise<EtcdMember> {
+  async addMember(peerUrls: readonly string[], learner: boolean) {
     const out = new Writer(256);
     for (const url of peerUrls) out.string(1, url);
-    const { about } = decodeMembers(await this.#cluster('MemberAdd', out.bool(2, learner).finish()));
-    if (about === undefined) throw new CodedError('refused', 'the store does not say which member it has added');
-    return about;
+    const { about: added, listed: members } = decodeMembers(
+      await this.#cluster('MemberAdd', out.bool(2, learner).finish()),
+    );
+    if (added === undefined) throw new CodedError('refused', 'the store does not say which member it has added');
+    return { added, members };
   }
 
   async removeMember(id: string): Promise<void> {

@@ -1,0 +1,80 @@
+import type { RecoveryPlan, Survivor } from '../../roles/etcd-recover.ts';
+import { type Command, stringFlag } from '../command.ts';
+import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
+import { kept, STORE_FLAGS } from '../store-flags.ts';
+
+export const recoverCommand: Command = {
+  usage: 'members recover [--dry-run] [--force] [--data-dir DIR]',
+  summary: 'Makes this member a cluster of its own that keeps its data, when a quorum of the members is lost for good.',
+  description: `Run it on the survivor whose log reaches furthest: --dry-run shows that, and what would be lost, and changes nothing.
+The other members have to be added again with empty data directories. See docs/runbooks/quorum-loss.md.`,
+  flags: {
+    'dry-run': { type: 'boolean', help: 'only show what there is and what would become of it' },
+    force: { type: 'boolean', help: 'also where something speaks against it' },
+    'data-dir': { type: 'string', value: 'DIR', help: 'of a store that is not this host’s and does not run' },
+    output: OUTPUT_FLAG,
+    ...STORE_FLAGS,
+  },
+  arguments: [0, 0],
+  run: async ({ flags, out }) => {
+    checkFormat(flags);
+    const { planRecovery, recover } = await import('../../roles/etcd-recover.ts');
+    const options = {
+      root: stringFlag(flags, 'root'),
+      dataDir: stringFlag(flags, 'data-dir'),
+      endpoints: stringFlag(flags, 'endpoints'),
+      cacert: stringFlag(flags, 'cacert'),
+      cert: stringFlag(flags, 'cert'),
+      key: stringFlag(flags, 'key'),
+    };
+    const plan = await kept(planRecovery(options));
+    const dry = flags['dry-run'] === true;
+    out.stdout((await printDocument(flags, plan)) ?? shown(plan));
+    if (plan.objection !== undefined && flags['force'] !== true) {
+      out.stderr(`hyperedge: ${plan.objection}${dry ? '' : '; --force does it all the same'}\n`);
+      return 1;
+    }
+    if (dry) return 0;
+    await kept(recover(plan, options));
+    if (flags['output'] === undefined || flags['output'] === 'wide') out.stdout(afterwards(plan));
+    return 0;
+  },
+};
+
+function shown(plan: RecoveryPlan): string {
+  const known = (value: number | undefined): string => (value === undefined ? '-' : String(value));
+  const rows = plan.members.map(({ name, id, state, end }) => [
+    name === '' ? '-' : name,
+    id,
+    state === 'here' ? `here, ${plan.running ? 'running' : 'stopped'}` : state,
+    known(end?.lastTerm),
+    known(end?.lastIndex),
+    known(end?.commit),
+    known(end?.lastRevision),
+  ]);
+  const { unsure, lost, self } = plan;
+  const lines = [
+    printTable(['NAME', 'ID', 'STATE', 'LAST TERM', 'LAST INDEX', 'COMMITTED', 'LAST REVISION'], rows),
+    unsure === undefined
+      ? ''
+      : `revisions ${unsure.from} to ${unsure.to} are only in logs: nobody here knows whether they were acknowledged; they are kept\n`,
+    lost === undefined
+      ? ''
+      : `revisions ${lost.from} to ${lost.to} are in the log of ${titleOf(plan.best)} and not here: they would be lost\n`,
+    `what only members that are gone had, behind revision ${self.end?.lastRevision ?? 0}, is lost\n`,
+    `the cluster will be ${titleOf(self)} alone\n`,
+  ];
+  return lines.join('');
+}
+
+const titleOf = ({ name, id }: Survivor): string => (name === '' ? id : name);
+
+function afterwards({ members, dataDirectory, running }: RecoveryPlan): string {
+  const others = members.filter(({ state }) => state !== 'here');
+  return [
+    running ? 'this member serves alone now\n' : `${dataDirectory} is ready: start the store\n`,
+    'then, for each other member: stop its store, empty its data directory, and here, one after the other:\n',
+    ...others.map((other) => `  hyperedge members add ${titleOf(other)} ${other.peerUrls.join()}\n`),
+    'and start each with what that prints\n',
+  ].join('');
+}

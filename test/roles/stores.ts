@@ -1,0 +1,104 @@
+/** Stores as processes, ours and Debian's, and the commands that work on them. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { freePort } from '../components/etcd/cluster-harness.ts';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+
+const running = new Map<ChildProcess, Promise<void>>();
+
+/** Ends what a test has started and not stopped. */
+export async function killAll(): Promise<void> {
+  for (const child of running.keys()) child.kill('SIGKILL');
+  await Promise.all(running.values());
+  running.clear();
+}
+
+interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+export function run(
+  file: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const options = { timeout: 30_000, maxBuffer: 64 << 20, env: { PATH: process.env['PATH'], ...env } };
+    execFile(file, [...args], options, (error, out, err) => {
+      resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err });
+    });
+  });
+}
+
+/** `hyperedge …`, with a root that holds nothing. */
+export function hyperedge(...args: readonly string[]): Promise<Outcome> {
+  return run(process.execPath, [MAIN, ...args]);
+}
+
+export async function done(...args: readonly string[]): Promise<string> {
+  const { code, out, err } = await hyperedge(...args);
+  assert.equal(code, 0, `hyperedge ${args.join(' ')}: ${err}${out}`);
+  return out;
+}
+
+export async function etcdctl(endpoint: string, ...args: readonly string[]): Promise<string> {
+  const { code, out, err } = await run('/usr/bin/etcdctl', ['--endpoints', endpoint, ...args], { ETCDCTL_API: '3' });
+  assert.equal(code, 0, `etcdctl ${args.join(' ')}: ${err}`);
+  return out;
+}
+
+export interface Store {
+  readonly endpoint: string;
+  readonly peer: string;
+  stop(): Promise<void>;
+  kill(): Promise<void>;
+}
+
+interface Start {
+  readonly name: string;
+  readonly data: string;
+  readonly args?: readonly string[];
+  readonly ports?: readonly [client: number, peer: number];
+}
+
+/** Ours, or Debian's, on plain addresses. */
+export async function start(whose: 'ours' | 'debian', { name, data, args = [], ports }: Start): Promise<Store> {
+  const [clientPort, peerPort] = ports ?? [await freePort(), await freePort()];
+  const endpoint = `http://127.0.0.1:${clientPort}`;
+  const peer = `http://127.0.0.1:${peerPort}`;
+  const flags = [
+    ...['--name', name, '--data-dir', data, '--listen-client-urls', endpoint, '--advertise-client-urls', endpoint],
+    ...['--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer, '--initial-cluster', `${name}=${peer}`],
+    ...args,
+  ];
+  const command = whose === 'ours' ? [process.execPath, MAIN, 'etcd'] : ['/usr/bin/etcd'];
+  const child = spawn(command[0] as string, [...command.slice(1), ...flags], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { PATH: process.env['PATH'] },
+  });
+  let log = '';
+  const exited = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  running.set(child, exited);
+  await new Promise<void>((resolve, reject) => {
+    child.stderr.on('data', (chunk) => {
+      log += chunk;
+      if (log.includes('ready to serve client requests')) resolve();
+    });
+    void exited.then(() => reject(new Error(`${whose} ended: ${log}`)));
+  });
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    child.kill(signal);
+    await exited;
+    running.delete(child);
+  };
+  return {
+    endpoint,
+    peer,
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
+  };
+}
