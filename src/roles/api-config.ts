@@ -4,9 +4,10 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { CodedError, messageOf } from '../base/errors.ts';
-import type { ApiServerConfig, AuthorizationMode } from '../components/apiserver/index.ts';
+import type { ApiServerConfig } from '../components/apiserver/index.ts';
 import { createSelfSigned, lifetimeFrom } from '../io/pki/index.ts';
 import { nthAddress } from './addresses.ts';
+import { authenticationOf } from './api-authentication.ts';
 import type { ApiValues } from './config/apiserver/index.ts';
 import { readReferenced, readSecret } from './files.ts';
 import { systemClock as clock } from './process.ts';
@@ -81,11 +82,7 @@ export async function apiConfigOf(
   const bindAddress = values.text('bind-address') === '' ? '0.0.0.0' : values.text('bind-address');
   const serviceCidr = values.text('service-cluster-ip-range').split(',')[0] ?? '';
   const advertiseAddress = advertised(values, bindAddress);
-  const modes = authorizationModes(values);
   const nodePorts = portRange(values);
-  const requestHeaderCa = values.file('requestheader-client-ca-file');
-  const clientCa = values.file('client-ca-file');
-  const tokenFile = values.file('token-auth-file');
   const requestTimeoutMs = values.milliseconds('request-timeout');
   return {
     warnings,
@@ -94,23 +91,11 @@ export async function apiConfigOf(
       port: values.number('secure-port'),
       advertiseAddress,
       serving: await serving(values, { bindAddress, advertiseAddress, serviceCidr }, { text, secret }),
-      ...(clientCa === undefined ? {} : { clientCa: await text(clientCa) }),
-      ...(requestHeaderCa === undefined
-        ? {}
-        : {
-            requestHeader: {
-              ca: await text(requestHeaderCa),
-              allowedNames: values.list('requestheader-allowed-names'),
-            },
-          }),
-      anonymous: anonymous(values, modes, ownHost),
-      authorizationModes: modes,
+      ...(await authenticationOf(values, { referredToBy, ownHost })),
       disabledAdmission: disabledAdmission(values, ownHost, warnings),
-      serviceAccounts: await serviceAccounts(values, { text, secret }),
       ...(await kubeletAccess(values, { text, secret })),
       serviceCidr,
       nodePortRange: nodePorts,
-      ...(tokenFile === undefined ? {} : { staticTokens: await secret(tokenFile) }),
       ...(requestTimeoutMs > 0 ? { requestTimeoutSeconds: requestTimeoutMs / 1000 } : {}),
       compactionIntervalSeconds: values.milliseconds('etcd-compaction-interval') / 1000,
       maxInFlight: {
@@ -145,28 +130,6 @@ function portRange(values: ApiValues): readonly [number, number] {
   return [Number(first), Number(last)];
 }
 
-function authorizationModes(values: ApiValues): AuthorizationMode[] {
-  const known: readonly string[] = ['Node', 'RBAC', 'AlwaysAllow', 'AlwaysDeny'];
-  const modes = values.list('authorization-mode');
-  const strange = modes.find((mode) => !known.includes(mode));
-  if (strange !== undefined)
-    values.refuse('authorization-mode', `"${strange}" is not accepted; give some of ${known.join(', ')}`);
-  if (new Set(modes).size < modes.length) values.refuse('authorization-mode', 'one is given twice; leave one out');
-  if (modes.length === 0) values.refuse('authorization-mode', 'is empty; give RBAC');
-  return modes as AuthorizationMode[];
-}
-
-function anonymous(
-  values: ApiValues,
-  modes: readonly AuthorizationMode[],
-  ownHost: boolean,
-): NonNullable<ApiServerConfig['anonymous']> {
-  if (ownHost && !values.has('anonymous-auth')) return 'health';
-  // Whoever may do everything had better be known; as upstream.
-  if (!values.boolean('anonymous-auth') || modes.includes('AlwaysAllow')) return 'none';
-  return 'all';
-}
-
 /** Throws for names that nobody knows and for plug-ins that one would count on in vain. */
 function disabledAdmission(values: ApiValues, ownHost: boolean, warnings: string[]): string[] {
   const on = values.list('enable-admission-plugins');
@@ -193,31 +156,6 @@ function disabledAdmission(values: ApiValues, ownHost: boolean, warnings: string
       `--disable-admission-plugins: ${certificates.join(', ')}: the three for certificates go together; still on`,
     );
   return disabled;
-}
-
-async function serviceAccounts(
-  values: ApiValues,
-  { text, secret }: Readers,
-): Promise<ApiServerConfig['serviceAccounts']> {
-  const signing = values.file('service-account-signing-key-file');
-  const [issuer] = values.list('service-account-issuer');
-  if (signing === undefined)
-    values.refuse('service-account-signing-key-file', 'is missing; name a private key, RSA or EC P-256');
-  if (issuer === undefined)
-    values.refuse('service-account-issuer', 'is missing; give a URL such as https://kubernetes.default.svc');
-  const audiences = values.list('api-audiences');
-  const files = await Promise.all(values.files('service-account-key-file').map(text));
-  return {
-    signingKey: await secret(signing),
-    publicKeys: files.flatMap(pemBlocks),
-    issuer,
-    ...(audiences.length === 0 ? {} : { audiences }),
-  };
-}
-
-/** A file may hold several keys and certificates. */
-function pemBlocks(pem: string): string[] {
-  return pem.match(/-----BEGIN ([A-Z0-9 ]+)-----[\s\S]+?-----END \1-----/g) ?? [pem];
 }
 
 async function kubeletAccess(values: ApiValues, { text, secret }: Readers): Promise<Pick<ApiServerConfig, 'kubelet'>> {

@@ -77,6 +77,8 @@ function valuesOf(config: MasterConfig, configFile: string): ApiValues {
   // This host's own configuration follows its file, whatever else is said.
   if (!own.has('encryption-provider-config-automatic-reload'))
     give('encryption-provider-config-automatic-reload', '', 'true');
+  // New nodes come with one.
+  if (!own.has('enable-bootstrap-token-auth')) give('enable-bootstrap-token-auth', '', 'true');
   for (const [name, texts] of own) give(name, `kubernetesMasterConfig.apiServerArguments.${name}`, ...texts);
   return values;
 }

@@ -1,4 +1,8 @@
-export type AuthorizationMode = 'Node' | 'RBAC' | 'AlwaysAllow' | 'AlwaysDeny';
+import type { TokenIssuer } from './authentication/issuers.ts';
+import type { TokenWebhook } from './authentication/token-webhook.ts';
+import type { AccessWebhook } from './authorization/access-webhook.ts';
+
+export type AuthorizationMode = 'Node' | 'RBAC' | 'Webhook' | 'AlwaysAllow' | 'AlwaysDeny';
 
 /** Everything the API server is told. All PEM material is passed as text: reading files is the composition's business. */
 export interface ApiServerConfig {
@@ -13,19 +17,39 @@ export interface ApiServerConfig {
   /** CA bundle of client certificates: CN is the user, O the groups. Undefined: nobody is known by a certificate. */
   readonly clientCa?: string;
   /** Who is let in without credentials, as system:anonymous: those who ask for health and version (the default), all, or nobody. */
-  readonly anonymous?: 'health' | 'all' | 'none';
+  readonly anonymous?: 'health' | 'all' | 'none' | 'paths';
+  /** Those of 'paths'. */
+  readonly anonymousPaths?: readonly string[];
   /** Authorizers in the order they are asked. Default: Node, RBAC. */
   readonly authorizationModes?: readonly AuthorizationMode[];
+  /** Whom the mode Webhook asks. */
+  readonly authorizationWebhook?: AccessWebhook;
   /** Admission plug-ins that are not to run. */
   readonly disabledAdmission?: readonly string[];
   /** Front proxies: only with it, and only with a certificate of it, are X-Remote-* headers heeded. */
-  readonly requestHeader?: { readonly ca: string; readonly allowedNames: readonly string[] };
+  readonly requestHeader?: {
+    readonly ca: string;
+    readonly allowedNames: readonly string[];
+    /** Lower case. Defaults: x-remote-user, x-remote-group, x-remote-extra-, x-remote-uid. */
+    readonly userHeaders?: readonly string[];
+    readonly groupHeaders?: readonly string[];
+    readonly extraPrefixes?: readonly string[];
+    readonly uidHeaders?: readonly string[];
+  };
   readonly serviceAccounts: {
     /** PEM private key, EC P-256 or RSA, that signs tokens. */
     readonly signingKey: string;
     /** PEM public keys (or certificates) that tokens are verified with, the signing key's own among them. */
     readonly publicKeys: readonly string[];
+    /** The first is that of new tokens; those of the others are taken too. */
     readonly issuer: string;
+    readonly otherIssuers?: readonly string[];
+    /** Where the discovery document says the keys are. Default: below the issuer. */
+    readonly jwksUri?: string;
+    /** Longest life of a token; undefined: no limit. */
+    readonly maxTokenSeconds?: number;
+    /** Pods' tokens live a year, with a warning for those that are used after their hour. Default false. */
+    readonly extendTokens?: boolean;
     /** Default: the issuer. */
     readonly audiences?: readonly string[];
   };
@@ -37,6 +61,12 @@ export interface ApiServerConfig {
   readonly nodePortRange?: readonly [number, number];
   /** Lines of a static token file: `token,user,uid,"group1,group2"`. */
   readonly staticTokens?: string;
+  /** Take tokens of bootstrap.kubernetes.io/token secrets. Default false. */
+  readonly bootstrapTokens?: boolean;
+  /** OpenID Connect issuers whose ID tokens are taken. */
+  readonly tokenIssuers?: readonly TokenIssuer[];
+  /** Who is asked about bearer tokens that nobody here knows. */
+  readonly tokenWebhook?: TokenWebhook;
   /** Given to pods that ask for `kube-root-ca.crt` and published in kube-public/cluster-info's place by controllers. */
   readonly clusterCa?: string;
   /**

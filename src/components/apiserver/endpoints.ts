@@ -84,7 +84,7 @@ function issuerDocument(context: RestContext): object {
   const { issuer } = context.tokens;
   return {
     issuer,
-    jwks_uri: `${issuer.replace(/\/$/, '')}/openid/v1/jwks`,
+    jwks_uri: context.config.serviceAccounts.jwksUri ?? `${issuer.replace(/\/$/, '')}/openid/v1/jwks`,
     response_types_supported: ['id_token'],
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: context.tokens.algorithms(),

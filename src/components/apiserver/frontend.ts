@@ -42,11 +42,9 @@ export class Frontend {
     try {
       const info = parseRequestInfo(request.method ?? '', request.url ?? '');
       exchange = new Exchange(request, response, connection, info, ANONYMOUS, startedMs);
-      exchange.user = this.#identify(request, connection, info);
-      this.#context.authorization.requireRequest(exchange.user, info);
-      const pending = info.resource ? this.#dispatchResource(exchange, info.verb) : this.#endpoints.answer(exchange);
-      if (pending === undefined) this.#book(exchange);
-      else this.#follow(exchange, pending);
+      const user = this.#identify(request, connection, info);
+      if (user instanceof Promise) this.#later(exchange, user);
+      else this.#authorize(exchange, user);
     } catch (error) {
       exchange ??= new Exchange(
         request,
@@ -61,10 +59,45 @@ export class Frontend {
     }
   }
 
-  #identify(request: HttpRequest, connection: ConnectionInfo, info: RequestInfo): UserInfo {
+  /** When somebody else has to be asked who this is. */
+  #later(exchange: Exchange, user: Promise<UserInfo>): void {
+    this.#wait(
+      exchange,
+      user.then((known) => this.#authorize(exchange, known)),
+    );
+  }
+
+  #wait(exchange: Exchange, step: Promise<void>): void {
+    step.catch((error: unknown) => {
+      this.#fail(exchange, error);
+      this.#book(exchange);
+    });
+  }
+
+  #authorize(exchange: Exchange, user: UserInfo): void {
+    exchange.user = user;
+    const allowed = this.#context.authorization.requireRequest(user, exchange.info);
+    if (allowed === undefined) this.#run(exchange);
+    else
+      this.#wait(
+        exchange,
+        allowed.then(() => this.#run(exchange)),
+      );
+  }
+
+  #run(exchange: Exchange): void {
+    const { info } = exchange;
+    const pending = info.resource ? this.#dispatchResource(exchange, info.verb) : this.#endpoints.answer(exchange);
+    if (pending === undefined) this.#book(exchange);
+    else this.#follow(exchange, pending);
+  }
+
+  #identify(request: HttpRequest, connection: ConnectionInfo, info: RequestInfo): UserInfo | Promise<UserInfo> {
     const user = this.#context.authenticator.authenticate(request, connection);
+    if (user instanceof Promise) return user.then((known) => impersonate(request, known, this.#context.authorization));
     if (user === undefined) {
-      const { anonymous = 'health' } = this.#context.config;
+      const { anonymous = 'health', anonymousPaths = [] } = this.#context.config;
+      if (anonymous === 'paths' && anonymousPaths.includes(info.path)) return ANONYMOUS;
       if (anonymous === 'all' || (anonymous === 'health' && !info.resource && PUBLIC.test(info.path))) return ANONYMOUS;
       throw unauthorized();
     }
@@ -183,8 +216,8 @@ export class Frontend {
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, connection: ConnectionInfo): Promise<void> {
     const info = parseRequestInfo(request.method ?? '', request.url ?? '');
-    const user = this.#identify(request, connection, info);
-    this.#context.authorization.requireRequest(user, info);
+    const user = await this.#identify(request, connection, info);
+    await this.#context.authorization.requireRequest(user, info);
     if (!info.resource || !UPGRADABLE.has(info.subresource)) {
       throw new ApiError('BadRequest', 'this resource cannot be upgraded');
     }
@@ -193,7 +226,7 @@ export class Frontend {
       throw noSuchResource();
     // A WebSocket begins with GET; what it does in a pod is no mere reading.
     if (info.subresource !== 'proxy' && info.verb === 'get') {
-      this.#context.authorization.require(user, { ...actionOf(info), verb: 'create' });
+      await this.#context.authorization.requireEach(user, [{ ...actionOf(info), verb: 'create' }]);
     }
     await streamUpgrade(this.#context, request, info, socket, head);
   }

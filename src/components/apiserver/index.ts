@@ -1,6 +1,9 @@
 /** The API server. `createApiServer(deps).start()`; what it serves is declared in `src/api/registry`. */
+export type { ClaimMapping, TokenIssuer } from './authentication/issuers.ts';
+export { SIGNING_ALGORITHMS } from './authentication/issuers.ts';
 export type { ApiServerConfig, AuthorizationMode } from './config.ts';
 export type { ApiServer, ApiServerDeps } from './deps.ts';
 export type { EncryptionConfiguration, EncryptionProvider, EncryptionSource } from './encryption/configuration.ts';
 export type { KmsPlugin } from './encryption/kms-port.ts';
 export { createApiServer } from './server.ts';
+export type { RemoteEndpoint } from './webhooks/remote.ts';

@@ -5,6 +5,7 @@ import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { createAdmissionChain } from './admission/chain.ts';
 import { createAuthenticator } from './authentication/index.ts';
 import { ServiceAccountTokens } from './authentication/service-accounts.ts';
+import { AccessWebhookClient } from './authorization/access-webhook.ts';
 import { Authorization } from './authorization/index.ts';
 import { bootstrap, publishSelf } from './bootstrap/index.ts';
 import { DefinitionController } from './customresources/controller.ts';
@@ -76,12 +77,17 @@ class Server implements ApiServer {
     const tokens = new ServiceAccountTokens({
       signingKey: serviceAccounts.signingKey,
       publicKeys: serviceAccounts.publicKeys,
-      issuer: serviceAccounts.issuer,
+      issuers: [serviceAccounts.issuer, ...(serviceAccounts.otherIssuers ?? [])],
       audiences: serviceAccounts.audiences ?? [serviceAccounts.issuer],
       cache,
       nowMs,
     });
-    const authorization = new Authorization(config.authorizationModes);
+    const authorization = new Authorization(
+      config.authorizationModes,
+      config.authorizationWebhook === undefined
+        ? undefined
+        : new AccessWebhookClient(config.authorizationWebhook, { backends: deps.http.backends, clock, log }),
+    );
     const objects = new ObjectStore(
       store,
       cache,
@@ -123,7 +129,7 @@ class Server implements ApiServer {
       log,
       config,
       authorization,
-      authenticator: createAuthenticator(config, tokens, nowMs),
+      authenticator: createAuthenticator({ config, tokens, cache, backends: deps.http.backends, clock, log }),
       tokens,
       admission,
       services,

@@ -4,9 +4,13 @@ import type { ApiServerConfig } from '../config.ts';
 import type { ConnectionInfo, HttpRequest } from '../port.ts';
 import { commonNameOf, issuedBy, parseAuthorities } from './certificates.ts';
 
-const EXTRA_PREFIX = 'x-remote-extra-';
-
 export function createFrontProxyAuthenticator(settings: NonNullable<ApiServerConfig['requestHeader']>) {
+  const {
+    userHeaders = ['x-remote-user'],
+    groupHeaders = ['x-remote-group'],
+    extraPrefixes = ['x-remote-extra-'],
+    uidHeaders = ['x-remote-uid'],
+  } = settings;
   const authorities = parseAuthorities(settings.ca);
   const trusted = new WeakMap<ConnectionInfo, boolean>();
   const isProxy = (connection: ConnectionInfo): boolean => {
@@ -23,18 +27,26 @@ export function createFrontProxyAuthenticator(settings: NonNullable<ApiServerCon
   };
   return {
     authenticate(request: HttpRequest, connection: ConnectionInfo): UserInfo | undefined {
-      const name = request.headers['x-remote-user'];
-      if (typeof name !== 'string' || name === '' || !isProxy(connection)) return undefined;
-      const groups = valuesOf(request, 'x-remote-group');
-      const uid = request.headers['x-remote-uid'];
+      const name = firstOf(request, userHeaders);
+      if (name === undefined || !isProxy(connection)) return undefined;
+      const groups = groupHeaders.flatMap((header) => valuesOf(request, header));
+      const uid = firstOf(request, uidHeaders);
       return {
         name,
-        ...(typeof uid === 'string' ? { uid } : {}),
+        ...(uid === undefined ? {} : { uid }),
         groups: [...groups, 'system:authenticated'],
-        extra: extraOf(request, EXTRA_PREFIX),
+        extra: Object.assign({}, ...extraPrefixes.map((prefix) => extraOf(request, prefix))),
       };
     },
   };
+}
+
+function firstOf(request: HttpRequest, headers: readonly string[]): string | undefined {
+  for (const header of headers) {
+    const value = request.headers[header];
+    if (typeof value === 'string' && value !== '') return value;
+  }
+  return undefined;
 }
 
 /** All values of a header, repeated ones kept apart (a group may hold a comma). */

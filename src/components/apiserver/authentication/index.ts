@@ -1,19 +1,36 @@
-/** Who asks. The order is upstream's: front proxy, client certificate, bearer token. */
+/** Who asks. The order is upstream's: front proxy, client certificate, bearer token (file, service account, bootstrap, issuers, webhook). */
 
 import { ApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
 import type { ApiServerConfig } from '../config.ts';
 import type { ConnectionInfo, HttpRequest } from '../port.ts';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+import type { RemoteDeps } from '../webhooks/remote.ts';
+import { authenticateBootstrapToken } from './bootstrap-tokens.ts';
 import { createCertificateAuthenticator } from './certificates.ts';
 import { createFrontProxyAuthenticator } from './front-proxy.ts';
+import { IssuerTokens } from './issuers.ts';
+import { type ParsedToken, parseToken } from './jwt.ts';
 import type { ServiceAccountTokens, TokenIdentity } from './service-accounts.ts';
 import { createTokenFileAuthenticator } from './token-file.ts';
+import { TokenWebhookClient } from './token-webhook.ts';
 
 export interface Authenticator {
-  /** The user; undefined without credentials. Throws 'Unauthorized' for credentials that are not good. */
-  authenticate(request: HttpRequest, connection: ConnectionInfo): UserInfo | undefined;
+  /** The user; undefined without credentials. Throws, or rejects with, 'Unauthorized' for credentials that are not good. */
+  authenticate(request: HttpRequest, connection: ConnectionInfo): UserInfo | undefined | Promise<UserInfo>;
   /** For TokenReview. */
-  authenticateToken(token: string, audiences: readonly string[] | undefined): TokenIdentity | undefined;
+  authenticateToken(token: string, audiences: readonly string[] | undefined): MaybeIdentity;
+}
+
+type MaybeIdentity = TokenIdentity | undefined | Promise<TokenIdentity | undefined>;
+
+export interface AuthenticatorDeps extends RemoteDeps {
+  readonly config: ApiServerConfig;
+  readonly tokens: ServiceAccountTokens;
+  readonly cache: WatchCache;
+  readonly log: Log;
 }
 
 export const ANONYMOUS: UserInfo = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
@@ -22,33 +39,87 @@ export const unauthorized = (): ApiError => new ApiError('Unauthorized', 'Unauth
 
 const WEBSOCKET_TOKEN = 'base64url.bearer.authorization.k8s.io.';
 
-export function createAuthenticator(
-  config: ApiServerConfig,
-  tokens: ServiceAccountTokens,
-  nowMs: () => number,
-): Authenticator {
+/** How long a verified token of an issuer is remembered. */
+const REMEMBER_MS = 60_000;
+const MAX_REMEMBERED = 4096;
+
+export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
+  const { config, clock } = deps;
   const certificates = config.clientCa === undefined ? undefined : createCertificateAuthenticator(config.clientCa);
   const frontProxy =
     config.requestHeader === undefined ? undefined : createFrontProxyAuthenticator(config.requestHeader);
-  const file = config.staticTokens === undefined ? undefined : createTokenFileAuthenticator(config.staticTokens);
-  const authenticateToken = (token: string, audiences: readonly string[] | undefined): TokenIdentity | undefined => {
-    const user = file?.authenticate(token);
-    if (user !== undefined) return { user, audiences: audiences ?? tokens.defaultAudiences };
-    return tokens.authenticate(token, audiences);
-  };
+  const authenticateToken = createTokenAuthenticator(deps);
   return {
     authenticateToken,
     authenticate(request, connection) {
       const proxied = frontProxy?.authenticate(request, connection);
       if (proxied !== undefined) return proxied;
-      const certified = certificates?.authenticate(connection, nowMs());
+      const certified = certificates?.authenticate(connection, clock.nowMs());
       if (certified !== undefined) return certified;
       const token = bearerToken(request);
       if (token === undefined) return undefined;
       const identity = authenticateToken(token, undefined);
-      if (identity === undefined) throw unauthorized();
-      return identity.user;
+      if (identity instanceof Promise) return identity.then(userOf);
+      return userOf(identity);
     },
+  };
+}
+
+function userOf(identity: TokenIdentity | undefined): UserInfo {
+  if (identity === undefined) throw unauthorized();
+  return identity.user;
+}
+
+/** Asked in upstream's order; the first who knows the token counts. Only the last two may have to ask others. */
+function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authenticateToken'] {
+  const { config, tokens, cache, clock, log } = deps;
+  const file = config.staticTokens === undefined ? undefined : createTokenFileAuthenticator(config.staticTokens);
+  const issuers = (config.tokenIssuers ?? []).map((issuer) => new IssuerTokens(issuer, deps));
+  const webhook =
+    config.tokenWebhook === undefined
+      ? undefined
+      : new TokenWebhookClient(config.tokenWebhook, deps, tokens.defaultAudiences);
+  const remembered = new Map<string, { readonly user: UserInfo; readonly untilMs: number }>();
+  /** For credentials that say nothing of audiences: they are this API server's. */
+  const here = (user: UserInfo, audiences: readonly string[] | undefined): TokenIdentity | undefined => {
+    const wanted = audiences ?? tokens.defaultAudiences;
+    const common = tokens.defaultAudiences.filter((each) => wanted.includes(each));
+    return common.length === 0 ? undefined : { user, audiences: common };
+  };
+  const fromIssuer = async (parsed: ParsedToken, token: string): Promise<UserInfo | undefined> => {
+    for (const issuer of issuers) {
+      if (!issuer.claims(parsed)) continue;
+      const found = await issuer.authenticate(parsed).catch(() => undefined);
+      if (found === undefined) continue;
+      if (remembered.size >= MAX_REMEMBERED) remembered.clear();
+      remembered.set(token, { user: found.user, untilMs: Math.min(found.expiresMs, clock.nowMs() + REMEMBER_MS) });
+      return found.user;
+    }
+    return undefined;
+  };
+  const askWebhook = (token: string, audiences: readonly string[] | undefined): MaybeIdentity => {
+    const answer = webhook?.authenticate(token, audiences);
+    if (!(answer instanceof Promise)) return answer;
+    return answer.catch((error: unknown) => {
+      log.warn('cannot ask about a bearer token', { error: messageOf(error) });
+      return undefined;
+    });
+  };
+  return (token, audiences) => {
+    const known = file?.authenticate(token);
+    if (known !== undefined) return here(known, audiences);
+    const account = tokens.authenticate(token, audiences);
+    if (account !== undefined) return account;
+    const newcomer =
+      config.bootstrapTokens === true ? authenticateBootstrapToken(cache, token, clock.nowMs()) : undefined;
+    if (newcomer !== undefined) return here(newcomer, audiences);
+    const recent = remembered.get(token);
+    if (recent !== undefined && recent.untilMs > clock.nowMs()) return here(recent.user, audiences);
+    const parsed = issuers.length === 0 ? undefined : parseToken(token);
+    if (parsed === undefined || !issuers.some((issuer) => issuer.claims(parsed))) return askWebhook(token, audiences);
+    return fromIssuer(parsed, token).then((user) =>
+      user === undefined ? askWebhook(token, audiences) : here(user, audiences),
+    );
   };
 }
 

@@ -66,22 +66,44 @@ export function signToken(key: SigningKey, claims: object): string {
  * The claims of a token that one of `keys` signed; undefined for anything else. The algorithm is the key's, never the token's word:
  * `alg` must merely agree with it.
  */
-export function verifyToken(token: string, keys: readonly VerificationKey[]): Record<string, unknown> | undefined {
+export function verifyToken(
+  { header, claims, input, signature }: ParsedToken,
+  keys: readonly VerificationKey[],
+): Record<string, unknown> | undefined {
+  if (header['crit'] !== undefined) return undefined;
+  for (const key of keys) {
+    if (key.algorithm !== header['alg']) continue;
+    if (header['kid'] !== undefined && header['kid'] !== key.id) continue;
+    if (verify('sha256', input, { key: key.key, dsaEncoding: 'ieee-p1363' }, signature)) return claims;
+  }
+  return undefined;
+}
+
+/** A token taken apart; nothing of it has been verified. */
+export interface ParsedToken {
+  readonly header: Record<string, unknown>;
+  readonly claims: Record<string, unknown>;
+  /** What is signed. */
+  readonly input: Buffer;
+  readonly signature: Buffer;
+}
+
+/** Undefined for what is no signed token in compact form. */
+export function parseToken(token: string): ParsedToken | undefined {
   if (token.length > MAX_TOKEN) return undefined;
   const parts = token.split('.');
   const [header, payload, signature] = parts;
   if (parts.length !== 3 || header === undefined || payload === undefined || signature === undefined) return undefined;
   if (!PART.test(header) || !PART.test(payload) || !PART.test(signature)) return undefined;
   const parsed = parseObject(header);
-  if (parsed === undefined || parsed['crit'] !== undefined) return undefined;
-  const input = Buffer.from(`${header}.${payload}`);
-  const bytes = Buffer.from(signature, 'base64url');
-  for (const key of keys) {
-    if (key.algorithm !== parsed['alg']) continue;
-    if (parsed['kid'] !== undefined && parsed['kid'] !== key.id) continue;
-    if (verify('sha256', input, { key: key.key, dsaEncoding: 'ieee-p1363' }, bytes)) return parseObject(payload);
-  }
-  return undefined;
+  const claims = parsed === undefined ? undefined : parseObject(payload);
+  if (parsed === undefined || claims === undefined) return undefined;
+  return {
+    header: parsed,
+    claims,
+    input: Buffer.from(`${header}.${payload}`),
+    signature: Buffer.from(signature, 'base64url'),
+  };
 }
 
 function parseObject(part: string): Record<string, unknown> | undefined {

@@ -2,11 +2,20 @@
  * Service account tokens: minted for TokenRequest, verified on every request against what is alive in the cache.
  * Source: k8s.io/kubernetes/pkg/serviceaccount (claims.go, legacy.go, jwt.go), KEP-1205, KEP-4193.
  */
+import type { Secret } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
-import { loadSigningKey, loadVerificationKey, signToken, toJwk, type VerificationKey, verifyToken } from './jwt.ts';
+import {
+  loadSigningKey,
+  loadVerificationKey,
+  parseToken,
+  signToken,
+  toJwk,
+  type VerificationKey,
+  verifyToken,
+} from './jwt.ts';
 
 interface Reference {
   readonly name: string;
@@ -27,6 +36,8 @@ export interface TokenOrder {
   readonly serviceAccount: Reference;
   readonly audiences: readonly string[];
   readonly lifetimeSeconds: number;
+  /** When its holder should have fetched another one, though this one is still good. */
+  readonly warnAfterSeconds?: number;
   readonly pod?: Reference;
   readonly node?: Reference;
   readonly secret?: Reference;
@@ -39,6 +50,13 @@ interface Verified {
   readonly expiresMs: number;
   readonly notBeforeMs: number;
   readonly bound: readonly Bound[];
+  /** A token without end, good as long as the secret that it is kept in holds it. */
+  readonly legacy?: {
+    readonly namespace: string;
+    readonly secret: string;
+    readonly token: string;
+    seen: CachedObject | undefined;
+  };
 }
 
 /** An object the token is bound to. */
@@ -55,6 +73,7 @@ export interface TokenIdentity {
   readonly audiences: readonly string[];
 }
 
+const LEGACY_ISSUER = 'kubernetes/serviceaccount';
 const MAX_CACHED_TOKENS = 4096;
 /** Clocks of nodes and masters differ; upstream's leeway. */
 const LEEWAY_MS = 10_000;
@@ -64,7 +83,8 @@ const DELETION_LEEWAY_MS = 60_000;
 export interface ServiceAccountTokensOptions {
   readonly signingKey: string;
   readonly publicKeys: readonly string[];
-  readonly issuer: string;
+  /** The first is that of new tokens; those of all are taken. */
+  readonly issuers: readonly string[];
   readonly audiences: readonly string[];
   readonly cache: WatchCache;
   nowMs(): number;
@@ -93,7 +113,7 @@ export class ServiceAccountTokens {
   }
 
   get issuer(): string {
-    return this.#options.issuer;
+    return this.#options.issuers[0] ?? '';
   }
 
   jwks(): { readonly keys: readonly object[] } {
@@ -111,7 +131,7 @@ export class ServiceAccountTokens {
       aud: order.audiences,
       exp: expires,
       iat: issued,
-      iss: this.#options.issuer,
+      iss: this.issuer,
       jti: order.id,
       'kubernetes.io': {
         namespace: order.namespace,
@@ -119,6 +139,7 @@ export class ServiceAccountTokens {
         ...(order.pod === undefined ? {} : { pod: order.pod }),
         ...(order.secret === undefined ? {} : { secret: order.secret }),
         serviceaccount: order.serviceAccount,
+        ...(order.warnAfterSeconds === undefined ? {} : { warnafter: issued + order.warnAfterSeconds }),
       },
       nbf: issued,
       sub: `system:serviceaccount:${order.namespace}:${order.serviceAccount.name}`,
@@ -151,8 +172,14 @@ export class ServiceAccountTokens {
   }
 
   #verify(token: string): Verified | undefined {
-    const claims = verifyToken(token, this.#keys);
-    if (claims === undefined || claims['iss'] !== this.#options.issuer) return undefined;
+    const parsed = parseToken(token);
+    const issuer = parsed?.claims['iss'];
+    const legacy = issuer === LEGACY_ISSUER;
+    // Looked at first: a signature costs more than a glance.
+    if (parsed === undefined || !(legacy || this.#options.issuers.some((each) => each === issuer))) return undefined;
+    const claims = verifyToken(parsed, this.#keys);
+    if (claims === undefined) return undefined;
+    if (legacy) return legacyToken(token, claims, this.#options.audiences);
     const own = kubernetesClaims(claims['kubernetes.io']);
     const expires = claims['exp'];
     if (own === undefined || typeof expires !== 'number') return undefined;
@@ -186,6 +213,17 @@ export class ServiceAccountTokens {
 
   #alive(verified: Verified, nowMs: number): boolean {
     const { cache } = this.#options;
+    const { legacy } = verified;
+    if (legacy !== undefined) {
+      const secret = cache.kind('secrets').get(legacy.namespace, legacy.secret);
+      if (secret === undefined) return false;
+      if (secret !== legacy.seen) {
+        const { data, metadata } = secret.parse<Secret>();
+        const kept = Buffer.from(data?.['token'] ?? '', 'base64').toString('utf8');
+        if (metadata?.deletionTimestamp !== undefined || kept !== legacy.token) return false;
+        legacy.seen = secret;
+      }
+    }
     for (const bound of verified.bound) {
       const live = cache.kind(bound.prefix).get(bound.namespace, bound.name);
       if (live === undefined) return false;
@@ -200,6 +238,36 @@ export class ServiceAccountTokens {
     }
     return true;
   }
+}
+
+/** The claims of tokens that are kept in secrets. Source: k8s.io/kubernetes/pkg/serviceaccount/legacy.go. */
+function legacyToken(
+  token: string,
+  claims: Record<string, unknown>,
+  audiences: readonly string[],
+): Verified | undefined {
+  const claim = (name: string): string => {
+    const value = claims[`kubernetes.io/serviceaccount/${name}`];
+    return typeof value === 'string' ? value : '';
+  };
+  const namespace = claim('namespace');
+  const secret = claim('secret.name');
+  const name = claim('service-account.name');
+  const uid = claim('service-account.uid');
+  if ([namespace, secret, name, uid].includes('')) return undefined;
+  if (claims['sub'] !== `system:serviceaccount:${namespace}:${name}`) return undefined;
+  return {
+    user: {
+      name: `system:serviceaccount:${namespace}:${name}`,
+      uid,
+      groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+    },
+    audiences,
+    expiresMs: Number.POSITIVE_INFINITY,
+    notBeforeMs: 0,
+    bound: [{ prefix: 'serviceaccounts', namespace, name, uid, seen: undefined }],
+    legacy: { namespace, secret, token, seen: undefined },
+  };
 }
 
 /** What must exist for the token to be good. */

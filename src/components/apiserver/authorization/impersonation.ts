@@ -2,6 +2,7 @@
 
 import { ApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { Action } from '../../../core/authz/types.ts';
 import { extraOf, valuesOf } from '../authentication/front-proxy.ts';
 import type { HttpRequest } from '../port.ts';
 import type { Authorization } from './index.ts';
@@ -10,8 +11,12 @@ const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
 const EXTRA_PREFIX = 'impersonate-extra-';
 const AUTHENTICATION_GROUP = 'authentication.k8s.io';
 
-/** The user to go on as: the impersonated one, or `user` when nothing is asked. Throws 'Forbidden'. */
-export function impersonate(request: HttpRequest, user: UserInfo, authorization: Authorization): UserInfo {
+/** The user to go on as: the impersonated one, or `user` when nothing is asked. Throws, or rejects with, 'Forbidden'. */
+export function impersonate(
+  request: HttpRequest,
+  user: UserInfo,
+  authorization: Authorization,
+): UserInfo | Promise<UserInfo> {
   const { headers } = request;
   const name = headers['impersonate-user'];
   const wantsMore =
@@ -24,8 +29,10 @@ export function impersonate(request: HttpRequest, user: UserInfo, authorization:
   }
   const asked = String(name);
   const account = SERVICE_ACCOUNT.exec(asked);
-  const need = (group: string, resource: string, subresource: string, namespace: string, what: string): void =>
-    authorization.require(user, { verb: 'impersonate', group, resource, subresource, namespace, name: what });
+  const needed: Action[] = [];
+  const need = (group: string, resource: string, subresource: string, namespace: string, name: string): void => {
+    needed.push({ verb: 'impersonate', group, resource, subresource, namespace, name });
+  };
   if (account !== null) need('', 'serviceaccounts', '', account[1] ?? '', account[2] ?? '');
   else need('', 'users', '', '', asked);
   const groups = valuesOf(request, 'impersonate-group');
@@ -43,5 +50,7 @@ export function impersonate(request: HttpRequest, user: UserInfo, authorization:
   const authenticated = asked !== 'system:anonymous';
   const marker = authenticated ? 'system:authenticated' : 'system:unauthenticated';
   if (!all.includes(marker)) all.push(marker);
-  return { name: asked, groups: all, extra, ...(typeof uid === 'string' && uid !== '' ? { uid } : {}) };
+  const other = { name: asked, groups: all, extra, ...(typeof uid === 'string' && uid !== '' ? { uid } : {}) };
+  const allowed = authorization.requireEach(user, needed);
+  return allowed === undefined ? other : allowed.then(() => other);
 }

@@ -12,6 +12,7 @@ import type { AuthorizationMode } from '../config.ts';
 import type { RequestInfo } from '../http/request-info.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
+import type { AccessWebhookClient } from './access-webhook.ts';
 
 const MAX_DECISIONS_PER_USER = 512;
 
@@ -26,13 +27,15 @@ const ALLOWED: Decision = { allowed: true, reason: '' };
 
 export class Authorization {
   readonly #modes: readonly AuthorizationMode[];
+  readonly #webhook: AccessWebhookClient | undefined;
   readonly rbac = createRbacAuthorizer();
   readonly #nodes = createNodeAuthorizer();
   readonly #remembered = new WeakMap<UserInfo, Remembered>();
 
   /** `modes`: the authorizers, in the order they are asked. */
-  constructor(modes: readonly AuthorizationMode[] = DEFAULT_MODES) {
+  constructor(modes: readonly AuthorizationMode[] = DEFAULT_MODES, webhook?: AccessWebhookClient) {
     this.#modes = modes;
+    this.#webhook = webhook;
   }
 
   /** Follows roles, bindings and pods. Call after the cache has been loaded, and again whenever it was loaded anew. */
@@ -112,7 +115,43 @@ export class Authorization {
     return this.decide(user, action).allowed;
   }
 
-  /** The first that allows counts; none of them: their reasons together. */
+  /** Throws, or rejects with, 'Forbidden' for the first that is not allowed. */
+  requireEach(user: UserInfo, actions: readonly Action[]): void | Promise<void> {
+    const decisions = actions.map((action) => this.authorize(user, action));
+    const check = (decided: readonly Decision[]): void => {
+      for (const [index, decision] of decided.entries()) {
+        if (!decision.allowed) throw denied(user, actions[index] as Action, decision.reason);
+      }
+    };
+    if (decisions.some((each) => each instanceof Promise)) return Promise.all(decisions).then(check);
+    return check(decisions as Decision[]);
+  }
+
+  /** As `decide`, with those asked who are elsewhere. */
+  authorize(user: UserInfo, action: Action): Decision | Promise<Decision> {
+    if (this.#webhook === undefined) return this.decide(user, action);
+    if (user.groups.includes(PRIVILEGED_GROUP)) return ALLOWED;
+    return this.#askFrom(0, [], user, action);
+  }
+
+  #askFrom(first: number, reasons: readonly string[], user: UserInfo, action: Action): Decision | Promise<Decision> {
+    const heard = [...reasons];
+    for (let at = first; at < this.#modes.length; at++) {
+      const mode = this.#modes[at] as AuthorizationMode;
+      const opinion = mode === 'Webhook' ? this.#webhook?.authorize(user, action) : this.#ask(mode, user, action);
+      if (opinion instanceof Promise) {
+        return opinion.then((said) =>
+          said.allowed || said.final ? said : this.#askFrom(at + 1, [...heard, said.reason], user, action),
+        );
+      }
+      if (opinion === undefined) continue;
+      if (opinion.allowed || ('final' in opinion && opinion.final)) return opinion;
+      heard.push(opinion.reason);
+    }
+    return { allowed: false, reason: heard.filter((reason) => reason !== '').join(', ') };
+  }
+
+  /** The first that allows counts; none of them: their reasons together. Of those that are here: a webhook is not asked. */
   decide(user: UserInfo, action: Action): Decision {
     if (user.groups.includes(PRIVILEGED_GROUP)) return ALLOWED;
     const reasons: string[] = [];
@@ -134,13 +173,17 @@ export class Authorization {
         return ALLOWED;
       case 'AlwaysDeny':
         return FORBIDDEN;
+      case 'Webhook':
+        return undefined;
       default:
         return mode satisfies never;
     }
   }
 
   /** Whether a request may go on; the hot path, which remembers what it has allowed. */
-  requireRequest(user: UserInfo, info: RequestInfo): void {
+  requireRequest(user: UserInfo, info: RequestInfo): void | Promise<void> {
+    // Others' answers are kept by themselves, and come before what roles say when they are asked first.
+    if (this.#webhook !== undefined) return this.requireEach(user, [actionOf(info)]);
     let remembered = this.#remembered.get(user);
     if (remembered === undefined || remembered.generation !== this.rbac.generation) {
       remembered = { generation: this.rbac.generation, allowed: new Set() };

@@ -21,7 +21,7 @@ export async function applyObject(
   request: WriteRequest,
   document: JsonObject,
   strategy: WriteStrategy<KubeObject>,
-  mayCreate: () => void,
+  mayCreate: () => void | Promise<void>,
 ): Promise<Applied> {
   const { kind } = request;
   if (document['apiVersion'] === undefined || document['kind'] === undefined) {
@@ -52,7 +52,7 @@ export async function applyObject(
     } catch (error) {
       if (!isApiError(error, 'NotFound') || request.subresource !== '' || !isAbout(error, request)) throw error;
     }
-    mayCreate();
+    await mayCreate();
     const uid = applied.metadata?.uid;
     if (uid !== undefined && uid !== '') {
       throw errors.conflict(

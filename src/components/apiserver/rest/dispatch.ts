@@ -202,7 +202,7 @@ async function update(
   } catch (error) {
     const creates = kind.definition.allowCreateOnUpdate === true && info.subresource === '';
     if (!creates || !(error instanceof ApiError) || error.reason !== 'NotFound') throw error;
-    context.authorization.require(exchange.user, { ...actionAt(info), verb: 'create' });
+    await context.authorization.requireEach(exchange.user, [{ ...actionAt(info), verb: 'create' }]);
     sendObject(context, exchange, kind, await createObject(context, request, object), form, 201);
   }
 }
@@ -245,7 +245,7 @@ async function patch(
     throw errors.badRequest('an applied configuration must be an object');
   }
   const applied = await applyObject(context, request, body, strategy, () =>
-    context.authorization.require(exchange.user, { ...actionAt(info), verb: 'create' }),
+    context.authorization.requireEach(exchange.user, [{ ...actionAt(info), verb: 'create' }]),
   );
   sendObject(context, exchange, kind, applied.object, form, applied.created ? 201 : 200);
 }

@@ -9,6 +9,8 @@ import type { RestContext } from '../rest/context.ts';
 import { timestamp, type WriteRequest } from '../rest/write-request.ts';
 
 const DEFAULT_SECONDS = 3600;
+const POD_TOKEN_SECONDS = 3607;
+const EXTENDED_SECONDS = 365 * 24 * 3600;
 const MIN_SECONDS = 600;
 const MAX_SECONDS = 2 ** 32;
 const SUBJECT = { group: 'authentication.k8s.io', kind: 'TokenRequest' };
@@ -35,13 +37,23 @@ export async function createToken(
   }
   if (failures.length > 0) throw invalid(SUBJECT, '', failures);
   const audiences = (body.spec?.audiences ?? []).length === 0 ? context.tokens.defaultAudiences : body.spec.audiences;
+  const limits = context.config.serviceAccounts;
+  const lifetimeSeconds = Math.min(seconds, limits.maxTokenSeconds ?? seconds);
+  const own = bound(context, request, body);
+  // What a pod's volume asks for when nobody said otherwise: programs that read their token only once go on for a year.
+  const extended =
+    limits.extendTokens === true &&
+    seconds === POD_TOKEN_SECONDS &&
+    own.pod !== undefined &&
+    audiences.every((each) => context.tokens.defaultAudiences.includes(each));
   const order: TokenOrder = {
     namespace: request.namespace,
     serviceAccount: { name: request.name, uid: account.metadata?.uid ?? '' },
     audiences,
-    lifetimeSeconds: seconds,
+    lifetimeSeconds: extended ? EXTENDED_SECONDS : lifetimeSeconds,
+    ...(extended ? { warnAfterSeconds: seconds } : {}),
     id: context.random.uuid(),
-    ...bound(context, request, body),
+    ...own,
   };
   await context.admission.validate({
     operation: 'CREATE',
@@ -63,10 +75,12 @@ export async function createToken(
       namespace: request.namespace,
       creationTimestamp: timestamp(context.clock.nowMs()),
     },
-    spec: { ...body.spec, audiences: [...audiences], expirationSeconds: seconds },
+    spec: { ...body.spec, audiences: [...audiences], expirationSeconds: lifetimeSeconds },
     status: {
       token: request.options.dryRun ? '' : minted.token,
-      expirationTimestamp: timestamp(minted.expirationMs),
+      expirationTimestamp: timestamp(
+        extended ? minted.expirationMs - (EXTENDED_SECONDS - seconds) * 1000 : minted.expirationMs,
+      ),
     },
   };
 }

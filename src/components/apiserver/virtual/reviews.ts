@@ -38,7 +38,7 @@ async function tokenReview(context: RestContext, object: KubeObject): Promise<Ku
   if (token === '') throw errors.badRequest('token is required for TokenReview in authentication');
   await context.cache.freshen();
   const audiences = (review.spec.audiences ?? []).length === 0 ? undefined : review.spec.audiences;
-  const identity = context.authenticator.authenticateToken(token, audiences);
+  const identity = await context.authenticator.authenticateToken(token, audiences);
   return {
     ...review,
     status:
@@ -76,8 +76,12 @@ function actionOf(spec: Attributes, kind: string): Action {
   };
 }
 
-function decided(context: RestContext, user: UserInfo, action: Action): { allowed: boolean; reason?: string } {
-  const { allowed, reason } = context.authorization.decide(user, action);
+async function decided(
+  context: RestContext,
+  user: UserInfo,
+  action: Action,
+): Promise<{ allowed: boolean; reason?: string }> {
+  const { allowed, reason } = await context.authorization.authorize(user, action);
   return reason === '' ? { allowed } : { allowed, reason };
 }
 
@@ -88,7 +92,12 @@ function subjectOf(spec: SubjectAccessReviewSpec, kind: string): UserInfo {
       fieldError.invalid('spec.user', spec.user ?? '', 'at least one of user or group must be specified'),
     ]);
   }
-  return { name: spec.user ?? '', groups, ...(spec.uid === undefined ? {} : { uid: spec.uid }) };
+  return {
+    name: spec.user ?? '',
+    groups,
+    ...(spec.uid === undefined ? {} : { uid: spec.uid }),
+    ...(spec.extra === undefined ? {} : { extra: spec.extra }),
+  };
 }
 
 async function subjectAccessReview(context: RestContext, object: KubeObject): Promise<KubeObject> {
@@ -96,7 +105,7 @@ async function subjectAccessReview(context: RestContext, object: KubeObject): Pr
   const user = subjectOf(review.spec, 'SubjectAccessReview');
   const action = actionOf(review.spec, 'SubjectAccessReview');
   await context.cache.freshen();
-  return { ...review, status: decided(context, user, action) } as KubeObject;
+  return { ...review, status: await decided(context, user, action) } as KubeObject;
 }
 
 async function localSubjectAccessReview(
@@ -110,7 +119,10 @@ async function localSubjectAccessReview(
   }
   const user = subjectOf(review.spec, 'LocalSubjectAccessReview');
   await context.cache.freshen();
-  return { ...review, status: decided(context, user, actionOf(review.spec, 'LocalSubjectAccessReview')) } as KubeObject;
+  return {
+    ...review,
+    status: await decided(context, user, actionOf(review.spec, 'LocalSubjectAccessReview')),
+  } as KubeObject;
 }
 
 async function selfSubjectAccessReview(
@@ -121,7 +133,7 @@ async function selfSubjectAccessReview(
   const review = object as SelfSubjectAccessReview;
   const action = actionOf(review.spec ?? {}, 'SelfSubjectAccessReview');
   await context.cache.freshen();
-  return { ...review, status: decided(context, question.user, action) } as KubeObject;
+  return { ...review, status: await decided(context, question.user, action) } as KubeObject;
 }
 
 async function selfSubjectRulesReview(

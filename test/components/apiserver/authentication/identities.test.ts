@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { loadSigningKey, signToken, verifyToken } from '../../../../src/components/apiserver/authentication/jwt.ts';
+import {
+  loadSigningKey,
+  type ParsedToken,
+  parseToken,
+  signToken,
+  verifyToken,
+} from '../../../../src/components/apiserver/authentication/jwt.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../../src/io/pki/certificate.ts';
 import { type CallOptions, startServer, type TestServer } from '../harness.ts';
 
@@ -167,7 +173,7 @@ describe('identities', () => {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const key = loadSigningKey(privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
     assert.equal(key.algorithm, 'RS256');
-    assert.deepEqual(verifyToken(signToken(key, { a: 1 }), [key]), { a: 1 });
+    assert.deepEqual(verifyToken(parsed(signToken(key, { a: 1 })), [key]), { a: 1 });
     assert.ok(createPrivateKey(privateKey.export({ type: 'pkcs8', format: 'pem' })).type === 'private');
   });
 
@@ -201,3 +207,9 @@ describe('identities', () => {
     assert.equal((await call('GET', '/api', { as: bob, headers: { 'impersonate-user': 'system:admin' } })).code, 403);
   });
 });
+
+function parsed(token: string): ParsedToken {
+  const found = parseToken(token);
+  assert.ok(found);
+  return found;
+}

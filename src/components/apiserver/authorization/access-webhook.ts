@@ -1,0 +1,108 @@
+/** Requests that another server is asked about. Source: k8s.io/apiserver/plugin/pkg/authorizer/webhook. */
+import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
+import type { UserInfo } from '../../../api/registry/definition.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import { type Action, type Decision, isPathAction } from '../../../core/authz/types.ts';
+import { askRemote, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
+
+export interface AccessWebhook {
+  readonly endpoint: RemoteEndpoint;
+  readonly version: 'v1' | 'v1beta1';
+  readonly timeoutMs?: number;
+  /** How long a yes and a no are kept. */
+  readonly allowedMs: number;
+  readonly deniedMs: number;
+}
+
+/** `final`: nobody further is asked. */
+export type Opinion = Decision & { readonly final: boolean };
+
+const TIMEOUT_MS = 10_000;
+const MAX_KEPT = 8192;
+/** Longer questions are asked every time: who makes up names must not fill the memory. */
+const MAX_KEY = 10_000;
+
+export class AccessWebhookClient {
+  readonly #webhook: AccessWebhook;
+  readonly #deps: RemoteDeps & { readonly log: Log };
+  readonly #kept = new Map<string, { readonly opinion: Opinion; readonly untilMs: number }>();
+
+  constructor(webhook: AccessWebhook, deps: RemoteDeps & { readonly log: Log }) {
+    this.#webhook = webhook;
+    this.#deps = deps;
+  }
+
+  /** At once while an answer is kept. A server that cannot be asked has no opinion. */
+  authorize(user: UserInfo, action: Action): Opinion | Promise<Opinion> {
+    const spec = specOf(user, action);
+    const key = JSON.stringify(spec);
+    const kept = this.#kept.get(key);
+    if (kept !== undefined && kept.untilMs > this.#deps.clock.monotonicMs()) return kept.opinion;
+    return this.#ask(spec).then(
+      (opinion) => {
+        const { allowedMs, deniedMs } = this.#webhook;
+        if (key.length <= MAX_KEY) this.#keep(key, opinion, opinion.allowed ? allowedMs : deniedMs);
+        return opinion;
+      },
+      (error: unknown) => {
+        this.#deps.log.warn('cannot ask about a request', { error: messageOf(error) });
+        return { allowed: false, final: false, reason: '' };
+      },
+    );
+  }
+
+  #keep(key: string, opinion: Opinion, ms: number): void {
+    if (this.#kept.size >= MAX_KEPT) {
+      const [oldest] = this.#kept.keys();
+      if (oldest !== undefined) this.#kept.delete(oldest);
+    }
+    this.#kept.delete(key);
+    this.#kept.set(key, { opinion, untilMs: this.#deps.clock.monotonicMs() + ms });
+  }
+
+  async #ask(spec: JsonObject): Promise<Opinion> {
+    const { endpoint, version, timeoutMs } = this.#webhook;
+    const { groups, ...rest } = spec;
+    const answer = await askRemote(this.#deps, endpoint, timeoutMs ?? TIMEOUT_MS, {
+      apiVersion: `authorization.k8s.io/${version}`,
+      kind: 'SubjectAccessReview',
+      metadata: { creationTimestamp: null },
+      spec: version === 'v1' ? spec : { ...rest, group: groups ?? [] },
+      status: { allowed: false },
+    });
+    const status = objectOf(objectOf(answer)?.['status']);
+    if (status === undefined) throw new Error('the answer has no status');
+    const allowed = status['allowed'] === true;
+    const denied = status['denied'] === true;
+    if (allowed && denied) throw new Error('the answer both allows and denies');
+    const { reason } = status;
+    return { allowed, final: denied, reason: typeof reason === 'string' ? reason : '' };
+  }
+}
+
+const objectOf = (value: JsonValue | undefined): JsonObject | undefined =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+
+function specOf(user: UserInfo, action: Action): JsonObject {
+  const extra = Object.entries(user.extra ?? {});
+  return {
+    ...(isPathAction(action)
+      ? { nonResourceAttributes: { path: action.path, verb: action.verb } }
+      : {
+          resourceAttributes: {
+            ...(action.namespace === '' ? {} : { namespace: action.namespace }),
+            verb: action.verb,
+            ...(action.group === '' ? {} : { group: action.group }),
+            version: '*',
+            resource: action.resource,
+            ...(action.subresource === '' ? {} : { subresource: action.subresource }),
+            ...(action.name === '' ? {} : { name: action.name }),
+          },
+        }),
+    user: user.name,
+    groups: [...user.groups],
+    ...(user.uid === undefined ? {} : { uid: user.uid }),
+    ...(extra.length === 0 ? {} : { extra: Object.fromEntries(extra.map(([key, values]) => [key, [...values]])) }),
+  };
+}

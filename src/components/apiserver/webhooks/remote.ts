@@ -1,0 +1,92 @@
+/** JSON to and from a server that the administrator named: HTTPS, verified, no redirects, bounded in time and size. */
+import { Readable } from 'node:stream';
+import { rootCertificates } from 'node:tls';
+import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
+import type { Clock } from '../../../base/clock.ts';
+import { CodedError } from '../../../base/errors.ts';
+import { decodeJson } from '../http/decode.ts';
+import type { BackendConnector } from '../port.ts';
+
+/** Where it is and how it is spoken to, as a kubeconfig or a flag says it. */
+export interface RemoteEndpoint {
+  /** http:// is for a proxy on this host. */
+  readonly url: string;
+  /** PEM bundle; undefined: the authorities that everybody trusts. */
+  readonly ca?: string;
+  readonly certificate?: string;
+  readonly key?: string;
+  readonly token?: string;
+  readonly serverName?: string;
+}
+
+export interface RemoteDeps {
+  readonly backends: BackendConnector;
+  readonly clock: Clock;
+}
+
+const CONNECT_TIMEOUT_MS = 10_000;
+const MAX_ANSWER = 4 * 1024 * 1024;
+
+/** A GET without `body`, a POST with it. Throws a CodedError that says what went wrong. */
+export async function askRemote(
+  { backends, clock }: RemoteDeps,
+  endpoint: RemoteEndpoint,
+  timeoutMs: number,
+  body?: JsonObject,
+): Promise<JsonValue> {
+  const url = new URL(endpoint.url);
+  const payload = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
+  const abort = new AbortController();
+  const timer = clock.setTimer(timeoutMs, () => abort.abort());
+  const secure = url.protocol === 'https:';
+  try {
+    const answer = await backends.request(
+      {
+        scheme: secure ? 'https' : 'http',
+        host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+        port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
+        method: payload === undefined ? 'GET' : 'POST',
+        path: `${url.pathname}${url.search}`,
+        headers: {
+          host: url.host,
+          accept: 'application/json',
+          'user-agent': 'kube-apiserver',
+          ...(payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': payload.length }),
+          ...(endpoint.token === undefined ? {} : { authorization: `Bearer ${endpoint.token}` }),
+        },
+        ...(secure
+          ? {
+              tls: {
+                authority: endpoint.ca ?? rootCertificates.join('\n'),
+                ...(endpoint.certificate === undefined ? {} : { certificate: endpoint.certificate }),
+                ...(endpoint.key === undefined ? {} : { key: endpoint.key }),
+                ...(endpoint.serverName === undefined ? {} : { serverName: endpoint.serverName }),
+              },
+            }
+          : {}),
+        allowAddress: () => true,
+        connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
+        signal: abort.signal,
+      },
+      payload === undefined ? undefined : Readable.from([payload]),
+    );
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > MAX_ANSWER)
+        throw new CodedError('answer-too-large', `${url.host} answers more than ${MAX_ANSWER} bytes`);
+      chunks.push(chunk);
+    }
+    const code = answer.statusCode ?? 0;
+    if (code < 200 || code > 299) throw new CodedError('unexpected-status', `${url.host} answers ${code}`);
+    return chunks.length === 0 ? null : decodeJson(Buffer.concat(chunks));
+  } catch (error) {
+    if (abort.signal.aborted)
+      throw new CodedError('timeout', `${url.host} did not answer within ${timeoutMs} ms`, { cause: error });
+    throw error;
+  } finally {
+    timer.cancel();
+    abort.abort();
+  }
+}
