@@ -12,6 +12,11 @@ const SILENCES = 3;
 const HALF_LIFE_MS = 30_000;
 /** Smaller differences are not worth a change. */
 const NOTICEABLE = 0.2;
+/** Questions whose answers may still be on their way. */
+const MOST_ASKED = 64;
+/** As many leaders lost in this time are no accident. */
+const LOSSES = 4;
+const LOSSES_WITHIN_MS = 15_000;
 
 /** The largest of what was measured, fading. */
 class FadingMaximum {
@@ -32,30 +37,38 @@ export class Pace {
   readonly #silence = new FadingMaximum();
   readonly #roundTrip = new FadingMaximum();
   #electionMs: number;
-  #heard: { readonly from: string; readonly atMs: number } | undefined;
-  #sent: { readonly round: number; readonly atMs: number } | undefined;
+  #heard: { readonly from: string; readonly term: number; readonly atMs: number } | undefined;
+  #asked: Array<{ readonly round: number; readonly atMs: number }> = [];
+  #losses: number[] = [];
 
   constructor(electionMs: number) {
     this.#electionMs = electionMs;
   }
 
-  /** The leader of the day has been heard. */
-  heard(from: string, nowMs: number): void {
+  /** The leader of a term has been heard. */
+  heard(from: string, term: number, nowMs: number): void {
     const before = this.#heard;
-    this.#heard = { from, atMs: nowMs };
-    if (before?.from !== from) return;
-    const silence = nowMs - before.atMs;
-    // Longer ones were taken for its end, and rightly so.
-    if (silence < this.#electionMs) this.#silence.add(silence, nowMs);
+    this.#heard = { from, term, atMs: nowMs };
+    // Of the same term it has led all the time, whatever was thought of it.
+    if (before?.from === from && before.term === term) this.#silence.add(nowMs - before.atMs, nowMs);
+  }
+
+  /** There is no leader any more. When that happens again and again, it is not leaders that die. */
+  lost(nowMs: number): void {
+    this.#losses = [...this.#losses.filter((at) => nowMs - at < LOSSES_WITHIN_MS), nowMs];
+    if (this.#losses.length >= LOSSES) this.#silence.add(this.#electionMs, nowMs);
   }
 
   /** This member, leading, asks everybody for a sign of life. */
   asked(round: number, nowMs: number): void {
-    if (this.#sent?.round !== round) this.#sent = { round, atMs: nowMs };
+    if (this.#asked.at(-1)?.round === round) return;
+    if (this.#asked.length >= MOST_ASKED) this.#asked.shift();
+    this.#asked.push({ round, atMs: nowMs });
   }
 
   answered(round: number, nowMs: number): void {
-    if (this.#sent?.round === round) this.#roundTrip.add(nowMs - this.#sent.atMs, nowMs);
+    const asked = this.#asked.find((each) => each.round === round);
+    if (asked !== undefined) this.#roundTrip.add(nowMs - asked.atMs, nowMs);
   }
 
   /** The election timeout to use from now on, given how long writes take; undefined: as it is. */

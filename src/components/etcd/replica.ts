@@ -228,7 +228,11 @@ export class Replica {
 
   /** A message from a peer. One that is refused is logged and dropped; one that proves this member unfit ends it. */
   step(message: Message): void {
-    if (message.type === 'heartbeat' || message.type === 'append') this.#leaderHeardMs = this.#deps.clock.monotonicMs();
+    const now = this.#deps.clock.monotonicMs();
+    if (message.type === 'heartbeat' || message.type === 'append') {
+      this.#leaderHeardMs = now;
+      if (message.term >= this.#term) this.#pace?.heard(message.from, message.term, now);
+    } else if (message.type === 'heartbeatResp') this.#pace?.answered(message.round, now);
     this.#do((raft) => raft.step(message));
   }
 
@@ -406,6 +410,8 @@ export class Replica {
     this.#term = this.#raft.term;
     if (ready.softState !== undefined) {
       this.#leads = ready.softState.role === 'leader';
+      if (this.#leader !== undefined && ready.softState.leader === undefined)
+        this.#pace?.lost(this.#deps.clock.monotonicMs());
       this.#leader = ready.softState.leader;
       this.#deps.machine.leadershipChanged(this.#leads, this.#leader, this.#term);
     }

@@ -102,8 +102,23 @@ export class Router {
       const value = call.metadata(name);
       if (value !== undefined) metadata.set(name, value);
     }
+    // Whoever has given up is not to be surprised later by what was still waiting for a leader.
+    let given = false;
+    let cancel = (): void => {};
+    call.whenCancelled(() => {
+      given = true;
+      cancel();
+    });
+    const caller = {
+      metadata: (name: string) => call.metadata(name),
+      peerCommonName: () => call.peerCommonName(),
+      whenCancelled: (listener: () => void) => {
+        cancel = listener;
+      },
+    };
+    const here = (): Promise<Forwarded> => collected(handler, message, caller);
     try {
-      const outcome = await this.#reach(path, message, metadata, () => collected(handler, message, call));
+      const outcome = await this.#reach(path, message, metadata, here, () => given);
       if (outcome.code !== RpcCode.ok) call.fail(outcome.code as RpcCode, outcome.text);
       else call.reply(outcome.index > 0 ? this.#reheaded(outcome.body) : outcome.body);
     } catch (error) {
@@ -118,12 +133,13 @@ export class Router {
     message: Uint8Array,
     metadata: ReadonlyMap<string, string>,
     here: () => Promise<Forwarded>,
+    givenUp: () => boolean = () => false,
   ): Promise<Forwarded> {
     const { engine, clock, peers, authRevision } = this.#deps;
     const deadline = clock.monotonicMs() + engine.requestTimeoutMs;
     for (;;) {
       const left = deadline - clock.monotonicMs();
-      if (left <= 0) throw new CodedError('timed-out', 'nobody led in time');
+      if (left <= 0 || givenUp()) throw new CodedError('timed-out', 'nobody led in time');
       const { leader, id } = engine.replica;
       if (engine.leads) {
         try {

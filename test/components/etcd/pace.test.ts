@@ -4,7 +4,7 @@ import { Pace } from '../../../src/components/etcd/pace.ts';
 
 it('goes down to half a second where everything is fast, and stays there', () => {
   const pace = new Pace(1000);
-  for (let now = 0; now < 3000; now += 100) pace.heard('a', now);
+  for (let now = 0; now < 3000; now += 100) pace.heard('a', 1, now);
   assert.equal(pace.adapt(2, 3000), 500);
   assert.equal(pace.adapt(3, 4000), undefined);
 });
@@ -16,12 +16,13 @@ it('waits longer with a slow disk, and with a long way to the others', () => {
   far.asked(1, 0);
   far.answered(1, 300);
   assert.equal(far.adapt(0, 300), 3000);
-  // Of the same question only the first time counts, and an answer to an older one says nothing.
+  // The answer to an older question counts as well; one to a question never asked does not.
   const late = new Pace(1000);
   late.asked(1, 0);
   late.asked(2, 100);
   late.answered(1, 400);
-  assert.equal(late.adapt(0, 400), 500);
+  late.answered(9, 400);
+  assert.equal(late.adapt(0, 400), 4000);
 });
 
 it('never waits longer than five seconds, and comes back when what was slow is fast again', () => {
@@ -30,14 +31,24 @@ it('never waits longer than five seconds, and comes back when what was slow is f
   assert.equal(pace.adapt(1, 1000), 500);
 });
 
-it('learns from a leader that was silent for a while, not from one that was replaced or away for good', () => {
+it('learns from a leader that was silent for a while and leads on, not from one that was replaced', () => {
   const pace = new Pace(1000);
-  pace.heard('a', 0);
-  pace.heard('a', 700);
+  pace.heard('a', 1, 0);
+  pace.heard('a', 1, 700);
   assert.equal(pace.adapt(0, 700), 2100);
-  pace.heard('b', 2000);
-  pace.heard('b', 5000);
+  pace.heard('b', 2, 2000);
+  pace.heard('b', 3, 5000);
   assert.equal(pace.adapt(0, 5000), undefined);
   // It fades.
   assert.equal(pace.adapt(0, 120_000), 500);
+});
+
+it('waits longer when leaders are lost again and again', () => {
+  const pace = new Pace(500);
+  for (const now of [0, 4000, 8000]) pace.lost(now);
+  assert.equal(pace.adapt(0, 8000), undefined);
+  pace.lost(12_000);
+  assert.equal(pace.adapt(0, 12_000), 1500);
+  pace.lost(13_000);
+  assert.equal(pace.adapt(0, 13_000), 4500);
 });

@@ -70,7 +70,11 @@ const MEMBER = {
   'wal-dir': unused('string', '', 'the log and the store are one file in the data directory'),
   'snapshot-count': used('uint', '100000', 'entries that the raft log keeps for members that are behind'),
   'heartbeat-interval': used('uint', '100', 'milliseconds between heartbeats'),
-  'election-timeout': used('uint', '1000', 'milliseconds without a leader before an election; at most 50000'),
+  'election-timeout': used(
+    'uint',
+    '1000',
+    'milliseconds without a leader before an election; at most 50000; when neither this nor the heartbeat interval is given, 500 to 5000, by what is measured',
+  ),
   'initial-election-tick-advance': used('boolean', 'true', 'begin the first election sooner'),
   'listen-peer-urls': used('urls', 'http://localhost:2380', 'addresses for the other members'),
   'listen-client-urls': used('urls', 'http://localhost:2379', 'addresses for clients, gRPC and HTTP'),
@@ -206,7 +210,7 @@ const PROXY = {
 
 const EXPERIMENTAL = {
   'experimental-initial-corrupt-check': used('boolean', 'false', 'compare the store with the other members’ first'),
-  'experimental-corrupt-check-time': used('duration', '0s', 'how often members compare their stores; 0: when idle'),
+  'experimental-corrupt-check-time': used('duration', '0s', 'how often members compare their stores; 0: twice a day'),
   'experimental-compact-hash-check-enabled': unused('boolean', 'false', 'members compare their stores anyway', [
     'true',
     'false',
