@@ -83,6 +83,7 @@ export async function apiConfigOf(
   const serviceCidr = values.text('service-cluster-ip-range').split(',')[0] ?? '';
   const advertiseAddress = advertised(values, bindAddress);
   const nodePorts = portRange(values);
+  const disabled = disabledAdmission(values, ownHost, warnings);
   const requestTimeoutMs = values.milliseconds('request-timeout');
   return {
     warnings,
@@ -92,7 +93,7 @@ export async function apiConfigOf(
       advertiseAddress,
       serving: await serving(values, { bindAddress, advertiseAddress, serviceCidr }, { text, secret }),
       ...(await authenticationOf(values, { referredToBy, ownHost })),
-      disabledAdmission: disabledAdmission(values, ownHost, warnings),
+      disabledAdmission: disabled,
       ...(await kubeletAccess(values, { text, secret })),
       serviceCidr,
       nodePortRange: nodePorts,

@@ -6,6 +6,7 @@ import { createEtcdStore } from '../io/grpc/index.ts';
 import { createHttp } from '../io/http/index.ts';
 import { type ApiOptions, apiConfigOf } from './api-config.ts';
 import { loadJsonAsset } from './assets.ts';
+import { openAudit } from './audit.ts';
 import { ApiUsageProblem, ApiValues } from './config/apiserver/index.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from './config/master-config.ts';
 import type { Component, ComponentOptions } from './controllers.ts';
@@ -118,14 +119,17 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     log: log.named('store'),
     clock,
   });
+  const http = createHttp();
+  const audit = await openAudit(values, { referredToBy: options.referredToBy, http, log: log.named('audit') });
   const server = createApiServer({
     store,
-    http: createHttp(),
+    http,
     log,
     clock,
     random,
     loadSchemaDescriptions: () => loadJsonAsset('descriptions.json'),
     ...(encryption === undefined ? {} : { encryption }),
+    ...(audit === undefined ? {} : { audit }),
     config,
   });
   const { port } = await server.start();

@@ -1,6 +1,7 @@
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Store } from '../../core/mvcc/port.ts';
+import type { AuditSettings } from './audit/trail.ts';
 import type { ApiServerConfig } from './config.ts';
 import type { EncryptionSource } from './encryption/configuration.ts';
 import type { HttpPort } from './port.ts';
@@ -13,6 +14,8 @@ export interface ApiServerDeps {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly config: ApiServerConfig;
+  /** What is recorded of requests; undefined: nothing. */
+  readonly audit?: AuditSettings;
   /** What is encrypted in the store; undefined: nothing. */
   readonly encryption?: EncryptionSource;
   /**

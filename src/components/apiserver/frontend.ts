@@ -21,6 +21,8 @@ import { endUpgrade, streamUpgrade } from './streaming/index.ts';
 const MAX_IN_FLIGHT = { reading: 400, mutating: 200 };
 const REQUEST_TIMEOUT_SECONDS = 60;
 
+const SWITCHING = 101;
+const NOBODY: UserInfo = { name: '', groups: [] };
 const UPGRADABLE: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward', 'proxy']);
 /** Paths that say nothing about the cluster; load balancers and probes have no credentials. */
 const PUBLIC = /^\/(?:healthz|livez|readyz|version)(?:\/|$)/;
@@ -42,7 +44,7 @@ export class Frontend {
     try {
       const info = parseRequestInfo(request.method ?? '', request.url ?? '');
       exchange = new Exchange(request, response, connection, info, ANONYMOUS, startedMs);
-      const user = this.#identify(request, connection, info);
+      const user = this.#identify(request, connection, info, exchange);
       if (user instanceof Promise) this.#later(exchange, user);
       else this.#authorize(exchange, user);
     } catch (error) {
@@ -76,6 +78,7 @@ export class Frontend {
 
   #authorize(exchange: Exchange, user: UserInfo): void {
     exchange.user = user;
+    if (this.#context.audit !== undefined) this.#record(exchange, user);
     const allowed = this.#context.authorization.requireRequest(user, exchange.info);
     if (allowed === undefined) this.#run(exchange);
     else
@@ -85,6 +88,28 @@ export class Frontend {
       );
   }
 
+  #record(exchange: Exchange, user: UserInfo): void {
+    const { request, connection, info, response } = exchange;
+    const { audit, authorization } = this.#context;
+    const authenticated = exchange.authenticated ?? user;
+    const record = audit?.begin({ request, connection, info, authenticated });
+    if (record === undefined) return;
+    exchange.audit = record;
+    response.setHeader('audit-id', record.id);
+    record.received();
+    if (authenticated !== user) record.impersonates(user);
+    const { allowed, reason } = authorization.decide(user, actionOf(info));
+    record.decided(allowed, reason);
+  }
+
+  /** Whoever did not get as far as being asked what they may: credentials or an impersonation that are not good. */
+  #recordStranger(exchange: Exchange): void {
+    const { request, connection, info } = exchange;
+    if (info.path === '') return;
+    const authenticated = exchange.authenticated ?? NOBODY;
+    exchange.audit = this.#context.audit?.begin({ request, connection, info, authenticated });
+  }
+
   #run(exchange: Exchange): void {
     const { info } = exchange;
     const pending = info.resource ? this.#dispatchResource(exchange, info.verb) : this.#endpoints.answer(exchange);
@@ -92,9 +117,21 @@ export class Frontend {
     else this.#follow(exchange, pending);
   }
 
-  #identify(request: HttpRequest, connection: ConnectionInfo, info: RequestInfo): UserInfo | Promise<UserInfo> {
+  /** Notes in `note` who it was before any impersonation. */
+  #identify(
+    request: HttpRequest,
+    connection: ConnectionInfo,
+    info: RequestInfo,
+    note: { authenticated: UserInfo | undefined },
+  ): UserInfo | Promise<UserInfo> {
     const user = this.#context.authenticator.authenticate(request, connection);
-    if (user instanceof Promise) return user.then((known) => impersonate(request, known, this.#context.authorization));
+    if (user instanceof Promise) {
+      return user.then((known) => {
+        note.authenticated = known;
+        return impersonate(request, known, this.#context.authorization);
+      });
+    }
+    note.authenticated = user;
     if (user === undefined) {
       const { anonymous = 'health', anonymousPaths = [] } = this.#context.config;
       if (anonymous === 'paths' && anonymousPaths.includes(info.path)) return ANONYMOUS;
@@ -162,6 +199,8 @@ export class Frontend {
     const retry = failure.details?.retryAfterSeconds;
     if (retry !== undefined) response.setHeader('retry-after', String(retry));
     const status = failure.toStatus();
+    if (exchange.audit === undefined && this.#context.audit !== undefined) this.#recordStranger(exchange);
+    exchange.audit?.failed(status);
     const { listMeta } = failure as { listMeta?: object };
     exchange.sendObject(failure.httpCode, listMeta === undefined ? status : { ...status, metadata: listMeta });
     if (!request.complete) this.#abandonBody(exchange);
@@ -182,6 +221,7 @@ export class Frontend {
 
   #book(exchange: Exchange): void {
     const { info, response, startedMs } = exchange;
+    exchange.audit?.complete(response.statusCode);
     const { clock, log, kinds } = this.#context;
     const ms = clock.monotonicMs() - startedMs;
     const known = info.resource && kinds.at(info.group, info.version, info.plural) !== undefined;
@@ -216,7 +256,8 @@ export class Frontend {
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, connection: ConnectionInfo): Promise<void> {
     const info = parseRequestInfo(request.method ?? '', request.url ?? '');
-    const user = await this.#identify(request, connection, info);
+    const note: { authenticated: UserInfo | undefined } = { authenticated: undefined };
+    const user = await this.#identify(request, connection, info, note);
     await this.#context.authorization.requireRequest(user, info);
     if (!info.resource || !UPGRADABLE.has(info.subresource)) {
       throw new ApiError('BadRequest', 'this resource cannot be upgraded');
@@ -228,7 +269,21 @@ export class Frontend {
     if (info.subresource !== 'proxy' && info.verb === 'get') {
       await this.#context.authorization.requireEach(user, [{ ...actionOf(info), verb: 'create' }]);
     }
-    await streamUpgrade(this.#context, request, info, socket, head);
+    const { audit } = this.#context;
+    const authenticated = note.authenticated ?? user;
+    const record = audit?.begin({ request, connection, info, authenticated });
+    record?.received();
+    if (authenticated !== user) record?.impersonates(user);
+    record?.decided(true, this.#context.authorization.decide(user, actionOf(info)).reason);
+    record?.started(SWITCHING);
+    try {
+      await streamUpgrade(this.#context, request, info, socket, head);
+      record?.complete(SWITCHING);
+    } catch (error) {
+      record?.failed(failureOf(error).failure.toStatus());
+      record?.complete(failureOf(error).failure.httpCode);
+      throw error;
+    }
   }
 }
 

@@ -1,4 +1,7 @@
 /** The API server. `createApiServer(deps).start()`; what it serves is declared in `src/api/registry`. */
+export { AUDIT_LEVELS, AUDIT_STAGES, type AuditPolicy } from './audit/policy.ts';
+export type { AuditSettings } from './audit/trail.ts';
+export { createAuditWebhook } from './audit/webhook-sink.ts';
 export type { ClaimMapping, TokenIssuer } from './authentication/issuers.ts';
 export { SIGNING_ALGORITHMS } from './authentication/issuers.ts';
 export type { ApiServerConfig, AuthorizationMode } from './config.ts';

@@ -3,6 +3,7 @@ import { setMaxListeners } from 'node:events';
 import { messageOf } from '../../base/errors.ts';
 import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { createAdmissionChain } from './admission/chain.ts';
+import { AuditTrail } from './audit/trail.ts';
 import { createAuthenticator } from './authentication/index.ts';
 import { ServiceAccountTokens } from './authentication/service-accounts.ts';
 import { AccessWebhookClient } from './authorization/access-webhook.ts';
@@ -128,6 +129,7 @@ class Server implements ApiServer {
       random,
       log,
       config,
+      audit: deps.audit === undefined ? undefined : new AuditTrail(deps.audit, clock, random),
       authorization,
       authenticator: createAuthenticator({ config, tokens, cache, backends: deps.http.backends, clock, log }),
       tokens,
@@ -241,6 +243,7 @@ class Server implements ApiServer {
     await this.#listener?.close(STOP_GRACE_MS);
     this.#customKinds.stop();
     this.#cache.stop();
+    await this.#context.audit?.close();
     this.#deps.log.info('stopped');
   }
 }

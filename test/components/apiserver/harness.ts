@@ -10,6 +10,7 @@ import { type Log, silentLog } from '../../../src/base/log.ts';
 import {
   type ApiServer,
   type ApiServerConfig,
+  type AuditSettings,
   createApiServer,
   type EncryptionSource,
 } from '../../../src/components/apiserver/index.ts';
@@ -85,6 +86,7 @@ export interface HarnessOptions {
   readonly store?: Store & Partial<MemoryStore>;
   readonly log?: Log;
   readonly encryption?: EncryptionSource;
+  readonly audit?: AuditSettings;
 }
 
 export async function startServer(options: HarnessOptions = {}): Promise<TestServer> {
@@ -99,6 +101,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
     clock: systemClock,
     random: systemRandom,
     ...(options.encryption === undefined ? {} : { encryption: options.encryption }),
+    ...(options.audit === undefined ? {} : { audit: options.audit }),
     config: {
       bindAddress: '127.0.0.1',
       port: 0,

@@ -2,6 +2,7 @@
 import { gzip } from 'node:zlib';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { AuditRecord } from '../audit/trail.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from '../port.ts';
 import { renderObject } from './render-object.ts';
 import type { RequestInfo } from './request-info.ts';
@@ -18,6 +19,10 @@ export class Exchange {
   readonly startedMs: number;
   /** Set once authentication is done. */
   user: UserInfo;
+  /** Who it was before any impersonation; undefined until that is known. */
+  authenticated: UserInfo | undefined;
+  /** What is recorded of this request; undefined: nothing. */
+  audit: AuditRecord | undefined;
   readonly warnings: string[] = [];
   /** Set when the request has no end of its own: watches, logs. */
   longRunning = false;
@@ -82,6 +87,7 @@ export class Exchange {
   sendBytes(code: number, body: Buffer, contentType = 'application/json'): void {
     const { response } = this;
     if (response.headersSent || response.destroyed) return;
+    if (this.audit?.wantsAnswers === true && contentType === 'application/json') this.audit.answered(body);
     const headers = this.headers(contentType);
     if (body.length >= GZIP_FROM && acceptsGzip(this.request)) {
       gzip(body, { level: 1 }, (error, zipped) => {

@@ -3,6 +3,7 @@ import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Store } from '../../../core/mvcc/port.ts';
 import type { Admission } from '../admission/index.ts';
+import type { AuditTrail } from '../audit/trail.ts';
 import type { Authenticator } from '../authentication/index.ts';
 import type { ServiceAccountTokens } from '../authentication/service-accounts.ts';
 import type { Authorization } from '../authorization/index.ts';
@@ -22,6 +23,7 @@ export interface RestContext {
   readonly random: RandomSource;
   readonly log: Log;
   readonly config: ApiServerConfig;
+  readonly audit: AuditTrail | undefined;
   readonly authorization: Authorization;
   readonly authenticator: Authenticator;
   readonly tokens: ServiceAccountTokens;

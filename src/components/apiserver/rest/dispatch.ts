@@ -130,6 +130,7 @@ async function readObject(
   const format = bodyFormat(exchange.header('content-type'));
   const body = await readBody(exchange.request, limitOf(context));
   const { document, duplicates } = decodeBody(body, format, request.options.validation !== 'Ignore');
+  exchange.audit?.sent(document);
   return decodeObject(kind, document, duplicates, request.options.validation, request.warnings);
 }
 
@@ -228,6 +229,7 @@ async function patch(
   const kindOfPatch = patchForm(exchange.header('content-type'));
   const request = writeRequest(exchange, kind, info);
   const body = decodePatch(await readBody(exchange.request, limitOf(context)), kindOfPatch);
+  exchange.audit?.sent(body as object);
   if (kindOfPatch !== 'apply') {
     if (request.options.force)
       throw errors.badRequest(

@@ -149,6 +149,7 @@ async function eachOf<T>(objects: readonly CachedObject[], render: (object: Cach
 function sendParts(exchange: Exchange, form: AnswerForm, parts: readonly Buffer[]): Promise<void> | undefined {
   let length = 0;
   for (const part of parts) length += part.length;
+  if (exchange.audit?.wantsAnswers === true) exchange.audit.answeredInParts(length, parts);
   const pretty = exchange.info.query.size > 0 && isTrue(exchange.info.query.get('pretty'));
   if (form.format === 'yaml' || pretty) {
     if (length > MAX_REWRITTEN) {

@@ -211,6 +211,7 @@ class WatchStream {
       this.#exchange.headers(this.#form.format === 'protobuf' ? STREAM : 'application/json'),
     );
     this.#response.flushHeaders();
+    this.#exchange.audit?.started(200);
   }
 
   #subscribe(from: number): void {

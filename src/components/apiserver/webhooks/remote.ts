@@ -27,15 +27,15 @@ export interface RemoteDeps {
 const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_ANSWER = 4 * 1024 * 1024;
 
-/** A GET without `body`, a POST with it. Throws a CodedError that says what went wrong. */
+/** A GET without `body`, a POST with it; a string is JSON already. Throws a CodedError that says what went wrong. */
 export async function askRemote(
   { backends, clock }: RemoteDeps,
   endpoint: RemoteEndpoint,
   timeoutMs: number,
-  body?: JsonObject,
+  body?: JsonObject | string,
 ): Promise<JsonValue> {
   const url = new URL(endpoint.url);
-  const payload = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
+  const payload = body === undefined ? undefined : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
   const abort = new AbortController();
   const timer = clock.setTimer(timeoutMs, () => abort.abort());
   const secure = url.protocol === 'https:';

@@ -1,0 +1,273 @@
+/** The events of requests, in upstream's shape. Source: audit.k8s.io/v1 Event; k8s.io/apiserver/pkg/audit, filters/audit.go. */
+import type { IncomingMessage } from 'node:http';
+import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
+import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { Clock, RandomSource } from '../../../base/clock.ts';
+import type { RequestInfo } from '../http/request-info.ts';
+import type { ConnectionInfo } from '../port.ts';
+import { AUDIT_LEVELS, type AuditDecision, type AuditPolicy, type AuditStage, decideAudit } from './policy.ts';
+import type { AuditSink } from './port.ts';
+
+/** Bodies beyond this are left out: taking them apart would hold up everybody else. */
+const MAX_BODY = 1024 * 1024;
+const TRUNCATED = 'audit.k8s.io/truncated';
+const MAX_ID = 64;
+const MAX_AGENT = 1024;
+
+export interface AuditSettings {
+  readonly policy: AuditPolicy;
+  readonly sinks: readonly AuditSink[];
+  /** Events beyond this many bytes go without bodies; undefined: no limit. */
+  readonly maxEventBytes?: number;
+}
+
+interface Subject {
+  readonly request: IncomingMessage;
+  readonly connection: ConnectionInfo;
+  readonly info: RequestInfo;
+  /** Who it was before any impersonation. */
+  readonly authenticated: UserInfo;
+}
+
+export class AuditTrail {
+  readonly #settings: AuditSettings;
+  readonly #clock: Clock;
+  readonly #random: RandomSource;
+
+  constructor(settings: AuditSettings, clock: Clock, random: RandomSource) {
+    this.#settings = settings;
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** Undefined when the policy has nothing to record of this request. */
+  begin(subject: Subject): AuditRecord | undefined {
+    const decision = decideAudit(this.#settings.policy, subject.authenticated, subject.info);
+    if (decision.level === 'None') return undefined;
+    return new AuditRecord(subject, decision, this.#settings, this.#clock, this.#random.uuid());
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#settings.sinks.map((sink) => sink.close()));
+  }
+}
+
+export class AuditRecord {
+  readonly id: string;
+  readonly #subject: Subject;
+  readonly #decision: AuditDecision;
+  readonly #settings: AuditSettings;
+  readonly #clock: Clock;
+  readonly #receivedMs: number;
+  readonly #annotations: Record<string, string> = {};
+  readonly #reference: Record<string, string> = {};
+  #impersonated: UserInfo | undefined;
+  #request: string | undefined;
+  #response: string | undefined;
+  #failure: JsonObject | undefined;
+  #started = false;
+  #completed = false;
+
+  constructor(subject: Subject, decision: AuditDecision, settings: AuditSettings, clock: Clock, id: string) {
+    const given = subject.request.headers['audit-id'];
+    this.id = typeof given === 'string' && given !== '' ? given.slice(0, MAX_ID) : id;
+    this.#subject = subject;
+    this.#decision = decision;
+    this.#settings = settings;
+    this.#clock = clock;
+    this.#receivedMs = clock.nowMs();
+  }
+
+  received(): void {
+    this.#emit('RequestReceived', undefined);
+  }
+
+  impersonates(user: UserInfo): void {
+    this.#impersonated = user;
+  }
+
+  decided(allowed: boolean, reason: string): void {
+    this.#annotations['authorization.k8s.io/decision'] = allowed ? 'allow' : 'forbid';
+    this.#annotations['authorization.k8s.io/reason'] = reason;
+  }
+
+  /** What was sent, once it is understood: also names the object of a create. */
+  sent(document: JsonValue | object): void {
+    const { metadata } = document as { metadata?: Record<string, unknown> };
+    for (const field of ['name', 'namespace', 'uid', 'resourceVersion']) {
+      const value = metadata?.[field];
+      if (typeof value === 'string' && value !== '') this.#reference[field] = value;
+    }
+    if (this.#atLeast('Request') && this.#request === undefined) this.#request = this.#body(JSON.stringify(document));
+  }
+
+  /** Whether an answer's body is wanted at all. */
+  get wantsAnswers(): boolean {
+    return this.#atLeast('RequestResponse');
+  }
+
+  /** An answer's JSON; the first counts. */
+  answered(json: Buffer): void {
+    if (!this.wantsAnswers || this.#response !== undefined) return;
+    if (json.length > MAX_BODY) this.#annotations[TRUNCATED] = 'true';
+    else this.#response = this.#body(json.toString('utf8'));
+  }
+
+  answeredInParts(length: number, parts: readonly Buffer[]): void {
+    if (length > MAX_BODY) this.#annotations[TRUNCATED] = 'true';
+    else this.answered(Buffer.concat(parts, length));
+  }
+
+  failed(status: object): void {
+    this.#failure = status as JsonObject;
+  }
+
+  /** The answer of a request without an end of its own has begun. */
+  started(code: number): void {
+    if (this.#started) return;
+    this.#started = true;
+    this.#emit('ResponseStarted', code);
+  }
+
+  complete(code: number): void {
+    if (this.#completed) return;
+    this.#completed = true;
+    this.#emit('ResponseComplete', code);
+  }
+
+  #atLeast(level: AuditDecision['level']): boolean {
+    return AUDIT_LEVELS.indexOf(this.#decision.level) >= AUDIT_LEVELS.indexOf(level);
+  }
+
+  /** As one line, without managed fields where they are not wanted; undefined: too large, or no JSON. */
+  #body(json: string): string | undefined {
+    if (json.length > MAX_BODY) {
+      this.#annotations[TRUNCATED] = 'true';
+      return undefined;
+    }
+    const line = json.trimEnd();
+    if (!this.#decision.omitManagedFields && !line.includes('\n')) return line;
+    try {
+      const value = JSON.parse(json) as JsonValue;
+      if (this.#decision.omitManagedFields) withoutManagedFields(value);
+      return JSON.stringify(value);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #emit(stage: AuditStage, code: number | undefined): void {
+    if (this.#decision.omitStages.has(stage)) return;
+    let line = this.#line(stage, code, true);
+    const { maxEventBytes, sinks } = this.#settings;
+    if (maxEventBytes !== undefined && Buffer.byteLength(line) > maxEventBytes) {
+      this.#annotations[TRUNCATED] = 'true';
+      line = this.#line(stage, code, false);
+    }
+    for (const sink of sinks) sink.accept(line);
+  }
+
+  /** Fields in upstream's order; bodies are JSON already. */
+  #line(stage: AuditStage, code: number | undefined, bodies: boolean): string {
+    const { request, connection, info, authenticated } = this.#subject;
+    const head = JSON.stringify({
+      kind: 'Event',
+      apiVersion: 'audit.k8s.io/v1',
+      level: this.#decision.level,
+      auditID: this.id,
+      stage,
+      requestURI: uriOf(request),
+      verb: info.verb,
+      user: userOf(authenticated),
+      ...(this.#impersonated === undefined ? {} : { impersonatedUser: userOf(this.#impersonated) }),
+      sourceIPs: sourcesOf(request, connection),
+      ...(request.headers['user-agent'] === undefined
+        ? {}
+        : { userAgent: request.headers['user-agent'].slice(0, MAX_AGENT) }),
+      ...(info.resource ? { objectRef: this.#objectReference(info) } : {}),
+      ...(code === undefined ? {} : { responseStatus: this.#status(code) }),
+    });
+    const tail = JSON.stringify({
+      requestReceivedTimestamp: microTime(this.#receivedMs),
+      stageTimestamp: microTime(this.#clock.nowMs()),
+      ...(Object.keys(this.#annotations).length === 0 || stage === 'RequestReceived'
+        ? {}
+        : { annotations: this.#annotations }),
+    });
+    const parts = [head.slice(0, -1)];
+    if (bodies && stage !== 'RequestReceived' && this.#request !== undefined)
+      parts.push(`"requestObject":${this.#request}`);
+    if (bodies && stage === 'ResponseComplete' && this.#response !== undefined)
+      parts.push(`"responseObject":${this.#response}`);
+    parts.push(tail.slice(1));
+    return parts.join(',');
+  }
+
+  #objectReference(info: RequestInfo & { resource: true }): JsonObject {
+    const known = this.#reference;
+    const namespace = info.namespace === '' ? known['namespace'] : info.namespace;
+    const name = info.name === '' ? known['name'] : info.name;
+    return {
+      resource: info.plural,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(name === undefined ? {} : { name }),
+      ...(known['uid'] === undefined ? {} : { uid: known['uid'] }),
+      ...(info.group === '' ? {} : { apiGroup: info.group }),
+      apiVersion: info.version,
+      ...(known['resourceVersion'] === undefined ? {} : { resourceVersion: known['resourceVersion'] }),
+      ...(info.subresource === '' ? {} : { subresource: info.subresource }),
+    };
+  }
+
+  #status(code: number): JsonObject {
+    const { status, message, reason, details } = (this.#failure ?? {}) as Record<string, JsonValue | undefined>;
+    return {
+      metadata: {},
+      ...(status === undefined ? {} : { status }),
+      ...(message === undefined ? {} : { message }),
+      ...(reason === undefined ? {} : { reason }),
+      ...(details === undefined ? {} : { details }),
+      code,
+    };
+  }
+}
+
+function userOf({ name, uid, groups, extra }: UserInfo): JsonObject {
+  const more = Object.entries(extra ?? {});
+  return {
+    username: name,
+    ...(uid === undefined ? {} : { uid }),
+    groups: [...groups],
+    ...(more.length === 0 ? {} : { extra: Object.fromEntries(more.map(([key, values]) => [key, [...values]])) }),
+  };
+}
+
+/** Proxies add who asked them; the last is who is connected. */
+function sourcesOf(request: IncomingMessage, connection: ConnectionInfo): string[] {
+  const forwarded = request.headers['x-forwarded-for'];
+  const claimed = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? ''))
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => /^[0-9a-fA-F:.]{3,45}$/.test(each));
+  const own = connection.remoteAddress.replace(/^::ffff:/, '');
+  return claimed.at(-1) === own ? claimed : [...claimed, own];
+}
+
+/** Some clients put their token into the address; it is no business of the log's. */
+function uriOf(request: IncomingMessage): string {
+  return (request.url ?? '').replaceAll(/([?&](?:access_token|token|bearer)=)[^&]*/gi, '$1…');
+}
+
+function microTime(ms: number): string {
+  const whole = Math.floor(ms);
+  const micro = String(Math.floor((ms - whole) * 1000)).padStart(3, '0');
+  return `${new Date(whole).toISOString().slice(0, 23)}${micro}Z`;
+}
+
+/** Of the object, or of those of a list. */
+function withoutManagedFields(value: JsonValue): void {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
+  const { metadata, items } = value;
+  if (typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata)) delete metadata['managedFields'];
+  if (Array.isArray(items)) for (const item of items) withoutManagedFields(item);
+}

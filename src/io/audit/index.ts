@@ -1,0 +1,2 @@
+/** The audit log's file. */
+export { openAuditLog } from './log-file.ts';

@@ -1,0 +1,161 @@
+/** What is recorded of requests: as much as the policy says, in upstream's shape. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { AuditPolicy } from '../../../../src/components/apiserver/index.ts';
+import { startServer, type TestServer } from '../harness.ts';
+
+interface Event {
+  readonly kind: string;
+  readonly apiVersion: string;
+  readonly level: string;
+  readonly auditID: string;
+  readonly stage: string;
+  readonly requestURI: string;
+  readonly verb: string;
+  readonly user: { readonly username?: string; readonly groups?: string[] };
+  readonly impersonatedUser?: { readonly username: string };
+  readonly objectRef?: Record<string, string>;
+  readonly responseStatus?: { readonly code: number; readonly reason?: string };
+  readonly requestObject?: { readonly data?: Record<string, string>; readonly metadata?: Record<string, unknown> };
+  readonly responseObject?: { readonly metadata?: Record<string, unknown>; readonly items?: unknown[] };
+  readonly annotations?: Record<string, string>;
+  readonly requestReceivedTimestamp: string;
+  readonly stageTimestamp: string;
+}
+
+const policy: AuditPolicy = {
+  omitStages: ['RequestReceived'],
+  rules: [
+    { level: 'None', nonResourceURLs: ['/healthz*', '/version'] },
+    { level: 'None', users: ['quiet'], verbs: ['get'] },
+    { level: 'Metadata', resources: [{ group: '', resources: ['secrets'] }] },
+    {
+      level: 'RequestResponse',
+      resources: [{ group: '', resources: ['configmaps'] }],
+      namespaces: ['default'],
+      omitManagedFields: true,
+    },
+    { level: 'Request', resources: [{ group: '', resources: ['*/status', 'namespaces'] }], omitStages: [] },
+    { level: 'Metadata' },
+  ],
+};
+
+describe('audit', () => {
+  const lines: string[] = [];
+  let closed = 0;
+  let server: TestServer;
+  const sink = {
+    accept: (line: string) => void lines.push(line),
+    close: async () => {
+      closed += 1;
+    },
+  };
+  before(async () => {
+    server = await startServer({ audit: { policy, sinks: [sink] } });
+  });
+  after(async () => {
+    await server.stop();
+    assert.equal(closed, 1);
+  });
+  const during = async (work: () => Promise<unknown>): Promise<Event[]> => {
+    const from = lines.length;
+    await work();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return lines.slice(from).map((line) => JSON.parse(line) as Event);
+  };
+  const MAPS = '/api/v1/namespaces/default/configmaps';
+  const map = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { a: 'b' } });
+
+  it('records a write with what was sent and answered, without managed fields, in upstream’s order', async () => {
+    const [event, ...more] = await during(() => server.call('POST', `${MAPS}?fieldManager=test`, { body: map('one') }));
+    assert.deepEqual(more, []);
+    assert.deepEqual(Object.keys(event ?? {}), [
+      'kind',
+      'apiVersion',
+      'level',
+      'auditID',
+      'stage',
+      'requestURI',
+      'verb',
+      'user',
+      'sourceIPs',
+      'objectRef',
+      'responseStatus',
+      'requestObject',
+      'responseObject',
+      'requestReceivedTimestamp',
+      'stageTimestamp',
+      'annotations',
+    ]);
+    assert.equal(event?.stage, 'ResponseComplete');
+    assert.equal(event?.requestURI, `${MAPS}?fieldManager=test`);
+    assert.deepEqual(event?.objectRef, {
+      resource: 'configmaps',
+      namespace: 'default',
+      name: 'one',
+      apiVersion: 'v1',
+    });
+    assert.deepEqual(event?.requestObject?.data, { a: 'b' });
+    assert.equal(event?.responseObject?.metadata?.['name'], 'one');
+    assert.equal(event?.responseObject?.metadata?.['managedFields'], undefined);
+    assert.equal(event?.responseStatus?.code, 201);
+    assert.equal(event?.annotations?.['authorization.k8s.io/decision'], 'allow');
+    assert.match(event?.requestReceivedTimestamp ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+  });
+
+  it('records answers to protobuf clients, and lists, as JSON', async () => {
+    const [event] = await during(() =>
+      server.call('GET', `${MAPS}/one`, { headers: { accept: 'application/vnd.kubernetes.protobuf' } }),
+    );
+    assert.equal(event?.responseObject?.metadata?.['name'], 'one');
+    const [list] = await during(() => server.call('GET', MAPS));
+    assert.equal(list?.responseObject?.items?.length, 1);
+  });
+
+  it('keeps bodies of secrets out, and records nothing where the policy says so', async () => {
+    const [event] = await during(() =>
+      server.call('POST', '/api/v1/namespaces/default/secrets', {
+        body: { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, stringData: { p: 'hunter2' } },
+      }),
+    );
+    assert.equal(event?.level, 'Metadata');
+    assert.equal(event?.objectRef?.['name'], 's');
+    assert.ok(!lines.some((line) => line.includes('hunter2') || line.includes('aHVudGVyMg')));
+    assert.deepEqual(await during(() => server.call('GET', '/healthz/etcd')), []);
+    const quiet = await server.user('quiet');
+    assert.deepEqual(await during(() => server.call('GET', '/api/v1/namespaces/default/pods/x', { as: quiet })), []);
+    assert.equal((await during(() => server.call('GET', '/api/v1/pods', { as: quiet }))).length, 1);
+  });
+
+  it('records who was refused and why, and strangers', async () => {
+    const bob = await server.user('bob', 'dev');
+    const [event] = await during(() => server.call('GET', '/api/v1/secrets', { as: bob }));
+    assert.equal(event?.responseStatus?.code, 403);
+    assert.equal(event?.responseStatus?.reason, 'Forbidden');
+    assert.equal(event?.annotations?.['authorization.k8s.io/decision'], 'forbid');
+    assert.deepEqual(event?.user.username, 'bob');
+    const [stranger] = await during(() =>
+      server.call('GET', '/api/v1/pods', { as: null, headers: { authorization: 'Bearer made-up' } }),
+    );
+    assert.equal(stranger?.responseStatus?.code, 401);
+    assert.ok(!JSON.stringify(stranger).includes('made-up'));
+  });
+
+  it('tells who acted as whom', async () => {
+    const [event] = await during(() =>
+      server.call('GET', '/api/v1/pods', { headers: { 'impersonate-user': 'alice', 'audit-id': 'mine' } }),
+    );
+    assert.equal(event?.user.username, 'system:admin');
+    assert.equal(event?.impersonatedUser?.username, 'alice');
+    assert.equal(event?.auditID, 'mine');
+  });
+
+  it('records a watch when it begins and when it ends', async () => {
+    const events = await during(() => server.call('GET', `${MAPS}?watch=true&timeoutSeconds=1`));
+    assert.deepEqual(
+      events.map(({ stage }) => stage),
+      ['ResponseStarted', 'ResponseComplete'],
+    );
+    assert.equal(new Set(events.map(({ auditID }) => auditID)).size, 1);
+  });
+});

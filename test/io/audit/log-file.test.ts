@@ -1,0 +1,57 @@
+/** The file of audit events: every line once, exchanged when it is full, old ones gone. */
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { silentLog } from '../../../src/base/log.ts';
+import { openAuditLog } from '../../../src/io/audit/index.ts';
+import { systemClock } from '../../../src/roles/process.ts';
+
+it('writes lines in order, begins new files by size and keeps as many as it should', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
+  const path = join(directory, 'deeper', 'audit.log');
+  const options = {
+    path,
+    maxMegabytes: 1,
+    maxDays: 1,
+    maxBackups: 2,
+    bufferEvents: 10_000,
+    clock: systemClock,
+    log: silentLog,
+  };
+  try {
+    const sink = await openAuditLog(options);
+    await writeFile(join(directory, 'deeper', 'audit-2001-01-01T00-00-00.000.log'), 'old\n');
+    await writeFile(join(directory, 'deeper', 'audit-notes.log'), 'mine\n');
+    const filler = 'x'.repeat(10_000);
+    for (let at = 0; at < 500; at++) {
+      sink.accept(JSON.stringify({ at, filler }));
+      if (at % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    await sink.close();
+    const names = (await readdir(join(directory, 'deeper'))).sort();
+    assert.ok(names.includes('audit-notes.log'), 'files that are not ours stay');
+    assert.ok(!names.includes('audit-2001-01-01T00-00-00.000.log'), 'old ones go');
+    const rotated = names.filter((name) => /^audit-\d/.test(name));
+    assert.equal(rotated.length, 2);
+    const lines: number[] = [];
+    for (const name of [...rotated, 'audit.log']) {
+      const text = await readFile(join(directory, 'deeper', name), 'utf8');
+      assert.ok(text.length <= 6 * 1024 * 1024);
+      for (const line of text.trimEnd().split('\n')) lines.push((JSON.parse(line) as { at: number }).at);
+    }
+    assert.equal(lines.at(-1), 499);
+    assert.deepEqual(
+      lines,
+      Array.from({ length: lines.length }, (_, index) => 500 - lines.length + index),
+    );
+    // It goes on where it was.
+    const again = await openAuditLog(options);
+    again.accept('{"at":500}');
+    await again.close();
+    assert.match(await readFile(path, 'utf8'), /\{"at":500\}\n$/);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
