@@ -277,7 +277,7 @@ export class Frontend {
     record?.decided(true, this.#context.authorization.decide(user, actionOf(info)).reason);
     record?.started(SWITCHING);
     try {
-      await streamUpgrade(this.#context, request, info, socket, head);
+      await streamUpgrade(this.#context, request, info, user, socket, head);
       record?.complete(SWITCHING);
     } catch (error) {
       record?.failed(failureOf(error).failure.toStatus());

@@ -3,6 +3,7 @@ import { setMaxListeners } from 'node:events';
 import { messageOf } from '../../base/errors.ts';
 import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { createAdmissionChain } from './admission/chain.ts';
+import { refineAdmissionKind } from './admission/refine.ts';
 import { AuditTrail } from './audit/trail.ts';
 import { createAuthenticator } from './authentication/index.ts';
 import { ServiceAccountTokens } from './authentication/service-accounts.ts';
@@ -102,7 +103,11 @@ class Server implements ApiServer {
       webhooks: { caller: webhooks, newUid: () => random.uuid() },
       kindOptions: customKindOptions,
     });
-    const kinds: Kinds = serveKinds(cache, () => this.#customKinds, refineKind);
+    const kinds: Kinds = serveKinds(
+      cache,
+      () => this.#customKinds,
+      (each) => refineAdmissionKind(refineKind(each)),
+    );
     const namespaces = kinds.stored('namespaces', '').definition;
     const admission = createAdmissionChain({
       cache,
@@ -111,6 +116,9 @@ class Server implements ApiServer {
       random,
       disabled: new Set(config.disabledAdmission),
       kinds: () => kinds,
+      webhooks,
+      metrics: this.#metrics,
+      log,
       storedNamespace: (name) => objects.readStored({ definition: namespaces, namespace: '', name }),
     });
     const services = new ServiceAllocator({

@@ -1,10 +1,13 @@
 /** All plug-ins in the order they run; upstream's recommended order. */
 import type { Clock, RandomSource } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
 import type { Authorization } from '../authorization/index.ts';
+import type { Metrics } from '../metrics.ts';
 import type { Kinds } from '../rest/kinds.ts';
 import { randomSuffix } from '../rest/write-request.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
+import type { WebhookCaller } from '../webhooks/caller.ts';
 import { certificates } from './certificates.ts';
 import { escalation } from './escalation.ts';
 import { type Admission, createAdmission } from './index.ts';
@@ -15,12 +18,18 @@ import { ownerReferences } from './owner-references.ts';
 import { priority } from './priority.ts';
 import { serviceAccount } from './service-account.ts';
 import { defaultTolerationSeconds, taintNodesByCondition } from './tolerations-and-taints.ts';
+import { HookCaller } from './webhooks/call.ts';
+import { mutatingWebhooks } from './webhooks/mutating.ts';
+import { validatingWebhooks } from './webhooks/validating.ts';
 
 export interface ChainDeps {
   readonly cache: WatchCache;
   readonly authorization: Authorization;
   readonly clock: Clock;
   readonly random: RandomSource;
+  readonly webhooks: WebhookCaller;
+  readonly metrics: Metrics;
+  readonly log: Log;
   /** Names of plug-ins that are not to run. */
   readonly disabled: ReadonlySet<string>;
   kinds(): Kinds;
@@ -30,11 +39,20 @@ export interface ChainDeps {
 
 export function createAdmissionChain(deps: ChainDeps): Admission {
   const { cache, authorization } = deps;
+  const namespaces = {
+    cached: (name: string) => cache.kind('namespaces').get('', name),
+    stored: deps.storedNamespace,
+  };
+  const caller = new HookCaller({
+    caller: deps.webhooks,
+    namespaces,
+    metrics: deps.metrics,
+    log: deps.log,
+    newUid: () => deps.random.uuid(),
+    nowMs: () => deps.clock.monotonicMs(),
+  });
   const all = [
-    namespaceLifecycle({
-      cached: (name) => cache.kind('namespaces').get('', name),
-      stored: deps.storedNamespace,
-    }),
+    namespaceLifecycle(namespaces),
     taintNodesByCondition,
     priority(() => cache.kind('priorityclasses')),
     defaultTolerationSeconds,
@@ -51,6 +69,9 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     certificates(authorization),
     escalation(authorization),
     ownerReferences(authorization, deps.kinds),
+    // What comes from outside sees what the plug-ins of this server have made of an object, and judges last.
+    mutatingWebhooks(caller, () => cache.kind('mutatingwebhookconfigurations'), deps.kinds),
+    validatingWebhooks(caller, () => cache.kind('validatingwebhookconfigurations'), deps.kinds),
   ];
   return createAdmission(all.filter(({ name }) => !deps.disabled.has(name)));
 }

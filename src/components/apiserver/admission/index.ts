@@ -1,7 +1,9 @@
 /** The built-in admission plug-ins: an ordered list, each changing or refusing a write. */
-import type { KubeObject } from '../../../api/meta/object.ts';
+import type { GroupVersionKind, KubeObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { DeleteOptions } from '../rest/delete-options.ts';
 import type { ServedKind } from '../rest/kinds.ts';
+import type { WriteOptions } from '../rest/options.ts';
 
 export interface AdmissionRequest {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
@@ -15,14 +17,38 @@ export interface AdmissionRequest {
   /** The object as it is; absent for CREATE of the object itself. */
   readonly old?: KubeObject;
   readonly body?: unknown;
+  /** What `body` is, where webhooks and policies are to see it in the object's place. */
+  readonly bodyKind?: GroupVersionKind;
+  /** What `body` would be of the object as it is. */
+  readonly oldBody?: unknown;
+  /** The consequence of a request that webhooks and policies have judged already: the delete of an eviction. */
+  readonly derived?: boolean;
+  /** About `body` alone: only plug-ins that ask somebody else are concerned. */
+  readonly bodyOnly?: boolean;
   readonly user: UserInfo;
   readonly dryRun: boolean;
+  readonly options?: WriteOptions | DeleteOptions;
+  /** Sent to the client as `Warning` headers. */
+  readonly warnings: string[];
+}
+
+/** One request's way through the plug-ins that change it: a second time when a webhook has changed what earlier ones saw. */
+export class Mutation {
+  /** True in the second pass. */
+  again = false;
+  /** Something that came from outside has changed the object: everybody looks at it once more. */
+  changed = false;
+  /** Webhooks that saw the object and want to see it again when others change it, and those of them that have to. */
+  readonly seen = new Set<unknown>();
+  readonly due = new Set<unknown>();
 }
 
 export interface AdmissionPlugin {
   readonly name: string;
+  /** Takes requests that are about a body alone. */
+  readonly takesBodies?: boolean;
   /** May change `request.object`; throws an `ApiError` to refuse. */
-  mutate?(request: AdmissionRequest): void | Promise<void>;
+  mutate?(request: AdmissionRequest, mutation: Mutation): void | Promise<void>;
   /** Sees the object as it will be stored; throws an `ApiError` to refuse. */
   validate?(request: AdmissionRequest): void | Promise<void>;
 }
@@ -33,18 +59,27 @@ export interface Admission {
 }
 
 export function createAdmission(plugins: readonly AdmissionPlugin[]): Admission {
+  const concerns = (plugin: AdmissionPlugin, request: AdmissionRequest): boolean =>
+    request.bodyOnly !== true || plugin.takesBodies === true;
   const mutating = plugins.filter((plugin) => plugin.mutate !== undefined);
   const validating = plugins.filter((plugin) => plugin.validate !== undefined);
   return {
     async mutate(request) {
-      for (const plugin of mutating) {
-        const pending = plugin.mutate?.(request);
-        // Hardly any has to wait, and a wait for nothing, for each plug-in of each write, is not free.
-        if (pending !== undefined) await pending;
+      const mutation = new Mutation();
+      for (;;) {
+        for (const plugin of mutating) {
+          if (!concerns(plugin, request)) continue;
+          const pending = plugin.mutate?.(request, mutation);
+          // Hardly any has to wait, and a wait for nothing, for each plug-in of each write, is not free.
+          if (pending !== undefined) await pending;
+        }
+        if (mutation.again || !mutation.changed) return;
+        mutation.again = true;
       }
     },
     async validate(request) {
       for (const plugin of validating) {
+        if (!concerns(plugin, request)) continue;
         const pending = plugin.validate?.(request);
         if (pending !== undefined) await pending;
       }

@@ -17,6 +17,16 @@ import { metadataOf, placeOf, randomSuffix, strategyContext, timestamp, type Wri
 const MAX_TRIES = 8;
 const MAX_GENERATED_BASE = 58;
 const SUFFIX_LENGTH = 5;
+/** A new object has none of these but by the server's word. */
+const SYSTEM_FIELDS = [
+  'uid',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'selfLink',
+  'resourceVersion',
+  'generation',
+] as const;
 
 /** `object` is in the served version and has been decoded. `owned`: its managedFields are complete (it comes from an apply). */
 export async function createObject(
@@ -29,16 +39,10 @@ export async function createObject(
   const refusal = request.kind.refusal?.();
   if (refusal !== undefined) throw refusal;
   const stored = toStored(request.kind, object);
-  const metadata = metadataOf(stored);
+  let metadata = metadataOf(stored);
   checkIdentity(request, stored);
   const generated = metadata.name === undefined || metadata.name === '' ? metadata.generateName : undefined;
-  metadata.uid = context.random.uuid();
-  metadata.creationTimestamp = timestamp(context.clock.nowMs());
-  delete metadata.deletionTimestamp;
-  delete metadata.deletionGracePeriodSeconds;
-  delete metadata.selfLink;
-  delete metadata.resourceVersion;
-  delete metadata.generation;
+  dropSystemFields(metadata);
   if (generated !== undefined && generated !== '') metadata.name = generatedName(context, generated);
   definition.setDefaults?.(stored);
   const admission: AdmissionRequest = {
@@ -46,12 +50,20 @@ export async function createObject(
     kind: request.kind,
     subresource: '',
     namespace: request.namespace,
-    name: metadata.name ?? '',
+    name: generated === undefined ? (metadata.name ?? '') : '',
     object: stored,
     user: request.user,
     dryRun: request.options.dryRun,
+    options: request.options,
+    warnings: request.warnings,
   };
   await context.admission.mutate(admission);
+  // Admission may come from outside: what the server sets, it sets afterwards.
+  metadata = metadataOf(stored);
+  dropSystemFields(metadata);
+  checkIdentity(request, stored);
+  metadata.uid = context.random.uuid();
+  metadata.creationTimestamp = timestamp(context.clock.nowMs());
   definition.strategy.prepareForCreate?.(stored, strategyContext(context, request.user));
   const failures = [
     ...validateObjectMeta(stored.metadata, definition),
@@ -63,6 +75,10 @@ export async function createObject(
   request.warnings.push(...(definition.strategy.warnings?.(stored, undefined) ?? []));
   if (!owned) trackWrite(context, request, stored, undefined);
   return commit(context, request, stored, generated === '' ? undefined : generated);
+}
+
+function dropSystemFields(metadata: ReturnType<typeof metadataOf>): void {
+  for (const field of SYSTEM_FIELDS) delete metadata[field];
 }
 
 function checkIdentity(request: WriteRequest, stored: KubeObject): void {

@@ -5,6 +5,7 @@
 import type { Service } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
+import type { AdmissionRequest } from '../admission/index.ts';
 import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
@@ -60,7 +61,7 @@ async function attemptDelete(
 ): Promise<Outcome> {
   const old = current.parse();
   checkPreconditions(request, options, current, old);
-  await context.admission.validate({
+  const admission: AdmissionRequest = {
     operation: 'DELETE',
     kind: request.kind,
     subresource: '',
@@ -69,7 +70,12 @@ async function attemptDelete(
     old,
     user: request.user,
     dryRun: options.dryRun,
-  });
+    options,
+    warnings: request.warnings,
+    derived: request.subresource === 'eviction',
+  };
+  await context.admission.mutate(admission);
+  await context.admission.validate(admission);
   const next = current.parse();
   const decision = decide(request, options, next, context.clock.nowMs());
   if (decision === 'pending') return { done: true, deleted: { object: current, removed: false } };

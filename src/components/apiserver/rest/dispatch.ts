@@ -8,6 +8,7 @@ import type { JsonObject, KubeList, KubeObject } from '../../../api/meta/object.
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
 import { jsonPatch, mergePatch } from '../../../core/patch/index.ts';
+import { admitBody } from '../admission/bodies.ts';
 import { readBody } from '../http/body.ts';
 import { bodyFormat, decodeBody } from '../http/decode.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -370,6 +371,8 @@ async function evict(
   const request = writeRequest(exchange, kind, info);
   const body = await readBody(exchange.request, limitOf(context));
   const { document } = decodeBody(body, bodyFormat(exchange.header('content-type')), false);
+  const eviction = { group: 'policy', version: 'v1', kind: 'Eviction' };
+  await admitBody(context, request, 'CREATE', eviction, { apiVersion: 'policy/v1', kind: 'Eviction', ...document });
   const given = document['deleteOptions'];
   const options =
     typeof given === 'object' && given !== null && !Array.isArray(given)
@@ -424,6 +427,12 @@ async function scale(
   } else throw methodNotAllowed();
   const updated = await updateObject(context, request, {
     strategy,
+    shownAs: (after, before) => ({
+      bodyKind: { group: 'autoscaling', version: 'v1', kind: 'Scale' },
+      body: scaleOf(mapping, after),
+      oldBody: scaleOf(mapping, before),
+    }),
+    takeBack: (after, body) => applyScale(mapping, after, body as Scale),
     next: (current) => {
       const asked = next(current);
       applyScale(mapping, current, asked);

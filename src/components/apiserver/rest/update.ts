@@ -30,6 +30,9 @@ export interface Change {
    */
   next(current: KubeObject): KubeObject | Promise<KubeObject>;
   readonly strategy: WriteStrategy<KubeObject>;
+  /** What webhooks and policies are to see instead of the object, and what they make of it laid back. */
+  shownAs?(next: KubeObject, old: KubeObject): Pick<AdmissionRequest, 'bodyKind' | 'body' | 'oldBody'>;
+  takeBack?(next: KubeObject, body: unknown): void;
   /** The result's managedFields are complete: it comes from an apply. */
   readonly owned?: boolean;
   /** PUT refuses to go without a version where the kind demands one. */
@@ -97,8 +100,15 @@ async function attemptUpdate(
     old,
     user: request.user,
     dryRun: request.options.dryRun,
+    options: request.options,
+    warnings: request.warnings,
+    derived: request.subresource === 'binding',
+    ...change.shownAs?.(next, old),
   };
   await context.admission.mutate(admission);
+  if (admission.bodyKind !== undefined) change.takeBack?.(next, admission.body);
+  // Admission may come from outside.
+  keepSystemFields(old, next);
   change.strategy.prepareForUpdate?.(next, old, strategyContext(context, request.user));
   const failures = [
     ...validateObjectMetaUpdate(next, old, definition),

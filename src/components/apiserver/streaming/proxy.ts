@@ -6,11 +6,13 @@ import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream';
 import { ApiError, errors } from '../../../api/meta/status.ts';
+import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { failureOf } from '../http/failures.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
 import type { BackendRequest } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
+import { admitConnect } from './connect.ts';
 import { kubeletTarget, proxyTarget, type Target } from './targets.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -77,6 +79,7 @@ async function targetOf(context: RestContext, info: ResourceRequestInfo): Promis
 export async function stream(context: RestContext, exchange: Exchange, info: ResourceRequestInfo): Promise<void> {
   if (info.subresource !== 'log' && info.subresource !== 'proxy') throw errors.badRequest('Upgrade request required');
   exchange.longRunning = info.subresource === 'proxy' || isTrue(info.query.get('follow'));
+  if (info.subresource === 'proxy') await admitConnect(context, info, exchange.user, exchange.warnings);
   const target = await targetOf(context, info);
   const { request, response } = exchange;
   const headers = forwardedHeaders(request.headers, target);
@@ -137,12 +140,14 @@ export async function streamUpgrade(
   context: RestContext,
   request: IncomingMessage,
   info: ResourceRequestInfo,
+  user: UserInfo,
   socket: Duplex,
   head: Buffer,
 ): Promise<void> {
   const abort = new AbortController();
   const onClose = (): void => abort.abort();
   socket.once('close', onClose);
+  await admitConnect(context, info, user, []);
   const target = await targetOf(context, info);
   const headers = forwardedHeaders(request.headers, target);
   headers['connection'] = 'Upgrade';

@@ -4,6 +4,7 @@ import type { Node, Pod, ServiceAccount } from 'kubernetes-types/core/v1';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
+import type { AdmissionRequest } from '../admission/index.ts';
 import type { TokenOrder } from '../authentication/service-accounts.ts';
 import type { RestContext } from '../rest/context.ts';
 import { timestamp, type WriteRequest } from '../rest/write-request.ts';
@@ -14,6 +15,7 @@ const EXTENDED_SECONDS = 365 * 24 * 3600;
 const MIN_SECONDS = 600;
 const MAX_SECONDS = 2 ** 32;
 const SUBJECT = { group: 'authentication.k8s.io', kind: 'TokenRequest' };
+const SUBJECT_KIND = { ...SUBJECT, version: 'v1' };
 
 export async function createToken(
   context: RestContext,
@@ -55,7 +57,7 @@ export async function createToken(
     id: context.random.uuid(),
     ...own,
   };
-  await context.admission.validate({
+  const admission: AdmissionRequest = {
     operation: 'CREATE',
     kind: request.kind,
     subresource: 'token',
@@ -65,7 +67,12 @@ export async function createToken(
     old: account,
     user: request.user,
     dryRun: request.options.dryRun,
-  });
+    options: request.options,
+    warnings: request.warnings,
+    bodyKind: SUBJECT_KIND,
+  };
+  await context.admission.mutate(admission);
+  await context.admission.validate(admission);
   const minted = context.tokens.mint(order);
   return {
     kind: 'TokenRequest',

@@ -53,8 +53,8 @@ export class WebhookCaller {
     this.#deps = deps;
   }
 
-  /** Posts `body` and returns what came back with 200. Throws a CodedError that says what went wrong. */
-  async post(client: WebhookClient, body: JsonObject, timeoutMs: number): Promise<JsonValue> {
+  /** Posts `body` and returns what came back with 200; `query` is put behind the path. Throws a CodedError that says what went wrong. */
+  async post(client: WebhookClient, body: JsonObject, timeoutMs: number, query = ''): Promise<JsonValue> {
     const { backends, clock } = this.#deps;
     const address = this.#resolve(client);
     const payload = Buffer.from(JSON.stringify(body));
@@ -67,7 +67,7 @@ export class WebhookCaller {
           host: address.host,
           port: address.port,
           method: 'POST',
-          path: address.path,
+          path: query === '' ? address.path : `${address.path}?${query}`,
           headers: {
             host: address.authority,
             'content-type': 'application/json',

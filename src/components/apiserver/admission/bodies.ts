@@ -1,0 +1,31 @@
+/** Requests whose body is not the object they are about: a Binding, an Eviction, the options of an exec. */
+import type { GroupVersionKind } from '../../../api/meta/object.ts';
+import type { RestContext } from '../rest/context.ts';
+import type { WriteRequest } from '../rest/write-request.ts';
+import type { AdmissionRequest } from './index.ts';
+
+/** Webhooks and policies judge `body`, and webhooks may change it, in place. Throws an ApiError when it is refused. */
+export async function admitBody(
+  context: RestContext,
+  request: Omit<WriteRequest, 'options'> & Partial<Pick<WriteRequest, 'options'>>,
+  operation: 'CREATE' | 'CONNECT',
+  bodyKind: GroupVersionKind,
+  body: object,
+): Promise<void> {
+  const admission: AdmissionRequest = {
+    operation,
+    kind: request.kind,
+    subresource: request.subresource,
+    namespace: request.namespace,
+    name: request.name,
+    body,
+    bodyKind,
+    bodyOnly: true,
+    user: request.user,
+    dryRun: request.options?.dryRun ?? false,
+    ...(request.options === undefined ? {} : { options: request.options }),
+    warnings: request.warnings,
+  };
+  await context.admission.mutate(admission);
+  await context.admission.validate(admission);
+}

@@ -1,0 +1,154 @@
+/**
+ * Expressions that judge requests: match conditions of webhooks, and policies.
+ * Source: k8s.io/apiserver/pkg/admission/plugin/cel, pkg/admission/plugin/webhook/matchconditions.
+ */
+import type { MatchCondition } from 'kubernetes-types/admissionregistration/v1';
+import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { compile } from '../../../core/cel/compile.ts';
+import { standardFunctions } from '../../../core/cel/library/index.ts';
+import { Budget, type Program } from '../../../core/cel/part.ts';
+import { BOOL, DYN, listOf, mapOf, STRING, type Type } from '../../../core/cel/types.ts';
+import { ANY_READER, BudgetError, fromJson, type Value } from '../../../core/cel/values.ts';
+
+/** Upstream's limits on what one expression, and all conditions of a webhook together, may cost. */
+const MAX_CALL_COST = 1_000_000;
+export const MAX_CONDITIONS_COST = 2_500_000;
+
+const object = (name: string, fields: Record<string, Type>): Type => ({
+  kind: 'object',
+  name,
+  fields: new Map(Object.entries(fields)),
+});
+
+const KIND = object('kubernetes.GroupVersionKind', { group: STRING, version: STRING, kind: STRING });
+const RESOURCE = object('kubernetes.GroupVersionResource', { group: STRING, version: STRING, resource: STRING });
+const USER = object('kubernetes.UserInfo', {
+  username: STRING,
+  uid: STRING,
+  groups: listOf(STRING),
+  extra: mapOf(STRING, listOf(STRING)),
+});
+const REQUEST = object('kubernetes.AdmissionRequest', {
+  kind: KIND,
+  resource: RESOURCE,
+  subResource: STRING,
+  requestKind: KIND,
+  requestResource: RESOURCE,
+  requestSubResource: STRING,
+  name: STRING,
+  namespace: STRING,
+  operation: STRING,
+  userInfo: USER,
+  dryRun: BOOL,
+  options: DYN,
+});
+
+/** What expressions of webhooks can speak of. */
+const VARIABLES: ReadonlyMap<string, Type> = new Map<string, Type>([
+  ['object', DYN],
+  ['oldObject', DYN],
+  ['request', REQUEST],
+]);
+
+export type Expected = 'bool' | 'string' | 'any';
+
+const WANTED = { bool: ['bool'], string: ['string', 'null'], any: [] } as const;
+
+/** Throws an Error that says what is wrong with the expression. `more`: variables beside those that every expression has. */
+export function compileExpression(
+  source: string,
+  expected: Expected,
+  more: readonly (readonly [string, Type])[] = [],
+): Program {
+  const program = compile(source, { functions: standardFunctions(), variables: new Map([...VARIABLES, ...more]) });
+  const wanted: readonly string[] = WANTED[expected];
+  if (wanted.length > 0 && program.type.kind !== 'dyn' && !wanted.includes(program.type.kind)) {
+    throw new Error(`must evaluate to ${wanted[0]}`);
+  }
+  return program;
+}
+
+/** Gives the variables of expressions; each document is read only where an expression speaks of it. */
+export function variablesOf(documents: Readonly<Record<string, JsonValue | undefined>>): (name: string) => Value {
+  const known = new Map<string, Value>();
+  return (name) => {
+    let value = known.get(name);
+    if (value === undefined) {
+      const document = Object.hasOwn(documents, name) ? documents[name] : undefined;
+      value = document === undefined ? null : fromJson(document, ANY_READER);
+      known.set(name, value);
+    }
+    return value;
+  };
+}
+
+/** Evaluates within `left`; what it cost is taken off. Throws an Error worded as upstream. */
+export function evaluate(
+  program: Program,
+  source: string,
+  variables: (name: string) => Value,
+  left: { cost: number },
+): Value {
+  if (left.cost <= 0) throw outOfBudget();
+  const budget = new Budget(Math.min(MAX_CALL_COST, left.cost));
+  const started = budget.left;
+  try {
+    return program.evaluate(variables, budget);
+  } catch (error) {
+    if (error instanceof BudgetError) throw outOfBudget();
+    throw new Error(`expression '${source}' resulted in error: ${messageOf(error)}`, { cause: error });
+  } finally {
+    left.cost -= started - Math.max(budget.left, 0);
+  }
+}
+
+const outOfBudget = (): Error =>
+  new Error('validation failed due to running out of cost budget, no further validation rules will be run');
+
+export interface Condition {
+  readonly name: string;
+  readonly source: string;
+  /** Undefined: it cannot be compiled, which was accepted by somebody else. */
+  readonly program: Program | undefined;
+}
+
+export function compileConditions(
+  conditions: readonly MatchCondition[] | undefined,
+  more: readonly (readonly [string, Type])[] = [],
+): Condition[] {
+  return (conditions ?? []).map(({ name, expression }) => {
+    try {
+      return { name, source: expression, program: compileExpression(expression, 'bool', more) };
+    } catch {
+      return { name, source: expression, program: undefined };
+    }
+  });
+}
+
+/** A condition that is false counts more than another's error. Throws the errors when none is false. */
+export function conditionsHold(
+  conditions: readonly Condition[],
+  variables: (name: string) => Value,
+  left = { cost: MAX_CONDITIONS_COST },
+): boolean {
+  const failures: string[] = [];
+  for (const { source, program } of conditions) {
+    try {
+      if (program === undefined) throw new Error(`expression '${source}' cannot be compiled`);
+      if (evaluate(program, source, variables, left) !== true) return false;
+    } catch (error) {
+      failures.push(messageOf(error));
+    }
+  }
+  if (failures.length > 0) throw new Error(failures.length === 1 ? failures[0] : `[${failures.join(', ')}]`);
+  return true;
+}
+
+export type Documents = Readonly<Record<'object' | 'oldObject' | 'request', JsonValue | undefined>>;
+
+/** `request` without the objects, which are variables of their own. */
+export function documentsOf(request: JsonObject): Documents {
+  const { object: now, oldObject: before, ...rest } = request;
+  return { object: now, oldObject: before, request: rest };
+}

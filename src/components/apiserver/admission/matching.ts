@@ -1,0 +1,133 @@
+/**
+ * Which requests webhooks and policies want to see: rules, match policy, selectors.
+ * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/{rules,predicates}, pkg/admission/plugin/policy/matching.
+ */
+import type { MatchResources, RuleWithOperations } from 'kubernetes-types/admissionregistration/v1';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { errors } from '../../../api/meta/status.ts';
+import {
+  isEverything,
+  type LabelSelector,
+  type Labels,
+  labelSelectorOf,
+  matchesLabels,
+} from '../../../base/selector.ts';
+import type { Kinds, ServedKind } from '../rest/kinds.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { AdmissionRequest } from './index.ts';
+
+/** The declarations know fewer of a rule's fields than it has. */
+type Rule = RuleWithOperations & {
+  readonly scope?: string;
+  readonly resources?: readonly string[];
+  readonly resourceNames?: readonly string[];
+};
+
+/** What webhooks and policies have in common; a webhook's rules stand in another field. */
+export interface MatchSpec {
+  readonly rules: readonly Rule[];
+  readonly excluded: readonly Rule[];
+  readonly equivalent: boolean;
+  readonly namespaces: LabelSelector;
+  readonly objects: LabelSelector;
+}
+
+export const compileMatch = (spec: {
+  readonly rules?: readonly unknown[] | undefined;
+  readonly excludeResourceRules?: readonly unknown[] | undefined;
+  readonly matchPolicy?: string | undefined;
+  readonly namespaceSelector?: MatchResources['namespaceSelector'];
+  readonly objectSelector?: MatchResources['objectSelector'];
+}): MatchSpec => ({
+  rules: (spec.rules ?? []) as readonly Rule[],
+  excluded: (spec.excludeResourceRules ?? []) as readonly Rule[],
+  equivalent: spec.matchPolicy !== 'Exact',
+  namespaces: labelSelectorOf(spec.namespaceSelector ?? {}),
+  objects: labelSelectorOf(spec.objectSelector ?? {}),
+});
+
+const listed = (values: readonly string[] | undefined, value: string): boolean =>
+  values?.includes('*') === true || values?.includes(value) === true;
+
+function ruleMatches(rule: Rule, request: AdmissionRequest, kind: ServedKind): boolean {
+  if (!listed(rule.operations, request.operation)) return false;
+  if (!listed(rule.apiGroups, kind.group) || !listed(rule.apiVersions, kind.version)) return false;
+  if (rule.scope === 'Namespaced' || rule.scope === 'Cluster') {
+    // A namespace is of the cluster, though requests for it bear its own name as namespace.
+    const namespaced = kind.definition.namespaced;
+    if (namespaced !== (rule.scope === 'Namespaced')) return false;
+  }
+  if ((rule.resourceNames ?? []).length > 0 && rule.resourceNames?.includes(request.name) !== true) return false;
+  return (rule.resources ?? []).some((resource) => {
+    const slash = resource.indexOf('/');
+    const name = slash < 0 ? resource : resource.slice(0, slash);
+    const sub = slash < 0 ? '' : resource.slice(slash + 1);
+    return (name === '*' || name === kind.plural) && (sub === '*' || sub === request.subresource);
+  });
+}
+
+/** The kind as which `spec` sees the request: the one that was asked for, or the same objects in another version. */
+export function matchRules(spec: MatchSpec, request: AdmissionRequest, kinds: Kinds): ServedKind | undefined {
+  const { kind } = request;
+  const any = (rules: readonly Rule[], as: ServedKind): boolean => rules.some((rule) => ruleMatches(rule, request, as));
+  const same = spec.equivalent ? equivalents(kind, kinds) : [];
+  if (any(spec.excluded, kind) || same.some((other) => any(spec.excluded, other))) return undefined;
+  if (any(spec.rules, kind)) return kind;
+  return same.find((other) => any(spec.rules, other));
+}
+
+/** Other versions, and other groups, under which the same objects are served. */
+function equivalents(kind: ServedKind, kinds: Kinds): ServedKind[] {
+  const isSame = (other: ServedKind): boolean =>
+    other !== kind &&
+    (kind.definition.custom === undefined
+      ? other.definition === kind.definition
+      : other.definition.custom !== undefined && other.group === kind.group && other.plural === kind.plural);
+  return kinds.all.filter(isSame);
+}
+
+/** Sources of what selectors look at. */
+export interface NamespaceSource {
+  cached(name: string): CachedObject | undefined;
+  /** From the store: for one that was made a moment ago. */
+  stored(name: string): Promise<CachedObject | undefined>;
+}
+
+/** Labels that a namespace selector is held against; undefined: the request is in no namespace, and every selector fits. */
+export async function namespaceLabels(request: AdmissionRequest, source: NamespaceSource): Promise<Labels | undefined> {
+  const found = await namespaceOf(request, source);
+  return found === undefined ? undefined : (found.metadata?.labels ?? {});
+}
+
+/** The namespace that a request is in, or that it is about. */
+export async function namespaceOf(request: AdmissionRequest, source: NamespaceSource): Promise<KubeObject | undefined> {
+  const { kind, object } = request;
+  if (kind.plural === 'namespaces' && kind.definition.group === '') {
+    // Of a namespace that is being written, what it is going to be counts.
+    if (request.subresource === '' && object !== undefined) return object;
+    if (request.old !== undefined) return request.old;
+  } else if (!kind.definition.namespaced) return undefined;
+  const name = kind.definition.namespaced ? request.namespace : request.name;
+  const found = source.cached(name) ?? (await source.stored(name));
+  if (found === undefined) throw errors.notFound({ group: '', plural: 'namespaces' }, name);
+  return found.shared();
+}
+
+export function matchesObject(spec: MatchSpec, request: AdmissionRequest): boolean {
+  if (isEverything(spec.objects)) return true;
+  const labelled = (object: unknown): boolean => {
+    const labels = (object as KubeObject | undefined)?.metadata?.labels;
+    return object !== undefined && matchesLabels(spec.objects, labels ?? {});
+  };
+  if (request.bodyKind !== undefined) return labelled(request.body) || labelled(request.oldBody);
+  return labelled(request.object) || labelled(request.old);
+}
+
+const REGISTRATION = 'admissionregistration.k8s.io';
+const REVIEWS: ReadonlySet<string> = new Set(['authentication.k8s.io', 'authorization.k8s.io']);
+
+/** Nobody from outside has a say in who has a say: a wrong configuration could not be mended any more. */
+export function isExempt(request: AdmissionRequest): boolean {
+  const { group, virtual } = request.kind.definition;
+  return group === REGISTRATION || request.derived === true || (virtual === true && REVIEWS.has(group));
+}

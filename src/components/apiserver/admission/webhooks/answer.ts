@@ -1,0 +1,83 @@
+/**
+ * What a webhook may answer, and what a refusal becomes.
+ * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/{request/admissionreview.go,errors/statuserror.go}.
+ */
+import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
+import { ApiError, type Status } from '../../../../api/meta/status.ts';
+import { fieldOf, isObject } from '../../../../api/structural/schema.ts';
+import { decodeJson } from '../../http/decode.ts';
+
+const GROUP = 'admission.k8s.io';
+const MAX_WARNINGS = 64;
+const MAX_MESSAGE = 32 * 1024;
+
+export interface Verdict {
+  readonly allowed: boolean;
+  readonly patch: JsonValue | undefined;
+  readonly result: JsonObject | undefined;
+  readonly warnings: readonly string[];
+}
+
+/** Throws an Error that says what is wrong with the answer. */
+export function readAnswer(answer: JsonValue, uid: string, version: string, mutating: boolean): Verdict {
+  const review = isObject(answer) ? answer : {};
+  const text = (object: JsonObject, name: string): string => {
+    const value = fieldOf(object, name);
+    return typeof value === 'string' ? value : '';
+  };
+  if (text(review, 'apiVersion') !== `${GROUP}/${version}` || text(review, 'kind') !== 'AdmissionReview') {
+    const got = `${text(review, 'apiVersion')}, Kind=${text(review, 'kind')}`.slice(0, 256);
+    throw new Error(`expected webhook response of ${GROUP}/${version}, Kind=AdmissionReview, got ${got}`);
+  }
+  const response = fieldOf(review, 'response');
+  if (!isObject(response)) throw new Error('webhook response was absent');
+  if (version === 'v1' && text(response, 'uid') !== uid) {
+    throw new Error(
+      `expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(text(response, 'uid').slice(0, 256))}`,
+    );
+  }
+  const patch = text(response, 'patch');
+  const type = text(response, 'patchType');
+  if (!mutating) {
+    if (patch !== '') throw new Error('for validating webhook, response.patch must be empty');
+    if (version === 'v1' && type !== '') throw new Error('for validating webhook, response.patchType must be empty');
+  } else {
+    if (patch !== '' && type === '' && version === 'v1') {
+      throw new Error('webhook returned response.patch but not response.patchType');
+    }
+    if (patch === '' && type !== '' && version === 'v1') {
+      throw new Error('webhook returned response.patchType but not response.patch');
+    }
+    if (type !== '' && type !== 'JSONPatch') {
+      throw new Error(`invalid value of response.patchType ${JSON.stringify(type.slice(0, 64))}: must be "JSONPatch"`);
+    }
+  }
+  const warnings = fieldOf(response, 'warnings');
+  const result = fieldOf(response, 'status');
+  return {
+    allowed: fieldOf(response, 'allowed') === true,
+    patch: patch === '' ? undefined : decodeJson(Buffer.from(patch, 'base64')),
+    result: isObject(result) ? result : undefined,
+    warnings: (Array.isArray(warnings) ? warnings : [])
+      .filter((each) => typeof each === 'string')
+      .slice(0, MAX_WARNINGS),
+  };
+}
+
+/** The refusal of webhook `name`, in its words. */
+export function refusalOf(name: string, result: JsonObject | undefined): ApiError {
+  const status = (result ?? {}) as Partial<Status>;
+  const code = typeof status.code === 'number' && status.code >= 400 && status.code < 600 ? status.code : 400;
+  const denied = `admission webhook ${JSON.stringify(name)} denied the request`;
+  const said = [status.message, status.reason].find((each) => typeof each === 'string' && each !== '');
+  const message = said === undefined ? `${denied} without explanation` : `${denied}: ${said.slice(0, MAX_MESSAGE)}`;
+  const details = isObject(result) ? fieldOf(result, 'details') : undefined;
+  return ApiError.fromStatus(
+    {
+      message,
+      ...(typeof status.reason === 'string' ? { reason: status.reason } : {}),
+      ...(isObject(details) ? { details: details as NonNullable<Status['details']> } : {}),
+    },
+    code,
+  );
+}

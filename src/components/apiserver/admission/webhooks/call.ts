@@ -1,0 +1,121 @@
+/**
+ * Asking one webhook: whether it wants to see the request after all, the call, and what its failure means.
+ * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go and the two dispatchers.
+ */
+import type { JsonObject } from '../../../../api/meta/object.ts';
+import { ApiError, errors } from '../../../../api/meta/status.ts';
+import { CodedError, messageOf } from '../../../../base/errors.ts';
+import type { Log } from '../../../../base/log.ts';
+import { isEverything, matchesLabels } from '../../../../base/selector.ts';
+import type { Metrics } from '../../metrics.ts';
+import type { WebhookCaller, WebhookClient } from '../../webhooks/caller.ts';
+import { conditionsHold, documentsOf, variablesOf } from '../expressions.ts';
+import type { AdmissionRequest } from '../index.ts';
+import { matchesObject, type NamespaceSource, namespaceLabels } from '../matching.ts';
+import { describeRequest } from '../review.ts';
+import { forbid } from '../subject.ts';
+import { readAnswer, refusalOf, type Verdict } from './answer.ts';
+import type { Concerned, Hook } from './configurations.ts';
+import { HookMetrics, type HookType } from './metrics.ts';
+
+interface HookCallerDeps {
+  readonly caller: Pick<WebhookCaller, 'post'>;
+  readonly namespaces: NamespaceSource;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  newUid(): string;
+  nowMs(): number;
+}
+
+export class HookCaller {
+  readonly #deps: HookCallerDeps;
+  readonly #metrics: HookMetrics;
+
+  constructor(deps: HookCallerDeps) {
+    this.#deps = deps;
+    this.#metrics = new HookMetrics(deps.metrics);
+  }
+
+  /**
+   * The verdict of a webhook that allows the request; undefined: it was not asked, or it failed and may. Throws an ApiError when the
+   * request is refused.
+   */
+  async ask({ hook, as }: Concerned, request: AdmissionRequest, type: HookType): Promise<Verdict | undefined> {
+    if (!(await this.#selects(hook, request))) return undefined;
+    const described = await describeRequest(request, as, this.#deps.newUid());
+    if (!this.#conditionsHold(hook, request, described)) return undefined;
+    if (request.dryRun && !hook.allowsDryRun) {
+      throw errors.badRequest(`admission webhook ${JSON.stringify(hook.name)} does not support dry run`);
+    }
+    const began = this.#deps.nowMs();
+    const done = (code: number, rejected: string | undefined): void => {
+      const seconds = (this.#deps.nowMs() - began) / 1000;
+      this.#metrics.record({ hook: hook.name, type, operation: request.operation, code, rejected, seconds });
+    };
+    let verdict: Verdict;
+    try {
+      verdict = await this.#call(hook, described, type === 'admit');
+    } catch (error) {
+      const failure = `failed calling webhook ${JSON.stringify(hook.name)}: ${messageOf(error)}`;
+      done(500, hook.ignoresFailure ? undefined : 'calling_webhook_error');
+      if (!hook.ignoresFailure) throw new ApiError('InternalError', `Internal error occurred: ${failure}`);
+      this.#metrics.failedOpen(hook.name, type);
+      this.#deps.log.warn('failing open: a webhook whose failure is ignored', { webhook: hook.name, error: failure });
+      return undefined;
+    }
+    for (const warning of verdict.warnings) request.warnings.push(warning);
+    if (!verdict.allowed) {
+      const refusal = refusalOf(hook.name, verdict.result);
+      done(refusal.httpCode, 'no_error');
+      throw refusal;
+    }
+    done(200, undefined);
+    return verdict;
+  }
+
+  async #selects(hook: Hook, request: AdmissionRequest): Promise<boolean> {
+    const { namespaces } = hook.match;
+    if (!isEverything(namespaces)) {
+      const labels = await namespaceLabels(request, this.#deps.namespaces);
+      if (labels !== undefined && !matchesLabels(namespaces, labels)) return false;
+    }
+    return matchesObject(hook.match, request);
+  }
+
+  #conditionsHold(hook: Hook, request: AdmissionRequest, described: JsonObject): boolean {
+    if (hook.conditions.length === 0) return true;
+    try {
+      return conditionsHold(hook.conditions, variablesOf(documentsOf(described)));
+    } catch (error) {
+      // Where failing is allowed, a webhook that cannot say whether it wants a request does not get it.
+      if (hook.ignoresFailure) return false;
+      throw forbid(request, messageOf(error));
+    }
+  }
+
+  async #call(hook: Hook, described: JsonObject, mutating: boolean): Promise<Verdict> {
+    const uid = String(described['uid']);
+    const apiVersion = `admission.k8s.io/${hook.reviewVersion}`;
+    const query = `timeout=${hook.timeoutMs / 1000}s`;
+    let answer: Awaited<ReturnType<WebhookCaller['post']>>;
+    try {
+      const review = { kind: 'AdmissionReview', apiVersion, request: described };
+      answer = await this.#deps.caller.post(hook.client, review, hook.timeoutMs, query);
+    } catch (error) {
+      const late = error instanceof CodedError && error.code === 'timeout';
+      const why = late ? 'context deadline exceeded' : messageOf(error);
+      throw new Error(`failed to call webhook: Post "${addressOf(hook.client)}?${query}": ${why}`, { cause: error });
+    }
+    try {
+      return readAnswer(answer, uid, hook.reviewVersion, mutating);
+    } catch (error) {
+      throw new Error(`received invalid webhook response: ${messageOf(error)}`, { cause: error });
+    }
+  }
+}
+
+function addressOf({ url, service }: WebhookClient): string {
+  if (url !== undefined) return url;
+  if (service === undefined) return '';
+  return `https://${service.name}.${service.namespace}.svc:${service.port ?? 443}${service.path ?? '/'}`;
+}

@@ -1,0 +1,24 @@
+/** Webhooks that judge: all at once. Source: k8s.io/apiserver/pkg/admission/plugin/webhook/validating. */
+import type { Kinds } from '../../rest/kinds.ts';
+import type { KindCache } from '../../watchcache/kind-cache.ts';
+import type { AdmissionPlugin } from '../index.ts';
+import { isExempt } from '../matching.ts';
+import type { HookCaller } from './call.ts';
+import { Configurations } from './configurations.ts';
+
+export function validatingWebhooks(caller: HookCaller, cache: () => KindCache, kinds: () => Kinds): AdmissionPlugin {
+  const configurations = new Configurations(cache, kinds);
+  return {
+    name: 'ValidatingAdmissionWebhook',
+    takesBodies: true,
+    validate(request) {
+      const concerned = configurations.concerned(request);
+      if (concerned.length === 0 || isExempt(request)) return;
+      return Promise.allSettled(concerned.map((each) => caller.ask(each, request, 'validating'))).then((outcomes) => {
+        // Several may refuse: the first in order is told, whichever answered first.
+        const refused = outcomes.find((each) => each.status === 'rejected');
+        if (refused !== undefined) throw refused.reason;
+      });
+    },
+  };
+}

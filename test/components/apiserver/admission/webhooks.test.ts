@@ -1,0 +1,303 @@
+/** Admission webhooks, asked for real over TLS. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { startServer, type TestServer } from '../harness.ts';
+import { configure, patchOf, unconfigure, WebhookServer } from './webhook-server.ts';
+
+const MAPS = '/api/v1/namespaces/default/configmaps';
+
+interface Body {
+  message: string;
+  reason: string;
+  code: number;
+  data?: Record<string, string>;
+  metadata: { name: string; uid: string; labels?: Record<string, string>; creationTimestamp: string };
+}
+
+describe('admission webhooks', () => {
+  let server: TestServer;
+  let hooks: WebhookServer;
+  let serial = 0;
+  before(async () => {
+    [server, hooks] = [await startServer(), await WebhookServer.start()];
+  });
+  after(async () => {
+    await server.stop();
+    await hooks.stop();
+  });
+  afterEach(async () => {
+    await unconfigure(server);
+    hooks.seen.length = 0;
+  });
+  const call = (method: string, path: string, body?: unknown) =>
+    server.call<Body>(method, path, body === undefined ? {} : { body });
+  const map = (more: object = {}, metadata: object = {}) => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: `m${++serial}`, ...metadata },
+    ...more,
+  });
+
+  it('see the request and refuse it in their words', async () => {
+    hooks.on('/deny', () => ({ allowed: false, status: { message: 'not today', code: 403, reason: 'Forbidden' } }));
+    await configure(server, 'Validating', 'a', hooks.hook('/deny'));
+    const refused = await call('POST', MAPS, map({ data: { a: '1' } }));
+    assert.equal(refused.code, 403);
+    assert.equal(refused.body.message, 'admission webhook "deny.example.com" denied the request: not today');
+    assert.equal(refused.body.reason, 'Forbidden');
+    const [request] = hooks.take('/deny');
+    assert.equal(request?.operation, 'CREATE');
+    assert.deepEqual(request?.['kind'], { group: '', version: 'v1', kind: 'ConfigMap' });
+    assert.deepEqual(request?.['resource'], { group: '', version: 'v1', resource: 'configmaps' });
+    assert.equal(request?.['namespace'], 'default');
+    assert.equal((request?.['userInfo'] as { username: string } | undefined)?.username, 'system:admin');
+    assert.equal((request?.['options'] as { kind: string } | undefined)?.kind, 'CreateOptions');
+    assert.equal(request?.dryRun, false);
+    assert.deepEqual(request?.object?.['data'], { a: '1' });
+    assert.equal(request?.oldObject, null);
+    hooks.on('/deny', () => ({ allowed: false }));
+    const wordless = await call('POST', MAPS, map());
+    assert.equal(wordless.code, 400);
+    assert.equal(wordless.body.message, 'admission webhook "deny.example.com" denied the request without explanation');
+  });
+
+  it('see deletes and updates with the object as it is', async () => {
+    hooks.on('/see', () => ({ allowed: true, warnings: ['mind the gap'] }));
+    await configure(server, 'Validating', 'a', hooks.hook('/see'));
+    const created = map({ data: { a: '1' } });
+    const answer = await call('POST', MAPS, created);
+    assert.equal(answer.code, 201, answer.text);
+    assert.match(String(answer.headers['warning']), /mind the gap/);
+    await call('PUT', `${MAPS}/${created.metadata.name}`, { ...created, data: { a: '2' } });
+    await call('DELETE', `${MAPS}/${created.metadata.name}`);
+    const [, update, removal] = hooks.take('/see');
+    assert.deepEqual([update?.object?.['data'], update?.oldObject?.['data']], [{ a: '2' }, { a: '1' }]);
+    assert.deepEqual([removal?.operation, removal?.object, removal?.oldObject?.['data']], ['DELETE', null, { a: '2' }]);
+    assert.equal(removal?.['name'], created.metadata.name);
+  });
+
+  it('change objects in order of name, and what the server sets stays the server’s', async () => {
+    hooks.on('/first', () => patchOf({ op: 'add', path: '/data', value: { first: 'yes' } }));
+    hooks.on('/second', ({ request }) =>
+      patchOf(
+        { op: 'test', path: '/data/first', value: 'yes' },
+        { op: 'add', path: '/data/second', value: String(request.object?.metadata.name) },
+        { op: 'add', path: '/metadata/uid', value: 'forged' },
+        { op: 'add', path: '/metadata/labels', value: { x: 'y' } },
+      ),
+    );
+    await configure(server, 'Mutating', 'b', hooks.hook('/second'));
+    await configure(server, 'Mutating', 'a', hooks.hook('/first'));
+    const created = map();
+    const answer = await call('POST', MAPS, created);
+    assert.equal(answer.code, 201, answer.text);
+    assert.deepEqual(answer.body.data, { first: 'yes', second: created.metadata.name });
+    assert.deepEqual(answer.body.metadata.labels, { x: 'y' });
+    assert.notEqual(answer.body.metadata.uid, 'forged');
+  });
+
+  it('are asked again when a later one changed the object and they want to know', async () => {
+    hooks.on('/early', ({ request }) =>
+      request.object?.['data'] === undefined
+        ? { allowed: true }
+        : patchOf({ op: 'add', path: '/data/early', value: 'saw it' }),
+    );
+    hooks.on('/late', () => patchOf({ op: 'add', path: '/data', value: { late: '1' } }));
+    await configure(server, 'Mutating', 'a', hooks.hook('/early', { reinvocationPolicy: 'IfNeeded' }));
+    await configure(server, 'Mutating', 'b', hooks.hook('/late'));
+    const answer = await call('POST', MAPS, map());
+    assert.deepEqual(answer.body.data, { late: '1', early: 'saw it' });
+    assert.equal(hooks.take('/early').length, 2);
+  });
+
+  it('are chosen by rules, selectors and conditions', async () => {
+    const allow = () => ({ allowed: true });
+    for (const path of ['/labels', '/spaces', '/conditions', '/scope', '/all']) hooks.on(path, allow);
+    const everything = [{ operations: ['CREATE'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*'] }];
+    await configure(
+      server,
+      'Validating',
+      'a',
+      hooks.hook('/labels', { objectSelector: { matchLabels: { watched: 'yes' } } }),
+      hooks.hook('/spaces', { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'kube-system' } } }),
+      hooks.hook('/conditions', {
+        matchConditions: [
+          { name: 'big', expression: "has(object.data) && object.data.size == 'big'" },
+          { name: 'not-nodes', expression: "!('system:nodes' in request.userInfo.groups)" },
+        ],
+      }),
+      hooks.hook('/scope', { rules: [{ ...everything[0], scope: 'Cluster' }] }),
+      hooks.hook('/all', { rules: everything }),
+    );
+    const asked = (): string[] => {
+      const paths = hooks.seen.map(({ path }) => path.split('?', 1)[0] ?? '').sort();
+      hooks.seen.length = 0;
+      return paths;
+    };
+    await call('POST', MAPS, map());
+    assert.deepEqual(asked(), ['/all']);
+    await call('POST', MAPS, map({}, { labels: { watched: 'yes' } }));
+    assert.deepEqual(asked(), ['/all', '/labels']);
+    await call('POST', '/api/v1/namespaces/kube-system/configmaps', map({ data: { size: 'big' } }));
+    assert.deepEqual(asked(), ['/all', '/conditions', '/spaces']);
+    await call('POST', '/api/v1/namespaces', { metadata: { name: 'ns-of-hooks' } });
+    assert.deepEqual(asked(), ['/all', '/scope']);
+    const wrong = hooks.hook('/labels', { matchConditions: [{ name: 'x', expression: 'object.' }] });
+    await assert.rejects(configure(server, 'Validating', 'b', wrong), /matchConditions\[0\]\.expression/);
+  });
+
+  it('see the version they know, unless they insist on another', async () => {
+    hooks.on('/known', () => patchOf({ op: 'add', path: '/metadata/labels', value: { seen: 'v1' } }));
+    hooks.on('/exact', () => ({ allowed: true }));
+    const rules = [{ operations: ['CREATE'], apiGroups: ['policy'], apiVersions: ['v1'], resources: ['*'] }];
+    await configure(
+      server,
+      'Mutating',
+      'a',
+      hooks.hook('/known', { rules }),
+      hooks.hook('/exact', { rules, matchPolicy: 'Exact' }),
+    );
+    const answer = await call('POST', '/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets', {
+      apiVersion: 'policy/v1beta1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'p' },
+      spec: { minAvailable: 1, selector: { matchLabels: { a: 'b' } } },
+    });
+    assert.equal(answer.code, 201, answer.text);
+    assert.deepEqual(answer.body.metadata.labels, { seen: 'v1' });
+    const paths = hooks.seen.map(({ path }) => path.split('?', 1)[0]);
+    assert.deepEqual(paths, ['/known']);
+    const [request] = hooks.take('/known');
+    assert.deepEqual(request?.['kind'], { group: 'policy', version: 'v1', kind: 'PodDisruptionBudget' });
+    assert.deepEqual(request?.['requestKind'], { group: 'policy', version: 'v1beta1', kind: 'PodDisruptionBudget' });
+    assert.equal(request?.object?.['apiVersion'], 'policy/v1');
+  });
+
+  it('judge what is done by sub-resources: bindings, evictions, scales', async () => {
+    hooks.on('/subs', () => ({ allowed: false, status: { message: 'no' } }));
+    const rules = [
+      { operations: ['*'], apiGroups: ['', 'apps'], apiVersions: ['v1'], resources: ['*/scale', 'pods/*'] },
+    ];
+    const pod = { metadata: { name: 'p1' }, spec: { containers: [{ name: 'c', image: 'i' }] } };
+    await call('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'default' } });
+    assert.equal((await call('POST', '/api/v1/namespaces/default/pods', pod)).code, 201);
+    const template = { metadata: { labels: { a: 'b' } }, spec: pod.spec };
+    const deployment = { metadata: { name: 'd1' }, spec: { selector: { matchLabels: { a: 'b' } }, template } };
+    assert.equal((await call('POST', '/apis/apps/v1/namespaces/default/deployments', deployment)).code, 201);
+    await configure(server, 'Validating', 'a', hooks.hook('/subs', { rules }));
+    const at = '/api/v1/namespaces/default/pods/p1';
+    const bound = await call('POST', `${at}/binding`, { target: { kind: 'Node', name: 'n' } });
+    const evicted = await call('POST', `${at}/eviction`, { apiVersion: 'policy/v1', kind: 'Eviction', metadata: {} });
+    const scaled = await call('PATCH', '/apis/apps/v1/namespaces/default/deployments/d1/scale', undefined);
+    assert.equal(scaled.code, 415);
+    const put = await call('PUT', '/apis/apps/v1/namespaces/default/deployments/d1/scale', {
+      apiVersion: 'autoscaling/v1',
+      kind: 'Scale',
+      metadata: { name: 'd1' },
+      spec: { replicas: 5 },
+    });
+    for (const each of [bound, evicted, put]) assert.match(each.body.message, /denied the request: no$/, each.text);
+    const seen = hooks
+      .take('/subs')
+      .map((each) => [each.operation, (each['kind'] as { kind: string }).kind, each['subResource']]);
+    assert.deepEqual(seen, [
+      ['CREATE', 'Binding', 'binding'],
+      ['CREATE', 'Eviction', 'eviction'],
+      ['UPDATE', 'Scale', 'scale'],
+    ]);
+  });
+
+  it('never judge webhook configurations', async () => {
+    hooks.on('/none', () => ({ allowed: false }));
+    const rules = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] }];
+    await configure(server, 'Validating', 'a', hooks.hook('/none', { rules }));
+    await configure(server, 'Validating', 'b', hooks.hook('/none', { rules }));
+    await unconfigure(server);
+    assert.equal(hooks.seen.length, 0);
+  });
+});
+
+describe('webhooks that misbehave', () => {
+  let server: TestServer;
+  let hooks: WebhookServer;
+  before(async () => {
+    [server, hooks] = [await startServer(), await WebhookServer.start()];
+  });
+  after(async () => {
+    await server.stop();
+    await hooks.stop();
+  });
+  afterEach(() => unconfigure(server));
+  const create = () => server.call<Body>('POST', MAPS, { body: { metadata: { generateName: 'x-' } } });
+  const hostile: Record<string, { behaviour: Parameters<WebhookServer['on']>[1]; says: RegExp; mutating?: boolean }> = {
+    slow: { behaviour: () => undefined, says: /Post "https:.*\?timeout=1s": context deadline exceeded/ },
+    'of another uid': { behaviour: () => ({ allowed: true, uid: 'x' }), says: /expected response\.uid=.*, got "x"/ },
+    wordy: {
+      behaviour: (_, raw) => {
+        raw.end(`"${'x'.repeat(17 * 1024 * 1024)}"`);
+        return undefined;
+      },
+      says: /larger than/,
+    },
+    'that redirect': {
+      behaviour: (_, raw) => {
+        raw.writeHead(302, { location: 'https://127.0.0.1:1/' }).end();
+        return undefined;
+      },
+      says: /answered 302/,
+    },
+    'without a response': {
+      behaviour: () => '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}',
+      says: /absent/,
+    },
+    'that talk nonsense': { behaviour: () => 'nonsense', says: /failed to call webhook/ },
+    'with patches that are none': {
+      behaviour: () => ({ allowed: true, patchType: 'JSONPatch', patch: Buffer.from('{"a"').toString('base64') }),
+      says: /received invalid webhook response/,
+      mutating: true,
+    },
+    'that patch in judging': {
+      behaviour: () => patchOf({ op: 'add', path: '/data', value: {} }),
+      says: /for validating webhook, response\.patch must be empty/,
+    },
+  };
+  for (const [name, { behaviour, says, mutating }] of Object.entries(hostile)) {
+    it(`${name}: refused by default, let through where failing is allowed`, async () => {
+      const kind = mutating === true ? 'Mutating' : 'Validating';
+      hooks.on('/bad', behaviour);
+      await configure(server, kind, 'a', hooks.hook('/bad', { timeoutSeconds: 1 }));
+      const refused = await create();
+      assert.equal(refused.code, 500, refused.text);
+      assert.match(refused.body.message, /^Internal error occurred: failed calling webhook "bad\.example\.com": /);
+      assert.match(refused.body.message, says);
+      await unconfigure(server);
+      await configure(server, kind, 'a', hooks.hook('/bad', { timeoutSeconds: 1, failurePolicy: 'Ignore' }));
+      assert.equal((await create()).code, 201);
+    });
+  }
+
+  it('patches that do not fit are an error in any case, and change no prototype', async () => {
+    hooks.on('/bad', () => patchOf({ op: 'replace', path: '/nowhere/at/all', value: 1 }));
+    await configure(server, 'Mutating', 'a', hooks.hook('/bad', { failurePolicy: 'Ignore' }));
+    assert.equal((await create()).code, 500);
+    hooks.on('/bad', () => patchOf({ op: 'add', path: '/__proto__/polluted', value: 1 }));
+    await create();
+    assert.equal(({} as { polluted?: number }).polluted, undefined);
+    hooks.on('/bad', () => patchOf({ op: 'replace', path: '/metadata', value: 5 }));
+    const wrong = await create();
+    assert.equal(wrong.code, 500, wrong.text);
+  });
+
+  it('the figures tell what happened', async () => {
+    hooks.on('/bad', () => ({ allowed: false }));
+    await configure(server, 'Validating', 'a', hooks.hook('/bad'));
+    await create();
+    const { text } = await server.call('GET', '/metrics');
+    assert.match(text, /apiserver_admission_webhook_rejection_count\{error_type="no_error",name="bad\.example\.com"/);
+    assert.match(
+      text,
+      /apiserver_admission_webhook_fail_open_count\{name="bad\.example\.com",type="validating"\} [1-9]/,
+    );
+    assert.match(text, /apiserver_admission_webhook_admission_duration_seconds_count\{name="bad\.example\.com"/);
+  });
+});
