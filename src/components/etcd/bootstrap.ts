@@ -1,5 +1,4 @@
 /** How a member comes to its identity and to the state that raft starts from. */
-import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -36,6 +35,8 @@ export interface BootstrapDeps {
   readonly dial: DialPeer | undefined;
   /** See `EtcdServerDeps`. */
   readonly forceNewCluster: (() => Promise<void>) | undefined;
+  /** Random ones. */
+  readonly bytes: (length: number) => Uint8Array;
   readonly stopped: () => boolean;
   /** The peer URLs of the other members of a cluster that this one has to come back to without its data; undefined: it begins as it is told. */
   readonly replaces: ReadonlyArray<readonly string[]> | undefined;
@@ -76,8 +77,8 @@ function conf(voters: readonly string[]): Cluster['conf'] {
 }
 
 function alone(deps: BootstrapDeps): { cluster: Cluster; identity: { clusterId: bigint; memberId: bigint } } {
-  const memberId = randomBytes(8).readBigUInt64BE();
-  const clusterId = randomBytes(8).readBigUInt64BE();
+  const memberId = Buffer.from(deps.bytes(8)).readBigUInt64BE();
+  const clusterId = Buffer.from(deps.bytes(8)).readBigUInt64BE();
   const cluster = new Cluster();
   cluster.put(self(deps, memberId));
   cluster.conf = conf([hex(memberId)]);

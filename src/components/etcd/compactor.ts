@@ -12,14 +12,15 @@ export interface CompactorDeps {
   readonly machine: Machine;
   readonly clock: Clock;
   readonly log: Log;
+  /** Entries that stay for members who are a little behind. */
+  readonly keep: number;
   readonly replica: () => Replica;
   readonly wantWrite: () => void;
 }
 
 const STEP = 500;
-/** Entries that stay for members who are a little behind, and in what steps the base moves. */
-const KEEP = 5000;
-const BASE_STEP = 1000;
+/** In what part of the entries that stay the base moves. */
+const BASE_STEPS = 5;
 const RETRY_MS = 1000;
 
 export class Compactor {
@@ -35,6 +36,7 @@ export class Compactor {
   #begun = false;
   #stopped = false;
   #waiters: Array<() => void> = [];
+  #quietWaiters: Array<() => void> = [];
 
   constructor(deps: CompactorDeps) {
     this.#deps = deps;
@@ -56,6 +58,7 @@ export class Compactor {
   stop(): void {
     this.#stopped = true;
     this.#timer?.cancel();
+    for (const wake of this.#quietWaiters.splice(0)) wake();
     this.#wake();
   }
 
@@ -66,16 +69,24 @@ export class Compactor {
     if (this.#begun) this.#deps.clock.setTimer(0, () => this.#goOn());
   }
 
-  /** Nothing is discarded until the function that is returned has been called. */
-  pause(): () => void {
+  /** Nothing is discarded from `ready`, when what is under way has been written, until `release`. */
+  pause(): { readonly ready: Promise<void>; release(): void } {
     this.#pauses += 1;
     let over = false;
-    return () => {
+    const release = (): void => {
       if (over) return;
       over = true;
       this.#pauses -= 1;
       this.#goOn();
     };
+    return { ready: this.#quiet(), release };
+  }
+
+  #quiet(): Promise<void> {
+    if (this.#stopped || !(this.#writing || this.#discards.length > 0)) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#quietWaiters.push(resolve);
+    });
   }
 
   /** Resolves when everything that has been compacted so far is discarded. */
@@ -87,16 +98,15 @@ export class Compactor {
   }
 
   /** Where the log may begin once all up to `applied` is written; undefined: where it does. */
-  nextBase(applied: number, term: number): LogPosition | undefined {
+  nextBase(applied: number): LogPosition | undefined {
     const replica = this.#deps.replica();
-    let target = Math.max(this.#collectable ? Math.min(this.#wantedBase, applied) : 0, applied - KEEP);
+    let target = Math.max(this.#collectable ? Math.min(this.#wantedBase, applied) : 0, applied - this.#deps.keep);
     if (replica.alone && replica.conf.learners.length === 0) target = Math.max(target, applied);
-    if (replica.leads) target = Math.min(target, Math.max(this.#slowestActive(), applied - 2 * KEEP));
-    const worthIt = target - this.#base >= BASE_STEP || (this.#collectable && target > this.#base);
+    if (replica.leads) target = Math.min(target, Math.max(this.#slowestActive(), applied - 2 * this.#deps.keep));
+    const worthIt = target - this.#base >= this.#deps.keep / BASE_STEPS || (this.#collectable && target > this.#base);
     if (!worthIt || this.#pauses > 0 || target <= this.#base) return undefined;
-    const at = target === applied ? term : replica.raft.termAt(target);
-    if (at === undefined) return undefined;
-    return { index: target, term: at };
+    const term = replica.raft.termAt(target);
+    return term === undefined ? undefined : { index: target, term };
   }
 
   /** Members that answer are not cut off for want of a few seconds. */
@@ -120,7 +130,10 @@ export class Compactor {
       this.#base = rider.base.index;
       this.#deps.replica().raft.compact(rider.base.index);
     }
-    if (rider.discards.length > 0) this.#writing = false;
+    if (rider.discards.length > 0) {
+      this.#writing = false;
+      for (const wake of this.#quietWaiters.splice(0)) wake();
+    }
     this.#goOn();
   }
 

@@ -10,6 +10,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { MvccError } from '../../core/mvcc/errors.ts';
+import type { Lease } from '../../core/mvcc/leases.ts';
 import {
   type DecidedRevision,
   type Decision,
@@ -28,6 +29,7 @@ import { type Command, decodeCommand, toStored } from './entry-codec.ts';
 import { Pending } from './pending.ts';
 import {
   EntryKind,
+  type LeaseRecord,
   type LogState,
   type SnapshotHead,
   type StoredHardState,
@@ -42,6 +44,8 @@ export interface EngineDeps {
   readonly log: Log;
   readonly cacheBytes: number;
   readonly flushIntervalMs: number;
+  /** Entries that stay in the log for members who are a little behind. */
+  readonly keepEntries: number;
   /** Runs something after what has arrived in this turn has been looked at. */
   readonly defer: (run: () => void) => void;
   readonly onPublish: (revisions: readonly DecidedRevision[]) => void;
@@ -107,10 +111,12 @@ export class Engine implements ReplicatedMachine {
   #ready = false;
   /** The entry with which this member's leadership began. */
   #leadsFrom = 0;
+  /** The last change of the configuration that was proposed here. */
+  #confIndex = 0;
+  #appliedRevision = 0;
   #bytesSinceApplied = 0;
   #appliedWaiters: AppliedWaiter[] = [];
   #leadershipWaiters: Array<() => void> = [];
-  #appliedTerm = 0;
   /** Own revisions that are applied and not shown yet. */
   readonly #settle: Pending[] = [];
 
@@ -121,6 +127,7 @@ export class Engine implements ReplicatedMachine {
       machine: this.machine,
       clock: deps.clock,
       log: deps.log,
+      keep: deps.keepEntries,
       replica: () => this.replica,
       wantWrite: () => this.#replica?.wantWrite(),
     });
@@ -168,12 +175,14 @@ export class Engine implements ReplicatedMachine {
     await this.#deps.storage.load(state.applied, (rows) => {
       for (const row of rows) machine.load(row.revision, splitEvents(row.body));
     });
-    // Only a member alone shows what is not on its disk.
-    machine.loaded(state.compacted, this.cluster.conf.voters.length > 1 ? 0 : state.reserved);
+    machine.loaded(state.compacted);
+    this.#appliedRevision = machine.head;
     const now = this.#deps.clock.monotonicMs();
     for (const { id, ttlSeconds, remainingSeconds } of state.leases) {
-      machine.leases.grant(id, ttlSeconds, now);
-      if (remainingSeconds !== undefined) machine.leases.setRemaining(id, remainingSeconds * 1000, now);
+      const lease = machine.leases.grant(id, ttlSeconds, now);
+      if (remainingSeconds === undefined) continue;
+      lease.checkpoint = remainingSeconds;
+      machine.leases.setRemaining(id, remainingSeconds * 1000, now);
     }
     machine.attachLeases();
   }
@@ -221,6 +230,15 @@ export class Engine implements ReplicatedMachine {
   /** What is visible here is what is committed: nobody else can have committed anything. */
   get #current(): boolean {
     return this.#ready && this.replica.alone;
+  }
+
+  /**
+   * What this member shows before it is written can only be lost together with all memory of it: nobody else has another history, or is about to
+   * begin one. A learner's reads ask for what is committed, so with one there is somebody else already.
+   */
+  get #solitary(): boolean {
+    if (!this.#current) return false;
+    return this.replica.conf.learners.length === 0 && this.replica.applied >= this.#confIndex;
   }
 
   /** Resolves when everything acknowledged before the call is visible here. Throws CodedError 'no-leader' when that takes too long. */
@@ -323,13 +341,10 @@ export class Engine implements ReplicatedMachine {
     this.#admit(false);
     const lease = this.machine.leases.get(id);
     if (lease === undefined) throw new MvccError('lease-not-found');
+    // Either way it is gone from here on: no key that is written later may hang on it.
     const decided = this.machine.revoke(id);
     if (decided !== undefined) await this.#add(Pending.revision(decided, false, lease));
-    else {
-      // Without keys it is a command: it ends where everybody else ends it.
-      this.machine.leases.restore(lease);
-      await this.#add(Pending.command({ type: 'revoke', id }));
-    }
+    else await this.#add(Pending.command({ type: 'revoke', id }, lease));
   }
 
   /** Whoever may expire leases. Throws CodedError 'not-leader'. */
@@ -357,6 +372,7 @@ export class Engine implements ReplicatedMachine {
     // Changes come after whatever has been decided before them.
     this.#propose();
     const { index } = this.replica.proposeConfChange(change);
+    this.#confIndex = index;
     const { term } = this.replica;
     await this.appliedAt(index);
     if (this.replica.term !== term) throw leaderFailed();
@@ -372,24 +388,23 @@ export class Engine implements ReplicatedMachine {
     return wanted > 0 ? wanted : machine.visible;
   }
 
-  /** What a snapshot for another member holds beside the rows; they must not be discarded until `release`. */
-  pinSnapshot(): { readonly head: SnapshotHead; release(): void } {
+  /** What a snapshot for another member holds beside the rows; those stay as they are from `ready` until `release`. */
+  pinSnapshot(): { readonly head: SnapshotHead; readonly ready: Promise<void>; release(): void } {
     const { replica } = this;
-    const now = this.#deps.clock.monotonicMs();
-    const release = this.#compactor.pause();
+    const { release, ready } = this.#compactor.pause();
+    // As far as others know, a lease whose end is not committed has not ended.
+    const leases = [...this.machine.leases.all()];
+    for (const { lease } of [...this.#proposed, ...this.#collecting]) if (lease !== undefined) leases.push(lease);
     const head: SnapshotHead = {
-      position: { index: replica.applied, term: this.#appliedTerm },
-      revision: this.machine.visible,
+      position: { index: replica.applied, term: replica.raft.termAt(replica.applied) ?? 0 },
+      revision: this.#appliedRevision,
       compacted: this.machine.compacted,
       clusterId: this.identity.clusterId,
-      leases: [...this.machine.leases.all()].map((lease) => ({
-        id: lease.id,
-        ttlSeconds: lease.ttlSeconds,
-        remainingSeconds: Math.max(1, Math.ceil((lease.expiresAtMs - now) / 1000)),
-      })),
+      // No more of what is left than is written elsewhere: what is not in the log may be renewed behind this.
+      leases: leases.map(recordOf),
       documents: this.#documents(),
     };
-    return { head, release };
+    return { head, ready, release };
   }
 
   #documents(): ReadonlyMap<string, Uint8Array> {
@@ -424,16 +439,20 @@ export class Engine implements ReplicatedMachine {
     if (published > 0) this.#publish(published);
     const last = entries.at(-1);
     if (last === undefined) return;
-    this.#appliedTerm = last.term;
-    if (this.#leadsFrom > 0 && !this.#ready && last.index >= this.#leadsFrom) this.#becomeReady();
+    if (this.#leadsFrom > 0 && !this.#ready && last.index >= this.#leadsFrom) this.#caughtUp();
     this.#settleApplied(last.index);
   }
 
   /** Own items are answered when what they wrote is visible; here the disk has it and a quorum has it. */
   #applyOwn(own: Pending): void {
+    if (own.lease !== undefined) this.#applied.revoked(own.lease.id);
     if (own.decided !== undefined) {
+      this.#appliedRevision = own.decided.revision;
       this.#settle.push(own);
-      if (own.lease !== undefined) this.#applied.revoked(own.lease.id);
+      return;
+    }
+    if (own.lease !== undefined) {
+      own.resolve();
       return;
     }
     try {
@@ -458,6 +477,7 @@ export class Engine implements ReplicatedMachine {
     }
     const accepted = this.machine.accept(stored.revision, splitEvents(stored.body));
     this.machine.stored(stored.revision);
+    this.#appliedRevision = stored.revision;
     if (stored.lease !== 0n) {
       this.machine.leases.remove(stored.lease);
       this.#applied.revoked(stored.lease);
@@ -470,7 +490,7 @@ export class Engine implements ReplicatedMachine {
     const now = this.#deps.clock.monotonicMs();
     switch (command.type) {
       case 'grant':
-        this.#applied.granted(machine.leases.grant(command.id, command.ttlSeconds, now));
+        this.#applied.granted(recordOf(machine.leases.grant(command.id, command.ttlSeconds, now)));
         return;
       case 'revoke':
         if (machine.leases.remove(command.id) === undefined) throw new MvccError('lease-not-found');
@@ -480,8 +500,8 @@ export class Engine implements ReplicatedMachine {
         for (const { id, remainingSeconds } of command.leases) {
           const lease = machine.leases.get(id);
           if (lease === undefined) continue;
-          if (!this.#ready) machine.leases.setRemaining(id, remainingSeconds * 1000, now);
-          this.#applied.granted({ id, ttlSeconds: lease.ttlSeconds, remainingSeconds });
+          lease.checkpoint = remainingSeconds < lease.ttlSeconds ? remainingSeconds : undefined;
+          this.#applied.granted(recordOf(lease));
         }
         return;
       case 'compact':
@@ -530,6 +550,7 @@ export class Engine implements ReplicatedMachine {
     if (leads && this.#leadsFrom === 0) this.#leadsFrom = this.replica.raft.lastIndex;
     else if (!leads && this.#leadsFrom > 0) {
       this.#leadsFrom = 0;
+      this.#confIndex = 0;
       this.#ready = false;
       this.#lose(leaderFailed());
     }
@@ -537,12 +558,25 @@ export class Engine implements ReplicatedMachine {
     this.#wakeLeadership();
   }
 
+  /** Everything from before this member's leadership has been applied. */
+  #caughtUp(): void {
+    if (!this.replica.alone || this.#reserved <= this.machine.head) {
+      this.#becomeReady();
+      return;
+    }
+    // Relaxed writes may have been shown up to there and lost with the power: the log says for all time that those revisions are used.
+    const skipped = Pending.revision(this.machine.skipTo(this.#reserved), false);
+    this.#collect(skipped);
+    this.#propose();
+    this.#leadsFrom = skipped.index;
+  }
+
   #becomeReady(): void {
     this.#ready = true;
     const { replica } = this;
     const { clock } = this.#deps;
-    // Others may have renewed at the one who led before and this member has not heard of it.
-    this.machine.leases.extend(replica.alone ? 0 : replica.electionMs * 2 + LEASE_NEWS_MS, clock.monotonicMs());
+    // Nobody could renew while nobody led.
+    this.machine.leases.extend(replica.alone ? 0 : replica.electionMs, clock.monotonicMs());
     this.#deps.onLeadership();
     this.#wakeLeadership();
   }
@@ -553,7 +587,7 @@ export class Engine implements ReplicatedMachine {
 
   rider(): Rider | undefined {
     const { machine } = this;
-    const base = this.#compactor.nextBase(this.replica.applied, this.#appliedTerm);
+    const base = this.#compactor.nextBase(this.replica.applied);
     const discards = this.#compactor.takeDiscards();
     const far =
       this.replica.applied - this.#applied.stored >= APPLIED_ENTRIES || this.#bytesSinceApplied >= APPLIED_BYTES;
@@ -585,7 +619,7 @@ export class Engine implements ReplicatedMachine {
 
   /** Relaxed writes that stand right behind what is visible need not wait for a flush. */
   #publishRelaxed(): void {
-    if (!this.#current || this.#proposed.length > 0) return;
+    if (!this.#solitary || this.#proposed.length > 0) return;
     let upTo = 0;
     for (const { decided, relaxed } of this.#collecting) {
       if (!relaxed || decided === undefined || decided.revision > this.#reserved) break;
@@ -646,7 +680,6 @@ export class Engine implements ReplicatedMachine {
     this.machine.become(machine);
     this.#reserved = state.reserved;
     this.#applied.reset(state.applied, state.compacted);
-    this.#appliedTerm = snapshot.term;
     this.#compactor.loaded(state.compacted, state.applied);
     this.#deps.onMembers();
     this.#deps.onReplaced();
@@ -672,7 +705,7 @@ export class Engine implements ReplicatedMachine {
       if (!this.#current) await this.linearizable();
       return decision;
     }
-    const asRelaxed = relaxed && !this.#full && this.#current;
+    const asRelaxed = relaxed && !this.#full && this.#solitary;
     if (asRelaxed) this.#relaxedInUse = true;
     const pending = Pending.revision(decided, asRelaxed);
     if (asRelaxed && this.machine.visible === before && decided.revision <= this.#reserved) {
@@ -776,8 +809,9 @@ export class Engine implements ReplicatedMachine {
   }
 }
 
-/** How often the leader tells the others what is left of each lease. */
-export const LEASE_NEWS_MS = 1000;
+function recordOf({ id, ttlSeconds, checkpoint }: Lease): LeaseRecord {
+  return { id, ttlSeconds, ...(checkpoint === undefined ? {} : { remainingSeconds: checkpoint }) };
+}
 
 /** While the disk is full, what only deletes is let through: it is the way out. */
 function writesMore(request: TxnRequest): boolean {

@@ -2,7 +2,7 @@
  * `hyperedge etcd`: etcd's v3 contract on a log of revisions. See `EtcdServerDeps` for what it is given; the composition hands in
  * `io/sqlite` as the log and `io/grpc` as the listener.
  */
-import type { Clock } from '../../base/clock.ts';
+import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Tokens } from './auth-tokens.ts';
 import type { InitialCluster } from './bootstrap.ts';
@@ -45,8 +45,12 @@ export interface EtcdServerDeps {
   readonly compareAtStart?: boolean;
   /** What the ring of hosts tells of the other members; ended by `stop`. */
   readonly gossip?: GossipHints;
-  /** Uniform in [0, 1); `Math.random` by default. */
-  readonly random?: () => number;
+  /** Where chance comes from: election timeouts, ids of leases and of runs. Node's own by default; a simulation has one that repeats. */
+  readonly random?: Pick<RandomSource, 'random' | 'bytes'>;
+  /** Runs something when what has arrived in this turn has been looked at; `setImmediate` by default. */
+  readonly defer?: (run: () => void) => void;
+  /** Bounds on what raft keeps waiting and in memory, and how many entries the log keeps for those who are a little behind. */
+  readonly bounds?: Partial<StoreBounds>;
   /** Bytes of current values kept in memory; 64 MiB by default. */
   readonly cacheBytes?: number;
   /** Relaxed writes reach the disk after this at the latest; 1000 ms by default. */
@@ -59,6 +63,20 @@ export interface EtcdServerDeps {
   readonly bcryptCost?: number;
   /** The disk failed in a way that cannot be repeated safely: log has said so, the process has to end. */
   readonly onFatal: (error: Error) => void;
+}
+
+/** Bytes, but for those that say otherwise. */
+export interface StoreBounds {
+  readonly maxAppendBytes: number;
+  readonly maxCommittedBytes: number;
+  readonly maxInflightMessages: number;
+  readonly maxInflightBytes: number;
+  readonly maxUncommittedBytes: number;
+  readonly maxCachedBytes: number;
+  /** A number of reads. */
+  readonly maxPendingReads: number;
+  /** A number of entries. */
+  readonly keepEntries: number;
 }
 
 /** As etcd's `--auto-compaction-mode` and `-retention`. */

@@ -4,8 +4,9 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { MvccError } from '../../core/mvcc/errors.ts';
 import type { Encoder } from './encode.ts';
-import { type Engine, LEASE_NEWS_MS } from './engine.ts';
+import type { Engine } from './engine.ts';
 import type { UnaryHandlers } from './kv-service.ts';
+import type { LeaseQuorum } from './lease-quorum.ts';
 import type { LeaseNews } from './peer-protocol.ts';
 import type { StreamCall, StreamHandler } from './port.ts';
 import { answer, failureOf } from './rpc-errors.ts';
@@ -27,11 +28,13 @@ export interface LeaseServiceDeps {
   readonly newLeaseId: () => bigint;
   /** Has the leader answer one request of a stream, wherever it is. */
   readonly ask: (path: string, message: Uint8Array, here: () => Promise<Uint8Array>) => Promise<Uint8Array>;
+  readonly quorum: LeaseQuorum;
   /** Tells the other members what is left of leases. */
   readonly tell: (news: LeaseNews) => void;
 }
 
 const RETRY_MS = 1000;
+const NEWS_MS = 5000;
 /** Leases with more than this left are written down so often, as etcd does. Source: etcd lease/lessor.go. */
 const CHECKPOINT_MS = 300_000;
 const CHECKPOINT_MOST = 1000;
@@ -43,8 +46,8 @@ export class LeaseService {
   #timer: Timer | undefined;
   #newsTimer: Timer | undefined;
   #checkpointTimer: Timer | undefined;
-  /** Renewed since the others were last told. */
-  readonly #renewed = new Set<bigint>();
+  /** Leads, and knows of every renewal that was acknowledged by those who led before. */
+  #informed = false;
   #stopped = false;
   readonly #counts = { granted: 0, renewed: 0, revoked: 0, expired: 0 };
 
@@ -55,14 +58,22 @@ export class LeaseService {
   /** Begins to expire leases, whenever this member leads. */
   start(): void {
     this.#arm();
+    this.#armNews();
     this.#armCheckpoint();
   }
 
   /** Leadership has come or gone. */
   leadershipChanged(): void {
-    this.#renewed.clear();
-    if (this.#deps.engine.leads) for (const id of this.#deps.engine.machine.leases.ids()) this.#renewed.add(id);
-    if (this.#renewed.size > 0) this.#armNews();
+    const { engine } = this.#deps;
+    this.#informed = engine.leads && engine.replica.alone;
+    if (engine.leads && !this.#informed) void this.#learn();
+    this.#arm();
+  }
+
+  async #learn(): Promise<void> {
+    const { term } = this.#deps.engine.replica;
+    if (!(await this.#deps.quorum.learn()) || this.#deps.engine.replica.term !== term) return;
+    this.#informed = true;
     this.#arm();
   }
 
@@ -88,26 +99,25 @@ export class LeaseService {
     const [id] = twoNumbers(message);
     const ttl = renewed(engine.machine.leases, id, clock.monotonicMs());
     if (ttl > 0) this.#counts.renewed += 1;
-    if (ttl > 0 && !engine.replica.alone) {
-      this.#renewed.add(id);
-      this.#armNews();
+    if (ttl > 0) {
+      const lease = engine.machine.leases.get(id);
+      // What was written of it would be less than it is promised now, after a restart of everybody.
+      if (lease?.checkpoint !== undefined)
+        await engine.command({ type: 'checkpoint', leases: [{ id, remainingSeconds: ttl }] });
+      await this.#deps.quorum.renewed(id);
+      engine.requireLeader();
     }
     return encoder.begin(engine.machine.visible).big(2, id).int(3, ttl).finish();
   }
 
+  /** Whoever has missed something, or started again and supposes the longest, is put right now and then. */
   #armNews(): void {
-    if (this.#newsTimer !== undefined || this.#stopped) return;
-    this.#newsTimer = this.#deps.clock.setTimer(LEASE_NEWS_MS, () => {
-      this.#newsTimer = undefined;
-      const { engine, clock, tell } = this.#deps;
-      const now = clock.monotonicMs();
-      const news: Array<LeaseNews[number]> = [];
-      for (const id of this.#renewed) {
-        const lease = engine.machine.leases.get(id);
-        if (lease !== undefined) news.push({ id, remainingMs: Math.max(1, Math.round(lease.expiresAtMs - now)) });
-      }
-      this.#renewed.clear();
-      if (engine.leads && news.length > 0) tell(news);
+    if (this.#stopped) return;
+    this.#newsTimer?.cancel();
+    this.#newsTimer = this.#deps.clock.setTimer(NEWS_MS, () => {
+      this.#armNews();
+      const { engine, tell, quorum } = this.#deps;
+      if (engine.leads && this.#informed && engine.machine.leases.size > 0) tell(quorum.remaining());
     });
   }
 
@@ -124,9 +134,14 @@ export class LeaseService {
     if (!engine.leads) return;
     const now = clock.monotonicMs();
     const leases: Array<{ id: bigint; remainingSeconds: number }> = [];
-    for (const { id, ttlSeconds, expiresAtMs } of engine.machine.leases.all()) {
+    for (const lease of engine.machine.leases.all()) {
+      const { id, ttlSeconds, expiresAtMs } = lease;
       const remainingSeconds = Math.ceil((expiresAtMs - now) / 1000);
-      if (ttlSeconds * 1000 > CHECKPOINT_MS && remainingSeconds > 0) leases.push({ id, remainingSeconds });
+      if (ttlSeconds * 1000 > CHECKPOINT_MS && remainingSeconds > 0) {
+        leases.push({ id, remainingSeconds });
+        // From here on a renewal has to be written behind it.
+        lease.checkpoint = remainingSeconds;
+      }
       if (leases.length >= CHECKPOINT_MOST) break;
     }
     if (leases.length === 0) return;
@@ -229,7 +244,7 @@ export class LeaseService {
   #arm(delayMs?: number): void {
     this.#timer?.cancel();
     this.#timer = undefined;
-    if (this.#stopped || !this.#deps.engine.leads) return;
+    if (this.#stopped || !this.#deps.engine.leads || !this.#informed) return;
     const next = this.#deps.engine.machine.leases.nextExpiryMs();
     if (next === undefined) return;
     const wait = delayMs ?? Math.max(0, next - this.#deps.clock.monotonicMs());
@@ -239,7 +254,7 @@ export class LeaseService {
   async #expire(): Promise<void> {
     const { engine, clock, log } = this.#deps;
     let retry: number | undefined;
-    if (!engine.leads) return;
+    if (!engine.leads || !this.#informed) return;
     try {
       const expired = engine.machine.leases.expired(clock.monotonicMs());
       await Promise.all(expired.map((lease) => engine.revokeLease(lease.id)));

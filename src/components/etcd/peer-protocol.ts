@@ -213,13 +213,15 @@ export function decodeLeaseNews(bytes: Uint8Array): LeaseNews[number] {
 export interface SnapshotPiece {
   readonly hello: Hello;
   readonly id: string;
+  /** The receiver has to have all rows up to this revision already. */
+  readonly after: number;
   readonly rows: readonly StoredEntry[];
   readonly head: SnapshotHead | undefined;
   /** Raft's own message, with the head. */
   readonly message: Uint8Array;
 }
 
-export function encodePiece({ hello, id, rows, head, message }: SnapshotPiece): Buffer {
+export function encodePiece({ hello, id, after, rows, head, message }: SnapshotPiece): Buffer {
   const out = new Writer(1 << 20).message(1, encodeHello(hello)).string(2, id);
   for (const row of rows) {
     const mark = out.begin(3);
@@ -233,7 +235,7 @@ export function encodePiece({ hello, id, rows, head, message }: SnapshotPiece): 
       .end(mark);
   }
   if (head !== undefined) out.message(4, encodeHead(head));
-  return out.bytes(5, message).finish();
+  return out.bytes(5, message).int(6, after).finish();
 }
 
 export function decodePiece(bytes: Uint8Array): SnapshotPiece {
@@ -243,15 +245,17 @@ export function decodePiece(bytes: Uint8Array): SnapshotPiece {
   const rows: StoredEntry[] = [];
   let head: SnapshotHead | undefined;
   let message: Uint8Array = new Uint8Array();
+  let after = 0;
   for (let field = reader.field(); field !== 0; field = reader.field()) {
     if (field === 1) hello = decodeHello(reader.bytes());
     else if (field === 2) id = reader.string();
+    else if (field === 6) after = reader.int();
     else if (field === 3) rows.push(decodeRow(reader.bytes()));
     else if (field === 4) head = decodeHead(reader.bytes());
     else if (field === 5) message = reader.bytes();
     else reader.skip();
   }
-  return { hello, id, rows, head, message };
+  return { hello, id, after, rows, head, message };
 }
 
 function decodeRow(bytes: Uint8Array): StoredEntry {

@@ -96,6 +96,8 @@ export class Peers {
   readonly #deps: PeersDeps;
   readonly #peers = new Map<NodeId, Peer>();
   readonly #forwarding: Forwarding;
+  /** Streams that others have opened. A leader that is newer than what this member knows of the cluster can only be answered there. */
+  readonly #callers = new Map<NodeId, Pick<StreamCall, 'send'>>();
   #stopped = false;
 
   constructor(deps: PeersDeps) {
@@ -136,7 +138,7 @@ export class Peers {
       else some.push(message);
     }
     for (const [to, some] of byPeer) {
-      const stream = this.#peers.get(to)?.stream;
+      const stream = this.#connected(to) ?? this.#callers.get(to);
       if (stream === undefined) this.#deps.clock.setTimer(0, () => this.#deps.handler.unreachable(to));
       else stream.send(encodeMessages(some));
     }
@@ -145,7 +147,7 @@ export class Peers {
   sendLeaseNews(news: LeaseNews): void {
     if (this.#peers.size === 0 || news.length === 0) return;
     const bytes = writeLeaseNews(new Writer(news.length * 16), Frame.leaseNews, news).finish();
-    for (const peer of this.#peers.values()) peer.stream?.send(bytes);
+    for (const id of this.#peers.keys()) this.#connected(id)?.send(bytes);
   }
 
   /** Throws CodedError 'peer-unreachable' when nobody can say what has become of it. */
@@ -158,6 +160,7 @@ export class Peers {
     );
   }
 
+  /** A stream keeps what it cannot send yet: for whoever is away for long that would be without end, and stale when it is back. */
   #connected(to: NodeId): PeerStream | undefined {
     const peer = this.#peers.get(to);
     return peer?.channel.connected ? peer.stream : undefined;
@@ -224,7 +227,10 @@ export class Peers {
   #open(id: NodeId, peer: Peer): void {
     const { handler, clock, log } = this.#deps;
     const stream = peer.channel.stream(PeerPath.messages, {
-      message: (bytes) => this.#answered(id, bytes),
+      message: (bytes) => {
+        if (bytes[0] === FIRST_BYTE.messages) this.#messages(id, bytes);
+        else this.#answered(id, bytes);
+      },
       ended: (error) => {
         this.#forwarding.lost(id, error?.message ?? 'the connection was closed');
         if (this.#peers.get(id) !== peer || peer.stream !== stream) return;
@@ -253,7 +259,7 @@ export class Peers {
   }
 
   #receive(call: StreamCall): StreamHandler {
-    const { handler, log, id } = this.#deps;
+    const { handler, log } = this.#deps;
     let from: NodeId | undefined;
     return {
       message: (bytes) => {
@@ -261,8 +267,10 @@ export class Peers {
           if (from === undefined) {
             const hello = decodeHello(bytes);
             const refusal = this.#refusal(hello);
-            if (refusal === undefined) from = hello.from;
-            else {
+            if (refusal === undefined) {
+              from = hello.from;
+              this.#callers.set(from, call);
+            } else {
               log.v(2, 'a member is refused', { member: hello.from, cause: refusal });
               call.end(RpcCode.failedPrecondition, refusal);
             }
@@ -270,7 +278,7 @@ export class Peers {
           }
           // Its own entry may not be applied here yet; a stranger's messages are raft's to refuse.
           if (handler.wasRemoved(from)) call.end(RpcCode.failedPrecondition, REMOVED);
-          else this.#incoming(from, id, bytes, call);
+          else this.#incoming(from, bytes, call);
         } catch (error) {
           if (!(error instanceof WireError)) throw error;
           log.warn('a member sends what cannot be read', { member: from, cause: error.message });
@@ -280,17 +288,19 @@ export class Peers {
       ended: () => call.end(),
       // Answers may have been lost with it.
       closed: () => {
-        if (from !== undefined) this.#forwarding.lost(from, 'the connection was closed');
+        if (from === undefined) return;
+        if (this.#callers.get(from) === call) this.#callers.delete(from);
+        this.#forwarding.lost(from, 'the connection was closed');
       },
       drained: () => {},
     };
   }
 
-  #incoming(from: NodeId, to: NodeId, bytes: Uint8Array, call: StreamCall): void {
+  #incoming(from: NodeId, bytes: Uint8Array, call: StreamCall): void {
     const { handler } = this.#deps;
     switch (bytes[0]) {
       case FIRST_BYTE.messages:
-        for (const message of decodeMessages(bytes, from, to)) handler.message(message);
+        this.#messages(from, bytes);
         return;
       case FIRST_BYTE.forward: {
         const { number, body } = decodeNumbered(bytes);
@@ -302,6 +312,16 @@ export class Peers {
         return;
       default:
         handler.leaseNews(from, leaseNewsOf(bytes));
+    }
+  }
+
+  #messages(from: NodeId, bytes: Uint8Array): void {
+    const { handler, id, log } = this.#deps;
+    try {
+      for (const message of decodeMessages(bytes, from, id)) handler.message(message);
+    } catch (error) {
+      if (!(error instanceof WireError)) throw error;
+      log.warn('a member sends what cannot be read', { member: from, cause: error.message });
     }
   }
 

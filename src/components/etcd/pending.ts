@@ -38,8 +38,9 @@ export class Pending {
     return new Pending(decided, undefined, lease, relaxed);
   }
 
-  static command(command: Command): Pending {
-    return new Pending(undefined, command, undefined, false);
+  /** `lease`: the one that ends with it. */
+  static command(command: Command, lease?: Lease): Pending {
+    return new Pending(undefined, command, lease, false);
   }
 
   get waited(): number {

@@ -556,8 +556,9 @@ export class Replica {
 
   async #install(ready: Ready, snapshot: SnapshotMeta): Promise<void> {
     const { term, vote } = ready.hardState ?? this.#lateHard ?? this.#hardOnDisk;
-    this.#hardOnDisk = { term, vote, commit: snapshot.index };
-    await this.#deps.machine.install(snapshot, this.#hardOnDisk);
+    const hardState = { term, vote, commit: snapshot.index };
+    await this.#deps.machine.install(snapshot, hardState);
+    this.#hardOnDisk = hardState;
     this.#lateHard = undefined;
     this.#applied = snapshot.index;
     this.#conf = snapshot.conf;

@@ -15,8 +15,9 @@ import { ALARM_CORRUPT, Engine } from './engine.ts';
 import { gateway } from './gateway.ts';
 import { GossipLink } from './gossip-link.ts';
 import { answerHttp } from './http.ts';
-import type { EtcdServer, EtcdServerDeps } from './index.ts';
+import type { EtcdServer, EtcdServerDeps, StoreBounds } from './index.ts';
 import { kvService, type UnaryHandlers } from './kv-service.ts';
+import { LeaseQuorum } from './lease-quorum.ts';
 import { LeaseService } from './lease-service.ts';
 import { LocalClient, type StreamHandlers } from './local-client.ts';
 import { lockService } from './lock-service.ts';
@@ -25,8 +26,9 @@ import { MendingServer } from './mending.ts';
 import { EtcdMetrics, type MetricsSources } from './metrics.ts';
 import { Newcomer } from './newcomer.ts';
 import { costLikeBcrypt, scryptHasher } from './password.ts';
+import type { Forwarded } from './peer-protocol.ts';
 import { Peers } from './peers.ts';
-import type { RpcService } from './port.ts';
+import { RpcCode, type RpcService } from './port.ts';
 import { recoveryService } from './recovery-service.ts';
 import { Promoter, replaceMember } from './replacement.ts';
 import { Replica } from './replica.ts';
@@ -50,9 +52,12 @@ const PUBLISH_RETRY_MS = 1000;
 const FIRST_LEADER_MS = 5000;
 const ASK_MS = 3000;
 
+/** What members ask each other about leases goes where forwarded requests go. */
+const LEASES = 'leases';
+const RANDOM = { random: () => Math.random(), bytes: (length: number) => randomBytes(length) };
+
 /** Bounds on what waits and what is kept. */
-const RAFT_LIMITS = {
-  forwardProposals: false,
+const BOUNDS: StoreBounds = {
   maxAppendBytes: 1 << 20,
   maxCommittedBytes: 4 << 20,
   maxInflightMessages: 256,
@@ -60,6 +65,7 @@ const RAFT_LIMITS = {
   maxUncommittedBytes: 64 << 20,
   maxCachedBytes: 4 << 20,
   maxPendingReads: 10_000,
+  keepEntries: 5000,
 };
 
 export function createEtcdServer(deps: EtcdServerDeps): EtcdServer {
@@ -75,11 +81,14 @@ export interface StoreServer extends EtcdServer {
 class Server implements StoreServer {
   readonly #deps: EtcdServerDeps;
   readonly #metrics = new EtcdMetrics();
-  readonly #runId = randomBytes(6).toString('hex');
+  readonly #random: NonNullable<EtcdServerDeps['random']>;
+  readonly #bounds: StoreBounds;
+  readonly #runId: string;
   readonly #auth: Auth;
   readonly #guard: AuthGuard;
   readonly #engine: Engine;
   readonly #snapshots: Snapshots;
+  readonly #leaseQuorum: LeaseQuorum;
   readonly #upkeep: Upkeep;
   readonly #requireLeader: RequireLeader;
   readonly #promoter: Promoter;
@@ -98,7 +107,10 @@ class Server implements StoreServer {
   constructor(deps: EtcdServerDeps, replaces: ReadonlyArray<readonly string[]> | undefined) {
     this.#deps = deps;
     this.#replaces = replaces;
-    const { storage, clock, log } = deps;
+    const { storage, clock, log, random = RANDOM } = deps;
+    this.#random = random;
+    this.#bounds = { ...BOUNDS, ...deps.bounds };
+    this.#runId = Buffer.from(random.bytes(6)).toString('hex');
     this.#auth = new Auth({
       replicate: (command) => this.#route().command({ type: 'auth', command }),
       tokens: deps.tokens ?? simpleTokens(clock),
@@ -116,7 +128,8 @@ class Server implements StoreServer {
       log,
       cacheBytes: deps.cacheBytes ?? CACHE_BYTES,
       flushIntervalMs: deps.flushIntervalMs ?? FLUSH_INTERVAL_MS,
-      defer: (run) => setImmediate(run),
+      keepEntries: this.#bounds.keepEntries,
+      defer: deps.defer ?? ((run) => setImmediate(run)),
       onPublish: (revisions) => {
         this.#metrics.published(revisions);
         this.#watches?.publish(revisions);
@@ -151,6 +164,11 @@ class Server implements StoreServer {
       peers: () => this.#peers,
       command: (command) => this.#route().command(command),
       compareMs: deps.compareMs ?? 0,
+    });
+    this.#leaseQuorum = new LeaseQuorum({
+      engine: this.#engine,
+      clock,
+      askAll: (message, agreed) => this.#askAboutLeases(message, agreed),
     });
     this.#upkeep = new Upkeep({
       engine: this.#engine,
@@ -275,6 +293,7 @@ class Server implements StoreServer {
         dial: peers?.dial,
         forceNewCluster: this.#deps.forceNewCluster,
         replaces: this.#replaces,
+        bytes: this.#random.bytes,
         stopped: () => this.#stopped,
       });
     } catch (error) {
@@ -284,10 +303,12 @@ class Server implements StoreServer {
   }
 
   async #replica(id: NodeId, state: Parameters<typeof storedState>[0]): Promise<Replica> {
-    const { storage, clock, log, timing = TIMING, onFatal, random = Math.random } = this.#deps;
+    const { storage, clock, log, timing = TIMING, onFatal } = this.#deps;
+    const { keepEntries: _, ...bounds } = this.#bounds;
+    const { random } = this.#random;
     const tickMs = Math.max(5, timing.heartbeatMs / TICKS_PER_HEARTBEAT);
     return new Replica({
-      config: { ...RAFT_LIMITS, id, randomTicks: (below) => Math.floor(random() * below) },
+      config: { ...bounds, forwardProposals: false, id, randomTicks: (below) => Math.floor(random() * below) },
       timing: {
         tickMs,
         heartbeatTicks: TICKS_PER_HEARTBEAT,
@@ -324,6 +345,7 @@ class Server implements StoreServer {
     this.#router?.leaderChanged();
     this.#requireLeader.leaderChanged();
     this.#promoter.consider();
+    this.#snapshots.changed();
     this.#gossip?.publish();
     const { leader, term } = replica;
     if (replica.alone || (leader === this.#toldLeader && term === this.#toldTerm)) return;
@@ -345,6 +367,7 @@ class Server implements StoreServer {
     const { alarms } = cluster;
     if (alarms.some((each) => each.member === replica.id && each.alarm === ALARM_CORRUPT))
       this.#deps.onFatal(new CodedError('dissents', 'the store of this member differs from that of the majority'));
+    this.#snapshots.changed();
   }
 
   #removed(): void {
@@ -376,12 +399,13 @@ class Server implements StoreServer {
         leaseNews: (from, news) => {
           if (from === engine.replica.leader) this.#leases?.heard(news);
         },
-        forwarded: (forward) => this.#route().forwarded(forward),
         replace: async (request) => {
           await replaceMember(engine, request, { clock, log, token: this.#deps.initialCluster?.token ?? '' });
           return { clusterId, members: engine.cluster.members };
         },
         hash: (revision) => this.#corruption.hashAt(revision),
+        forwarded: async (forward) =>
+          forward.path === LEASES ? this.#answerAboutLeases(forward.message) : this.#route().forwarded(forward),
         snapshotPiece: (piece) => this.#snapshots.receive(piece),
         members: () => ({ clusterId, members: engine.cluster.members }),
         isMember: (member) => engine.cluster.get(member) !== undefined,
@@ -395,10 +419,32 @@ class Server implements StoreServer {
     });
   }
 
+  #answerAboutLeases(message: Uint8Array): Forwarded {
+    const body = this.#leaseQuorum.answer(message);
+    return { redirect: body === undefined, code: RpcCode.ok, text: '', body: body ?? new Uint8Array(), index: 0 };
+  }
+
+  /** Asks the others about leases; who does not answer, or does not agree, is not heard of. */
+  #askAboutLeases(message: Uint8Array, agreed: (by: NodeId, body: Uint8Array) => void): void {
+    const { cluster, replica } = this.#engine;
+    const request = { path: LEASES, message, metadata: new Map<string, string>(), authRevision: 0 };
+    for (const { id } of cluster.members) {
+      if (id === replica.id) continue;
+      this.#peers?.forward(id, request, replica.electionMs).then(
+        ({ redirect, code, body }) => {
+          if (!redirect && code === RpcCode.ok) agreed(id, body);
+        },
+        () => {},
+      );
+    }
+  }
+
   /** Tells the cluster how this member is called and where its clients find it, until it knows. */
   async #publishAttributes(): Promise<void> {
     const { name, clientUrls, clock, log } = this.#deps;
     const { replica, cluster } = this.#engine;
+    // Whoever has a name has something on its disk: an empty one is a disk that has been wiped, and not one that was never written.
+    await this.#engine.appliedAt(2);
     for (;;) {
       const known = cluster.get(replica.id);
       if (this.#stopped || (known?.name === name && known.clientUrls.join() === clientUrls.join())) return;
@@ -428,8 +474,9 @@ class Server implements StoreServer {
       encoder,
       clock,
       log,
-      newLeaseId: () => randomBytes(8).readBigUInt64BE() >> 1n,
+      newLeaseId: () => Buffer.from(this.#random.bytes(8)).readBigUInt64BE() >> 1n,
       ask: (path, message, here) => router.ask(path, message, here),
+      quorum: this.#leaseQuorum,
       tell: (news) => this.#peers?.sendLeaseNews(news),
     });
     this.#leases = leases;

@@ -2,7 +2,7 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { Message, NodeId } from '../../core/raft/index.ts';
+import type { NodeId } from '../../core/raft/index.ts';
 import type { Engine } from './engine.ts';
 import { decodeMessages, encodeMessages } from './message-codec.ts';
 import type { SnapshotPiece } from './peer-protocol.ts';
@@ -26,6 +26,7 @@ const RESUME_MS = 60_000;
 interface Session {
   readonly id: string;
   readonly head: SnapshotHead;
+  readonly ready: Promise<void>;
   readonly release: () => void;
   readonly conf: Parameters<Engine['replica']['raft']['snapshotMessage']>[1]['conf'];
   streaming: boolean;
@@ -36,11 +37,23 @@ export class Snapshots {
   readonly #deps: SnapshotsDeps;
   readonly #sessions = new Map<NodeId, Session>();
   #count = 0;
+  /** Pieces are taken in one after another: two at once would not know of each other's rows. */
+  #receiving: Promise<unknown> = Promise.resolve();
   #ready: { readonly id: string; readonly head: SnapshotHead } | undefined;
   #stopped = false;
 
   constructor(deps: SnapshotsDeps) {
     this.#deps = deps;
+  }
+
+  /** Somebody else leads now, or the members are others: what nobody is going to ask for again holds nothing back. */
+  changed(): void {
+    const { replica } = this.#deps.engine;
+    const { voters, outgoing, learners } = replica.conf;
+    for (const [to, session] of this.#sessions) {
+      const wanted = replica.leads && [...voters, ...outgoing, ...learners].includes(to);
+      if (!wanted && !session.streaming) this.#forget(to, session);
+    }
   }
 
   stop(): void {
@@ -74,6 +87,8 @@ export class Snapshots {
           log.warn('a snapshot did not arrive; it is tried again', { to, id, cause: messageOf(error) });
           engine.replica.hint((raft) => raft.snapshotDone(to, false));
           current.streaming = false;
+          this.changed();
+          if (this.#sessions.get(to) !== current) return;
           current.expiry = this.#deps.clock.setTimer(RESUME_MS, () => this.#forget(to, current));
         },
       )
@@ -83,9 +98,9 @@ export class Snapshots {
   #begin(): Session {
     const { engine, runId } = this.#deps;
     this.#count += 1;
-    const { head, release } = engine.pinSnapshot();
+    const { head, ready, release } = engine.pinSnapshot();
     const id = `${engine.replica.id}-${runId}-${this.#count}`;
-    return { id, head, release, conf: engine.replica.conf, streaming: false, expiry: undefined };
+    return { id, head, ready, release, conf: engine.replica.conf, streaming: false, expiry: undefined };
   }
 
   #forget(to: NodeId, session: Session): void {
@@ -94,20 +109,29 @@ export class Snapshots {
     if (this.#sessions.get(to) === session) this.#sessions.delete(to);
   }
 
-  async #send(to: NodeId, { id, head, conf }: Session): Promise<void> {
+  async #send(to: NodeId, { id, head, ready, conf }: Session): Promise<void> {
     const { engine, storage } = this.#deps;
     const { replica } = engine;
-    const nothing = { id, rows: [], head: undefined, message: new Uint8Array() };
+    const nothing = { id, after: 0, rows: [], head: undefined, message: new Uint8Array() };
     const progress = (): void => replica.hint((raft) => raft.snapshotProgress(to, head.position.index));
     progress();
-    for (let after = await this.#deliver(to, nothing); !this.#stopped; progress()) {
+    await ready;
+    let after = await this.#deliver(to, nothing);
+    while (!this.#stopped) {
+      progress();
       const rows = await storage.rows(after, head.revision);
-      if (rows.length === 0) break;
-      after = await this.#deliver(to, { ...nothing, rows });
+      const message = replica.raft.snapshotMessage(to, { ...head.position, conf });
+      if (message === undefined) throw new CodedError('not-leader', 'leadership was lost meanwhile');
+      if (rows.length > 0) {
+        after = await this.#deliver(to, { ...nothing, after, rows });
+        continue;
+      }
+      const has = await this.#deliver(to, { ...nothing, after, head, message: encodeMessages([message]) });
+      if (has >= after) return;
+      // It has begun again with another's, or lost what it had.
+      after = has;
     }
-    const message = replica.raft.snapshotMessage(to, { ...head.position, conf });
-    if (message === undefined || this.#stopped) throw new CodedError('not-leader', 'leadership was lost meanwhile');
-    await this.#deliver(to, { ...nothing, head, message: encodeMessages([message]) });
+    throw new CodedError('closed', 'the store is stopping');
   }
 
   async #deliver(to: NodeId, piece: Omit<SnapshotPiece, 'hello'>): Promise<number> {
@@ -120,10 +144,25 @@ export class Snapshots {
     }
   }
 
-  /** A piece has arrived. Resolves to the last revision that is there. Throws CodedError, WireError. */
-  async receive({ hello, id, rows, head, message }: SnapshotPiece): Promise<number> {
+  /** A piece has arrived. Resolves to the last revision that is there without a gap. Throws CodedError, WireError. */
+  receive(piece: SnapshotPiece): Promise<number> {
+    const done = this.#receiving.then(() => this.#takeIn(piece));
+    this.#receiving = done.catch(() => {});
+    return done;
+  }
+
+  async #takeIn({ hello, id, after, rows, head, message }: SnapshotPiece): Promise<number> {
     const { storage, engine } = this.#deps;
+    const { replica } = engine;
+    if (head !== undefined && head.position.index <= replica.applied) {
+      // Its answer was lost, or this member has come by it in another way.
+      this.#step(hello.from, message);
+      return after;
+    }
+    // Two that send would each begin anew what the other has begun.
+    if (hello.from !== replica.leader) throw new CodedError('not-leader', `${hello.from} does not lead here`);
     let last = await storage.receive(id);
+    if (last < after) return last;
     // A piece that was sent again because its answer was lost is there already.
     const fresh = rows.filter((row) => row.revision > last);
     if (fresh.length > 0) {
@@ -131,18 +170,26 @@ export class Snapshots {
       last = fresh.at(-1)?.revision ?? last;
     }
     if (head === undefined) return last;
-    const [step] = decodeMessages(message, hello.from, engine.replica.id);
-    if (step?.type !== 'snapshot') throw new CodedError('refused', 'a snapshot ends with a message that is none');
+    const { index } = head.position;
     this.#ready = { id, head };
-    engine.replica.step(step satisfies Message);
+    this.#step(hello.from, message);
+    // Until it has been installed no other may be begun in its place.
+    if (replica.applied < index && replica.raft.status().firstIndex === index + 1) await engine.appliedAt(index);
+    this.#ready = undefined;
     return last;
+  }
+
+  #step(from: NodeId, bytes: Uint8Array): void {
+    const { replica } = this.#deps.engine;
+    const [message] = decodeMessages(bytes, from, replica.id);
+    if (message?.type !== 'snapshot') throw new CodedError('refused', 'a snapshot ends with a message that is none');
+    replica.step(message);
   }
 
   take(index: number): { readonly id: string; readonly head: SnapshotHead } {
     const ready = this.#ready;
     if (ready?.head.position.index !== index)
       throw new CodedError('not-receiving', `no snapshot of index ${index} is at hand`);
-    this.#ready = undefined;
     return ready;
   }
 }

@@ -5,6 +5,8 @@ export interface Lease {
   readonly ttlSeconds: number;
   /** Monotonic milliseconds. */
   expiresAtMs: number;
+  /** Seconds that were left when that was last written down, if it was less than all. */
+  checkpoint?: number | undefined;
   /** Keys whose newest version carries this lease. */
   readonly keys: Set<string>;
 }

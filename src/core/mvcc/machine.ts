@@ -141,10 +141,10 @@ export class Machine {
     this.#visible = this.#head;
   }
 
-  /** Ends loading. `reserved`: no revision up to it is given out again. */
-  loaded(compacted: number, reserved: number): void {
+  /** Ends loading. */
+  loaded(compacted: number): void {
     this.#compacted = compacted;
-    this.#head = Math.max(this.#head, reserved, compacted);
+    this.#head = Math.max(this.#head, compacted);
     this.#visible = this.#head;
     this.#cache.stored = this.#head;
   }
@@ -207,6 +207,14 @@ export class Machine {
     this.#writing = [];
     this.leases.remove(id);
     return this.#seal(changes);
+  }
+
+  /** Gives `revision` out for nothing: neither it nor any below it that is not used is ever given out again. */
+  skipTo(revision: number): DecidedRevision {
+    this.#head = revision;
+    const decided: DecidedRevision = { revision, changes: [] };
+    this.#pending.push(decided);
+    return decided;
   }
 
   /** Makes everything up to `revision` visible and returns it, oldest first. */

@@ -253,7 +253,7 @@ function watchAgrees(rig: Rig, oracle: Oracle, from: number): void {
 function restartAgrees(rig: Rig, oracle: Oracle, compacted: number): void {
   const again = new Machine({ currentBytes: 1 << 20, pastBytes: 1 << 20 });
   for (const [revision, events] of [...rig.log].sort((a, b) => a[0] - b[0])) again.load(revision, splitEvents(events));
-  again.loaded(compacted, 0);
+  again.loaded(compacted);
   const all: RangeRequest = {
     ...range(seeded(1), 1),
     key: '\0',

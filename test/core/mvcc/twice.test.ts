@@ -39,7 +39,7 @@ it('a revision that writes a key and deletes it again keeps its row whole until 
   assert.deepEqual(discarded(twice), [{ revision: 2 }]);
   const again = new Machine({ currentBytes: 1 << 20, pastBytes: 1 << 20 });
   for (const [revision, events] of rows) if (revision !== 2) again.load(revision, splitEvents(events));
-  again.loaded(twice, 0);
+  again.loaded(twice);
   assert.deepEqual(
     again.changes('a', 'b', twice, last, 10).map(({ version }) => [version.revision, version.version]),
     [
