@@ -45,7 +45,10 @@ function write(message: Message): void {
       return;
     case 'preVoteResp':
     case 'voteResp':
-      writer.bool(8, message.granted);
+      writer
+        .bool(8, message.granted)
+        .int(5, message.commit ?? 0)
+        .int(4, message.commitTerm ?? 0);
       return;
     case 'append':
       writer
@@ -161,9 +164,9 @@ function read(body: Uint8Array, from: string, to: string): Message {
     case 'vote':
       return { ...way, type: 'vote', term, lastIndex: a, lastTerm: b, leaderDead: flag, transfer };
     case 'preVoteResp':
-      return { ...way, type: 'preVoteResp', term, granted: flag };
+      return { ...way, type: 'preVoteResp', term, granted: flag, ...(c > 0 ? { commit: c, commitTerm: b } : {}) };
     case 'voteResp':
-      return { ...way, type: 'voteResp', term, granted: flag };
+      return { ...way, type: 'voteResp', term, granted: flag, ...(c > 0 ? { commit: c, commitTerm: b } : {}) };
     case 'append': {
       const read = entries.map((entry, i) => readEntry(entry, a + 1 + i));
       const append = { ...way, type: 'append', term, prevIndex: a, prevTerm: b, entries: read, commit: c } as const;

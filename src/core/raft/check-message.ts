@@ -48,6 +48,9 @@ export function checkMessage(message: Message, self: string, term: number): void
       return;
     case 'preVoteResp':
     case 'voteResp':
+      number(message, 'commit', message.commit ?? 0);
+      number(message, 'term of the commit', message.commitTerm ?? 0);
+      return;
     case 'timeoutNow':
     case 'propose':
     case 'transfer':

@@ -94,11 +94,15 @@ export function answerVote(node: RaftNode, message: MessageOf<'preVote'> | Messa
   const to = message.from;
   if (message.type === 'preVote') {
     // The answer to a question about a later term carries that term; a refusal carries this member's own, so that the asker catches up.
-    node.promise({ type: 'preVoteResp', to, term: granted ? message.term : node.term, granted });
+    if (granted) node.promise({ type: 'preVoteResp', to, term: message.term, granted });
+    else node.promise({ type: 'preVoteResp', to, granted, ...node.known() });
+    return;
+  }
+  if (!granted) {
+    node.promise({ type: 'voteResp', to, granted, ...node.known() });
     return;
   }
   node.promise({ type: 'voteResp', to, granted });
-  if (!granted) return;
   node.vote = message.from;
   node.electionElapsed = 0;
 }

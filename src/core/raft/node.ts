@@ -170,6 +170,17 @@ export class RaftNode {
     }
   }
 
+  /** What is committed as far as this member knows. */
+  known(): { readonly commit: number; readonly commitTerm: number } {
+    return { commit: this.log.committed, commitTerm: this.log.term(this.log.committed) ?? 0 };
+  }
+
+  /** Somebody else knows that an entry is committed: if it is here too, then everything before it is as well. */
+  learnCommit({ commit = 0, commitTerm = 0 }: { readonly commit?: number; readonly commitTerm?: number }): void {
+    if (this.role !== 'leader' && commit > this.log.committed && this.log.term(commit) === commitTerm)
+      this.log.committed = commit;
+  }
+
   /** The other members, sorted. */
   peers(): [NodeId, Progress][] {
     return [...this.progress].filter(([id]) => id !== this.id).sort(([a], [b]) => (a < b ? -1 : 1));

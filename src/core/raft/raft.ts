@@ -185,11 +185,12 @@ class Machine implements Raft {
     const to = message.from;
     if (fromLeader(message))
       node.promise({ type: 'appendResp', to, index: 0, rejected: true, hintIndex: 0, hintTerm: 0 });
-    else if (message.type === 'preVote') node.promise({ type: 'preVoteResp', to, granted: false });
+    else if (message.type === 'preVote') node.promise({ type: 'preVoteResp', to, granted: false, ...node.known() });
   }
 
   #stepCurrent(message: TermedMessage): void {
     const node = this.#node;
+    if (message.type === 'preVoteResp' || message.type === 'voteResp') node.learnCommit(message);
     switch (message.type) {
       case 'preVote':
       case 'vote':

@@ -71,6 +71,15 @@ interface Termed extends Envelope {
   readonly term: number;
 }
 
+/**
+ * What the sender knows to be committed. A refusal tells it: whoever has that entry too may go on from there, and perhaps needs no vote of the sender's any more, which
+ * need not be a voter itself by then. Source: raft-rs, "commit by vote".
+ */
+interface Known {
+  readonly commit?: number;
+  readonly commitTerm?: number;
+}
+
 export type Message =
   /** Would you vote for me in `term`? Changes nothing at the receiver. `leaderDead`: gossip has confirmed the leader's death to the sender. */
   | (Termed & {
@@ -79,7 +88,7 @@ export type Message =
       readonly lastTerm: number;
       readonly leaderDead: boolean;
     })
-  | (Termed & { readonly type: 'preVoteResp'; readonly granted: boolean })
+  | (Termed & Known & { readonly type: 'preVoteResp'; readonly granted: boolean })
   /** `transfer`: the leader asked for this election, so nobody defends it. `leaderDead` as above. */
   | (Termed & {
       readonly type: 'vote';
@@ -88,7 +97,7 @@ export type Message =
       readonly transfer: boolean;
       readonly leaderDead: boolean;
     })
-  | (Termed & { readonly type: 'voteResp'; readonly granted: boolean })
+  | (Termed & Known & { readonly type: 'voteResp'; readonly granted: boolean })
   | (Termed & {
       readonly type: 'append';
       readonly prevIndex: number;
