@@ -1,4 +1,5 @@
 /** New data directories of the store, made from a snapshot or from what another store holds; and the way back, into another store. */
+import { randomBytes } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdtemp, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -28,11 +29,15 @@ const FILE_NAME = 'revisions.db';
 export async function restoreSnapshot(path: string, target: RestoreTarget, options: RestoreOptions): Promise<Restored> {
   const file = resolve(path);
   checkKind(file, options.skipHashCheck);
-  const bytes = options.skipHashCheck ? await wholePages(file) : (await checkDigest(file)).bytes;
+  const { bytes, sha256 } = options.skipHashCheck
+    ? { bytes: await wholePages(file), sha256: '' }
+    : await checkDigest(file);
+  // Members that restore the same file have to agree without talking.
+  const token = target.anyToken ? `${target.token}-${sha256.slice(0, 16)}` : target.token;
   return intoNew(target.dataDirectory, async (directory) => {
     await copy(file, join(directory, FILE_NAME), bytes);
     return opened(directory, (state, storage) =>
-      restoreAs(state, storage, { ...target, bumpRevision: options.bumpRevision }),
+      restoreAs(state, storage, { ...target, token, bumpRevision: options.bumpRevision }),
     );
   });
 }
@@ -50,9 +55,10 @@ export async function restoreFromEtcd(
     );
   }
   const foreign = await foreignContent(admin, progress);
+  const token = target.anyToken ? `${target.token}-${randomBytes(8).toString('hex')}` : target.token;
   return intoNew(target.dataDirectory, (directory) =>
     opened(directory, async (_state, storage) => ({
-      ...(await importInto(storage, foreign, target)),
+      ...(await importInto(storage, foreign, { ...target, token })),
       leases: foreign.leases.length,
     })),
   );

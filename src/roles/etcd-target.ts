@@ -10,6 +10,8 @@ export interface RestoreTarget {
   readonly name: string;
   readonly members: ReadonlyArray<{ readonly name: string; readonly peerUrls: readonly string[] }>;
   readonly token: string;
+  /** Nobody has asked for this token: what is restored is set apart from the cluster that it was taken of. */
+  readonly anyToken: boolean;
 }
 
 export interface TargetOptions {
@@ -33,10 +35,11 @@ export async function restoreTarget(options: TargetOptions): Promise<RestoreTarg
     options.initialCluster === undefined
       ? own(host, { ...options, name }, peerUrls)
       : listed(options.initialCluster, name, options.initialAdvertisePeerUrls?.split(','));
-  return { dataDirectory, name, members, token: options.initialClusterToken ?? host?.token ?? TOKEN };
+  const { initialClusterToken: token } = options;
+  return { dataDirectory, name, members, token: token ?? host?.token ?? TOKEN, anyToken: token === undefined };
 }
 
-interface HostsOwn extends RestoreTarget {
+interface HostsOwn extends Omit<RestoreTarget, 'anyToken'> {
   readonly peerUrls: readonly string[];
 }
 

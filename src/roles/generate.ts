@@ -78,6 +78,7 @@ export function etcdConfigOf(settings: Settings): EtcdConfig {
   const files = etcdFiles(settings.root);
   const beside = (path: string): string => relative(dirname(settings.paths.etcdConfig), path);
   const { ports, nodeIp } = settings;
+  const several = settings.etcd === undefined ? undefined : oneOfSeveral(settings, settings.etcd);
   return {
     name: settings.nodeName,
     'data-dir': settings.paths.etcdData,
@@ -87,6 +88,33 @@ export function etcdConfigOf(settings: Settings): EtcdConfig {
     'client-transport-security': {
       'cert-file': beside(files.server.cert),
       'key-file': beside(files.server.key),
+      'trusted-ca-file': beside(files.ca),
+      'client-cert-auth': true,
+    },
+    ...several,
+  };
+}
+
+/** Clients and members of other hosts come in too, all with certificates of the store's own authority. */
+function oneOfSeveral(
+  settings: Settings,
+  { members, state, token }: NonNullable<Settings['etcd']>,
+): Partial<EtcdConfig> {
+  const files = etcdFiles(settings.root);
+  const beside = (path: string): string => relative(dirname(settings.paths.etcdConfig), path);
+  const { ports, nodeIp, nodeName } = settings;
+  const own = members.find(({ name }) => name === nodeName)?.peerUrl ?? '';
+  return {
+    'listen-client-urls': `https://127.0.0.1:${ports.etcd},https://${host(nodeIp)}:${ports.etcd}`,
+    'advertise-client-urls': `https://${host(nodeIp)}:${ports.etcd}`,
+    'listen-peer-urls': `https://${host(nodeIp)}:${ports.etcdPeer}`,
+    'initial-advertise-peer-urls': own,
+    'initial-cluster': members.map(({ name, peerUrl }) => `${name}=${peerUrl}`).join(),
+    'initial-cluster-state': state,
+    ...(token === undefined ? {} : { 'initial-cluster-token': token }),
+    'peer-transport-security': {
+      'cert-file': beside(files.peer.cert),
+      'key-file': beside(files.peer.key),
       'trusted-ca-file': beside(files.ca),
       'client-cert-auth': true,
     },

@@ -53,6 +53,14 @@ export interface Settings {
     readonly join: readonly string[];
     readonly keyringFile: string;
   };
+  /** Present: the store is one of several members; names are those of nodes. */
+  readonly etcd:
+    | {
+        readonly members: ReadonlyArray<{ readonly name: string; readonly peerUrl: string }>;
+        readonly state: 'new' | 'existing';
+        readonly token: string | undefined;
+      }
+    | undefined;
   readonly cgroup: { readonly driver: 'auto' | 'systemd' | 'cgroupfs'; readonly root: string };
   /** Present: the store is somebody else's etcd. */
   readonly storage:
@@ -195,6 +203,7 @@ export function settingsOf(
       apiServiceIp: nthAddress(serviceCidr, 1),
     },
     gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring),
+    etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile),
     cgroup: { driver: file?.cgroup?.driver ?? 'auto', root: file?.cgroup?.root ?? '/' },
     storage:
       storage?.endpoints === undefined || storage.endpoints.length === 0
@@ -207,6 +216,18 @@ export function settingsOf(
           },
     paths: pathsBelow(root),
   };
+}
+
+function etcdOf(file: BootstrapFile | undefined, nodeName: string, bootstrapFile: string): Settings['etcd'] {
+  const members = [...(file?.etcd?.initialCluster ?? [])].map(([name, peerUrl]) => ({ name, peerUrl }));
+  if (members.length === 0) return undefined;
+  if (!members.some(({ name }) => name === nodeName)) {
+    throw new CodedError(
+      'bad-config',
+      `${bootstrapFile}: etcd.initialCluster does not name this node; add ${nodeName}: https://ADDRESS:2380, or set node.name`,
+    );
+  }
+  return { members, state: file?.etcd?.initialClusterState ?? 'new', token: file?.etcd?.initialClusterToken };
 }
 
 /** Serf's port. */

@@ -76,20 +76,7 @@ export async function start(whose: 'ours' | 'debian', { name, data, args = [], p
     ...args,
   ];
   const command = whose === 'ours' ? [process.execPath, MAIN, 'etcd'] : ['/usr/bin/etcd'];
-  const child = spawn(command[0] as string, [...command.slice(1), ...flags], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: { PATH: process.env['PATH'] },
-  });
-  let log = '';
-  const exited = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  running.set(child, exited);
-  await new Promise<void>((resolve, reject) => {
-    child.stderr.on('data', (chunk) => {
-      log += chunk;
-      if (log.includes('ready to serve client requests')) resolve();
-    });
-    void exited.then(() => reject(new Error(`${whose} ended: ${log}`)));
-  });
+  const { child, exited } = await spawnReady(command, flags);
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     child.kill(signal);
     await exited;
@@ -101,4 +88,30 @@ export async function start(whose: 'ours' | 'debian', { name, data, args = [], p
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
   };
+}
+
+/** The stores of hosts below these roots, by what `hyperedge run` has written there. */
+export async function startHosts(roots: readonly string[]): Promise<void> {
+  await Promise.all(roots.map((root) => spawnReady([process.execPath, MAIN, 'etcd'], ['--root', root])));
+}
+
+async function spawnReady(
+  command: readonly string[],
+  args: readonly string[],
+): Promise<{ readonly child: ChildProcess; readonly exited: Promise<void> }> {
+  const child = spawn(command[0] as string, [...command.slice(1), ...args], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { PATH: process.env['PATH'] },
+  });
+  let log = '';
+  const exited = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  running.set(child, exited);
+  await new Promise<void>((resolve, reject) => {
+    child.stderr.on('data', (chunk) => {
+      log += chunk;
+      if (log.includes('ready to serve client requests')) resolve();
+    });
+    void exited.then(() => reject(new Error(`${command.join(' ')} ended: ${log}`)));
+  });
+  return { child, exited };
 }

@@ -70,9 +70,11 @@ function shown(plan: RecoveryPlan): string {
 const titleOf = ({ name, id }: Survivor): string => (name === '' ? id : name);
 
 function afterwards({ members, dataDirectory, running }: RecoveryPlan): string {
+  const first = running ? 'this member serves alone now\n' : `${dataDirectory} is ready: start the store\n`;
   const others = members.filter(({ state }) => state !== 'here');
+  if (others.length === 0) return first;
   return [
-    running ? 'this member serves alone now\n' : `${dataDirectory} is ready: start the store\n`,
+    first,
     'then, for each other member: stop its store, empty its data directory, and here, one after the other:\n',
     ...others.map((other) => `  hyperedge members add ${titleOf(other)} ${other.peerUrls.join()}\n`),
     'and start each with what that prints\n',

@@ -62,7 +62,7 @@ export async function endOf(state: LogState, storage: StoreLog): Promise<StoreEn
 }
 
 async function ends(state: LogState, storage: StoreLog, commit: number) {
-  let revision = state.compacted;
+  let revision = Math.max(1, state.compacted);
   await storage.load(commit, (rows) => {
     revision = rows.at(-1)?.revision ?? revision;
   });

@@ -17,6 +17,8 @@ const BOLT_MAGIC = 0xed0c_daed;
 /** Of the journal that a database is written with. Source: SQLite's file format. */
 const JOURNAL_AT = 18;
 const WRITE_AHEAD = 2;
+/** Of a store without a row, as etcd counts. */
+const FIRST_REVISION = 1;
 
 /** Makes of a fresh copy a snapshot as of index `upTo` of the log: without what may never be committed, and who this member voted for. */
 export function sealCopy(path: string, upTo: number, nativeBinding: string | undefined): void {
@@ -87,7 +89,7 @@ export function summarizeSnapshot(path: string, nativeBinding: string): Snapshot
     }
     const compacted = meta(db, 'compacted');
     return {
-      revision: Math.max(last, compacted),
+      revision: Math.max(FIRST_REVISION, last, compacted),
       compacted,
       keys: keys.size,
       revisions,
@@ -102,7 +104,7 @@ export function summarizeSnapshot(path: string, nativeBinding: string): Snapshot
 export function snapshotRevision(path: string, nativeBinding: string): number {
   return reading(path, nativeBinding, (db) => {
     const row = db.prepare<[], { last: number | null }>('SELECT max(revision) AS last FROM revision').get();
-    return Math.max(row?.last ?? 0, meta(db, 'compacted'));
+    return Math.max(FIRST_REVISION, row?.last ?? 0, meta(db, 'compacted'));
   });
 }
 

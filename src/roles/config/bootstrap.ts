@@ -76,6 +76,13 @@ const shape = {
     ),
     keyringFile: absolutePath(),
   }),
+  etcd: object({
+    initialCluster: dictionary(
+      string({ pattern: /^https:\/\/[^/,=]+:\d+$/, mend: 'give its peer URL such as https://10.0.0.5:2380' }),
+    ),
+    initialClusterState: oneOf('new', 'existing'),
+    initialClusterToken: string(),
+  }),
   cgroup: object({ driver: oneOf('auto', 'systemd', 'cgroupfs'), root: absolutePath() }),
   storage: object({
     endpoints: list(string({ pattern: /^https?:\/\/[^/]+$/, mend: 'give URLs such as https://10.0.0.5:2379' })),

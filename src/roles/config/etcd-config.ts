@@ -5,10 +5,15 @@ export interface EtcdConfig {
   readonly 'listen-client-urls': string;
   readonly 'advertise-client-urls': string;
   readonly 'initial-advertise-peer-urls': string;
+  readonly 'listen-peer-urls'?: string;
+  readonly 'initial-cluster'?: string;
+  readonly 'initial-cluster-state'?: string;
+  readonly 'initial-cluster-token'?: string;
   readonly 'client-transport-security': {
     readonly 'cert-file': string;
     readonly 'key-file': string;
     readonly 'trusted-ca-file': string;
     readonly 'client-cert-auth': boolean;
   };
+  readonly 'peer-transport-security'?: EtcdConfig['client-transport-security'];
 }
