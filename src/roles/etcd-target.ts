@@ -1,9 +1,11 @@
 /** What a restored member is to be: by flags, or as this host's own configuration says. */
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { CodedError } from '../base/errors.ts';
 import { parseInitialCluster } from './config/etcd/cluster.ts';
 import { ownEtcd } from './etcd-access.ts';
-import { canonicalRoot, pathsBelow } from './settings.ts';
+import { etcdConfigOf } from './generate.ts';
+import { canonicalRoot, loadSettings, pathsBelow } from './settings.ts';
 
 export interface RestoreTarget {
   readonly dataDirectory: string;
@@ -49,11 +51,28 @@ async function hostsOwn(root: string | undefined): Promise<HostsOwn | undefined>
     if (error instanceof CodedError && /ENOENT/.test(error.message)) return undefined;
     throw error;
   });
-  if (settings === undefined) return undefined;
+  if (settings === undefined) return beforeFirstStart(root);
   const { cluster, name, dataDirectory, advertise } = settings;
   if (cluster.members.length === 0)
     throw new CodedError('bad-config', `${etcdConfig}: ${cluster.bootstrapProblem ?? 'initial-cluster names nobody'}`);
   return { name, dataDirectory, members: cluster.members, token: cluster.token, peerUrls: advertise.peer };
+}
+
+/** A host that is being rebuilt has its bootstrap file, and the rest is made from it later. */
+async function beforeFirstStart(root: string | undefined): Promise<HostsOwn | undefined> {
+  const settings = await loadSettings({ root });
+  if (!existsSync(settings.bootstrapFile) || !settings.roles.has('etcd') || settings.storage !== undefined)
+    return undefined;
+  const config = etcdConfigOf(settings);
+  const peerUrl = config['initial-advertise-peer-urls'];
+  const members = settings.etcd?.members.map(({ name, peerUrl: url }) => ({ name, peerUrls: [url] }));
+  return {
+    name: config.name,
+    dataDirectory: config['data-dir'],
+    members: members ?? [{ name: config.name, peerUrls: [peerUrl] }],
+    token: config['initial-cluster-token'] ?? TOKEN,
+    peerUrls: [peerUrl],
+  };
 }
 
 function own(

@@ -50,6 +50,60 @@ test('three hosts, one store: by their bootstrap files and one authority', { tim
   assert.match(await done('snapshot', 'save', '--root', first), /var\/lib\/origin\/snapshots\/etcd-1-.*: revision 1,/);
 });
 
+test('one host grows to two, and the second is replaced', { timeout: 120_000 }, async () => {
+  const peer = await freePort();
+  const clients = [await freePort(), await freePort()];
+  const roots = [join(directory, 'g1'), join(directory, 'g2')] as const;
+  const [first, second] = roots;
+  const url = (i: number): string => `https://127.78.0.${i + 1}:${peer}`;
+  const prepare = async (i: 0 | 1, etcd: string): Promise<void> => {
+    const root = roots[i];
+    await mkdir(join(root, 'etc/origin'), { recursive: true });
+    const node = `node: {name: g${i + 1}, ip: 127.78.0.${i + 1}}\nports: {etcd: ${clients[i]}, etcdPeer: ${peer}}\n`;
+    const file = join(root, 'etc/origin/bootstrap.yaml');
+    await writeFile(file, `apiVersion: hyperedge.dev/v1\nkind: Bootstrap\n${node}${etcd}`);
+    await installHost(await loadSettings({ root }), options);
+  };
+  await prepare(0, '');
+  const [alone] = await startHosts([first]);
+  await done('snapshot', 'save', '--root', first);
+  await alone?.stop();
+  await prepare(0, `etcd: {initialCluster: {g1: '${url(0)}'}}\n`);
+  await startHosts([first]);
+  await cp(join(first, 'etc/etcd/ca'), join(second, 'etc/etcd/ca'), { recursive: true });
+  const both = `{g1: '${url(0)}', g2: '${url(1)}'}`;
+  await prepare(1, `etcd: {initialClusterState: existing, initialCluster: ${both}}\n`);
+  const data = join(second, 'var/lib/origin/openshift.local.etcd');
+  for (const round of ['grown', 'replaced']) {
+    const learner = round === 'replaced' ? ['--learner'] : [];
+    await done('members', 'add', 'g2', url(1), '--root', first, ...learner);
+    const [joined] = await startHosts([second]);
+    const shown = await untilShown(first, ['g1 ok', 'g2 ok']);
+    assert.deepEqual(shown, ['g1 ok', 'g2 ok'], round);
+    if (round === 'replaced') {
+      // As soon as it has caught up.
+      for (let tries = 0; tries < 50; tries += 1) {
+        if ((await hyperedge('members', 'promote', 'g2', '--root', first)).code === 0) break;
+      }
+      assert.match(await done('members', '--root', second), /g2 +\w+ +voter/);
+    } else {
+      assert.match(await done('members', 'remove', 'g2', '--root', first), /member g2 .* removed/);
+      await joined?.exited;
+      await rm(data, { recursive: true });
+    }
+  }
+});
+
+async function untilShown(root: string, expected: readonly string[]): Promise<string[]> {
+  let shown: string[] = [];
+  for (let tries = 0; tries < 50 && shown.join() !== expected.join(); tries += 1) {
+    const { out } = await hyperedge('members', '-o', 'json', '--root', root);
+    const members: Array<{ name: string; state: string }> = out === '' ? [] : JSON.parse(out);
+    shown = members.map(({ name, state }) => `${name} ${state}`).sort();
+  }
+  return shown;
+}
+
 test('a host that its own list does not name is refused', async () => {
   const root = join(directory, 'other');
   await mkdir(join(root, 'etc/origin'), { recursive: true });

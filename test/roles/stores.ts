@@ -91,8 +91,19 @@ export async function start(whose: 'ours' | 'debian', { name, data, args = [], p
 }
 
 /** The stores of hosts below these roots, by what `hyperedge run` has written there. */
-export async function startHosts(roots: readonly string[]): Promise<void> {
-  await Promise.all(roots.map((root) => spawnReady([process.execPath, MAIN, 'etcd'], ['--root', root])));
+export function startHosts(
+  roots: readonly string[],
+): Promise<Array<{ readonly exited: Promise<void>; stop(): Promise<void> }>> {
+  return Promise.all(
+    roots.map(async (root) => {
+      const { child, exited } = await spawnReady([process.execPath, MAIN, 'etcd'], ['--root', root]);
+      const stop = async (): Promise<void> => {
+        child.kill('SIGTERM');
+        await exited;
+      };
+      return { exited, stop };
+    }),
+  );
 }
 
 async function spawnReady(
