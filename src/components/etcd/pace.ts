@@ -4,10 +4,12 @@
  */
 const SHORTEST_MS = 500;
 const LONGEST_MS = 5000;
-/** An election takes two writes and two round trips; several of them have to fit. */
-const ROUNDS = 10;
-/** Longest silences of a leader that lived all the same. */
+/** An election takes two writes; several of them have to fit. */
+const WRITES = 10;
+/** Longest round trips, and longest silences of a leader that lived all the same. */
 const SILENCES = 3;
+/** Who has not ticked for this long stood still itself, and says nothing about the others. */
+const STOOD_STILL_MS = 250;
 /** What was measured once is worth half after this time. */
 const HALF_LIFE_MS = 30_000;
 /** Smaller differences are not worth a change. */
@@ -40,6 +42,7 @@ export class Pace {
   #heard: { readonly from: string; readonly term: number; readonly atMs: number } | undefined;
   #asked: Array<{ readonly round: number; readonly atMs: number }> = [];
   #losses: number[] = [];
+  #tickedAtMs: number | undefined;
 
   constructor(electionMs: number) {
     this.#electionMs = electionMs;
@@ -50,7 +53,8 @@ export class Pace {
     const before = this.#heard;
     this.#heard = { from, term, atMs: nowMs };
     // Of the same term it has led all the time, whatever was thought of it.
-    if (before?.from === from && before.term === term) this.#silence.add(nowMs - before.atMs, nowMs);
+    if (before?.from === from && before.term === term && !this.#stoodStill(nowMs))
+      this.#silence.add(nowMs - before.atMs, nowMs);
   }
 
   /** There is no leader any more. When that happens again and again, it is not leaders that die. */
@@ -68,15 +72,28 @@ export class Pace {
 
   answered(round: number, nowMs: number): void {
     const asked = this.#asked.find((each) => each.round === round);
-    if (asked !== undefined) this.#roundTrip.add(nowMs - asked.atMs, nowMs);
+    if (asked !== undefined && !this.#stoodStill(nowMs)) this.#roundTrip.add(nowMs - asked.atMs, nowMs);
+  }
+
+  ticked(nowMs: number): void {
+    // What was under way when it stood still says nothing later either.
+    if (this.#stoodStill(nowMs)) {
+      this.#asked = [];
+      this.#heard = undefined;
+    }
+    this.#tickedAtMs = nowMs;
+  }
+
+  #stoodStill(nowMs: number): boolean {
+    return nowMs - (this.#tickedAtMs ?? nowMs) > STOOD_STILL_MS;
   }
 
   /** The election timeout to use from now on, given how long writes take; undefined: as it is. */
   adapt(writeMs: number, nowMs: number): number | undefined {
     const wanted = Math.max(
       SHORTEST_MS,
-      ROUNDS * (writeMs + this.#roundTrip.get(nowMs)),
-      SILENCES * this.#silence.get(nowMs),
+      WRITES * writeMs,
+      SILENCES * Math.max(this.#roundTrip.get(nowMs), this.#silence.get(nowMs)),
     );
     const next = Math.min(LONGEST_MS, wanted);
     if (Math.abs(next - this.#electionMs) < this.#electionMs * NOTICEABLE) return undefined;

@@ -350,6 +350,7 @@ export class Replica {
 
   #adapt(): void {
     const now = this.#deps.clock.monotonicMs();
+    this.#pace?.ticked(now);
     if (this.#pace === undefined || now - this.#adaptedAtMs < ADAPT_MS) return;
     this.#adaptedAtMs = now;
     const electionMs = this.#pace.adapt(this.#writeMs, now);

@@ -25,9 +25,9 @@ function hurried(node: RaftNode): boolean {
   if (dead === undefined || (node.leader !== undefined && node.leader !== dead) || node.role === 'candidate')
     return false;
   const rank = node.hints.rank(node.id, node.log.last, node.membership);
-  // A first attempt by the best at once; later ones when the votes have had time to come back.
-  const wait = node.role === 'follower' && node.leader === dead ? rank : rank + 1;
-  return node.electionElapsed >= wait * node.heartbeatTicks * 2;
+  // A first attempt by the best at once; later ones when the votes have had time to come back, and before the next best begins.
+  const wait = node.role === 'follower' && node.leader === dead ? rank * 2 : rank * 2 + 1;
+  return node.electionElapsed >= wait * node.heartbeatTicks;
 }
 
 /** Gossip has confirmed the leader's death. */

@@ -51,6 +51,9 @@ export class GossipHints {
 
   /** How many voters had better campaign before `self`: alive, healthier, further along; names break ties, so that there is one first. */
   rank(self: NodeId, ownLast: number, membership: Membership): number {
+    // Where nobody tells, names alone: two that campaign in the same moment split the votes.
+    if (this.#peers.length === 0)
+      return membership.ids().filter((id) => id < self && id !== this.deadLeader && membership.isVoter(id)).length;
     const mine = { health: this.#peers.find((peer) => peer.id === self)?.health ?? 0, lastIndex: ownLast, id: self };
     return this.#peers.filter(
       (peer) =>
