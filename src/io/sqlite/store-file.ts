@@ -1,7 +1,10 @@
 /**
  * The SQLite file behind the log: commits, and the housekeeping that keeps file and write-ahead log small. Synchronous: it lives on a
- * worker thread. WAL with synchronous=FULL, one flush a commit; exclusive locking, so that a second process is refused and no
- * shared-memory file is needed.
+ * worker thread. Exclusive locking, so that a second process is refused and no shared-memory file is needed.
+ *
+ * One flush a commit, of the write-ahead log, and not by SQLite: its synchronous=FULL would do the same at the same place, but the library is built to
+ * call fsync(2), which has the file system write its journal for a new time of modification each time; fdatasync(2) does not.
+ * synchronous=NORMAL keeps all other flushes, those around checkpoints and of a log that starts over.
  */
 import { chmodSync, closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,10 +25,11 @@ import {
   type StoreIdentity,
 } from '../../components/etcd/port.ts';
 import { LogMap } from './log-map.ts';
-import { type PackedEntries, pack, unpack } from './packed-entries.ts';
+import { firstIndex, type PackedEntries, pack, unpack } from './packed-entries.ts';
 import type { CommitBody } from './protocol.ts';
 import { checksum, createSchema } from './schema.ts';
 import { type EntryRow, prepare, type RevisionRow, type Statements } from './statements.ts';
+import { WalFile } from './wal-file.ts';
 import { checkWriteAheadLog } from './write-ahead-log.ts';
 
 /** Older ones can lose a commit when the write-ahead log starts over. Source: SQLite 3.51.3 release notes. */
@@ -55,8 +59,11 @@ export class StoreFile {
   /** About what the write-ahead log holds that is not in the database yet. Its file keeps its size when it starts over. */
   #walBytes = 0;
   readonly #pageBytes: number;
+  /** Undefined: nothing is flushed. */
+  readonly #wal: WalFile | undefined;
 
-  private constructor(db: Database.Database) {
+  private constructor(db: Database.Database, wal: WalFile | undefined) {
+    this.#wal = wal;
     this.#db = db;
     this.#statements = prepare(db);
     this.#pageBytes = pragmaNumber(db, 'page_size');
@@ -85,14 +92,14 @@ export class StoreFile {
       db.pragma('locking_mode = EXCLUSIVE');
       db.pragma('auto_vacuum = INCREMENTAL');
       db.pragma('journal_mode = WAL');
-      db.pragma(`synchronous = ${flush ? 'FULL' : 'OFF'}`);
+      db.pragma(`synchronous = ${flush ? 'NORMAL' : 'OFF'}`);
       db.pragma('wal_autocheckpoint = 0');
       db.pragma('journal_size_limit = 8388608');
       db.pragma('cache_size = -4096');
       db.pragma('temp_store = MEMORY');
       createSchema(db, path);
       noteOwner(directory);
-      return new StoreFile(db);
+      return new StoreFile(db, flush ? new WalFile(`${path}-wal`) : undefined);
     } catch (error) {
       db?.close();
       throw openFailure(error, directory, path);
@@ -143,6 +150,7 @@ export class StoreFile {
         this.#write(first);
       })
       .immediate();
+    this.#wal?.flush();
   }
 
   /** Rows of `revision` after a revision and up to a revision and an index, about a megabyte; none at the end. Throws CodedError 'corrupt'. */
@@ -189,6 +197,7 @@ export class StoreFile {
 
   commit(body: CommitBody): void {
     this.#inTransaction(body);
+    this.#wal?.flush();
     this.#walBytes +=
       COMMIT_PAGES * this.#pageBytes + body.discards.length * DISCARD_BYTES + body.entries.data.length * 1.25;
   }
@@ -226,6 +235,11 @@ export class StoreFile {
     return this.#walBytes >= WAL_BYTES;
   }
 
+  /** Sets room aside for the write-ahead log, a step at a time; false when that is done. */
+  prepareWal(): boolean {
+    return this.#wal?.fill(WAL_BYTES + WAL_BYTES / 4) ?? false;
+  }
+
   /** Moves what the write-ahead log holds into the database; with `shrink`, gives its space back. */
   checkpoint(shrink: boolean): void {
     this.#db.pragma(`wal_checkpoint(${shrink ? 'TRUNCATE' : 'PASSIVE'})`);
@@ -247,6 +261,7 @@ export class StoreFile {
   }
 
   close(): void {
+    this.#wal?.close();
     this.#db.close();
   }
 
@@ -291,8 +306,9 @@ export class StoreFile {
   }
 
   #write(body: CommitBody): void {
-    if (body.entries.indexes.length > 0) {
-      this.#truncate(body.entries.indexes[0] as number);
+    const first = firstIndex(body.entries);
+    if (first !== undefined) {
+      this.#truncate(first);
       this.#append(body.entries);
     }
     for (const discard of body.discards) this.#discard(discard);

@@ -30,6 +30,8 @@ let ballast: Ballast | undefined;
 let houseKeeping: NodeJS.Immediate | undefined;
 /** Rows have been deleted since free pages were last looked for. */
 let mayHaveFreePages = true;
+/** The write-ahead log may be shorter than it is going to be. */
+let mayBeShort = true;
 let snapshots = 0;
 
 function opened(): StoreFile {
@@ -57,14 +59,15 @@ function commit(body: CommitBody): { readonly full: boolean } {
   return { full: true };
 }
 
-/** After commits, one step at a time: empty a large write-ahead log, give back free pages. */
+/** After commits, one step at a time: empty a large write-ahead log, give back free pages, set room aside. */
 function keepHouse(): void {
   houseKeeping = undefined;
   if (file === undefined) return;
   try {
     if (file.walIsLarge) file.checkpoint(false);
     if (mayHaveFreePages) mayHaveFreePages = file.vacuumStep(false);
-    if (file.walIsLarge || mayHaveFreePages) scheduleHousekeeping();
+    if (mayBeShort) mayBeShort = file.prepareWal();
+    if (file.walIsLarge || mayHaveFreePages || mayBeShort) scheduleHousekeeping();
   } catch (error) {
     // Without room it stays as it is until there is some; anything else shows in the next commit as well.
     if (!isFull(error)) fatal(error);
@@ -138,6 +141,7 @@ function install({ id, head, hardState }: Extract<WorkerRequest, { kind: 'instal
   renameSync(join(directory, INCOMING), join(directory, 'revisions.db'));
   flushPath(directory);
   file = StoreFile.open(directory, binding, flush);
+  mayBeShort = true;
   return file.state();
 }
 
@@ -174,7 +178,7 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
     case 'commit': {
       const result = commit(request.body);
       mayHaveFreePages ||= request.body.discards.length > 0;
-      if (mayHaveFreePages || opened().walIsLarge) scheduleHousekeeping();
+      if (mayHaveFreePages || mayBeShort || opened().walIsLarge) scheduleHousekeeping();
       return result;
     }
     case 'recoverSpace':
