@@ -1,14 +1,16 @@
 /**
- * `npm run sim -- [--seeds N] [--from SEED] [--trace]`: many seeds of the simulation; for the night. A seed that fails is printed with what it broke;
- * `--from SEED --seeds 1 --trace` shows what happened in it.
+ * `npm run sim -- [--seeds N] [--from SEED] [--only raft|store] [--trace]`: many seeds of the simulations; for the night. A seed that fails is printed with
+ * what it broke; `--only … --from SEED --seeds 1 --trace` shows what happened in it.
  */
 import { parseArgs } from 'node:util';
-import { simulate } from './raft/simulation.ts';
+import { simulate as simulateRaft } from './raft/simulation.ts';
+import { simulate as simulateStore } from './store/simulation.ts';
 
 const { values } = parseArgs({
   options: {
     seeds: { type: 'string', default: '1000' },
     from: { type: 'string', default: '1' },
+    only: { type: 'string' },
     trace: { type: 'boolean', default: false },
   },
 });
@@ -18,23 +20,47 @@ if (!Number.isSafeInteger(seeds) || !Number.isSafeInteger(from) || seeds < 1) {
   console.error('--seeds and --from are whole numbers');
   process.exit(2);
 }
+const simulations = {
+  raft: async (seed: number, keepTrace: boolean) => {
+    const result = simulateRaft(seed, { keepTrace });
+    return { ...result, size: result.highestApplied };
+  },
+  store: async (seed: number, keepTrace: boolean) => {
+    const result = await simulateStore(seed, { keepTrace });
+    return { ...result, size: result.revisions };
+  },
+};
+const { only } = values;
+if (only !== undefined && only !== 'raft' && only !== 'store') {
+  console.error('--only takes raft or store');
+  process.exit(2);
+}
 console.log(`seeds ${from} to ${from + seeds - 1}`);
 let failed = 0;
-let answered = 0;
-let entries = 0;
-const begin = performance.now();
-for (let seed = from; seed < from + seeds; seed++) {
-  const result = simulate(seed, { keepTrace: values.trace });
-  for (const line of result.trace) console.log(line);
-  answered += result.answered;
-  entries += result.highestApplied;
-  if (seeds === 1) console.log(`seed ${seed}: trace ${result.hash}`);
-  if (result.violation === undefined) continue;
-  failed++;
-  console.log(`seed ${seed} (trace ${result.hash}): ${result.violation.message}`);
+for (const [name, simulate] of Object.entries(simulations)) {
+  if (only !== undefined && only !== name) continue;
+  let answered = 0;
+  let size = 0;
+  let broken = 0;
+  const seen = new Map<string, number>();
+  const begin = performance.now();
+  for (let seed = from; seed < from + seeds; seed++) {
+    const result = await simulate(seed, values.trace);
+    for (const line of result.trace) console.log(line);
+    answered += result.answered;
+    size += result.size;
+    for (const [what, count] of result.seen) seen.set(what, (seen.get(what) ?? 0) + count);
+    if (seeds === 1) console.log(`${name} seed ${seed}: trace ${result.hash}`);
+    if (result.violation === undefined) continue;
+    broken++;
+    console.log(`${name} seed ${seed} (trace ${result.hash}): ${result.violation.message}`);
+  }
+  const seconds = (performance.now() - begin) / 1000;
+  const counts = [...seen].sort(([, a], [, b]) => b - a).map(([what, count]) => `${what} ${count}`);
+  console.log(`${name}: ${counts.join(', ')}`);
+  console.log(
+    `${name}: ${seeds - broken} passed, ${broken} failed: ${answered} operations answered, ${size} entries committed, ${seconds.toFixed(1)} s`,
+  );
+  failed += broken;
 }
-const seconds = (performance.now() - begin) / 1000;
-console.log(
-  `${seeds - failed} passed, ${failed} failed: ${answered} operations answered, ${entries} entries committed, ${seconds.toFixed(1)} s`,
-);
 process.exit(failed === 0 ? 0 : 1);

@@ -18,6 +18,11 @@ export class Trace {
     this.#lines?.push(line);
   }
 
+  /** For the reader only. */
+  comment(line: string): void {
+    this.#lines?.push(line);
+  }
+
   count(what: string): void {
     this.seen.set(what, (this.seen.get(what) ?? 0) + 1);
   }

@@ -1,0 +1,100 @@
+import type { LogState, StoredEntry } from '../../../src/components/etcd/port.ts';
+import type { Message } from '../../../src/core/raft/types.ts';
+import type { CheckerName } from './checkers.ts';
+
+/** A defect planted around the program, so that the checkers can be seen to find one. */
+export interface Bug {
+  readonly name: string;
+  readonly checker: CheckerName;
+  /** Writes are said to be on disk before they are. */
+  readonly diskLies?: boolean;
+  /** What a member finds on its disk when it starts. */
+  readonly found?: (state: LogState) => LogState;
+  /** Changes a row that is loaded at a start. */
+  readonly loaded?: (row: StoredEntry) => StoredEntry;
+  /** Changes what arrives from another member; undefined loses it. */
+  readonly message?: (message: Message, to: string, nowMs: number) => Message | undefined;
+  /** Changes what clients ask. */
+  readonly request?: (path: string, bytes: Buffer) => Buffer;
+  /** Changes what a watch is sent: the `count`th answer with events. */
+  readonly watched?: (answer: Buffer, count: number) => readonly Buffer[];
+  /** How fast clocks run. */
+  readonly clockRate?: number;
+}
+
+const RECOVERING_MS = 8_000;
+/** Field 7 of a range, `serializable`: the last one counts. */
+const SERIALIZABLE = Buffer.of(7 * 8, 1);
+
+/** The last byte is one of a value. */
+function damaged(body: Uint8Array): Buffer {
+  const copy = Buffer.from(body);
+  if (copy.length > 0) copy[copy.length - 1] = (copy.at(-1) as number) ^ 1;
+  return copy;
+}
+
+export const bugs: readonly Bug[] = [
+  {
+    name: 'members vote for everybody who asks',
+    checker: 'election safety',
+    message: (message) =>
+      message.type === 'voteResp' || (message.type === 'preVoteResp' && !message.granted)
+        ? { ...message, granted: true }
+        : message,
+  },
+  {
+    name: 'a leader tells one member something else',
+    checker: 'log matching',
+    message: (message, to) => {
+      if (message.type !== 'append' || to !== 'n2') return message;
+      const entries = message.entries.map((entry) =>
+        entry.kind === 'data' ? { ...entry, data: damaged(entry.data) } : entry,
+      );
+      return { ...message, entries };
+    },
+  },
+  { name: 'a disk that says "written" too early', checker: 'durability', diskLies: true },
+  {
+    name: 'revisions that were set aside are forgotten in a restart',
+    checker: 'revisions',
+    found: (state) => ({ ...state, reserved: 0 }),
+  },
+  {
+    name: 'a value that is another after a restart',
+    checker: 'state machine safety',
+    loaded: (row) => (row.revision % 7 === 0 ? { ...row, body: damaged(row.body) } : row),
+  },
+  {
+    name: 'reads without asking a quorum',
+    checker: 'linearizability',
+    request: (path, bytes) => (path.endsWith('/Range') ? Buffer.concat([bytes, SERIALIZABLE]) : bytes),
+  },
+  {
+    name: 'guards that are not looked at',
+    checker: 'linearizability',
+    // Without field 1, the comparisons.
+    request: (path, bytes) => (path.endsWith('/Txn') ? bytes.subarray(2 + (bytes[1] as number)) : bytes),
+  },
+  {
+    name: 'a watch leaves events out',
+    checker: 'watch',
+    watched: (answer, count) => (count % 20 === 0 ? [] : [answer]),
+  },
+  {
+    name: 'a watch says things twice',
+    checker: 'watch',
+    watched: (answer, count) => (count % 20 === 0 ? [answer, answer] : [answer]),
+  },
+  { name: 'leases on clocks that run fast', checker: 'lease', clockRate: 1.2 },
+  { name: 'leases on clocks that run slow', checker: 'lease', clockRate: 0.4 },
+  {
+    name: 'votes that get lost for ever',
+    checker: 'liveness',
+    message: (message, _to, nowMs) => (message.type === 'voteResp' && nowMs > 2_000 ? undefined : message),
+  },
+  {
+    name: 'a member that is told of nothing any more',
+    checker: 'liveness',
+    message: (message, to, nowMs) => (to === 'n2' && nowMs > RECOVERING_MS ? undefined : message),
+  },
+];

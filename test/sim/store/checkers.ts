@@ -1,0 +1,140 @@
+import type { WireEvent } from '../../../src/api/etcd/watch.ts';
+import type { StoredEntry } from '../../../src/components/etcd/port.ts';
+import type { Message } from '../../../src/core/raft/types.ts';
+import type { StoreImage } from './store-image.ts';
+
+export type CheckerName =
+  | 'election safety'
+  | 'log matching'
+  | 'state machine safety'
+  | 'durability'
+  | 'linearizability'
+  | 'revisions'
+  | 'watch'
+  | 'lease'
+  | 'liveness'
+  | 'no surprise';
+
+/** A promise of raft's or of etcd's has been broken. */
+export class Violation extends Error {
+  readonly checker: CheckerName;
+  constructor(checker: CheckerName, message: string) {
+    super(`${checker}: ${message}`);
+    this.name = 'Violation';
+    this.checker = checker;
+  }
+}
+
+export interface Shown {
+  readonly key: string;
+  readonly deleted: boolean;
+  readonly create: number;
+  readonly version: number;
+  readonly value: string;
+  readonly lease: bigint;
+}
+
+export function shown({ type, kv }: WireEvent): Shown {
+  const { key, createRevision: create, version, value, lease } = kv;
+  return { key, deleted: type === 1, create, version, value: value.toString('latin1'), lease };
+}
+
+function canonical(events: readonly Shown[]): string {
+  return events.map((e) => `${e.key}=${e.deleted ? '-' : `${e.value}@${e.create}#${e.version}~${e.lease}`}`).join();
+}
+
+/** Sees every member at once, as no member can; and what has ever been shown to anybody. */
+export class Checkers {
+  /** What each revision was, as whoever showed it first showed it. */
+  readonly history = new Map<number, readonly Shown[]>();
+  readonly #text = new Map<number, string>();
+  readonly #leaders = new Map<number, string>();
+  readonly #entries = new Map<string, { readonly text: string; readonly before: number }>();
+  /** Relaxed writes of a member alone that were shown and did not survive. */
+  readonly lost = new Map<number, string>();
+  readonly #losses: Array<{ readonly kept: number; readonly setAside: number }> = [];
+  /** The highest revision that anybody has been told of. */
+  known = 0;
+  onShown: (revision: number, events: readonly Shown[]) => void = () => {};
+
+  note(revision: number): void {
+    if (revision > this.known) this.known = revision;
+  }
+
+  /** Somebody has been shown `events` as revision `revision`. */
+  show(who: string, revision: number, events: readonly Shown[]): void {
+    const text = canonical(events);
+    const known = this.#text.get(revision);
+    if (known === undefined) {
+      const lost = this.lost.get(revision);
+      // It was under way to somebody when the power went.
+      if (lost === text) return;
+      if (lost !== undefined)
+        throw new Violation('revisions', `${who} shows revision ${revision}, which was given out before and lost`);
+      this.#text.set(revision, text);
+      this.history.set(revision, events);
+      this.note(revision);
+      this.onShown(revision, events);
+    } else if (known !== text)
+      throw new Violation('state machine safety', `${who} has ${text} at ${revision}, others ${known}`);
+  }
+
+  /** Called before relaxed writes are forgotten. */
+  onLoss: () => void = () => {};
+
+  /**
+   * A member has lost its power, and `kept` is the last revision on any disk: if it was alone, relaxed writes behind that may be lost, durable ones not.
+   * `setAside`: up to here it may have given revisions out without writing them first.
+   */
+  powerLost(kept: number, setAside: number): void {
+    if (setAside > kept) this.#losses.push({ kept, setAside });
+    const behind = [...this.history].filter(([revision]) => revision > kept);
+    if (behind.length > 0) this.onLoss();
+    for (const [revision, events] of behind) {
+      const durable = events.find((event) => !event.value.startsWith('relaxed'));
+      if (durable !== undefined)
+        throw new Violation('durability', `revision ${revision} was shown, is not relaxed, and is lost`);
+      this.history.delete(revision);
+      this.lost.set(revision, this.#text.get(revision) ?? '');
+      this.#text.delete(revision);
+    }
+  }
+
+  /** Whether a relaxed write that was acknowledged at `revision` may be gone. */
+  mayBeLost(revision: number): boolean {
+    return (
+      this.lost.has(revision) || this.#losses.some(({ kept, setAside }) => kept < revision && revision <= setAside)
+    );
+  }
+
+  /** Election safety: whoever appends or says that it leads is the only one in its term. */
+  sent(message: Message): void {
+    if (message.type !== 'append' && message.type !== 'heartbeat') return;
+    const { from, term } = message;
+    const leader = this.#leaders.get(term);
+    if (leader === undefined) this.#leaders.set(term, from);
+    else if (leader !== from) throw new Violation('election safety', `${leader} and ${from} lead in term ${term}`);
+  }
+
+  /** Log matching: entries of the same index and term are the same, and what is before them too. */
+  appended(name: string, entries: readonly StoredEntry[], image: StoreImage): void {
+    const first = entries[0];
+    if (first === undefined) return;
+    let before = termAt(image, first.index - 1);
+    for (const entry of entries) {
+      const key = `${entry.index}@${entry.term}`;
+      const text = `${entry.kind}/${entry.revision}/${entry.lease}/${Buffer.from(entry.body).toString('latin1')}`;
+      const known = this.#entries.get(key);
+      if (known === undefined) this.#entries.set(key, { text, before });
+      else if (known.text !== text || known.before !== before)
+        throw new Violation('log matching', `${name} has another ${key} than others`);
+      before = entry.term;
+    }
+  }
+}
+
+function termAt(image: StoreImage, index: number): number {
+  if (index <= image.base.index) return index === image.base.index ? image.base.term : -1;
+  const found = image.rows.findLast((row) => row.index === index) ?? image.others.findLast((e) => e.index === index);
+  return found?.term ?? -1;
+}

@@ -1,0 +1,215 @@
+import { writePutRequest } from '../../../src/api/etcd/kv.ts';
+import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
+import { type Shown, Violation } from './checkers.ts';
+import type { Member } from './member.ts';
+import { call } from './rpc.ts';
+import type { World } from './world.ts';
+
+/** Clocks run at most this much too fast or too slow, both ways. */
+const DRIFT = 0.022;
+const ATTEMPT_MS = 700;
+
+interface Lease {
+  readonly id: bigint;
+  readonly key: string;
+  readonly ttlMs: number;
+  /** When the last renewal that was acknowledged had been asked for. */
+  renewedAt: number;
+  /** When a renewal, acknowledged or not, was last under way. */
+  touchedAt: number;
+  attached: boolean;
+  endedAt: number | undefined;
+  revoked: boolean;
+}
+
+/** Clients that hold a key by a lease, renew it for a while through any member, and let it expire. */
+export class LeaseClients {
+  readonly #world: World;
+  readonly #members: () => readonly Member[];
+  readonly #leases: Lease[] = [];
+  #stopped = false;
+
+  constructor(world: World, members: () => readonly Member[]) {
+    this.#world = world;
+    this.#members = members;
+  }
+
+  start(count: number): void {
+    for (let i = 0; i < count; i++) this.#begin();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  #begin(): void {
+    const { timeline, random } = this.#world;
+    timeline.after(random.between(50, 1500), () => {
+      if (!this.#stopped) this.#grant();
+    });
+  }
+
+  #grant(): void {
+    const { random, timeline } = this.#world;
+    const id = BigInt(1 + this.#leases.length);
+    const ttl = 2 + random.below(3);
+    const lease: Lease = {
+      id,
+      key: `lease/${id}`,
+      ttlMs: ttl * 1000,
+      renewedAt: timeline.nowMs,
+      touchedAt: timeline.nowMs,
+      attached: false,
+      endedAt: undefined,
+      revoked: false,
+    };
+    this.#leases.push(lease);
+    this.#call(
+      'Lease/LeaseGrant',
+      (out) => out.int(1, ttl).big(2, id),
+      lease,
+      (granted) => {
+        if (!granted) {
+          this.#begin();
+          return;
+        }
+        this.#call(
+          'KV/Put',
+          (out) => writePutRequest(out, { key: lease.key, value: Buffer.from(`l${id}`), lease: id }),
+          lease,
+          (put) => {
+            lease.attached = put;
+            this.#hold(lease, 1 + random.below(5));
+          },
+        );
+      },
+    );
+  }
+
+  #hold(lease: Lease, times: number): void {
+    const { random, timeline } = this.#world;
+    // Late renewals are what a promise shows in.
+    timeline.after(lease.ttlMs * random.between(0.2, 0.95), () => {
+      if (this.#stopped) return;
+      if (lease.endedAt !== undefined || times === 0) this.#begin();
+      else this.#renew(lease, () => this.#hold(lease, times - 1));
+      if (times === 0 && random.chance(0.3)) {
+        lease.revoked = true;
+        this.#call(
+          'Lease/LeaseRevoke',
+          (out) => out.big(1, lease.id),
+          lease,
+          () => {},
+        );
+      }
+    });
+  }
+
+  #renew(lease: Lease, done: () => void): void {
+    const { random, timeline } = this.#world;
+    const member = random.pick(this.#members());
+    const { life, service } = member ?? {};
+    const askedAt = timeline.nowMs;
+    lease.touchedAt = askedAt;
+    let over = false;
+    const finish = (): void => {
+      if (over) return;
+      over = true;
+      lease.touchedAt = timeline.nowMs;
+      done();
+    };
+    timeline.after(ATTEMPT_MS, finish);
+    const open = service?.stream('/etcdserverpb.Lease/LeaseKeepAlive');
+    if (open === undefined || life === undefined) return;
+    timeline.after(random.between(0.1, 3), () =>
+      life.run(() => {
+        const handler = open({
+          metadata: () => undefined,
+          peerCommonName: () => '',
+          send: (...parts) => {
+            const ttl = ttlOf(Buffer.concat(parts));
+            timeline.after(random.between(0.1, 3), () => {
+              if (!over && ttl > 0) this.#renewed(lease, askedAt);
+              finish();
+            });
+            return true;
+          },
+          end: () => timeline.after(random.between(0.1, 3), finish),
+        });
+        handler.message(new Writer(16).big(1, lease.id).finish());
+        handler.ended();
+      }),
+    );
+  }
+
+  #renewed(lease: Lease, askedAt: number): void {
+    const { timeline, trace } = this.#world;
+    trace.add(`${timeline.nowMs.toFixed(3)} lease ${lease.id} renewed`);
+    trace.count('renewal');
+    lease.renewedAt = askedAt;
+    if (lease.endedAt !== undefined && !lease.revoked)
+      throw new Violation('lease', `${lease.id} is renewed though it ended at ${lease.endedAt}`);
+  }
+
+  #call(path: string, write: (out: Writer) => Writer, lease: Lease, done: (ok: boolean) => void): void {
+    const { random } = this.#world;
+    const member = random.pick(this.#members());
+    if (member === undefined) return;
+    call(this.#world, member, `/etcdserverpb.${path}`, write, { timeoutMs: ATTEMPT_MS }, (answer) => {
+      lease.touchedAt = this.#world.timeline.nowMs;
+      done(answer.kind === 'ok');
+    });
+  }
+
+  /** A revision has been shown to somebody for the first time. */
+  shown(events: readonly Shown[]): void {
+    const { nowMs } = this.#world.timeline;
+    for (const { key, deleted } of events) {
+      if (!deleted || !key.startsWith('lease/')) continue;
+      const lease = this.#leases.find((each) => each.key === key);
+      if (lease === undefined) continue;
+      lease.endedAt = nowMs;
+      this.#world.trace.count('expiry');
+      const lived = nowMs - lease.renewedAt;
+      if (!lease.revoked && lived < lease.ttlMs * (1 - DRIFT))
+        throw new Violation('lease', `${lease.id} ends ${lived.toFixed(0)} of ${lease.ttlMs} ms after it was renewed`);
+    }
+  }
+
+  /** Whether somebody still waits for the end of one. */
+  get pending(): boolean {
+    return this.#present().size > 0;
+  }
+
+  #present(): ReadonlySet<string> {
+    const present = new Set<string>();
+    for (const [, events] of [...this.#world.checkers.history].sort(([a], [b]) => a - b))
+      for (const { key, deleted } of events) {
+        if (!key.startsWith('lease/')) continue;
+        if (deleted) present.delete(key);
+        else present.add(key);
+      }
+    return present;
+  }
+
+  /** Nobody renews any more, and there has been a leader since `leaderSince`: by now, which of them should be gone? */
+  overdue(leaderSince: number, graceMs: number): void {
+    const { timeline } = this.#world;
+    const present = this.#present();
+    for (const { id, key, ttlMs, touchedAt } of this.#leases) {
+      const due = Math.max(touchedAt, leaderSince) + ttlMs * (1 + DRIFT) + graceMs;
+      if (present.has(key) && timeline.nowMs > due)
+        throw new Violation('lease', `${id} should have ended by ${due.toFixed(0)} and is there`);
+    }
+  }
+}
+
+function ttlOf(body: Buffer): number {
+  const reader = new Reader(body);
+  let ttl = 0;
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 3) ttl = reader.int();
+    else reader.skip();
+  }
+  return ttl;
+}

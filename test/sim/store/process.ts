@@ -1,0 +1,72 @@
+import type { Clock, Timer } from '../../../src/base/clock.ts';
+import type { Timeline } from '../raft/timeline.ts';
+
+const EPOCH_MS = 1_700_000_000_000;
+
+/** One run of a program: what was arranged on its behalf happens only while it is alive, and waits while it is stopped. */
+export class Life {
+  alive = true;
+  paused = false;
+  readonly #backlog: Array<() => void> = [];
+
+  run(what: () => void): void {
+    if (!this.alive) return;
+    if (this.paused) this.#backlog.push(what);
+    else what();
+  }
+
+  end(): void {
+    this.alive = false;
+    this.#backlog.length = 0;
+  }
+
+  /** SIGCONT: everything that has piled up happens now, one thing after another. */
+  resume(timeline: Timeline): void {
+    this.paused = false;
+    for (const what of this.#backlog.splice(0)) timeline.after(0, () => this.run(what));
+  }
+}
+
+/** A clock of a host: it may run a little fast or slow, and may be set wrong. */
+export class SimulatedClock implements Clock {
+  readonly #timeline: Timeline;
+  readonly #life: Life;
+  readonly #rate: number;
+  readonly #origin: number;
+  /** How far the wall clock is off. */
+  skewMs = 0;
+
+  constructor(timeline: Timeline, life: Life, rate: number, origin: number) {
+    this.#timeline = timeline;
+    this.#life = life;
+    this.#rate = rate;
+    this.#origin = origin;
+  }
+
+  nowMs(): number {
+    return EPOCH_MS + this.skewMs + this.monotonicMs();
+  }
+
+  monotonicMs(): number {
+    return this.#origin + this.#timeline.nowMs * this.#rate;
+  }
+
+  setTimer(delayMs: number, callback: () => void): Timer {
+    let over = false;
+    const due = this.monotonicMs() + Math.max(1, delayMs);
+    this.#timeline.after(Math.max(1, delayMs) / this.#rate, () => {
+      if (over) return;
+      this.#life.run(() => {
+        if (over) return;
+        over = true;
+        if (due > this.monotonicMs() + 0.001) throw new Error('a timer fires early');
+        callback();
+      });
+    });
+    return {
+      cancel: () => {
+        over = true;
+      },
+    };
+  }
+}

@@ -1,0 +1,94 @@
+import { Cluster } from '../../../src/components/etcd/cluster.ts';
+import { Violation } from './checkers.ts';
+import type { Clients } from './clients.ts';
+import type { LeaseClients } from './leases.ts';
+import type { Member } from './member.ts';
+import type { Watcher } from './watcher.ts';
+import type { World } from './world.ts';
+
+const RECOVERY_MS = 14_000;
+const STEP_MS = 200;
+const FLUSH_STEPS = 8;
+/** Elections after which a lease is gone for certain once its time is over, and how long news of it may be under way. */
+const LEASE_ELECTIONS = 3;
+const LEASE_NEWS_MS = 2_000;
+
+export interface Recovering {
+  readonly members: readonly Member[];
+  readonly clients: Clients;
+  readonly leases: LeaseClients;
+  readonly watchers: readonly Watcher[];
+  readonly until: (time: number) => Promise<void>;
+  readonly electionMs: number;
+}
+
+/** Liveness: with nothing in the way writes go through, leases end in time, and all who belong to the cluster become the same. */
+export async function recover(world: World, recovering: Recovering): Promise<void> {
+  const { members, clients, leases, until, electionMs } = recovering;
+  const { timeline } = world;
+  const deadline = timeline.nowMs + RECOVERY_MS;
+  let ledSince: number | undefined;
+  const writeEverywhere = (): void => {
+    for (const member of members)
+      if (member.service !== undefined) clients.operate(member, clients.operation('put', 'last'), () => {});
+  };
+  for (let step = 0; timeline.nowMs < deadline; step++) {
+    await until(timeline.nowMs + STEP_MS);
+    for (const member of members) member.start();
+    if (ledSince === undefined) {
+      writeEverywhere();
+      await until(timeline.nowMs + STEP_MS);
+      const written = [...world.checkers.history.values()].some((events) => events.some(({ key }) => key === 'last'));
+      if (written) ledSince = timeline.nowMs;
+      continue;
+    }
+    // What has been applied reaches a disk with the next write.
+    if (step % FLUSH_STEPS === 0) writeEverywhere();
+    leases.overdue(ledSince, LEASE_ELECTIONS * electionMs + LEASE_NEWS_MS);
+    if (leases.pending || !alike(world, recovering)) continue;
+    return;
+  }
+  const state = members.map((member) => describe(member)).join('\n');
+  throw new Violation(
+    'liveness',
+    `${ledSince === undefined ? 'nothing can be written' : 'not all become the same'}\n${state}`,
+  );
+}
+
+function clusterOf(member: Member): Cluster {
+  const cluster = new Cluster();
+  const document = member.disk.image.documents.get('cluster');
+  if (document !== undefined) cluster.decode(document);
+  return cluster;
+}
+
+/** Whether all members have the same rows and all watchers have heard of everything. */
+function alike(world: World, { members, watchers }: Recovering): boolean {
+  const { checkers } = world;
+  const running = members.filter((member) => member.alive && !member.gone && member.service !== undefined);
+  const newest = running.toSorted((a, b) => b.disk.image.applied - a.disk.image.applied)[0];
+  if (newest === undefined) return false;
+  const { conf } = clusterOf(newest);
+  if (conf.outgoing.length > 0) return false;
+  const belonging = members.filter((member) => conf.voters.includes(member.id) || conf.learners.includes(member.id));
+  if (belonging.length < conf.voters.length + conf.learners.length) return false;
+  const [first, ...others] = belonging.map(rowsOf);
+  if (others.some((other) => other !== first)) return false;
+  const last = Math.max(...checkers.history.keys());
+  return watchers.every((watcher) => watcher.next > last);
+}
+
+function rowsOf({ disk: { image } }: Member): string {
+  return image.rows
+    .map(
+      ({ revision, index, term, lease, body }) =>
+        `${revision}/${index}/${term}/${lease}/${Buffer.from(body).toString('latin1')}`,
+    )
+    .join('\n');
+}
+
+function describe(member: Member): string {
+  const { image } = member.disk;
+  const { conf } = clusterOf(member);
+  return `${member.name} ${member.id}: ${member.alive ? 'alive' : 'down'}${member.gone ? ', gone' : ''} term ${image.hardState.term} applied ${image.applied} last ${image.lastIndex} base ${image.base.index} compacted ${image.compacted} rows ${image.rows.length} to ${image.lastRevision} voters ${conf.voters} learners ${conf.learners}`;
+}

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { bugs } from './bugs.ts';
+import { simulate } from './simulation.ts';
+
+/** With those of raft alone (test/sim/raft) more than two thousand. */
+const SEEDS = 500;
+/** What has to have happened often enough for the rest to mean something. */
+const OFTEN = [
+  'installed snapshot',
+  'renewal',
+  'expiry',
+  'lost relaxed writes',
+  'watch overtaken by compaction',
+  'KV/Compact: ok',
+  'Cluster/MemberAdd: ok',
+  'Cluster/MemberPromote: ok',
+  'Cluster/MemberRemove: ok',
+  'Maintenance/MoveLeader: ok',
+  'ended: removed',
+  'answer: etcdserver: mvcc: database space exceeded',
+  'answer: etcdserver: request timed out, possibly due to previous leader failure',
+];
+const SEEDS_TO_FIND_A_BUG = 80;
+
+describe('a simulated store', () => {
+  it(`keeps etcd's promises under ${SEEDS} seeds of faults`, async () => {
+    let answered = 0;
+    const seen = new Map<string, number>();
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const result = await simulate(seed);
+      assert.equal(
+        result.violation,
+        undefined,
+        `npm run sim -- --only store --from ${seed} --seeds 1 --trace: ${result.violation?.message}`,
+      );
+      answered += result.answered;
+      for (const [what, count] of result.seen) seen.set(what, (seen.get(what) ?? 0) + count);
+    }
+    // A store that refuses everything keeps its promises too.
+    assert.ok(answered > SEEDS * 50, `only ${answered} operations were answered`);
+    for (const what of OFTEN) assert.ok((seen.get(what) ?? 0) >= 10, `${what}: ${seen.get(what) ?? 0} times`);
+  });
+
+  it('replays a seed to the same trace', async () => {
+    for (const seed of [2, 31, 1_999]) {
+      const first = await simulate(seed);
+      assert.equal((await simulate(seed)).hash, first.hash);
+    }
+    assert.notEqual((await simulate(2)).hash, (await simulate(3)).hash);
+  });
+});
+
+describe('a checker finds what it is there for', () => {
+  for (const bug of bugs) {
+    it(`${bug.checker}: ${bug.name}`, async () => {
+      for (let seed = 1; seed <= SEEDS_TO_FIND_A_BUG; seed++)
+        if ((await simulate(seed, { bug })).violation?.checker === bug.checker) return;
+      assert.fail(`not found in ${SEEDS_TO_FIND_A_BUG} seeds`);
+    });
+  }
+});

@@ -1,0 +1,163 @@
+import { Random } from '../raft/random.ts';
+import { Timeline } from '../raft/timeline.ts';
+import { Trace } from '../raft/trace.ts';
+import type { Bug } from './bugs.ts';
+import { type CheckerName, Checkers, Violation } from './checkers.ts';
+import { Clients } from './clients.ts';
+import { Faults } from './faults.ts';
+import { LeaseClients } from './leases.ts';
+import { Member, TIMING, type Tuning } from './member.ts';
+import { Network } from './network.ts';
+import { recover } from './recovery.ts';
+import { Watcher } from './watcher.ts';
+import type { World } from './world.ts';
+
+export interface SimulationOptions {
+  readonly bug?: Bug;
+  readonly keepTrace?: boolean;
+}
+
+export interface SimulationResult {
+  readonly seed: number;
+  readonly hash: string;
+  readonly violation: { readonly checker: CheckerName; readonly message: string } | undefined;
+  readonly trace: readonly string[];
+  readonly answered: number;
+  readonly revisions: number;
+  readonly seen: ReadonlyMap<string, number>;
+}
+
+const FAULTS_MS = 8_000;
+const MAX_HOSTS = 8;
+const WATCHERS = 2;
+
+/** Lets everything that follows from what has happened happen: promises settle. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Runs members of a store under faults, then without, and checks what etcd promises. */
+export async function simulate(seed: number, options: SimulationOptions = {}): Promise<SimulationResult> {
+  const random = new Random(seed);
+  const timeline = new Timeline();
+  const trace = new Trace(options.keepTrace ?? false);
+  const checkers = new Checkers();
+  const network: Network = new Network(() => world);
+  const world: World = { random, timeline, trace, network, checkers, bug: options.bug };
+  const tuning: Tuning = {
+    cacheBytes: random.pick([0, 300, 1 << 20]) ?? 0,
+    bounds: {
+      maxAppendBytes: random.pick([100, 1_000, 1 << 20]) ?? 100,
+      maxCachedBytes: random.pick([0, 2_000, 1 << 20]) ?? 0,
+      maxUncommittedBytes: random.pick([400, 1 << 20]) ?? 400,
+      keepEntries: random.pick([10, 100, 5_000]) ?? 10,
+    },
+  };
+  const members: Member[] = [];
+  const founders = random.pick([1, 3, 3, 3, 5]) ?? 3;
+  const add = (founding: boolean): Member => {
+    const member: Member = new Member(
+      `n${members.length + 1}`,
+      world,
+      tuning,
+      () => ({
+        members: founding ? members.slice(0, founders) : members.filter((each) => each === member || !each.gone),
+        existing: !founding,
+      }),
+      options.keepTrace ?? false,
+    );
+    // Whatever was shown is on some disk, or was relaxed.
+    member.onCrash = () => {
+      const { lastRevision, reserved } = member.disk.image;
+      const kept = Math.max(...members.map((each) => each.disk.image.lastRevision));
+      // Somebody who knows less takes nothing along.
+      if (lastRevision === kept) checkers.powerLost(kept, reserved);
+    };
+    members.push(member);
+    return member;
+  };
+  for (let i = 0; i < founders; i++) add(true);
+  const clients = new Clients(world, () => members);
+  const leases = new LeaseClients(world, () => members);
+  const faults = new Faults(world, {
+    members: () => members,
+    newcomer: () => (members.length < MAX_HOSTS ? add(false) : undefined),
+  });
+  const watchers = Array.from(
+    { length: WATCHERS },
+    (_, i) => new Watcher(world, `watcher ${i}`, { key: '\0', end: '\0' }),
+  );
+  checkers.onShown = (_revision, events) => leases.shown(events);
+  checkers.onLoss = () => {
+    trace.count('lost relaxed writes');
+    clients.settle();
+  };
+
+  let violation: SimulationResult['violation'];
+  const until = async (time: number): Promise<void> => {
+    while (timeline.step(time)) {
+      await settled();
+      if (rejected !== undefined) throw rejected;
+    }
+  };
+  let rejected: unknown;
+  const unhandled = (reason: unknown): void => {
+    rejected ??= reason;
+  };
+  process.on('unhandledRejection', unhandled);
+  try {
+    for (const member of members) member.start();
+    await until(founders === 1 ? 100 : 1_000);
+    clients.start(3);
+    leases.start(2);
+    for (const watcher of watchers) watch(world, watcher, () => members);
+    faults.start();
+    await until(FAULTS_MS);
+    faults.stop();
+    clients.stop();
+    leases.stop();
+    await recover(world, { members, clients, leases, watchers, until, electionMs: TIMING.electionMs });
+    for (const watcher of watchers) watcher.check();
+    clients.check();
+  } catch (error) {
+    // Whatever the program throws where nothing should go wrong is a finding as well.
+    violation =
+      error instanceof Violation
+        ? { checker: error.checker, message: error.message }
+        : { checker: 'no surprise', message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  } finally {
+    process.off('unhandledRejection', unhandled);
+  }
+  for (const member of members) member.life?.end();
+  return {
+    seed,
+    hash: trace.hash(),
+    violation,
+    trace: trace.lines,
+    answered: clients.answered,
+    revisions: checkers.history.size,
+    seen: trace.seen,
+  };
+}
+
+/** A client that watches at some member, now and then slowly, and goes elsewhere when the connection breaks. */
+function watch(world: World, watcher: Watcher, members: () => readonly Member[]): void {
+  const { timeline, random } = world;
+  let carriedAt = 0;
+  const carry = (deliver: () => void): void => {
+    carriedAt = Math.max(carriedAt, timeline.nowMs + random.between(0.1, 3));
+    timeline.after(carriedAt - timeline.nowMs, deliver);
+  };
+  const again = (): void => {
+    if (!watcher.isOpen) {
+      const { life, service } = random.pick(members()) ?? {};
+      if (life !== undefined && service !== undefined && life.alive && !life.paused)
+        watcher.open(service, life, carry, () => {});
+    } else if (random.chance(0.1)) watcher.close();
+    else if (random.chance(0.11)) watcher.slow();
+    else watcher.fast();
+    if (random.chance(0.3)) watcher.askProgress();
+    timeline.after(random.between(50, 400), again);
+  };
+  again();
+}

@@ -1,0 +1,181 @@
+import {
+  decodeWatchResponse,
+  type WatchResponse,
+  type WireEvent,
+  writeWatchCreate,
+  writeWatchProgress,
+} from '../../../src/api/etcd/watch.ts';
+import { Writer } from '../../../src/api/etcd/wire.ts';
+import type { RpcService, StreamHandler } from '../../../src/components/etcd/port.ts';
+import { type Shown, shown, Violation } from './checkers.ts';
+import type { Life } from './process.ts';
+import type { World } from './world.ts';
+
+interface Segment {
+  readonly from: number;
+  to: number;
+  readonly seen: number[];
+}
+
+/**
+ * A client that watches all keys and holds etcd to its word: events come in order, once, whole revisions, none missing, from the revision that was asked for;
+ * and after a progress report nothing at or before it. It resumes behind the last revision it has heard of.
+ */
+export class Watcher {
+  /** The first revision that it has not heard of. */
+  next = 1;
+  readonly name: string;
+  readonly #world: World;
+  readonly #range: { readonly key: string; readonly end: string };
+  readonly #segments: Segment[] = [];
+  #handler: StreamHandler | undefined;
+  #life: Life | undefined;
+  #epoch = 0;
+  #slow = false;
+  #answers = 0;
+
+  constructor(world: World, name: string, range: { readonly key: string; readonly end: string }) {
+    this.#world = world;
+    this.name = name;
+    this.#range = range;
+  }
+
+  get isOpen(): boolean {
+    return this.#handler !== undefined && (this.#life?.alive ?? false);
+  }
+
+  /** Watches at `service` from `next` on. `carry` brings an answer to the client; `again` is called when compaction has overtaken it. */
+  open(service: RpcService, life: Life, carry: (deliver: () => void) => void, again: () => void): void {
+    this.#epoch += 1;
+    const epoch = this.#epoch;
+    this.#life = life;
+    const open = service.stream('/etcdserverpb.Watch/Watch');
+    if (open === undefined) throw new Error('no watch is served');
+    const from = this.next;
+    this.#segments.push({ from, to: from - 1, seen: [] });
+    const handler: StreamHandler = open({
+      metadata: () => undefined,
+      peerCommonName: () => '',
+      send: (...parts) => {
+        for (const answer of this.#sent(Buffer.concat(parts))) {
+          const response = decodeWatchResponse(answer);
+          carry(() => {
+            if (epoch === this.#epoch) this.#heard(response, again);
+          });
+        }
+        return !this.#slow;
+      },
+      end: (_code, text) => {
+        throw new Violation('no surprise', `${this.name}: a watch ends: ${text}`);
+      },
+    });
+    this.#handler = handler;
+    handler.message(writeWatchCreate(new Writer(64), { ...this.#range, startRevision: from, prevKv: true }).finish());
+  }
+
+  #sent(answer: Buffer): readonly Buffer[] {
+    const { bug } = this.#world;
+    if (bug?.watched === undefined || decodeWatchResponse(answer).events.length === 0) return [answer];
+    this.#answers += 1;
+    return bug.watched(answer, this.#answers);
+  }
+
+  /** The connection breaks. */
+  close(): void {
+    this.#epoch += 1;
+    const handler = this.#handler;
+    this.#handler = undefined;
+    if (handler !== undefined) this.#life?.run(() => handler.closed());
+  }
+
+  slow(): void {
+    this.#slow = true;
+  }
+
+  fast(): void {
+    if (!this.#slow) return;
+    this.#slow = false;
+    const handler = this.#handler;
+    if (handler !== undefined) this.#life?.run(() => handler.drained());
+  }
+
+  askProgress(): void {
+    const handler = this.#handler;
+    if (handler !== undefined) this.#life?.run(() => handler.message(writeWatchProgress(new Writer(8)).finish()));
+  }
+
+  #heard(response: WatchResponse, again: () => void): void {
+    const { checkers } = this.#world;
+    const segment = this.#segments.at(-1) as Segment;
+    if (response.canceled) {
+      if (response.compactRevision <= this.next)
+        throw new Violation('watch', `${this.name}: refused at ${this.next}, compacted at ${response.compactRevision}`);
+      this.#world.trace.count('watch overtaken by compaction');
+      this.next = response.compactRevision;
+      this.close();
+      again();
+      return;
+    }
+    if (response.created) return;
+    if (response.events.length === 0) {
+      // A progress report: nothing at or before this is outstanding.
+      this.next = Math.max(this.next, response.revision + 1);
+      segment.to = this.next - 1;
+      checkers.note(response.revision);
+      return;
+    }
+    for (const [revision, events] of byRevision(response.events)) {
+      if (revision < this.next)
+        throw new Violation('watch', `${this.name}: revision ${revision} comes when ${this.next} was due`);
+      checkers.show(this.name, revision, events);
+      segment.seen.push(revision);
+      this.next = revision + 1;
+      segment.to = revision;
+    }
+    if (response.revision < this.next - 1)
+      throw new Violation('watch', `${this.name}: header ${response.revision} with events of ${this.next - 1}`);
+    this.#checkPrevious(response.events);
+  }
+
+  #checkPrevious(events: readonly WireEvent[]): void {
+    for (const { kv, previous, type } of events) {
+      const existed = type === 1 || kv.version > 1;
+      // What was there before the event may be compacted away; what is told has to be right.
+      if (previous === undefined) continue;
+      if (!existed || previous.modRevision >= kv.modRevision)
+        throw new Violation(
+          'watch',
+          `${this.name}: a previous value of ${kv.key} at ${kv.modRevision} that makes no sense`,
+        );
+      const was = this.#world.checkers.history.get(previous.modRevision)?.findLast((event) => event.key === kv.key);
+      if (was !== undefined && was.value !== previous.value.toString('latin1'))
+        throw new Violation(
+          'watch',
+          `${this.name}: another previous value of ${kv.key} at ${kv.modRevision} than there was`,
+        );
+    }
+  }
+
+  /** At the end: nothing has been left out. */
+  check(): void {
+    const { checkers } = this.#world;
+    const all = [...checkers.history.keys()].sort((a, b) => a - b);
+    for (const { from, to, seen } of this.#segments) {
+      const heard = new Set(seen);
+      for (const revision of all) {
+        if (revision < from || revision > to || heard.has(revision)) continue;
+        throw new Violation('watch', `${this.name}: revision ${revision} is missing between ${from} and ${to}`);
+      }
+    }
+  }
+}
+
+function byRevision(events: readonly WireEvent[]): Map<number, Shown[]> {
+  const found = new Map<number, Shown[]>();
+  for (const event of events) {
+    const same = found.get(event.kv.modRevision);
+    if (same === undefined) found.set(event.kv.modRevision, [shown(event)]);
+    else same.push(shown(event));
+  }
+  return found;
+}
