@@ -113,6 +113,18 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'the log of a control-plane container',
     load: async () => (await import('./commands/master.ts')).logsCommand,
   },
+  'secrets-encrypt status': {
+    summary: 'how what is encrypted at rest is stored',
+    load: async () => (await import('./commands/secrets-encrypt.ts')).encryptionStatusCommand,
+  },
+  'secrets-encrypt rotate': {
+    summary: 'a new key for encryption at rest',
+    load: async () => (await import('./commands/secrets-encrypt.ts')).rotateEncryptionCommand,
+  },
+  'secrets-encrypt reencrypt': {
+    summary: 'write anew what is stored with another key',
+    load: async () => (await import('./commands/secrets-encrypt.ts')).reencryptCommand,
+  },
   status: { summary: 'what runs on this host', load: async () => (await import('./commands/status.ts')).statusCommand },
   envtest: {
     summary: 'a directory with etcd and kube-apiserver for controller-runtime’s envtest',

@@ -2,6 +2,7 @@
 import { CodedError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { createApiServer } from '../components/apiserver/index.ts';
+import type { Store } from '../core/mvcc/port.ts';
 import { createEtcdStore } from '../io/grpc/index.ts';
 import { createHttp } from '../io/http/index.ts';
 import { type ApiOptions, apiConfigOf } from './api-config.ts';
@@ -32,6 +33,11 @@ export async function startApi({ configFile, log }: ComponentOptions): Promise<C
     if (error instanceof ApiUsageProblem) throw new CodedError('bad-config', error.message, { cause: error });
     throw error;
   }
+}
+
+/** What this host's own file says, as flags. Throws CodedErrors that name file and field. */
+export async function masterValues(configFile: string): Promise<ApiValues> {
+  return valuesOf(await readMasterConfig(configFile), configFile);
 }
 
 /** What OKD's fields say in upstream's words; `apiServerArguments` have the last word. */
@@ -84,10 +90,8 @@ function valuesOf(config: MasterConfig, configFile: string): ApiValues {
   return values;
 }
 
-/** Throws CodedErrors and ApiUsageProblems that name flag, field or file. */
-export async function startApiWith(values: ApiValues, options: ApiOptions, log: Log): Promise<Component> {
-  const { config, warnings } = await apiConfigOf(values, options);
-  for (const warning of warnings) log.warn(warning);
+/** The store that the flags name. Throws CodedErrors and ApiUsageProblems that name flag, field or file. */
+export async function openStore(values: ApiValues, referredToBy: string, log: Log): Promise<Store> {
   const endpoints = values.list('etcd-servers');
   if (endpoints.length === 0) values.refuse('etcd-servers', 'is missing; give the store as https://HOST:2379');
   for (const endpoint of endpoints) {
@@ -97,11 +101,25 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
   const [ca, cert, key] = ['etcd-cafile', 'etcd-certfile', 'etcd-keyfile'] as const;
   const read = async (name: typeof ca | typeof cert): Promise<string | undefined> => {
     const file = values.file(name);
-    return file === undefined ? undefined : readReferenced(file, options.referredToBy);
+    return file === undefined ? undefined : readReferenced(file, referredToBy);
   };
   const caPem = await read(ca);
   const certPem = await read(cert);
   const keyFile = values.file(key);
+  return createEtcdStore({
+    endpoints,
+    ...(caPem === undefined ? {} : { ca: caPem }),
+    ...(certPem === undefined ? {} : { cert: certPem }),
+    ...(keyFile === undefined ? {} : { key: await readSecret(keyFile, referredToBy) }),
+    log: log.named('store'),
+    clock,
+  });
+}
+
+/** Throws CodedErrors and ApiUsageProblems that name flag, field or file. */
+export async function startApiWith(values: ApiValues, options: ApiOptions, log: Log): Promise<Component> {
+  const { config, warnings } = await apiConfigOf(values, options);
+  for (const warning of warnings) log.warn(warning);
   const encryptionFile = values.file('encryption-provider-config');
   const encryption =
     encryptionFile === undefined
@@ -111,14 +129,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
           follow: values.boolean('encryption-provider-config-automatic-reload'),
           log: log.named('encryption'),
         });
-  const store = createEtcdStore({
-    endpoints,
-    ...(caPem === undefined ? {} : { ca: caPem }),
-    ...(certPem === undefined ? {} : { cert: certPem }),
-    ...(keyFile === undefined ? {} : { key: await readSecret(keyFile, options.referredToBy) }),
-    log: log.named('store'),
-    clock,
-  });
+  const store = await openStore(values, options.referredToBy, log);
   const http = createHttp();
   const audit = await openAudit(values, { referredToBy: options.referredToBy, http, log: log.named('audit') });
   const server = createApiServer({

@@ -58,6 +58,11 @@ export function masterConfigOf(settings: Settings): MasterConfig {
       masterIP: settings.nodeIp,
       servicesSubnet: network.serviceCidr,
       servicesNodePortRange: '30000-32767',
+      ...(settings.secretsEncryption === undefined
+        ? {}
+        : {
+            apiServerArguments: new Map([['encryption-provider-config', [beside(settings.paths.encryptionConfig)]]]),
+          }),
     },
     masterClients: {
       openshiftLoopbackKubeConfig: beside(files.controllersKubeconfig),

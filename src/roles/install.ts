@@ -19,6 +19,7 @@ import {
 import { writeGenerated } from './config/generated-file.ts';
 import { MASTER_ENV } from './config/master-env.ts';
 import { writeIfMissing } from './files.ts';
+import { firstEncryptionFile } from './first-encryption-file.ts';
 import { etcdConfigOf, masterConfigOf, nodeConfigOf } from './generate.ts';
 import type { Settings } from './settings.ts';
 import { writeStaticPods } from './static-pods.ts';
@@ -80,6 +81,10 @@ export async function installHost(
     if (outcome === 'kept') kept.push(path);
   };
   if (roles.has('master')) {
+    if (settings.secretsEncryption !== undefined) {
+      const first = firstEncryptionFile(settings.secretsEncryption, options.nowMs);
+      if (await writeIfMissing(paths.encryptionConfig, first, 0o600)) issued.push(paths.encryptionConfig);
+    }
     await generate(paths.masterConfig, masterConfigOf(settings));
     await writeIfMissing(paths.masterEnv, MASTER_ENV, 0o644);
   }
@@ -94,6 +99,7 @@ async function makeDirectories(settings: Settings): Promise<void> {
   const secret = [
     paths.etcdData,
     paths.run,
+    paths.masterLogs,
     dirname(paths.agentSocket),
     join(settings.root, 'etc/origin/node/certificates'),
   ];

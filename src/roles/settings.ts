@@ -71,12 +71,17 @@ export interface Settings {
         readonly keyFile?: string;
       }
     | undefined;
+  /** What secrets are encrypted with in the store; undefined: they are not. */
+  readonly secretsEncryption: 'secretbox' | 'aesgcm' | 'aescbc' | undefined;
   readonly paths: Paths;
 }
 
 export interface Paths {
   readonly masterConfig: string;
   readonly masterEnv: string;
+  readonly encryptionConfig: string;
+  /** Where the API server may write: audit logs. */
+  readonly masterLogs: string;
   readonly nodeConfig: string;
   readonly etcdConfig: string;
   readonly staticPods: string;
@@ -106,6 +111,8 @@ export function pathsBelow(root: string): Paths {
   return {
     masterConfig: at('etc/origin/master/master-config.yaml'),
     masterEnv: at('etc/origin/master/master.env'),
+    encryptionConfig: at('etc/origin/master/encryption-config.yaml'),
+    masterLogs: at('var/log/origin'),
     nodeConfig: at('etc/origin/node/node-config.yaml'),
     etcdConfig: at('etc/etcd/etcd.conf.yaml'),
     staticPods: at('etc/origin/node/pods'),
@@ -205,6 +212,7 @@ export function settingsOf(
     gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring),
     etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile),
     cgroup: { driver: file?.cgroup?.driver ?? 'auto', root: file?.cgroup?.root ?? '/' },
+    secretsEncryption: file?.secretsEncryption?.provider,
     storage:
       storage?.endpoints === undefined || storage.endpoints.length === 0
         ? undefined

@@ -63,7 +63,10 @@ function apiPod(settings: Settings, assets: string | undefined): Pod {
   return controlPlanePod(assets, {
     component: 'api',
     args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv],
-    directories: [{ name: 'master-config', path: dirname(settings.paths.masterConfig) }],
+    directories: [
+      { name: 'master-config', path: dirname(settings.paths.masterConfig) },
+      { name: 'master-logs', path: settings.paths.masterLogs, writable: true },
+    ],
     livenessProbe: get('/livez'),
     readinessProbe: get('/readyz'),
     requests: { cpu: '50m', memory: '64Mi' },

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { parse } from 'yaml';
 import { silentLog } from '../../src/base/log.ts';
+import { masterValues } from '../../src/roles/api.ts';
 import { bootstrapField } from '../../src/roles/config/bootstrap.ts';
 import { parseConfig } from '../../src/roles/config/strict-yaml.ts';
+import { openEncryption } from '../../src/roles/encryption-file.ts';
 import { installHost } from '../../src/roles/install.ts';
 import { settingsOf } from '../../src/roles/settings.ts';
 
@@ -70,8 +72,30 @@ test('the manifests are OKD’s pods: names, containers, labels, host network, p
       const writable = container?.volumeMounts
         ?.filter((mount) => mount.readOnly !== true)
         .map((mount) => mount.mountPath);
-      assert.deepEqual(writable, component === 'etcd' ? [join(root, 'var/lib/origin/openshift.local.etcd')] : []);
+      const expectedWritable = { etcd: ['var/lib/origin/openshift.local.etcd'], api: ['var/log/origin'] };
+      const own = component === 'controllers' ? [] : expectedWritable[component as 'etcd' | 'api'];
+      assert.deepEqual(
+        writable,
+        own.map((path) => join(root, path)),
+      );
     }
+  }));
+
+test('secrets are encrypted where the bootstrap file says so: a key is made once and the API server told of it', () =>
+  withRoot(async (root) => {
+    const encrypting = settings(root, 'secretsEncryption: {provider: secretbox}\n');
+    await installHost(encrypting, options);
+    const file = join(root, 'etc/origin/master/encryption-config.yaml');
+    const text = await readFile(file, 'utf8');
+    assert.equal((await stat(file)).mode & 0o777, 0o600);
+    await installHost(encrypting, { ...options, nowMs: options.nowMs + 1000 });
+    assert.equal(await readFile(file, 'utf8'), text);
+    const values = await masterValues(join(root, 'etc/origin/master/master-config.yaml'));
+    assert.equal(values.file('encryption-provider-config'), file);
+    assert.equal(values.boolean('encryption-provider-config-automatic-reload'), true);
+    const source = await openEncryption(file, { referredToBy: 'test', follow: false, log: silentLog });
+    assert.deepEqual(source.current.resources[0]?.resources, ['secrets']);
+    source.stop();
   }));
 
 test('roles decide: without etcd there is no etcd pod, and a role that goes takes its manifest with it', () =>

@@ -8,5 +8,6 @@ export type { ApiServerConfig, AuthorizationMode } from './config.ts';
 export type { ApiServer, ApiServerDeps } from './deps.ts';
 export type { EncryptionConfiguration, EncryptionProvider, EncryptionSource } from './encryption/configuration.ts';
 export type { KmsPlugin } from './encryption/kms-port.ts';
+export { type Survey, surveyEncryption } from './encryption/survey.ts';
 export { createApiServer } from './server.ts';
 export type { RemoteEndpoint } from './webhooks/remote.ts';

@@ -84,6 +84,7 @@ const shape = {
     initialClusterToken: string(),
   }),
   cgroup: object({ driver: oneOf('auto', 'systemd', 'cgroupfs'), root: absolutePath() }),
+  secretsEncryption: object({ provider: oneOf('secretbox', 'aesgcm', 'aescbc') }, ['provider']),
   storage: object({
     endpoints: list(string({ pattern: /^https?:\/\/[^/]+$/, mend: 'give URLs such as https://10.0.0.5:2379' })),
     caFile: absolutePath(),

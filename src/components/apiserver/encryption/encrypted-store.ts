@@ -60,6 +60,16 @@ export class EncryptedStore implements Store {
     return kind !== undefined && (this.#schemes.get(key) ?? '') !== this.#current().writes(kind);
   }
 
+  /** How the value of `key` was found; '' for a plain one. */
+  formOf(key: string): string {
+    return this.#schemes.get(key) ?? '';
+  }
+
+  /** How values of this kind are written now. */
+  writes(kind: GroupResource): string {
+    return this.#current().writes(kind);
+  }
+
   #note(key: string, scheme: string): void {
     if (scheme === '') this.#schemes.delete(key);
     else {

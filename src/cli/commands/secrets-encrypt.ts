@@ -1,0 +1,82 @@
+import { type Command, ROOT_FLAG, stringFlag } from '../command.ts';
+import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
+
+export const encryptionStatusCommand: Command = {
+  usage: 'secrets-encrypt status [-o json|yaml]',
+  summary: 'Shows how what is encrypted at rest is stored.',
+  flags: { output: OUTPUT_FLAG, root: ROOT_FLAG },
+  arguments: [0, 0],
+  run: async ({ flags, out }) => {
+    checkFormat(flags);
+    const { surveyStore } = await import('../../roles/secrets-encrypt.ts');
+    const report = await surveyStore(stringFlag(flags, 'root'), false);
+    const document = await printDocument(flags, report);
+    out.stdout(
+      document ??
+        `configuration ${report.file}\n\n${printTable(
+          ['RESOURCE', 'STORED AS', 'OBJECTS', 'CURRENT'],
+          report.forms.map(({ resource, form, objects, current }) => [
+            resource,
+            form === '' ? 'plain' : form,
+            String(objects),
+            current ? 'yes' : 'no: run hyperedge secrets-encrypt reencrypt',
+          ]),
+        )}`,
+    );
+    for (const key of report.unreadable) out.stderr(`no key for ${key}\n`);
+    return report.unreadable.length > 0 ? 1 : 0;
+  },
+};
+
+export const rotateEncryptionCommand: Command = {
+  usage: 'secrets-encrypt rotate [--prepare]',
+  summary: 'Makes a new key that writes from now on; the former ones still read.',
+  description:
+    'With several API servers: rotate --prepare on one, copy the file to all, then rotate and copy it again. Each follows its file within seconds.',
+  flags: {
+    prepare: { type: 'boolean', help: 'put the new key second: it reads, and does not write yet' },
+    root: ROOT_FLAG,
+  },
+  arguments: [0, 0],
+  run: async ({ flags, out }) => {
+    const { rotateKey } = await import('../../roles/secrets-encrypt.ts');
+    const { file, key } = await rotateKey(stringFlag(flags, 'root'), flags['prepare'] === true);
+    out.stdout(
+      flags['prepare'] === true
+        ? `${key} is prepared in ${file}; run hyperedge secrets-encrypt rotate once every API server has the file\n`
+        : `${key} in ${file} writes from now on; run hyperedge secrets-encrypt reencrypt for what is stored already\n`,
+    );
+    return 0;
+  },
+};
+
+export const reencryptCommand: Command = {
+  usage: 'secrets-encrypt reencrypt [--drop-old-keys]',
+  summary: 'Writes anew whatever is stored otherwise than with the key that writes now.',
+  flags: {
+    'drop-old-keys': {
+      type: 'boolean',
+      help: 'then take the former keys out of the file; snapshots made with them can no longer be read by it',
+    },
+    root: ROOT_FLAG,
+  },
+  arguments: [0, 0],
+  run: async ({ flags, out }) => {
+    const { dropOldKeys, surveyStore } = await import('../../roles/secrets-encrypt.ts');
+    const root = stringFlag(flags, 'root');
+    const report = await surveyStore(root, true);
+    out.stdout(`${report.rewritten} objects written anew\n`);
+    for (const key of report.unreadable) out.stderr(`no key for ${key}: left as it is\n`);
+    if (report.unreadable.length > 0) return 1;
+    if (flags['drop-old-keys'] === true) {
+      const after = await surveyStore(root, false);
+      if (after.forms.some(({ current }) => !current)) {
+        out.stderr('somebody still writes with a former key; it is kept. Has every API server the new file?\n');
+        return 1;
+      }
+      await dropOldKeys(root);
+      out.stdout(`former keys are gone from ${report.file}\n`);
+    }
+    return 0;
+  },
+};

@@ -1,0 +1,81 @@
+/** How values are stored, and writing anew those that are stored otherwise than they should be. */
+import { builtinKinds } from '../../../api/registry/index.ts';
+import type { Log } from '../../../base/log.ts';
+import { prefixEnd, type Store } from '../../../core/mvcc/port.ts';
+import type { EncryptionSource } from './configuration.ts';
+import { EncryptedStore } from './encrypted-store.ts';
+import { createResourceOf } from './stored-resources.ts';
+
+const ROOT = '/registry/';
+const PAGE = 200;
+
+export interface SurveyDeps {
+  /** The store itself: what is read from it is as it is stored. */
+  readonly store: Store;
+  readonly source: EncryptionSource;
+  readonly log: Log;
+  nowMs(): number;
+}
+
+export interface StoredForm {
+  /** `secrets`, `widgets.example.com`. */
+  readonly resource: string;
+  /** `k8s:enc:aesgcm:v1:key1:`; '' for plain values. */
+  readonly form: string;
+  /** As it would be written now. */
+  readonly current: boolean;
+  readonly objects: number;
+}
+
+export interface Survey {
+  readonly forms: readonly StoredForm[];
+  /** Nobody has the key of these. */
+  readonly unreadable: readonly string[];
+  /** Those that were written anew; changed by somebody else meanwhile: those have written them anew. */
+  readonly rewritten: number;
+}
+
+/** Reads everything that is covered, and with `rewrite` writes anew what is stale. Rejects with StoreErrors. */
+export async function surveyEncryption(deps: SurveyDeps, rewrite: boolean): Promise<Survey> {
+  const resourceOf = createResourceOf();
+  // What expires by itself is left to expire: written without its lease it would stay for ever.
+  const expiring = new Set(
+    builtinKinds.filter(({ ttlSeconds }) => ttlSeconds !== undefined).map(({ group, plural }) => `${plural}.${group}`),
+  );
+  const store = new EncryptedStore({ ...deps, resourceOf });
+  await store.checkPlugins();
+  const counted = new Map<string, { -readonly [K in keyof StoredForm]: StoredForm[K] }>();
+  const unreadable: string[] = [];
+  let rewritten = 0;
+  let start = ROOT;
+  for (;;) {
+    const page = await store.range(start, prefixEnd(ROOT), { limit: PAGE });
+    for (const kv of page.kvs) {
+      const kind = resourceOf(kv.key);
+      if (kind === undefined || expiring.has(`${kind.resource}.${kind.group}`)) continue;
+      if (kv.value.length === 0) {
+        unreadable.push(kv.key);
+        continue;
+      }
+      let current = !store.isStale(kv.key);
+      if (rewrite && !current) {
+        const { committed } = await store.commit({
+          guards: [{ key: kv.key, modRevision: kv.modRevision }],
+          puts: [{ key: kv.key, value: kv.value }],
+        });
+        if (committed) rewritten += 1;
+        current = true;
+      }
+      const form = rewrite ? store.writes(kind) : store.formOf(kv.key);
+      if (form === '' && current) continue;
+      const resource = kind.group === '' ? kind.resource : `${kind.resource}.${kind.group}`;
+      const entry = counted.get(`${resource} ${form}`) ?? { resource, form, current, objects: 0 };
+      entry.objects += 1;
+      counted.set(`${resource} ${form}`, entry);
+    }
+    const last = page.kvs.at(-1);
+    if (!page.more || last === undefined) break;
+    start = `${last.key}\0`;
+  }
+  return { forms: [...counted.values()], unreadable, rewritten };
+}
