@@ -76,7 +76,7 @@ async function receive(
 /** Undefined for a file of etcd's own. */
 async function revisionOf(path: string): Promise<number | undefined> {
   try {
-    return snapshotRevision(path, (await openAssets()).sqliteAddon);
+    return await snapshotRevision(path, (await openAssets()).sqliteAddon);
   } catch (error) {
     if (error instanceof CodedError && error.code === 'unsupported') return undefined;
     throw error;
@@ -203,6 +203,6 @@ export interface SnapshotStatus extends SnapshotSummary {
 export async function snapshotStatus(path: string): Promise<SnapshotStatus> {
   const file = resolve(path);
   const { sha256 } = await checkDigest(file);
-  const summary = summarizeSnapshot(file, (await openAssets()).sqliteAddon);
+  const summary = await summarizeSnapshot(file, (await openAssets()).sqliteAddon);
   return { file, ...summary, bytes: (await stat(file)).size, sha256 };
 }

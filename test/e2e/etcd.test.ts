@@ -34,6 +34,17 @@ test('a link called etcd is etcd', async () => {
     });
     const put = await run('etcdctl', ['--endpoints', url, 'put', 'a', 'b'], { env: { ETCDCTL_API: '3' } });
     assert.equal(put.stdout, 'OK\n', put.stderr);
+    // What reads snapshots has to come out of the executable too.
+    const kept = ['--directory', join(directory, 'kept')];
+    const saved = await run(executable, ['snapshot', 'save', '--endpoints', url, ...kept]);
+    assert.match(saved.stdout, /etcd-2-\w+\.db: revision 2, /, saved.stderr);
+    const [file = ''] = saved.stdout.split(':');
+    assert.match((await run(executable, ['snapshot', 'list', ...kept])).stdout, / 2 .* yes\n$/);
+    assert.match((await run(executable, ['snapshot', 'status', file, '-o', 'json'])).stdout, /"keys": 1,/);
+    const data = join(directory, 'restored');
+    const restored = await run(executable, ['snapshot', 'restore', file, '--data-dir', data]);
+    assert.match(restored.stdout, /: revision 2, member default /, restored.stderr);
+    assert.match((await run(executable, ['members', '--endpoints', url])).stdout, /linked +\w+ +leader +ok +0 /);
   } finally {
     child.kill('SIGTERM');
   }

@@ -17,8 +17,38 @@ import type {
 } from '../../components/etcd/port.ts';
 import { memoryOf, pack, unpack } from './packed-entries.ts';
 import type { CommitBody, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
+import { checkKind, type SnapshotSummary } from './snapshot-kind.ts';
 
-export { checkKind, type SnapshotSummary, snapshotRevision, summarizeSnapshot } from './snapshot-file.ts';
+export { checkKind, type SnapshotSummary };
+
+/** Reads a snapshot on a thread of its own and checks the checksum of every row. Throws CodedError 'corrupt', 'unsupported' naming the file. */
+export function summarizeSnapshot(path: string, nativeBinding: string): Promise<SnapshotSummary> {
+  return askOnce('summarize', { kind: 'summarize', path, nativeBinding });
+}
+
+/** The last revision in it, without looking at anything else. Throws as `summarizeSnapshot`. */
+export function snapshotRevision(path: string, nativeBinding: string): Promise<number> {
+  return askOnce('snapshotRevision', { kind: 'snapshotRevision', path, nativeBinding });
+}
+
+async function askOnce<K extends WorkerRequest['kind']>(
+  _kind: K,
+  request: Extract<WorkerRequest, { kind: K }>,
+): Promise<WorkerAnswers[K]> {
+  const worker = new Worker(new URL('./worker.ts', import.meta.url), { name: 'sqlite' });
+  try {
+    return await new Promise((resolve, reject) => {
+      worker.once('error', reject);
+      worker.once('message', (reply: WorkerReply) => {
+        if ('failure' in reply) reject(new CodedError(reply.failure.code, reply.failure.message));
+        else resolve(reply.value as WorkerAnswers[K]);
+      });
+      worker.postMessage({ id: 1, request });
+    });
+  } finally {
+    await worker.terminate();
+  }
+}
 
 export interface SqliteLogOptions {
   /** The data directory; it exists. Holds `revisions.db`, its write-ahead log, and `owner` with the pid. */

@@ -8,6 +8,7 @@ import type {
   StoreIdentity,
 } from '../../components/etcd/port.ts';
 import type { PackedEntries } from './packed-entries.ts';
+import type { SnapshotSummary } from './snapshot-kind.ts';
 
 export type CommitBody = Omit<LogBatch, 'entries'> & { readonly entries: PackedEntries };
 
@@ -30,6 +31,8 @@ export type WorkerRequest =
   | { readonly kind: 'size' }
   | { readonly kind: 'defragment' }
   | { readonly kind: 'snapshot'; readonly upTo: number }
+  | { readonly kind: 'summarize'; readonly path: string; readonly nativeBinding: string }
+  | { readonly kind: 'snapshotRevision'; readonly path: string; readonly nativeBinding: string }
   | { readonly kind: 'receive'; readonly id: string }
   | { readonly kind: 'received'; readonly id: string; readonly rows: PackedEntries }
   | { readonly kind: 'install'; readonly id: string; readonly head: SnapshotHead; readonly hardState: StoredHardState }
@@ -50,6 +53,8 @@ export interface WorkerAnswers {
   readonly defragment: undefined;
   /** The path of the copy; the owner removes it. */
   readonly snapshot: string;
+  readonly summarize: SnapshotSummary;
+  readonly snapshotRevision: number;
   readonly receive: number;
   readonly received: undefined;
   readonly install: LogState;

@@ -2,21 +2,14 @@
  * Snapshots as files: a copy of the database that holds nothing but what was committed, in one file without a write-ahead log, with the SHA-256
  * of it behind (as etcd's own). Synchronous.
  */
-import { closeSync, openSync, readSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { EventType, splitEvents } from '../../api/etcd/event.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { checksum } from './schema.ts';
+import { checkKind, type SnapshotSummary } from './snapshot-kind.ts';
 import type { EntryRow, RevisionRow } from './statements.ts';
 
-const SQLITE_MAGIC = 'SQLite format 3\0';
-/** Where a file of etcd's own says what it is. Source: bbolt db.go. */
-const BOLT_MAGIC_AT = 16;
-const BOLT_MAGIC = 0xed0c_daed;
-/** Of the journal that a database is written with. Source: SQLite's file format. */
-const JOURNAL_AT = 18;
-const WRITE_AHEAD = 2;
 /** Of a store without a row, as etcd counts. */
 const FIRST_REVISION = 1;
 
@@ -46,20 +39,6 @@ export function sealCopy(path: string, upTo: number, nativeBinding: string | und
   } finally {
     db.close();
   }
-}
-
-export interface SnapshotSummary {
-  /** The last one. */
-  readonly revision: number;
-  readonly compacted: number;
-  /** Those that exist at `revision`. */
-  readonly keys: number;
-  /** Rows of history. */
-  readonly revisions: number;
-  /** CRC-32 over the rows, in hex: what HashKV of a store with the same history says. */
-  readonly hash: string;
-  readonly clusterId: string;
-  readonly memberId: string;
 }
 
 /** Reads everything and checks the checksum of every row. Throws CodedError 'corrupt', 'unsupported' naming the file. */
@@ -119,36 +98,6 @@ function reading<T>(path: string, nativeBinding: string, read: (db: Database.Dat
     throw new CodedError('corrupt', `${path} is damaged or no snapshot: ${messageOf(error)}`, { cause: error });
   } finally {
     db?.close();
-  }
-}
-
-/** Throws CodedError 'unreadable', 'unsupported'. */
-export function checkKind(path: string, live = false): void {
-  const head = Buffer.alloc(100);
-  try {
-    const file = openSync(path, 'r');
-    try {
-      readSync(file, head, 0, head.length, 0);
-    } finally {
-      closeSync(file);
-    }
-  } catch (error) {
-    throw new CodedError('unreadable', `cannot read ${path}: ${messageOf(error)}`, { cause: error });
-  }
-  if (head.readUInt32LE(BOLT_MAGIC_AT) === BOLT_MAGIC) {
-    throw new CodedError(
-      'unsupported',
-      `${path} is a snapshot of etcd itself, whose files are not read: restore it with etcdctl, start etcd on it, and run hyperedge snapshot restore --from-etcd --endpoints …`,
-    );
-  }
-  if (head.toString('latin1', 0, SQLITE_MAGIC.length) !== SQLITE_MAGIC) {
-    throw new CodedError('unsupported', `${path} is no snapshot of this store`);
-  }
-  if (!live && head[JOURNAL_AT] === WRITE_AHEAD) {
-    throw new CodedError(
-      'unsupported',
-      `${path} is a copy of a store's own file, not a snapshot; it can only be restored, with --skip-hash-check`,
-    );
   }
 }
 

@@ -13,7 +13,7 @@ import type {
   WorkerReply,
   WorkerRequest,
 } from './protocol.ts';
-import { sealCopy } from './snapshot-file.ts';
+import { sealCopy, snapshotRevision, summarizeSnapshot } from './snapshot-file.ts';
 import { StoreFile, sqliteCode } from './store-file.ts';
 
 const port = parentPort;
@@ -201,6 +201,10 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
       return defragment();
     case 'snapshot':
       return snapshot(request.upTo);
+    case 'summarize':
+      return summarizeSnapshot(request.path, request.nativeBinding);
+    case 'snapshotRevision':
+      return snapshotRevision(request.path, request.nativeBinding);
     case 'receive':
       return receive(request.id);
     case 'received':
