@@ -82,6 +82,7 @@ const PAST_BYTES = 8 << 20;
 const APPLIED_ENTRIES = 1000;
 const APPLIED_BYTES = 4 << 20;
 const SPACE_RETRY_MS = 1000;
+const FLUSH_TRIES = 3;
 export const ALARM_NO_SPACE = 1;
 export const ALARM_CORRUPT = 2;
 
@@ -196,7 +197,11 @@ export class Engine implements ReplicatedMachine {
   /** Makes everything durable. Requests that come later are refused. */
   async stop(): Promise<void> {
     if (this.#stopped) return;
-    if (this.#ready && this.#collecting.length > 0) this.#propose();
+    for (let tries = 0; this.#ready && this.#collecting.length > 0 && tries < FLUSH_TRIES && !this.#full; tries += 1) {
+      this.#propose();
+      // What has been shown and did not fit behind what is under way.
+      if (this.#collecting.length > 0) await Promise.allSettled(this.#proposed.slice(-1).map((last) => last.wait()));
+    }
     this.#stopped = true;
     this.#flushTimer?.cancel();
     this.#spaceTimer?.cancel();
@@ -775,7 +780,13 @@ export class Engine implements ReplicatedMachine {
     } catch (error) {
       if (!(error instanceof RaftError)) throw error;
       this.#proposed.length -= batch.length;
-      this.#takeBack(batch, error.code === 'Overloaded' ? tooMany() : notLeader());
+      // What has been shown is not taken back: it is proposed when there is room.
+      const { visible } = this.machine;
+      const shown = batch.findIndex(({ relaxed, decided }) => !relaxed || (decided?.revision ?? 0) > visible);
+      const kept = batch.slice(0, shown < 0 ? batch.length : shown);
+      for (const pending of kept) this.#collect(pending);
+      if (kept.length > 0) this.#armFlush();
+      this.#takeBack(batch.slice(kept.length), error.code === 'Overloaded' ? tooMany() : notLeader());
     }
   }
 
