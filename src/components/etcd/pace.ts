@@ -17,7 +17,7 @@ const NOTICEABLE = 0.2;
 /** Questions whose answers may still be on their way. */
 const MOST_ASKED = 64;
 /** As many leaders lost in this time are no accident. */
-const LOSSES = 4;
+const LOSSES = 6;
 const LOSSES_WITHIN_MS = 15_000;
 
 /** The largest of what was measured, fading. */

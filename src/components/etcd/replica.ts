@@ -373,11 +373,11 @@ export class Replica {
     this.#do((raft) => raft.transferLeadership(target));
   }
 
-  /** The voter that has most of the log and answers. */
-  bestFollower(): NodeId | undefined {
+  /** The voter that has most of the log and answers; `not` is left out. */
+  bestFollower(not?: NodeId): NodeId | undefined {
     let best: { readonly id: NodeId; readonly match: number } | undefined;
     for (const [id, { match, active, state }] of this.#raft.status().progress) {
-      if (id === this.id || !this.#conf.voters.includes(id) || !active || state === 'snapshot') continue;
+      if (id === this.id || id === not || !this.#conf.voters.includes(id) || !active || state === 'snapshot') continue;
       if (best === undefined || match > best.match) best = { id, match };
     }
     return best?.id;

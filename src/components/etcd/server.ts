@@ -48,6 +48,7 @@ const CLOSE_GRACE_MS = 100;
 const TIMING = { heartbeatMs: 100, electionMs: 1000, adapts: true };
 const TICKS_PER_HEARTBEAT = 2;
 const HAND_OVER_MS = 1000;
+const HAND_OVER_TRY_MS = 150;
 const PUBLISH_RETRY_MS = 1000;
 const FIRST_LEADER_MS = 5000;
 const ASK_MS = 3000;
@@ -265,13 +266,17 @@ class Server implements StoreServer {
     const { clock, log } = this.#deps;
     const engine = this.#engine;
     if (!engine.leads || engine.replica.alone) return;
-    const successor = engine.replica.bestFollower();
-    if (successor === undefined) return;
     const deadline = clock.monotonicMs() + HAND_OVER_MS;
     try {
-      engine.replica.transferLeadership(successor);
-      while (engine.replica.leads && clock.monotonicMs() < deadline) {
-        await engine.leadershipChange(deadline - clock.monotonicMs());
+      for (let tried: NodeId | undefined; engine.replica.leads && clock.monotonicMs() < deadline; ) {
+        const successor = engine.replica.bestFollower(tried) ?? engine.replica.bestFollower();
+        if (successor === undefined) return;
+        engine.replica.transferLeadership(successor);
+        tried = successor;
+        // One that does not take it at once may be busy; the next one need not be.
+        const until = clock.monotonicMs() + HAND_OVER_TRY_MS;
+        while (engine.replica.leads && clock.monotonicMs() < until)
+          await engine.leadershipChange(until - clock.monotonicMs());
       }
     } catch (error) {
       log.warn('leadership could not be handed over', { cause: messageOf(error) });

@@ -51,7 +51,10 @@ export function tickLeader(node: RaftNode): void {
       node.becomeFollower(node.term, undefined);
       return;
     }
-    for (const progress of node.progress.values()) progress.active = false;
+    for (const progress of node.progress.values()) {
+      progress.wasActive = progress.active;
+      progress.active = false;
+    }
   }
   for (const [id, progress] of node.peers()) {
     if (progress.state !== 'snapshot') continue;

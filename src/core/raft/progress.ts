@@ -13,6 +13,8 @@ export class Progress {
   state: ProgressState = 'probe';
   /** Heard of since the last check of the quorum. */
   active = false;
+  /** It was in the period before: right after a check of the quorum nobody has been heard yet. */
+  wasActive = false;
   /** The last heartbeat round that was answered. */
   round = 0;
   /** The commit index that was last sent along. */

@@ -421,8 +421,8 @@ class Machine implements Raft {
     const node = this.#node;
     const { id, term, vote, role, leader, log, membership, transferTarget } = node;
     const progress = new Map<NodeId, MemberProgress>();
-    for (const [member, { match, next, state, paused, inflightMessages: inflight, active }] of node.progress)
-      progress.set(member, { match, next, state, paused, inflight, active });
+    for (const [member, { match, next, state, paused, inflightMessages: inflight, active, wasActive }] of node.progress)
+      progress.set(member, { match, next, state, paused, inflight, active: active || wasActive });
     return {
       id,
       term,

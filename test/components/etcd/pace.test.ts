@@ -48,7 +48,7 @@ it('learns from a leader that was silent for a while and leads on, not from one 
 
 it('waits longer when leaders are lost again and again', () => {
   const pace = new Pace(500);
-  for (const now of [0, 4000, 8000]) pace.lost(now);
+  for (const now of [0, 2000, 4000, 6000, 8000]) pace.lost(now);
   assert.equal(pace.adapt(0, 8000), undefined);
   pace.lost(12_000);
   assert.equal(pace.adapt(0, 12_000), 1500);
