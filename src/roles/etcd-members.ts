@@ -29,8 +29,8 @@ export interface ClusterReport {
   readonly quorum: boolean;
 }
 
-const QUORUM_MS = 3000;
-const STATUS_MS = 2000;
+const QUORUM_MS = 5000;
+const STATUS_MS = 5000;
 
 /** Throws CodedError 'unavailable' when no member answers at all. */
 export async function clusterReport(access: EtcdAccess): Promise<ClusterReport> {

@@ -47,7 +47,8 @@ interface Range {
   readonly to: number;
 }
 
-const ASK_MS = 2000;
+/** A host under load takes its time, and whoever is taken for gone may be given up. */
+const ASK_MS = 5000;
 const RESTARTED_MS = 30_000;
 const LOOK_AGAIN_MS = 200;
 
