@@ -25,6 +25,7 @@ export async function admitBody(
     dryRun: request.options?.dryRun ?? false,
     ...(request.options === undefined ? {} : { options: request.options }),
     warnings: request.warnings,
+    annotate: request.annotate,
   };
   await context.admission.mutate(admission);
   await context.admission.validate(admission);

@@ -9,12 +9,15 @@ import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { WebhookCaller } from '../webhooks/caller.ts';
 import { certificates } from './certificates.ts';
+import { defaultIngressClass, defaultStorageClass } from './default-classes.ts';
 import { escalation } from './escalation.ts';
 import { type Admission, createAdmission } from './index.ts';
+import { limitRanger } from './limit-ranger.ts';
 import { mirrorPods } from './mirror-pods.ts';
 import { namespaceLifecycle } from './namespace-lifecycle.ts';
 import { nodeRestriction } from './node-restriction.ts';
 import { ownerReferences } from './owner-references.ts';
+import { validatingPolicies } from './policies/index.ts';
 import { priority } from './priority.ts';
 import { serviceAccount } from './service-account.ts';
 import { defaultTolerationSeconds, taintNodesByCondition } from './tolerations-and-taints.ts';
@@ -61,6 +64,12 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       clock: deps.clock,
       randomSuffix: (length) => randomSuffix(deps.random, length),
     }),
+    limitRanger((namespace) => {
+      const ranges = cache.kind('limitranges');
+      return ranges.size === 0 ? [] : ranges.list(namespace);
+    }),
+    defaultStorageClass(() => cache.kind('storageclasses')),
+    defaultIngressClass(() => cache.kind('ingressclasses')),
     mirrorPods,
     nodeRestriction({
       node: (name) => cache.kind('minions').get('', name),
@@ -71,6 +80,12 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     ownerReferences(authorization, deps.kinds),
     // What comes from outside sees what the plug-ins of this server have made of an object, and judges last.
     mutatingWebhooks(caller, () => cache.kind('mutatingwebhookconfigurations'), deps.kinds),
+    validatingPolicies({
+      policies: () => cache.kind('validatingadmissionpolicies'),
+      bindings: () => cache.kind('validatingadmissionpolicybindings'),
+      kinds: deps.kinds,
+      namespaces,
+    }),
     validatingWebhooks(caller, () => cache.kind('validatingwebhookconfigurations'), deps.kinds),
   ];
   return createAdmission(all.filter(({ name }) => !deps.disabled.has(name)));

@@ -30,7 +30,11 @@ export interface AdmissionRequest {
   readonly options?: WriteOptions | DeleteOptions;
   /** Sent to the client as `Warning` headers. */
   readonly warnings: string[];
+  /** Adds to what the audit log says of the request; undefined: nobody reads it. */
+  readonly annotate?: Annotate | undefined;
 }
+
+export type Annotate = (key: string, value: string) => void;
 
 /** One request's way through the plug-ins that change it: a second time when a webhook has changed what earlier ones saw. */
 export class Mutation {

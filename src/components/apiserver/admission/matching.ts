@@ -86,6 +86,21 @@ function equivalents(kind: ServedKind, kinds: Kinds): ServedKind[] {
   return kinds.all.filter(isSame);
 }
 
+/** Whether `spec` may want to see requests such as this one, whatever their names: what need not be asked again for each. */
+export function mayMatch(spec: MatchSpec, request: AdmissionRequest, kinds: Kinds): boolean {
+  const rules = spec.rules.map(({ resourceNames: _names, ...rule }) => rule as Rule);
+  return matchRules({ ...spec, rules, excluded: [] }, request, kinds) !== undefined;
+}
+
+/** Whether the namespace and the object are among those that `spec` selects. */
+export async function selects(spec: MatchSpec, request: AdmissionRequest, source: NamespaceSource): Promise<boolean> {
+  if (!isEverything(spec.namespaces)) {
+    const labels = await namespaceLabels(request, source);
+    if (labels !== undefined && !matchesLabels(spec.namespaces, labels)) return false;
+  }
+  return matchesObject(spec, request);
+}
+
 /** Sources of what selectors look at. */
 export interface NamespaceSource {
   cached(name: string): CachedObject | undefined;
@@ -94,7 +109,7 @@ export interface NamespaceSource {
 }
 
 /** Labels that a namespace selector is held against; undefined: the request is in no namespace, and every selector fits. */
-export async function namespaceLabels(request: AdmissionRequest, source: NamespaceSource): Promise<Labels | undefined> {
+async function namespaceLabels(request: AdmissionRequest, source: NamespaceSource): Promise<Labels | undefined> {
   const found = await namespaceOf(request, source);
   return found === undefined ? undefined : (found.metadata?.labels ?? {});
 }
@@ -113,7 +128,7 @@ export async function namespaceOf(request: AdmissionRequest, source: NamespaceSo
   return found.shared();
 }
 
-export function matchesObject(spec: MatchSpec, request: AdmissionRequest): boolean {
+function matchesObject(spec: MatchSpec, request: AdmissionRequest): boolean {
   if (isEverything(spec.objects)) return true;
   const labelled = (object: unknown): boolean => {
     const labels = (object as KubeObject | undefined)?.metadata?.labels;

@@ -1,22 +1,31 @@
 /** The kinds that hold expressions about requests, completed by what only this server can check: that they can be compiled. */
-import type { MatchCondition } from 'kubernetes-types/admissionregistration/v1';
+import type { MatchCondition, ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { compileExpression, type Expected } from './expressions.ts';
+import { compileExpression } from './expressions.ts';
+import { compilePolicy, expressionsOf } from './policies/compile.ts';
 
 interface Written {
   readonly at: string;
   readonly source: string;
-  readonly expected: Expected;
+  /** What is wrong with it; undefined: nothing. */
+  problem(): string | undefined;
 }
 
 const conditionsAt = (conditions: readonly MatchCondition[] | undefined, path: string): Written[] =>
   (conditions ?? []).map(({ expression }, index) => ({
     at: `${path}[${index}].expression`,
     source: expression,
-    expected: 'bool',
+    problem() {
+      try {
+        compileExpression(expression, 'bool');
+        return undefined;
+      } catch (error) {
+        return messageOf(error);
+      }
+    },
   }));
 
 function webhookExpressions(object: KubeObject): Written[] {
@@ -26,22 +35,27 @@ function webhookExpressions(object: KubeObject): Written[] {
   );
 }
 
+function policyExpressions(object: KubeObject): Written[] {
+  return expressionsOf(compilePolicy(object as ValidatingAdmissionPolicy)).map(({ at, source, program, problem }) => ({
+    at,
+    source,
+    problem: () => (program === undefined ? problem : undefined),
+  }));
+}
+
 const READERS: Readonly<Record<string, (object: KubeObject) => Written[]>> = {
   MutatingWebhookConfiguration: webhookExpressions,
   ValidatingWebhookConfiguration: webhookExpressions,
+  ValidatingAdmissionPolicy: policyExpressions,
 };
 
 /** What was accepted once is not held against an update that leaves it as it is. */
 function expressionErrors(read: (object: KubeObject) => Written[], object: KubeObject, old?: KubeObject): FieldError[] {
   const before = new Set(old === undefined ? [] : read(old).map(({ source }) => source));
-  return read(object).flatMap(({ at, source, expected }) => {
+  return read(object).flatMap(({ at, source, problem }) => {
     if (source.trim() === '' || before.has(source)) return [];
-    try {
-      compileExpression(source, expected);
-      return [];
-    } catch (error) {
-      return [fieldError.invalid(at, source, `compilation failed: ${messageOf(error)}`)];
-    }
+    const wrong = problem();
+    return wrong === undefined ? [] : [fieldError.invalid(at, source, `compilation failed: ${wrong}`)];
   });
 }
 

@@ -91,6 +91,11 @@ export class AuditRecord {
     this.#annotations['authorization.k8s.io/reason'] = reason;
   }
 
+  /** What admission has to add; what was said first stands. */
+  annotate(key: string, value: string): void {
+    if (!Object.hasOwn(this.#annotations, key)) this.#annotations[key] = value;
+  }
+
   /** What was sent, once it is understood: also names the object of a create. */
   sent(document: JsonValue | object): void {
     const { metadata } = document as { metadata?: Record<string, unknown> };

@@ -56,6 +56,7 @@ export async function createObject(
     dryRun: request.options.dryRun,
     options: request.options,
     warnings: request.warnings,
+    annotate: request.annotate,
   };
   await context.admission.mutate(admission);
   // Admission may come from outside: what the server sets, it sets afterwards.

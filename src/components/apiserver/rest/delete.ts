@@ -72,6 +72,7 @@ async function attemptDelete(
     dryRun: options.dryRun,
     options,
     warnings: request.warnings,
+    annotate: request.annotate,
     derived: request.subresource === 'eviction',
   };
   await context.admission.mutate(admission);

@@ -117,6 +117,7 @@ function writeRequest(
     user: exchange.user,
     options,
     warnings: exchange.warnings,
+    annotate: (key, value) => exchange.audit?.annotate(key, value),
   };
 }
 

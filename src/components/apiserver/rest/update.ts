@@ -102,6 +102,7 @@ async function attemptUpdate(
     dryRun: request.options.dryRun,
     options: request.options,
     warnings: request.warnings,
+    annotate: request.annotate,
     derived: request.subresource === 'binding',
     ...change.shownAs?.(next, old),
   };

@@ -20,6 +20,8 @@ export interface WriteRequest {
   readonly options: WriteOptions;
   /** Sent as `Warning` headers. */
   readonly warnings: string[];
+  /** Adds to what the audit log says of the request. */
+  readonly annotate?: ((key: string, value: string) => void) | undefined;
 }
 
 export function placeOf(request: Pick<WriteRequest, 'kind' | 'namespace'>, name: string): Place {

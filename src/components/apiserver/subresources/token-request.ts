@@ -69,6 +69,7 @@ export async function createToken(
     dryRun: request.options.dryRun,
     options: request.options,
     warnings: request.warnings,
+    annotate: request.annotate,
     bodyKind: SUBJECT_KIND,
   };
   await context.admission.mutate(admission);

@@ -9,6 +9,7 @@ import { decodeJson } from '../../http/decode.ts';
 
 const GROUP = 'admission.k8s.io';
 const MAX_WARNINGS = 64;
+const MAX_ANNOTATIONS = 64;
 const MAX_MESSAGE = 32 * 1024;
 
 export interface Verdict {
@@ -16,6 +17,8 @@ export interface Verdict {
   readonly patch: JsonValue | undefined;
   readonly result: JsonObject | undefined;
   readonly warnings: readonly string[];
+  /** For the audit log. */
+  readonly annotations: readonly (readonly [string, string])[];
 }
 
 /** Throws an Error that says what is wrong with the answer. */
@@ -53,6 +56,7 @@ export function readAnswer(answer: JsonValue, uid: string, version: string, muta
     }
   }
   const warnings = fieldOf(response, 'warnings');
+  const annotations = fieldOf(response, 'auditAnnotations');
   const result = fieldOf(response, 'status');
   return {
     allowed: fieldOf(response, 'allowed') === true,
@@ -61,6 +65,9 @@ export function readAnswer(answer: JsonValue, uid: string, version: string, muta
     warnings: (Array.isArray(warnings) ? warnings : [])
       .filter((each) => typeof each === 'string')
       .slice(0, MAX_WARNINGS),
+    annotations: Object.entries(isObject(annotations) ? annotations : {})
+      .slice(0, MAX_ANNOTATIONS)
+      .map(([key, value]) => [key, String(value).slice(0, MAX_MESSAGE)]),
   };
 }
 

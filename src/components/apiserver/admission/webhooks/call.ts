@@ -6,12 +6,11 @@ import type { JsonObject } from '../../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../../api/meta/status.ts';
 import { CodedError, messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
-import { isEverything, matchesLabels } from '../../../../base/selector.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { WebhookCaller, WebhookClient } from '../../webhooks/caller.ts';
 import { conditionsHold, documentsOf, variablesOf } from '../expressions.ts';
 import type { AdmissionRequest } from '../index.ts';
-import { matchesObject, type NamespaceSource, namespaceLabels } from '../matching.ts';
+import { type NamespaceSource, selects } from '../matching.ts';
 import { describeRequest } from '../review.ts';
 import { forbid } from '../subject.ts';
 import { readAnswer, refusalOf, type Verdict } from './answer.ts';
@@ -41,7 +40,7 @@ export class HookCaller {
    * request is refused.
    */
   async ask({ hook, as }: Concerned, request: AdmissionRequest, type: HookType): Promise<Verdict | undefined> {
-    if (!(await this.#selects(hook, request))) return undefined;
+    if (!(await selects(hook.match, request, this.#deps.namespaces))) return undefined;
     const described = await describeRequest(request, as, this.#deps.newUid());
     if (!this.#conditionsHold(hook, request, described)) return undefined;
     if (request.dryRun && !hook.allowsDryRun) {
@@ -64,6 +63,7 @@ export class HookCaller {
       return undefined;
     }
     for (const warning of verdict.warnings) request.warnings.push(warning);
+    for (const [key, value] of verdict.annotations) request.annotate?.(`${hook.name}/${key}`, value);
     if (!verdict.allowed) {
       const refusal = refusalOf(hook.name, verdict.result);
       done(refusal.httpCode, 'no_error');
@@ -71,15 +71,6 @@ export class HookCaller {
     }
     done(200, undefined);
     return verdict;
-  }
-
-  async #selects(hook: Hook, request: AdmissionRequest): Promise<boolean> {
-    const { namespaces } = hook.match;
-    if (!isEverything(namespaces)) {
-      const labels = await namespaceLabels(request, this.#deps.namespaces);
-      if (labels !== undefined && !matchesLabels(namespaces, labels)) return false;
-    }
-    return matchesObject(hook.match, request);
   }
 
   #conditionsHold(hook: Hook, request: AdmissionRequest, described: JsonObject): boolean {

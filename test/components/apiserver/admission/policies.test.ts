@@ -1,0 +1,158 @@
+/** ValidatingAdmissionPolicy, as its documentation says it works. */
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { run, startServer, type TestServer } from '../harness.ts';
+
+const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
+const MAPS = '/api/v1/namespaces/default/configmaps';
+
+interface Body {
+  message: string;
+  reason: string;
+  details?: { causes?: { message: string }[] };
+}
+
+describe('validating admission policies', () => {
+  let server: TestServer;
+  let serial = 0;
+  before(async () => {
+    server = await startServer();
+  });
+  after(() => server.stop());
+  afterEach(async () => {
+    await server.call('DELETE', `${REGISTRATION}/validatingadmissionpolicies`);
+    await server.call('DELETE', `${REGISTRATION}/validatingadmissionpolicybindings`);
+  });
+
+  const rules = [{ operations: ['CREATE', 'UPDATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] }];
+  const policy = (spec: object, name = 'p') =>
+    server.call<Body>('POST', `${REGISTRATION}/validatingadmissionpolicies`, {
+      body: { metadata: { name }, spec: { matchConstraints: { resourceRules: rules }, ...spec } },
+    });
+  const bind = async (spec: object = {}, name = 'b') => {
+    const body = { metadata: { name }, spec: { policyName: 'p', validationActions: ['Deny'], ...spec } };
+    const bound = await server.call('POST', `${REGISTRATION}/validatingadmissionpolicybindings`, { body });
+    assert.equal(bound.code, 201, bound.text);
+  };
+  const create = (data: Record<string, string>, metadata: object = {}, path = MAPS) =>
+    server.call<Body>('POST', path, { body: { metadata: { name: `m${++serial}`, ...metadata }, data } });
+
+  it('refuse in upstream’s words, once they are bound', async () => {
+    const made = await policy({
+      variables: [
+        { name: 'size', expression: 'size(object.data)' },
+        { name: 'big', expression: 'variables.size > 2' },
+      ],
+      validations: [
+        { expression: '!variables.big', messageExpression: "'too big: ' + string(variables.size)" },
+        { expression: "'a' in object.data", reason: 'Forbidden' },
+      ],
+    });
+    assert.equal(made.code, 201, made.text);
+    assert.equal((await create({ a: '1', b: '2', c: '3' })).code, 201, 'not bound yet');
+    await bind();
+    const big = await create({ a: '1', b: '2', c: '3' });
+    assert.equal(big.code, 422);
+    assert.equal(
+      big.body.message,
+      `configmaps "m${serial}" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: too big: 3`,
+    );
+    assert.equal(big.body.reason, 'Invalid');
+    const without = await create({ b: '1' });
+    assert.equal(without.code, 403);
+    assert.match(without.body.message, /denied request: failed expression: 'a' in object\.data$/);
+    assert.equal((await create({ a: '1' })).code, 201);
+    // Deletes are not in the rules.
+    assert.equal((await server.call('DELETE', `${MAPS}/m${serial}`)).code, 200);
+  });
+
+  it('warn instead of refusing where the binding says so, and only where it applies', async () => {
+    await policy({ validations: [{ expression: 'false', message: 'never' }] });
+    await bind({
+      validationActions: ['Warn', 'Audit'],
+      matchResources: { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'default' } } },
+    });
+    const warned = await create({});
+    assert.equal(warned.code, 201);
+    assert.match(
+      String(warned.headers['warning']),
+      /Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': never/,
+    );
+    const elsewhere = await create({}, {}, '/api/v1/namespaces/kube-system/configmaps');
+    assert.equal(elsewhere.headers['warning'], undefined);
+  });
+
+  it('take parameters by name and by label', async () => {
+    await create({ max: '1' }, { name: 'limits', labels: { limits: 'yes' } });
+    await create({ max: '3' }, { name: 'other-limits', labels: { limits: 'yes' } });
+    await policy({
+      paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
+      matchConditions: [
+        { name: 'judged', expression: "has(object.metadata.labels) && 'judged' in object.metadata.labels" },
+      ],
+      validations: [{ expression: 'size(object.data) <= int(params.data.max)' }],
+    });
+    const judged = { labels: { judged: '' } };
+    await bind({ paramRef: { name: 'limits', parameterNotFoundAction: 'Deny' } });
+    assert.equal((await create({ a: '', b: '' }, judged)).code, 422);
+    assert.equal((await create({ a: '', b: '' })).code, 201);
+    await server.call('DELETE', `${REGISTRATION}/validatingadmissionpolicybindings/b`);
+    await bind({ paramRef: { selector: { matchLabels: { limits: 'yes' } }, parameterNotFoundAction: 'Deny' } });
+    assert.equal((await create({ a: '', b: '' }, judged)).code, 422, 'all that are selected must hold');
+    assert.equal((await create({ a: '' }, judged)).code, 201);
+    await server.call('DELETE', `${REGISTRATION}/validatingadmissionpolicybindings/b`);
+    await bind({ paramRef: { name: 'gone', parameterNotFoundAction: 'Deny' } });
+    const missing = await create({}, judged);
+    assert.match(missing.body.message, /failed to configure binding: no params found for policy binding with `Deny`/);
+    await server.call('DELETE', `${REGISTRATION}/validatingadmissionpolicybindings/b`);
+    await bind({ paramRef: { name: 'gone', parameterNotFoundAction: 'Allow' } });
+    assert.equal((await create({}, judged)).code, 201);
+  });
+
+  it('that fail refuse, unless failing is ignored; what cannot be compiled is not stored', async () => {
+    const validations = [{ expression: "object.data.missing == 'x'" }];
+    await policy({ validations });
+    await bind();
+    const failed = await create({ a: '1' });
+    assert.equal(failed.code, 422);
+    assert.match(
+      failed.body.message,
+      /expression 'object\.data\.missing == 'x'' resulted in error: no such key: missing/,
+    );
+    await server.call('DELETE', `${REGISTRATION}/validatingadmissionpolicies/p`);
+    await policy({ validations, failurePolicy: 'Ignore' });
+    assert.equal((await create({ a: '1' })).code, 201);
+    const wrong = await policy({ validations: [{ expression: 'variables.none' }] }, 'q');
+    assert.equal(wrong.code, 422);
+    assert.match(wrong.body.message, /spec\.validations\[0\]\.expression: .*compilation failed/s);
+    const paramless = await policy({ validations: [{ expression: 'params.x == 1' }] }, 'q');
+    assert.equal(paramless.code, 422, 'params without a paramKind');
+  });
+
+  it('that cost too much end, and hold up nobody', async () => {
+    const loops = 'object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, a + b + c + d != ""))))';
+    await policy({ validations: [{ expression: loops }] });
+    await bind();
+    const data = Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`k${index}`, 'v']));
+    const began = performance.now();
+    const refused = await create(data);
+    assert.equal(refused.code, 422, refused.text);
+    assert.match(refused.body.message, /running out of cost budget/);
+    assert.ok(performance.now() - began < 10_000);
+  });
+
+  it('kubectl shows the refusal', async () => {
+    await policy({ validations: [{ expression: "object.metadata.name.startsWith('ok-')", message: 'name it ok-' }] });
+    await bind();
+    const file = join(server.directory, 'map.json');
+    const map = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } });
+    await writeFile(file, JSON.stringify(map('bad')));
+    for (const kubectl of ['kubectl', join(import.meta.dirname, '../../../../dist/test-tools/kubectl-1.20')]) {
+      const { code, stderr } = await run(kubectl, ['--kubeconfig', server.kubeconfig, 'create', '-f', file]);
+      assert.equal(code, 1);
+      assert.match(stderr, /ValidatingAdmissionPolicy 'p' with binding 'b' denied request: name it ok-/);
+    }
+  });
+});
