@@ -6,12 +6,14 @@ const SHORTEST_MS = 500;
 const LONGEST_MS = 5000;
 /** An election takes two writes; several of them have to fit. */
 const WRITES = 10;
-/** Longest round trips, and longest silences of a leader that lived all the same. */
-const SILENCES = 3;
+/** Longest round trips. */
+const ROUND_TRIPS = 3;
+/** Longest silences of a leader that lived all the same. The timeout itself is spread up to twice its length. */
+const SILENCES = 1.5;
 /** Who has not ticked for this long stood still itself, and says nothing about the others. */
 const STOOD_STILL_MS = 250;
 /** What was measured once is worth half after this time. */
-const HALF_LIFE_MS = 30_000;
+const HALF_LIFE_MS = 15_000;
 /** Smaller differences are not worth a change. */
 const NOTICEABLE = 0.2;
 /** Questions whose answers may still be on their way. */
@@ -60,7 +62,7 @@ export class Pace {
   /** There is no leader any more. When that happens again and again, it is not leaders that die. */
   lost(nowMs: number): void {
     this.#losses = [...this.#losses.filter((at) => nowMs - at < LOSSES_WITHIN_MS), nowMs];
-    if (this.#losses.length >= LOSSES) this.#silence.add(this.#electionMs, nowMs);
+    if (this.#losses.length >= LOSSES) this.#silence.add(2 * this.#electionMs, nowMs);
   }
 
   /** This member, leading, asks everybody for a sign of life. */
@@ -93,7 +95,8 @@ export class Pace {
     const wanted = Math.max(
       SHORTEST_MS,
       WRITES * writeMs,
-      SILENCES * Math.max(this.#roundTrip.get(nowMs), this.#silence.get(nowMs)),
+      ROUND_TRIPS * this.#roundTrip.get(nowMs),
+      SILENCES * this.#silence.get(nowMs),
     );
     const next = Math.min(LONGEST_MS, wanted);
     if (Math.abs(next - this.#electionMs) < this.#electionMs * NOTICEABLE) return undefined;

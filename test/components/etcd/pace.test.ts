@@ -37,8 +37,8 @@ it('never waits longer than five seconds, and comes back when what was slow is f
 it('learns from a leader that was silent for a while and leads on, not from one that was replaced', () => {
   const pace = new Pace(1000);
   pace.heard('a', 1, 0);
-  pace.heard('a', 1, 700);
-  assert.equal(pace.adapt(0, 700), 2100);
+  pace.heard('a', 1, 1400);
+  assert.equal(pace.adapt(0, 1400), 2100);
   pace.heard('b', 2, 2000);
   pace.heard('b', 3, 5000);
   assert.equal(pace.adapt(0, 5000), undefined);
