@@ -146,9 +146,7 @@ function disabledAdmission(values: ApiValues, ownHost: boolean, warnings: string
         values.refuse(flag, `"${name}" is not offered; leave it out if you can do without`);
     }
   }
-  const disabled = PLUGINS_HERE.filter(
-    (name) => off.includes(name) || (!ownHost && OFF_BY_DEFAULT.has(name) && !on.includes(name)),
-  ) as string[];
+  const disabled = [...off, ...(ownHost ? [] : [...OFF_BY_DEFAULT].filter((name) => !on.includes(name)))];
   // Three names upstream, one plug-in here.
   const certificates = CERTIFICATE_PLUGINS.filter((name) => off.includes(name));
   if (certificates.length === CERTIFICATE_PLUGINS.length) disabled.push('Certificates');

@@ -156,7 +156,8 @@ async function selfSubjectRulesReview(
     status: {
       resourceRules: all ? [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }, ...resourceRules] : resourceRules,
       nonResourceRules: all ? [{ verbs: ['*'], nonResourceURLs: ['*'] }, ...nonResourceRules] : nonResourceRules,
-      incomplete: problems.length > 0,
+      // What a webhook would allow nobody can list.
+      incomplete: problems.length > 0 || context.config.authorizationWebhook !== undefined,
       ...(problems.length > 0 ? { evaluationError: problems.join(', ') } : {}),
     },
   } as KubeObject;
