@@ -19,6 +19,7 @@ import { nodeRestriction } from './node-restriction.ts';
 import { ownerReferences } from './owner-references.ts';
 import { validatingPolicies } from './policies/index.ts';
 import { priority } from './priority.ts';
+import { runtimeClass } from './runtime-class.ts';
 import { serviceAccount } from './service-account.ts';
 import { defaultTolerationSeconds, taintNodesByCondition } from './tolerations-and-taints.ts';
 import { HookCaller } from './webhooks/call.ts';
@@ -64,6 +65,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       clock: deps.clock,
       randomSuffix: (length) => randomSuffix(deps.random, length),
     }),
+    runtimeClass((name) => cache.kind('runtimeclasses').get('', name)),
     limitRanger((namespace) => {
       const ranges = cache.kind('limitranges');
       return ranges.size === 0 ? [] : ranges.list(namespace);

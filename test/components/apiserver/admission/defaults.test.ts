@@ -110,4 +110,40 @@ describe('admission by objects', () => {
     await ingressClass('b');
     assert.match((await ingress()).body.message, /2 default IngressClasses were found, only 1 allowed/);
   });
+
+  it('runtime classes add their overhead and where they can run', async () => {
+    await post('/apis/node.k8s.io/v1/runtimeclasses', {
+      metadata: { name: 'vm' },
+      handler: 'vm',
+      overhead: { podFixed: { memory: '64Mi' } },
+      scheduling: { nodeSelector: { vm: 'yes' }, tolerations: [{ key: 'vm', operator: 'Exists' }] },
+    });
+    const create = (more: object) =>
+      post('/api/v1/namespaces/kube-system/pods', {
+        metadata: { name: `p${++serial}` },
+        spec: { containers: [{ name: 'c', image: 'i' }], ...more },
+      });
+    const account = { metadata: { name: 'default' } };
+    await post('/api/v1/namespaces/kube-system/serviceaccounts', account);
+    const made = await create({ runtimeClassName: 'vm', nodeSelector: { a: 'b' } });
+    assert.equal(made.code, 201, made.text);
+    assert.deepEqual(made.body.spec['overhead'], { memory: '64Mi' });
+    assert.deepEqual(made.body.spec['nodeSelector'], { a: 'b', vm: 'yes' });
+    assert.ok((made.body.spec['tolerations'] as { key: string }[]).some(({ key }) => key === 'vm'));
+    const says = async (more: object, text: RegExp) => {
+      const refused = await create(more);
+      assert.equal(refused.code, 403, refused.text);
+      assert.match(refused.body.message, text);
+    };
+    await says({ runtimeClassName: 'none' }, /pod rejected: RuntimeClass "none" not found/);
+    await says(
+      { runtimeClassName: 'vm', overhead: { memory: '1Mi' } },
+      /doesn't match RuntimeClass's defined Overhead/,
+    );
+    await says(
+      { runtimeClassName: 'vm', nodeSelector: { vm: 'no' } },
+      /conflict: runtimeClass\.scheduling\.nodeSelector\[vm\]/,
+    );
+    await says({ overhead: { memory: '1Mi' } }, /Pod Overhead set without corresponding RuntimeClass/);
+  });
 });

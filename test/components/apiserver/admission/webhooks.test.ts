@@ -301,3 +301,34 @@ describe('webhooks that misbehave', () => {
     assert.match(text, /apiserver_admission_webhook_admission_duration_seconds_count\{name="bad\.example\.com"/);
   });
 });
+
+describe('a webhook that is a service', () => {
+  it('without ready end points refuses, and says which address it would have had', async () => {
+    const [server, hooks] = [await startServer(), await WebhookServer.start()];
+    try {
+      const at = '/api/v1/namespaces/default/services';
+      const spec = { clusterIP: 'None', ports: [{ name: 'https', port: 443 }] };
+      await server.call('POST', at, { body: { metadata: { name: 'hook' }, spec } });
+      const slice = {
+        metadata: { name: 'hook-1', labels: { 'kubernetes.io/service-name': 'hook' } },
+        addressType: 'IPv4',
+        ports: [{ name: 'https', port: hooks.port, protocol: 'TCP' }],
+        endpoints: [{ addresses: ['127.0.0.1'], conditions: { ready: true } }],
+      };
+      const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices';
+      const made = await server.call('POST', slices, { body: slice });
+      // Loopback is no end point that may be written; what is real is not loopback.
+      assert.equal(made.code, 422, made.text);
+      const clientConfig = { service: { namespace: 'default', name: 'hook' }, caBundle: hooks.caBundle };
+      await configure(server, 'Validating', 'a', hooks.hook('/x', { clientConfig }));
+      const refused = await server.call<Body>('POST', MAPS, { body: { metadata: { name: 'x' } } });
+      assert.match(
+        refused.body.message,
+        /Post "https:\/\/hook\.default\.svc:443\/\?timeout=10s": no endpoints available for service "hook"/,
+      );
+    } finally {
+      await server.stop();
+      await hooks.stop();
+    }
+  });
+});
