@@ -24,23 +24,23 @@ const PLUGINS_HERE = [
   'CertificateSigning',
   'CertificateSubjectRestriction',
   'OwnerReferencesPermissionEnforcement',
+  'LimitRanger',
+  'DefaultStorageClass',
+  'DefaultIngressClass',
+  'RuntimeClass',
+  'MutatingAdmissionWebhook',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionWebhook',
 ] as const;
 const OFF_BY_DEFAULT: ReadonlySet<string> = new Set(['NodeRestriction', 'OwnerReferencesPermissionEnforcement']);
 /** Upstream has them on by default; to ask for them is not to ask for more. */
 const DEFAULT_ELSEWHERE: ReadonlySet<string> = new Set([
-  'LimitRanger',
   'PodSecurity',
-  'DefaultStorageClass',
   'StorageObjectInUseProtection',
   'PersistentVolumeClaimResize',
-  'RuntimeClass',
   'ClusterTrustBundleAttest',
-  'DefaultIngressClass',
   'PodTopologyLabels',
   'MutatingAdmissionPolicy',
-  'MutatingAdmissionWebhook',
-  'ValidatingAdmissionPolicy',
-  'ValidatingAdmissionWebhook',
   'ResourceQuota',
 ]);
 /** Known upstream, and not here. */
