@@ -1,0 +1,72 @@
+/** Events for another server: in batches, again when it fails, and never more waiting than is allowed. */
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import { after, before, it } from 'node:test';
+import { silentLog } from '../../../../src/base/log.ts';
+import { createAuditWebhook } from '../../../../src/components/apiserver/index.ts';
+import { createHttp } from '../../../../src/io/http/index.ts';
+import { systemClock } from '../../../../src/roles/process.ts';
+
+const lists: { kind: string; apiVersion: string; items: { at: number }[] }[] = [];
+let failing = 0;
+let server: Server;
+let url = '';
+before(async () => {
+  server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      if (failing > 0) {
+        failing -= 1;
+        response.writeHead(503).end();
+        return;
+      }
+      lists.push(JSON.parse(Buffer.concat(chunks).toString()));
+      response.writeHead(200).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(server.address() as { port: number }).port}/events`;
+});
+after(() => {
+  server.close();
+  server.closeAllConnections();
+});
+
+const open = (bufferEvents: number) =>
+  createAuditWebhook(
+    { endpoint: { url }, bufferEvents, batchEvents: 10, batchWaitMs: 50, backoffMs: 20 },
+    { backends: createHttp().backends, clock: systemClock, log: silentLog },
+  );
+
+it('delivers every event once and in order, also when the server fails for a while', async () => {
+  failing = 2;
+  const sink = open(1000);
+  for (let at = 0; at < 35; at++) sink.accept(JSON.stringify({ at }));
+  for (let wait = 0; wait < 200 && lists.flatMap(({ items }) => items).length < 35; wait++) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  await sink.close();
+  assert.deepEqual(
+    lists.flatMap(({ items }) => items.map(({ at }) => at)),
+    Array.from({ length: 35 }, (_, at) => at),
+  );
+  assert.ok(
+    lists.every(
+      ({ kind, apiVersion, items }) => kind === 'EventList' && apiVersion === 'audit.k8s.io/v1' && items.length <= 10,
+    ),
+  );
+});
+
+it('drops what is too much, and delivers what waits when it is closed', async () => {
+  lists.length = 0;
+  const sink = open(25);
+  for (let at = 0; at < 100; at++) sink.accept(JSON.stringify({ at }));
+  await sink.close();
+  const delivered = lists.flatMap(({ items }) => items.map(({ at }) => at));
+  // One batch is under way, and so many wait.
+  assert.deepEqual(
+    delivered,
+    Array.from({ length: 35 }, (_, at) => at),
+  );
+});
