@@ -214,6 +214,8 @@ test('damage is found: a byte, the end, another kind of file; nothing half-made 
   assert.match((await hyperedge(...restore, '--skip-hash-check')).err, /revision \d+ is damaged/);
   // Those that are too many go, the oldest first; what was not taken by the command stays.
   await writeFile(join(own, 'mine.db'), '');
+  // One of the same revision and the same second would be the same file.
+  await etcdctl(store.endpoint, 'put', 'one', 'more still');
   await done('snapshot', 'save', ...at, '--keep', '2');
   assert.deepEqual(
     (await readdir(own)).filter((name) => name === first || name === 'mine.db'),
