@@ -41,8 +41,14 @@ afterEach(async () => {
 /** What a machine that others use too makes it say. */
 const withoutLag = (text: string): string => text.replaceAll(/^.* event loop was blocked .*\n/gm, '');
 
+/** Other tests run at the same time, and the port that members have by default is one. */
+function withOwnPeerPort(args: readonly string[], env: Readonly<Record<string, string>>): readonly string[] {
+  const said = args.some((arg) => /^--?(listen-peer-urls|config|config-file)\b/.test(arg));
+  return said || 'ETCD_LISTEN_PEER_URLS' in env ? args : [...args, '--listen-peer-urls=http://localhost:0'];
+}
+
 function launch(args: readonly string[], env: Readonly<Record<string, string>> = {}, argv0 = 'etcd'): Etcd {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const child = spawn(process.execPath, [MAIN, ...withOwnPeerPort(args, env)], {
     argv0,
     cwd: directory,
     env: { PATH: process.env['PATH'], ...env },
