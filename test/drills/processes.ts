@@ -1,9 +1,7 @@
 /** Members of a store as processes of their own, which can be killed, stopped, starved of room and cut off. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +10,7 @@ import type { Clock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
 import type { Store } from '../../src/core/mvcc/port.ts';
 import { createEtcdStore, createPeerDialer } from '../../src/io/grpc/index.ts';
+import { freePorts } from '../ports.ts';
 
 export const executable = fileURLToPath(new URL(`../../dist/hyperedge-linux-${process.arch}`, import.meta.url));
 
@@ -43,24 +42,6 @@ export interface MemberStatus {
   readonly revision: number;
   readonly applied: number;
   readonly learner: boolean;
-}
-
-/** What the operating system hands out at the moment; kept apart from what it hands out to connections. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => {
-    const address = server.address();
-    if (address === null || typeof address === 'string') throw new Error('no address');
-    return address.port;
-  });
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }
 
 export class Member {

@@ -5,10 +5,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { eventually, executable, type Ran, run } from '../e2e/harness.ts';
+import { freePort } from '../ports.ts';
 import { stopWhenInterrupted } from './interrupted.ts';
 import { installOn, labRootfs, succeed } from './rootfs.ts';
 
@@ -193,15 +194,4 @@ export class VmHost {
     await run('umount', ['-l', join(this.#directory, 'root')]);
     await rm(this.#directory, { recursive: true, force: true });
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.on('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
 }

@@ -5,7 +5,6 @@ import { generateKeyPairSync } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { get } from 'node:https';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -15,6 +14,7 @@ import { createKubeconfig } from '../../src/io/pki/kubeconfig.ts';
 import { apiConfigOf } from '../../src/roles/api-config.ts';
 import { prepareEnvtest } from '../../src/roles/envtest.ts';
 import { planApi } from '../../src/roles/run-api.ts';
+import { freePort } from '../ports.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const OLD_KUBECTL = fileURLToPath(new URL('../../dist/test-tools/kubectl-1.20', import.meta.url));
@@ -55,14 +55,6 @@ function launch(argv0: string, args: readonly string[]): Started {
   const one = { child, output: () => output, exited };
   running.add(one);
   return one;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 /** As envtest's health check: without credentials, until it is 200. */

@@ -7,7 +7,7 @@ import { after, afterEach, before, test } from 'node:test';
 import { silentLog } from '../../src/base/log.ts';
 import { installHost } from '../../src/roles/install.ts';
 import { loadSettings } from '../../src/roles/settings.ts';
-import { freePort } from '../components/etcd/cluster-harness.ts';
+import { freePort } from '../ports.ts';
 import { done, hyperedge, killAll, startHosts } from './stores.ts';
 
 let directory = '';

@@ -11,6 +11,7 @@ import { bootstrapField } from '../../src/roles/config/bootstrap.ts';
 import { parseConfig } from '../../src/roles/config/strict-yaml.ts';
 import { startGossip } from '../../src/roles/gossip.ts';
 import { type Settings, settingsOf } from '../../src/roles/settings.ts';
+import { freePort } from '../ports.ts';
 
 async function withRoot(use: (settings: (gossip?: string) => Settings) => Promise<void>): Promise<void> {
   const root = await mkdtemp(join(tmpdir(), 'he-gossip-'));
@@ -44,8 +45,7 @@ async function takenPort(): Promise<{ readonly port: number; close(): void }> {
 
 test('a host makes its keyring, is a ring of one, and tells what it is', () =>
   withRoot(async (settings) => {
-    const { port, close } = await takenPort();
-    close();
+    const port = await freePort();
     const given = settings(`{port: ${port}}`);
     for (let start = 0; start < 2; start++) {
       const gossip = await startGossip(given, silentLog);

@@ -4,7 +4,7 @@ import { mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
-import { freePort } from '../components/etcd/cluster-harness.ts';
+import { freePort } from '../ports.ts';
 import { done, etcdctl, hyperedge, killAll, type Store, start } from './stores.ts';
 
 let directory = '';

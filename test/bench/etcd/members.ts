@@ -2,9 +2,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type Certificates, connect, DEBIAN_ETCD } from '../../components/etcd/harness.ts';
+import { freePort } from '../../ports.ts';
 
 export type Kind = 'ours' | 'etcd';
 export const KINDS: readonly Kind[] = ['etcd', 'ours'];
@@ -170,17 +170,4 @@ export async function usage(pids: readonly number[]): Promise<{
     total.pss += Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1]) * 1024;
   }
   return total;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const address = server.address();
-  await new Promise((resolve) => {
-    server.close(resolve);
-  });
-  if (address === null || typeof address === 'string') throw new Error('no address');
-  return address.port;
 }

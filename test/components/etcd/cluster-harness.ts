@@ -1,12 +1,12 @@
 /** Several of our members in this process, each with its own data directory and real connections, which can be cut. */
 import { mkdir } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { silentLog } from '../../../src/base/log.ts';
 import { createEtcdServer, type EtcdServer, type EtcdServerDeps } from '../../../src/components/etcd/index.ts';
 import type { DialPeer } from '../../../src/components/etcd/port.ts';
 import { createPeerDialer, createRpcListener } from '../../../src/io/grpc/index.ts';
 import { createSqliteLog } from '../../../src/io/sqlite/index.ts';
+import { freePort } from '../../ports.ts';
 import { clock } from './harness.ts';
 
 export interface ClusterMember {
@@ -20,19 +20,6 @@ export interface ClusterMember {
   mute: boolean;
   start(existing?: boolean, overrides?: Partial<EtcdServerDeps>): Promise<void>;
   stop(): Promise<void>;
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const address = server.address();
-  await new Promise((resolve) => {
-    server.close(resolve);
-  });
-  if (address === null || typeof address === 'string') throw new Error('no address');
-  return address.port;
 }
 
 /** Members that know each other; nothing is started. */

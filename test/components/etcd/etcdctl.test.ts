@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { freePorts, type Peer, startPeerEtcd } from '../../conformance/etcd/peer.ts';
+import { type Peer, startPeerEtcd } from '../../conformance/etcd/peer.ts';
+import { freePorts } from '../../ports.ts';
 import { DEBIAN_ETCD, isInstalled, remove, startHere, temporaryDirectory } from './harness.ts';
 
 const ETCDCTL = '/usr/bin/etcdctl';

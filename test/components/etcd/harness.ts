@@ -1,7 +1,6 @@
 /** Real stores for tests: ours in this process or in one of its own, and Debian's etcd, all over TLS with client certificates. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { access, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +11,7 @@ import { createEtcdServer, type EtcdServer, type EtcdServerDeps } from '../../..
 import type { Store } from '../../../src/core/mvcc/port.ts';
 import { createEtcdStore, createRpcListener, type EtcdStoreOptions } from '../../../src/io/grpc/index.ts';
 import { createSqliteLog } from '../../../src/io/sqlite/index.ts';
+import { freePort } from '../../ports.ts';
 
 const run = promisify(execFile);
 
@@ -139,19 +139,6 @@ export async function isInstalled(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const address = server.address();
-  await new Promise((resolve) => {
-    server.close(resolve);
-  });
-  if (address === null || typeof address === 'string') throw new Error('no address');
-  return address.port;
 }
 
 export const DEBIAN_ETCD = '/usr/bin/etcd';

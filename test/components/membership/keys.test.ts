@@ -3,13 +3,13 @@ import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import type { AgentMember, KeyReport } from '../../../src/components/membership/agent-port.ts';
 import { askAgent } from '../../../src/io/agent/index.ts';
 import { newKeyringText } from '../../../src/io/transport/memberlist/index.ts';
+import { freePort } from '../../ports.ts';
 import { directory, startAgent, type TestAgent } from './agents.ts';
 import { eventually } from './ring.ts';
 
@@ -31,15 +31,6 @@ async function statesOf(agent: TestAgent): Promise<string> {
     .map(({ name, state }) => `${name} ${state}`)
     .sort()
     .join(', ');
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise<void>((resolve) => server.close(() => resolve()));
-  assert.ok(typeof address === 'object' && address !== null);
-  return address.port;
 }
 
 async function keyringFiles(path: string, names: readonly string[]): Promise<string[]> {

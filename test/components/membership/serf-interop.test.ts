@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:net';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import type { RingEvent } from '../../../src/components/membership/index.ts';
 import type { PeerAddress } from '../../../src/core/gossip/port.ts';
+import { freePort } from '../../ports.ts';
 import { eventually, ringMember, stateOf } from './ring.ts';
 
 const run = promisify(execFile);
@@ -14,15 +14,6 @@ const missing = await run('serf', ['version']).then(
   () => false,
   () => 'there is no serf on this host (Debian package serf)',
 );
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise<void>((resolve) => server.close(() => resolve()));
-  assert.ok(typeof address === 'object' && address !== null);
-  return address.port;
-}
 
 class Agent {
   readonly #child: ChildProcess;

@@ -1,8 +1,8 @@
 /** Debian's etcd as a single member in the clear, with flags of one's choice. */
 import { spawn } from 'node:child_process';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { DEBIAN_ETCD } from '../../components/etcd/harness.ts';
+import { freePorts } from '../../ports.ts';
 import { EtcdClient } from './client.ts';
 
 export interface Peer {
@@ -50,18 +50,4 @@ export async function startPeerEtcd(directory: string, more: readonly string[] =
       await exited;
     },
   };
-}
-
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports = await Promise.all(
-    servers.map(
-      (server) =>
-        new Promise<number>((resolve) => {
-          server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port));
-        }),
-    ),
-  );
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }
