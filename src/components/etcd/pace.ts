@@ -42,7 +42,7 @@ export class Pace {
   readonly #roundTrip = new FadingMaximum();
   #electionMs: number;
   #heard: { readonly from: string; readonly term: number; readonly atMs: number } | undefined;
-  #asked: Array<{ readonly round: number; readonly atMs: number }> = [];
+  #asked: Array<{ readonly round: number; readonly atMs: number; readonly missing: Set<string>; needed: number }> = [];
   #losses: number[] = [];
   #tickedAtMs: number | undefined;
 
@@ -65,16 +65,21 @@ export class Pace {
     if (this.#losses.length >= LOSSES) this.#silence.add(2 * this.#electionMs, nowMs);
   }
 
-  /** This member, leading, asks everybody for a sign of life. */
-  asked(round: number, nowMs: number): void {
+  /** This member, leading, asks the other voters for a sign of life. */
+  asked(round: number, voters: readonly string[], nowMs: number): void {
     if (this.#asked.at(-1)?.round === round) return;
     if (this.#asked.length >= MOST_ASKED) this.#asked.shift();
-    this.#asked.push({ round, atMs: nowMs });
+    // With this member itself they are a majority.
+    const needed = Math.ceil(voters.length / 2);
+    this.#asked.push({ round, atMs: nowMs, missing: new Set(voters), needed });
   }
 
-  answered(round: number, nowMs: number): void {
+  /** A round is as long as a majority takes: one member that is far behind, or has just come back, keeps nobody waiting. */
+  answered(round: number, from: string, nowMs: number): void {
     const asked = this.#asked.find((each) => each.round === round);
-    if (asked !== undefined && !this.#stoodStill(nowMs)) this.#roundTrip.add(nowMs - asked.atMs, nowMs);
+    if (asked === undefined || !asked.missing.delete(from)) return;
+    asked.needed -= 1;
+    if (asked.needed === 0 && !this.#stoodStill(nowMs)) this.#roundTrip.add(nowMs - asked.atMs, nowMs);
   }
 
   ticked(nowMs: number): void {

@@ -232,7 +232,7 @@ export class Replica {
     if (message.type === 'heartbeat' || message.type === 'append') {
       this.#leaderHeardMs = now;
       if (message.term >= this.#term) this.#pace?.heard(message.from, message.term, now);
-    } else if (message.type === 'heartbeatResp') this.#pace?.answered(message.round, now);
+    } else if (message.type === 'heartbeatResp') this.#pace?.answered(message.round, message.from, now);
     this.#do((raft) => raft.step(message));
   }
 
@@ -373,6 +373,10 @@ export class Replica {
     this.#do((raft) => raft.transferLeadership(target));
   }
 
+  #otherVoters(): NodeId[] {
+    return this.#conf.voters.filter((id) => id !== this.id);
+  }
+
   /** The voter that has most of the log and answers; `not` is left out. */
   bestFollower(not?: NodeId): NodeId | undefined {
     let best: { readonly id: NodeId; readonly match: number } | undefined;
@@ -401,7 +405,7 @@ export class Replica {
   #take(ready: Ready): void {
     if (ready.messages.length > 0) this.#deps.send(ready.messages);
     const beat = this.#pace === undefined ? undefined : ready.messages.find((message) => message.type === 'heartbeat');
-    if (beat !== undefined) this.#pace?.asked(beat.round, this.#deps.clock.monotonicMs());
+    if (beat !== undefined) this.#pace?.asked(beat.round, this.#otherVoters(), this.#deps.clock.monotonicMs());
     const last = ready.committed.at(-1);
     if (last !== undefined) {
       if (ready.confState !== undefined) this.#conf = ready.confState;

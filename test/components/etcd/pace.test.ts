@@ -13,18 +13,18 @@ it('waits longer with a slow disk, and with a long way to the others', () => {
   const slow = new Pace(1000);
   assert.equal(slow.adapt(200, 0), 2000);
   const far = new Pace(1000);
-  far.asked(1, 0);
-  far.answered(1, 300);
+  far.asked(1, ['b', 'c'], 0);
+  far.answered(1, 'b', 300);
   assert.equal(far.adapt(0, 300), undefined);
-  far.asked(2, 400);
-  far.answered(2, 900);
+  far.asked(2, ['b', 'c'], 400);
+  far.answered(2, 'b', 900);
   assert.equal(far.adapt(0, 900), 1500);
   // The answer to an older question counts as well; one to a question never asked does not.
   const late = new Pace(1000);
-  late.asked(1, 0);
-  late.asked(2, 100);
-  late.answered(1, 400);
-  late.answered(9, 400);
+  late.asked(1, ['b', 'c'], 0);
+  late.asked(2, ['b', 'c'], 100);
+  late.answered(1, 'b', 400);
+  late.answered(9, 'b', 400);
   assert.equal(late.adapt(0, 400), 1200);
 });
 
@@ -61,13 +61,36 @@ it('learns nothing while it stands still itself', () => {
   for (let now = 0; now <= 1000; now += 50) {
     pace.ticked(now);
     pace.heard('a', 1, now);
-    pace.asked(now, now);
+    pace.asked(now, ['b', 'c'], now);
   }
   // What arrived meanwhile is read before the clock ticks again, or after.
   pace.heard('a', 1, 6000);
-  pace.answered(1000, 6000);
+  pace.answered(1000, 'b', 6000);
   pace.ticked(6010);
   pace.heard('a', 1, 6020);
-  pace.answered(950, 6020);
+  pace.answered(950, 'b', 6020);
   assert.equal(pace.adapt(0, 6020), 500);
+});
+
+it('a round trip is that of a majority: who was away and answers all at once when it comes back counts for nothing', () => {
+  const pace = new Pace(500);
+  for (let round = 1; round <= 40; round++) {
+    pace.ticked(round * 100);
+    pace.asked(round, ['b', 'c'], round * 100);
+    pace.answered(round, 'b', round * 100 + 5);
+  }
+  for (let round = 1; round <= 40; round++) pace.answered(round, 'c', 4100);
+  assert.equal(pace.adapt(0, 4100), undefined);
+  // Of four others two are needed, and nobody counts twice.
+  pace.ticked(5000);
+  pace.asked(50, ['b', 'c', 'd', 'e'], 5000);
+  pace.answered(50, 'b', 5010);
+  pace.ticked(5200);
+  pace.answered(50, 'b', 5400);
+  pace.ticked(5400);
+  pace.answered(50, 'x', 5400);
+  assert.equal(pace.adapt(0, 5400), undefined);
+  pace.ticked(5600);
+  pace.answered(50, 'c', 5600);
+  assert.equal(Math.round(pace.adapt(0, 5600) ?? 0), 1800);
 });
