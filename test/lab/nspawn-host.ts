@@ -9,11 +9,12 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { eventually, executable, kubectls, type Ran, type RunOptions, run, sleep } from '../e2e/harness.ts';
 import { stopWhenInterrupted } from './interrupted.ts';
+import { Lan, portOf } from './lan.ts';
 import { installOn, labRootfs, succeed } from './rootfs.ts';
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const END_TIMEOUT_MS = 100_000;
-const NETWORK = { address: '192.0.2.10/24', link: 'eth0' };
+const LINK = 'eth0';
 
 /** Makes the controllers writable for the systemd that it becomes. */
 const INIT = `#!/bin/sh
@@ -50,20 +51,26 @@ async function hierarchies(): Promise<Hierarchy[]> {
 
 export class NspawnHost {
   readonly name: string;
+  readonly address: string;
+  readonly #lan: Lan;
   readonly #directory: string;
   #supervisor: ChildProcess | undefined;
+  #ownsLan = false;
   #console = '';
   #pid1 = 0;
 
-  private constructor(directory: string) {
+  private constructor(directory: string, lan: Lan) {
     this.#directory = directory;
+    this.#lan = lan;
+    this.address = lan.nextAddress();
     this.name = basename(directory).toLowerCase();
   }
 
-  /** An installed host that has not been booted. */
-  static async create(say: (line: string) => void): Promise<NspawnHost> {
+  /** An installed host that has not been booted, on `lan`; without one alone on its own. */
+  static async create(say: (line: string) => void, lan?: Lan): Promise<NspawnHost> {
     const lower = await labRootfs('container', say);
-    const host = new NspawnHost(await mkdtemp(join(tmpdir(), 'he-lab-')));
+    const host = new NspawnHost(await mkdtemp(join(tmpdir(), 'he-lab-')), lan ?? (await Lan.create()));
+    host.#ownsLan = lan === undefined;
     stopWhenInterrupted(host);
     try {
       await host.#install(lower);
@@ -216,31 +223,20 @@ export class NspawnHost {
   }
 
   async #makeNetwork(): Promise<void> {
-    const outside = `${this.name}-out`;
     await succeed('ip', ['netns', 'add', this.name]);
-    await succeed('ip', ['netns', 'add', outside]);
     const inHost = ['-n', this.name];
-    await succeed('ip', [
-      ...inHost,
-      'link',
-      'add',
-      NETWORK.link,
-      'type',
-      'veth',
-      'peer',
-      'name',
-      'lan',
-      'netns',
-      outside,
-    ]);
-    await succeed('ip', [...inHost, 'address', 'add', NETWORK.address, 'dev', NETWORK.link]);
-    await succeed('ip', [...inHost, 'link', 'set', 'lo', 'up']);
-    await succeed('ip', [...inHost, 'link', 'set', NETWORK.link, 'up']);
-    await succeed('ip', ['-n', outside, 'link', 'set', 'lan', 'up']);
+    const port = portOf(this.name);
+    const cable = ['type', 'veth', 'peer', 'name', port, 'netns', this.#lan.netns];
+    await succeed('ip', [...inHost, 'link', 'add', LINK, ...cable]);
+    await succeed('ip', [...inHost, 'address', 'add', `${this.address}/24`, 'dev', LINK]);
+    for (const link of ['lo', LINK]) await succeed('ip', [...inHost, 'link', 'set', link, 'up']);
+    await succeed('ip', ['-n', this.#lan.netns, 'link', 'set', port, 'master', 'switch', 'up']);
   }
 
   async #removeNetwork(): Promise<void> {
-    for (const name of [this.name, `${this.name}-out`]) await run('ip', ['netns', 'delete', name]);
+    await run('ip', ['netns', 'delete', this.name]);
+    // The cable goes with the namespace, but not at once.
+    await run('ip', ['-n', this.#lan.netns, 'link', 'delete', portOf(this.name)]);
   }
 
   async #makeCgroups(): Promise<string[]> {
@@ -266,6 +262,7 @@ export class NspawnHost {
     await this.cutPower().catch(() => {});
     await this.#removeCgroups();
     await this.#removeNetwork();
+    if (this.#ownsLan) await this.#lan.stop();
     for (let round = 0; round < 3; round++) await run('umount', ['-l', this.root]);
     await rm(this.#directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   }
