@@ -6,6 +6,7 @@ import type { Log } from '../base/log.ts';
 import { createEtcdServer, createTokens, type EtcdServerDeps } from '../components/etcd/index.ts';
 import { createGossipHints } from '../io/agent/index.ts';
 import {
+  atTurnEnd,
   combineListeners,
   createPeerDialer,
   createRpcListener,
@@ -81,6 +82,7 @@ export async function startEtcd({ settings, strictKeys, log, agentSocket, onFata
     ...(await forceNewCluster(settings)),
     compareMs: settings.corruption.intervalMs,
     compareAtStart: settings.corruption.checkAtStart,
+    defer: atTurnEnd,
     clock,
     log,
     name,

@@ -354,7 +354,7 @@ export class Engine implements ReplicatedMachine {
 
   /** Whoever may expire leases. Throws CodedError 'not-leader'. */
   requireLeader(): void {
-    if (!this.#ready || this.#stopped) throw notLeader();
+    if (!this.#ready || this.#stopped) throw NOT_LEADER;
   }
 
   /** Discards history before `revision`; with `physical`, resolves when that is done. Throws MvccError. */
@@ -786,7 +786,7 @@ export class Engine implements ReplicatedMachine {
       const kept = batch.slice(0, shown < 0 ? batch.length : shown);
       for (const pending of kept) this.#collect(pending);
       if (kept.length > 0) this.#armFlush();
-      this.#takeBack(batch.slice(kept.length), error.code === 'Overloaded' ? tooMany() : notLeader());
+      this.#takeBack(batch.slice(kept.length), error.code === 'Overloaded' ? tooMany() : NOT_LEADER);
     }
   }
 
@@ -831,7 +831,8 @@ function writesMore(request: TxnRequest): boolean {
   return grows(request.success) || grows(request.failure);
 }
 
-export const notLeader = (): CodedError => new CodedError('not-leader', 'this member does not lead');
+/** One for all: each write through a follower throws it, and looking where from would cost as much as passing the write on. */
+const NOT_LEADER = new CodedError('not-leader', 'this member does not lead');
 const tooMany = (): CodedError => new CodedError('too-many-requests', 'too many requests wait to be committed');
 const leaderFailed = (): CodedError =>
   new CodedError('leader-failed', 'leadership was lost before the outcome was known');

@@ -81,6 +81,8 @@ export interface PeerHandler {
 
 const REOPEN_MS = 50;
 const FLUSH_MS = 10;
+/** How long news of the commit index waits for company. */
+const HOLD_MS = 2;
 const REMOVED = 'the member has been permanently removed from the cluster';
 
 const NOT_SENT: Forwarded = { redirect: true, code: 0, text: '', body: new Uint8Array(), index: 0 };
@@ -98,6 +100,9 @@ export class Peers {
   readonly #forwarding: Forwarding;
   /** Streams that others have opened. A leader that is newer than what this member knows of the cluster can only be answered there. */
   readonly #callers = new Map<NodeId, Pick<StreamCall, 'send'>>();
+  /** The latest news of the commit index for whom it has not been sent to. */
+  readonly #held = new Map<NodeId, Message>();
+  #holding: Timer | undefined;
   #stopped = false;
 
   constructor(deps: PeersDeps) {
@@ -124,6 +129,8 @@ export class Peers {
 
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.#holding?.cancel();
+    for (const id of [...this.#held.keys()]) this.#sendHeld(id);
     // What has been answered just now is on its way to the sockets.
     if (this.#peers.size > 0) await new Promise<void>((resolve) => this.#deps.clock.setTimer(FLUSH_MS, resolve));
     for (const [id, peer] of this.#peers) this.#drop(id, peer);
@@ -140,8 +147,34 @@ export class Peers {
     for (const [to, some] of byPeer) {
       const stream = this.#connected(to) ?? this.#callers.get(to);
       if (stream === undefined) this.#deps.clock.setTimer(0, () => this.#deps.handler.unreachable(to));
-      else stream.send(encodeMessages(some));
+      else if (some.every(isNews)) this.#hold(to, some.at(-1) as Message);
+      else {
+        // Entries tell of the commit index as well.
+        const held = this.#takeHeld(to);
+        if (held !== undefined && some[0]?.type !== 'append') some.unshift(held);
+        stream.send(encodeMessages(some));
+      }
     }
+  }
+
+  /** Nobody there may be waiting for it, and often something else is on its way soon: a process less is woken for it. */
+  #hold(to: NodeId, news: Message): void {
+    this.#held.set(to, news);
+    this.#holding ??= this.#deps.clock.setTimer(HOLD_MS, () => {
+      this.#holding = undefined;
+      for (const id of [...this.#held.keys()]) this.#sendHeld(id);
+    });
+  }
+
+  #takeHeld(to: NodeId): Message | undefined {
+    const held = this.#held.get(to);
+    this.#held.delete(to);
+    return held;
+  }
+
+  #sendHeld(to: NodeId): void {
+    const held = this.#takeHeld(to);
+    if (held !== undefined) (this.#connected(to) ?? this.#callers.get(to))?.send(encodeMessages([held]));
   }
 
   sendLeaseNews(news: LeaseNews): void {
@@ -332,6 +365,7 @@ export class Peers {
       return { ...NOT_SENT, redirect: false, code: RpcCode.internal, text: messageOf(error) };
     });
     const answer = encodeNumbered(Frame.forwarded, number, encodeForwarded(outcome));
+    this.#sendHeld(from);
     const stream = this.#connected(from);
     if (stream === undefined) call.send(answer);
     else stream.send(answer);
@@ -380,6 +414,9 @@ const FIRST_BYTE = {
   forward: Frame.forward * 8 + 2,
   forwarded: Frame.forwarded * 8 + 2,
 } as const;
+
+/** Tells only how far the log is committed, and wants no answer. */
+const isNews = (message: Message): boolean => message.type === 'append' && message.quiet === true;
 
 function leaseNewsOf(bytes: Uint8Array): LeaseNews {
   const reader = new Reader(bytes);

@@ -24,6 +24,7 @@ import {
   windowUpdateFrame,
 } from './http2-frames.ts';
 import { Http2Stream, type StreamEvents } from './http2-stream.ts';
+import { atTurnEnd } from './turn-end.ts';
 
 export interface ConnectionEvents {
   /** A peer has opened a stream; returns who hears about it. Servers only. */
@@ -180,8 +181,8 @@ export class Http2Connection {
     this.#outBytes += bytes.length;
     if (this.#flushQueued) return;
     this.#flushQueued = true;
-    // Once all sockets that were ready have been read: what they caused goes out in one write.
-    setImmediate(() => this.#flush());
+    // What the sockets that were ready have caused goes out in one write.
+    atTurnEnd(this.#flushAtTurnEnd);
   }
 
   /** Takes up to `wanted` bytes out of the connection's send window. */
@@ -219,6 +220,8 @@ export class Http2Connection {
     this.#flush();
     this.#socket.end();
   }
+
+  readonly #flushAtTurnEnd = (): void => this.#flush();
 
   #flush(): void {
     this.#flushQueued = false;

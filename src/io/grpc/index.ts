@@ -14,3 +14,4 @@ export { createRpcListener, type RpcListenerOptions } from './listener.ts';
 export { type BoundListeners, combineListeners } from './listeners.ts';
 export { createPeerDialer } from './peer-dialer.ts';
 export type { TlsMaterials, TlsSource } from './tls-source.ts';
+export { atTurnEnd } from './turn-end.ts';
