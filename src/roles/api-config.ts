@@ -7,60 +7,12 @@ import { CodedError, messageOf } from '../base/errors.ts';
 import type { ApiServerConfig } from '../components/apiserver/index.ts';
 import { createSelfSigned, lifetimeFrom } from '../io/pki/index.ts';
 import { nthAddress } from './addresses.ts';
+import { admissionOf } from './api-admission.ts';
 import { authenticationOf } from './api-authentication.ts';
 import type { ApiValues } from './config/apiserver/index.ts';
 import { readReferenced, readSecret } from './files.ts';
 import { systemClock as clock } from './process.ts';
 
-/** Upstream's, by their names; those that are not in `ON_BY_DEFAULT` have to be asked for. */
-const PLUGINS_HERE = [
-  'NamespaceLifecycle',
-  'TaintNodesByCondition',
-  'Priority',
-  'DefaultTolerationSeconds',
-  'ServiceAccount',
-  'NodeRestriction',
-  'CertificateApproval',
-  'CertificateSigning',
-  'CertificateSubjectRestriction',
-  'OwnerReferencesPermissionEnforcement',
-  'LimitRanger',
-  'DefaultStorageClass',
-  'DefaultIngressClass',
-  'RuntimeClass',
-  'MutatingAdmissionWebhook',
-  'ValidatingAdmissionPolicy',
-  'ValidatingAdmissionWebhook',
-] as const;
-const OFF_BY_DEFAULT: ReadonlySet<string> = new Set(['NodeRestriction', 'OwnerReferencesPermissionEnforcement']);
-/** Upstream has them on by default; to ask for them is not to ask for more. */
-const DEFAULT_ELSEWHERE: ReadonlySet<string> = new Set([
-  'PodSecurity',
-  'StorageObjectInUseProtection',
-  'PersistentVolumeClaimResize',
-  'ClusterTrustBundleAttest',
-  'PodTopologyLabels',
-  'MutatingAdmissionPolicy',
-  'ResourceQuota',
-]);
-/** Known upstream, and not here. */
-const ELSEWHERE: ReadonlySet<string> = new Set([
-  'AlwaysAdmit',
-  'AlwaysDeny',
-  'AlwaysPullImages',
-  'DenyServiceExternalIPs',
-  'EventRateLimit',
-  'ExtendedResourceToleration',
-  'ImagePolicyWebhook',
-  'LimitPodHardAntiAffinityTopology',
-  'NamespaceAutoProvision',
-  'NamespaceExists',
-  'PersistentVolumeLabel',
-  'PodNodeSelector',
-  'PodTolerationRestriction',
-  'SecurityContextDeny',
-]);
-const CERTIFICATE_PLUGINS = ['CertificateApproval', 'CertificateSigning', 'CertificateSubjectRestriction'];
 const YEAR_DAYS = 365;
 
 export interface ApiOptions {
@@ -83,7 +35,7 @@ export async function apiConfigOf(
   const serviceCidr = values.text('service-cluster-ip-range').split(',')[0] ?? '';
   const advertiseAddress = advertised(values, bindAddress);
   const nodePorts = portRange(values);
-  const disabled = disabledAdmission(values, ownHost, warnings);
+  const admission = await admissionOf(values, { referredToBy, ownHost });
   const requestTimeoutMs = values.milliseconds('request-timeout');
   return {
     warnings,
@@ -93,7 +45,7 @@ export async function apiConfigOf(
       advertiseAddress,
       serving: await serving(values, { bindAddress, advertiseAddress, serviceCidr }, { text, secret }),
       ...(await authenticationOf(values, { referredToBy, ownHost })),
-      disabledAdmission: disabled,
+      ...admission,
       ...(await kubeletAccess(values, { text, secret })),
       serviceCidr,
       nodePortRange: nodePorts,
@@ -129,32 +81,6 @@ function portRange(values: ApiValues): readonly [number, number] {
     return values.refuse('service-node-port-range', 'give a range such as 30000-32767');
   }
   return [Number(first), Number(last)];
-}
-
-/** Throws for names that nobody knows and for plug-ins that one would count on in vain. */
-function disabledAdmission(values: ApiValues, ownHost: boolean, warnings: string[]): string[] {
-  const on = values.list('enable-admission-plugins');
-  const off = values.list('disable-admission-plugins');
-  for (const [flag, names] of [
-    ['enable-admission-plugins', on],
-    ['disable-admission-plugins', off],
-  ] as const) {
-    for (const name of names) {
-      if ((PLUGINS_HERE as readonly string[]).includes(name) || DEFAULT_ELSEWHERE.has(name)) continue;
-      if (!ELSEWHERE.has(name)) values.refuse(flag, `there is no admission plug-in "${name}"`);
-      if (flag === 'enable-admission-plugins')
-        values.refuse(flag, `"${name}" is not offered; leave it out if you can do without`);
-    }
-  }
-  const disabled = [...off, ...(ownHost ? [] : [...OFF_BY_DEFAULT].filter((name) => !on.includes(name)))];
-  // Three names upstream, one plug-in here.
-  const certificates = CERTIFICATE_PLUGINS.filter((name) => off.includes(name));
-  if (certificates.length === CERTIFICATE_PLUGINS.length) disabled.push('Certificates');
-  else if (certificates.length > 0)
-    warnings.push(
-      `--disable-admission-plugins: ${certificates.join(', ')}: the three for certificates go together; still on`,
-    );
-  return disabled;
 }
 
 async function kubeletAccess(values: ApiValues, { text, secret }: Readers): Promise<Pick<ApiServerConfig, 'kubelet'>> {

@@ -1,3 +1,4 @@
+import type { AdmissionSettings } from './admission/settings.ts';
 import type { TokenIssuer } from './authentication/issuers.ts';
 import type { TokenWebhook } from './authentication/token-webhook.ts';
 import type { AccessWebhook } from './authorization/access-webhook.ts';
@@ -26,6 +27,8 @@ export interface ApiServerConfig {
   readonly authorizationWebhook?: AccessWebhook;
   /** Admission plug-ins that are not to run. */
   readonly disabledAdmission?: readonly string[];
+  /** What admission plug-ins are told. */
+  readonly admission?: AdmissionSettings;
   /** Front proxies: only with it, and only with a certificate of it, are X-Remote-* headers heeded. */
   readonly requestHeader?: {
     readonly ca: string;

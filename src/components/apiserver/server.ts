@@ -115,6 +115,7 @@ class Server implements ApiServer {
       clock,
       random,
       disabled: new Set(config.disabledAdmission),
+      settings: config.admission ?? {},
       kinds: () => kinds,
       webhooks,
       metrics: this.#metrics,

@@ -6,15 +6,18 @@ import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Authorization } from '../authorization/index.ts';
-import type { AdmissionPlugin } from './index.ts';
+import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
 import { forbid, isFor } from './subject.ts';
 
 const GROUP = 'certificates.k8s.io';
 const CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client';
 const PRIVILEGED = 'system:masters';
 
-export function certificates(authorization: Authorization): AdmissionPlugin {
-  const mayUseSigner = (user: UserInfo, verb: string, signer: string): boolean => {
+type MayUseSigner = (user: UserInfo, verb: string, signer: string) => boolean;
+
+const signerRights =
+  (authorization: Authorization): MayUseSigner =>
+  (user, verb, signer) => {
     const action = { verb, group: GROUP, resource: 'signers', subresource: '', namespace: '' };
     const domain = signer.slice(0, signer.indexOf('/'));
     return (
@@ -22,35 +25,58 @@ export function certificates(authorization: Authorization): AdmissionPlugin {
       authorization.allows(user, { ...action, name: `${domain}/*` })
     );
   };
+
+const isForCertificates = (request: AdmissionRequest): boolean =>
+  isFor(request, GROUP, 'certificatesigningrequests') && request.object !== undefined;
+const requestsOf = (request: AdmissionRequest) => ({
+  now: request.object as CertificateSigningRequest,
+  old: request.old as CertificateSigningRequest | undefined,
+});
+
+export function certificateApproval(authorization: Authorization): AdmissionPlugin {
+  const mayUseSigner = signerRights(authorization);
   return {
-    name: 'Certificates',
+    name: 'CertificateApproval',
     validate(request) {
-      if (!isFor(request, GROUP, 'certificatesigningrequests') || request.object === undefined) return;
-      const now = request.object as CertificateSigningRequest;
-      const old = request.old as CertificateSigningRequest | undefined;
+      if (!isForCertificates(request) || request.subresource !== 'approval') return;
+      const { now, old } = requestsOf(request);
+      if (semanticEqual(now.status?.conditions, old?.status?.conditions)) return;
       const signer = (old ?? now).spec?.signerName ?? '';
-      if (request.operation === 'CREATE') {
-        if (signer === CLIENT_SIGNER && namesPrivilegedGroup(now.spec?.request ?? '')) {
-          throw forbid(request, `use of ${CLIENT_SIGNER} signer with system:masters group is not allowed`);
-        }
-        return;
-      }
-      if (request.subresource === 'approval') {
-        if (semanticEqual(now.status?.conditions, old?.status?.conditions)) return;
-        if (!mayUseSigner(request.user, 'approve', signer)) {
-          throw forbid(request, `user not permitted to approve requests with signerName ${JSON.stringify(signer)}`);
-        }
-      } else if (request.subresource === 'status') {
-        const same =
-          now.status?.certificate === old?.status?.certificate &&
-          semanticEqual(now.status?.conditions, old?.status?.conditions);
-        if (!same && !mayUseSigner(request.user, 'sign', signer)) {
-          throw forbid(request, `user not permitted to sign requests with signerName ${JSON.stringify(signer)}`);
-        }
+      if (!mayUseSigner(request.user, 'approve', signer)) {
+        throw forbid(request, `user not permitted to approve requests with signerName ${JSON.stringify(signer)}`);
       }
     },
   };
 }
+
+export function certificateSigning(authorization: Authorization): AdmissionPlugin {
+  const mayUseSigner = signerRights(authorization);
+  return {
+    name: 'CertificateSigning',
+    validate(request) {
+      if (!isForCertificates(request) || request.subresource !== 'status') return;
+      const { now, old } = requestsOf(request);
+      const same =
+        now.status?.certificate === old?.status?.certificate &&
+        semanticEqual(now.status?.conditions, old?.status?.conditions);
+      const signer = (old ?? now).spec?.signerName ?? '';
+      if (!same && !mayUseSigner(request.user, 'sign', signer)) {
+        throw forbid(request, `user not permitted to sign requests with signerName ${JSON.stringify(signer)}`);
+      }
+    },
+  };
+}
+
+export const certificateSubjectRestriction: AdmissionPlugin = {
+  name: 'CertificateSubjectRestriction',
+  validate(request) {
+    if (!isForCertificates(request) || request.operation !== 'CREATE' || request.subresource !== '') return;
+    const { spec } = requestsOf(request).now;
+    if (spec?.signerName === CLIENT_SIGNER && namesPrivilegedGroup(spec.request)) {
+      throw forbid(request, `use of ${CLIENT_SIGNER} signer with system:masters group is not allowed`);
+    }
+  },
+};
 
 /**
  * Whether the request has the words `system:masters` in it, in any of the encodings DER knows for text. Looking for the bytes

@@ -1,6 +1,7 @@
 /** All plug-ins in the order they run; upstream's recommended order. */
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
+import { PRIVILEGED_POLICY } from '../../../core/podsecurity/policy.ts';
 import type { Authorization } from '../authorization/index.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Kinds } from '../rest/kinds.ts';
@@ -8,7 +9,7 @@ import { randomSuffix } from '../rest/write-request.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { WebhookCaller } from '../webhooks/caller.ts';
-import { certificates } from './certificates.ts';
+import { certificateApproval, certificateSigning, certificateSubjectRestriction } from './certificates.ts';
 import { defaultIngressClass, defaultStorageClass } from './default-classes.ts';
 import { escalation } from './escalation.ts';
 import { type Admission, createAdmission } from './index.ts';
@@ -17,14 +18,21 @@ import { mirrorPods } from './mirror-pods.ts';
 import { namespaceLifecycle } from './namespace-lifecycle.ts';
 import { nodeRestriction } from './node-restriction.ts';
 import { ownerReferences } from './owner-references.ts';
+import { podSecurity } from './pod-security.ts';
 import { validatingPolicies } from './policies/index.ts';
 import { priority } from './priority.ts';
 import { runtimeClass } from './runtime-class.ts';
 import { serviceAccount } from './service-account.ts';
+import type { AdmissionSettings } from './settings.ts';
 import { defaultTolerationSeconds, taintNodesByCondition } from './tolerations-and-taints.ts';
 import { HookCaller } from './webhooks/call.ts';
 import { mutatingWebhooks } from './webhooks/mutating.ts';
 import { validatingWebhooks } from './webhooks/validating.ts';
+
+const NO_POD_SECURITY = {
+  defaults: PRIVILEGED_POLICY,
+  exemptions: { usernames: new Set<string>(), namespaces: new Set<string>(), runtimeClasses: new Set<string>() },
+};
 
 export interface ChainDeps {
   readonly cache: WatchCache;
@@ -36,6 +44,7 @@ export interface ChainDeps {
   readonly log: Log;
   /** Names of plug-ins that are not to run. */
   readonly disabled: ReadonlySet<string>;
+  readonly settings: AdmissionSettings;
   kinds(): Kinds;
   /** A namespace from the store itself. */
   storedNamespace(name: string): Promise<CachedObject | undefined>;
@@ -73,11 +82,19 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     defaultStorageClass(() => cache.kind('storageclasses')),
     defaultIngressClass(() => cache.kind('ingressclasses')),
     mirrorPods,
+    podSecurity({
+      settings: deps.settings.podSecurity ?? NO_POD_SECURITY,
+      namespaces,
+      pods: (namespace) => cache.kind('pods').list(namespace),
+      clock: deps.clock,
+    }),
     nodeRestriction({
       node: (name) => cache.kind('minions').get('', name),
       pod: (namespace, name) => cache.kind('pods').get(namespace, name),
     }),
-    certificates(authorization),
+    certificateApproval(authorization),
+    certificateSigning(authorization),
+    certificateSubjectRestriction,
     escalation(authorization),
     ownerReferences(authorization, deps.kinds),
     // What comes from outside sees what the plug-ins of this server have made of an object, and judges last.

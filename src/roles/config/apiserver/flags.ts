@@ -199,7 +199,7 @@ const AUDIT = {
 const ADMISSION = {
   'enable-admission-plugins': used('list', '', 'plug-ins beside those that are on by default'),
   'disable-admission-plugins': used('list', '', 'plug-ins that are not to run'),
-  'admission-control-config-file': unused('string', '', 'no plug-in here is configured by it'),
+  'admission-control-config-file': used('string', '', 'what plug-ins are told: an AdmissionConfiguration file'),
   'default-not-ready-toleration-seconds': unused('int', '300', 'is 300'),
   'default-unreachable-toleration-seconds': unused('int', '300', 'is 300'),
 } as const;

@@ -1,0 +1,268 @@
+/**
+ * Pods against the profile that their namespace asks for by its labels; of workloads' templates one is warned.
+ * Source: k8s.io/pod-security-admission/admission, plugin/pkg/admission/security/podsecurity. The checks are in core/podsecurity.
+ */
+import type { Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
+import type { ObjectMeta } from 'kubernetes-types/meta/v1';
+import { fieldError, invalid } from '../../../api/meta/field-error.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import type { Clock } from '../../../base/clock.ts';
+import type { PodLike, Violation } from '../../../core/podsecurity/check.ts';
+import { detailsText, evaluatePod } from '../../../core/podsecurity/evaluate.ts';
+import { ExistingPods, MAX_EXISTING_PODS } from '../../../core/podsecurity/existing.ts';
+import {
+  compareLevels,
+  isFullyPrivileged,
+  isSameLevelVersion,
+  LABEL_PREFIX,
+  type LabelProblem,
+  type LevelVersion,
+  levelLabel,
+  levelVersionText,
+  MODES,
+  type Policy,
+  policyOf,
+  versionLabel,
+} from '../../../core/podsecurity/policy.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import { type NamespaceSource, namespaceOf } from './matching.ts';
+import type { PodSecuritySettings } from './settings.ts';
+import { forbid, isFor } from './subject.ts';
+
+export interface PodSecurityDeps {
+  readonly settings: PodSecuritySettings;
+  readonly namespaces: NamespaceSource;
+  pods(namespace: string): readonly CachedObject[];
+  readonly clock: Clock;
+}
+
+/** Sub-resources that do not change what a pod is. */
+const HARMLESS = new Set(['attach', 'binding', 'eviction', 'exec', 'log', 'portforward', 'proxy', 'status']);
+const WORKLOADS = new Set([
+  'replicationcontrollers.',
+  'podtemplates.',
+  'replicasets.apps',
+  'deployments.apps',
+  'statefulsets.apps',
+  'daemonsets.apps',
+  'jobs.batch',
+  'cronjobs.batch',
+]);
+const SECCOMP_ANNOTATION = 'container.seccomp.security.alpha.kubernetes.io/';
+/** How long existing pods are looked at, and how long without letting others go on. */
+const SEARCH_MS = 1_000;
+const SLICE_MS = 4;
+
+export function podSecurity(deps: PodSecurityDeps): AdmissionPlugin {
+  const admission = new PodSecurity(deps);
+  return {
+    name: 'PodSecurity',
+    validate(request): void | Promise<void> {
+      if (request.object === undefined || (request.operation !== 'CREATE' && request.operation !== 'UPDATE')) return;
+      if (isFor(request, '', 'pods')) return admission.validatePod(request);
+      if (request.subresource !== '') return;
+      if (isFor(request, '', 'namespaces')) return admission.validateNamespace(request);
+      const { plural, definition } = request.kind;
+      return WORKLOADS.has(`${plural}.${definition.group}`) ? admission.validateWorkload(request) : undefined;
+    },
+  };
+}
+
+class PodSecurity {
+  readonly #deps: PodSecurityDeps;
+
+  constructor(deps: PodSecurityDeps) {
+    this.#deps = deps;
+  }
+
+  async validatePod(request: AdmissionRequest): Promise<void> {
+    if (HARMLESS.has(request.subresource) || this.#isExempt(request)) return;
+    const read = await this.#policyFor(request);
+    if (read.problems.length === 0 && isFullyPrivileged(read.policy)) {
+      annotate(request, 'enforce-policy', levelVersionText(read.policy.enforce));
+      return;
+    }
+    const pod = request.object as Pod;
+    if (request.operation === 'UPDATE' && !isSignificant(pod, request.old as Pod)) return;
+    this.#evaluate(request, read, podLike(pod.metadata, pod.spec), true);
+  }
+
+  async validateWorkload(request: AdmissionRequest): Promise<void> {
+    if (this.#isExempt(request)) return;
+    const read = await this.#policyFor(request);
+    const { audit, warn } = read.policy;
+    if (read.problems.length === 0 && warn.level === 'privileged' && audit.level === 'privileged') return;
+    const template = templateOf(request.object as KubeObject);
+    if (template?.spec === undefined) return;
+    this.#evaluate(request, read, podLike(template.metadata, template.spec), false);
+  }
+
+  async validateNamespace(request: AdmissionRequest): Promise<void> {
+    const { defaults, exemptions } = this.#deps.settings;
+    const labels = request.object?.metadata?.labels;
+    const name = request.object?.metadata?.name ?? '';
+    const now = policyOf(labels, defaults);
+    if (request.operation === 'CREATE') {
+      if (now.problems.length > 0) throw badLabels(request, name, now.problems);
+      if (exemptions.namespaces.has(name)) this.#warnExempt(request, name, now.policy);
+      return;
+    }
+    const before = policyOf(request.old?.metadata?.labels, defaults);
+    // What was wrong before may stay wrong: else nothing else of the namespace could be changed.
+    if (now.problems.length > 0 && JSON.stringify(now.problems) !== JSON.stringify(before.problems)) {
+      throw badLabels(request, name, now.problems);
+    }
+    const { enforce } = now.policy;
+    const old = before.policy.enforce;
+    if (isSameLevelVersion(enforce, old) || enforce.level === 'privileged') return;
+    if (enforce.version === old.version && compareLevels(enforce.level, old.level) <= 0) return;
+    if (exemptions.namespaces.has(name)) this.#warnExempt(request, name, now.policy);
+    else request.warnings.push(...(await this.#existingPods(name, enforce)));
+  }
+
+  /** A request that is exempt is not looked at, whatever the namespace says. */
+  #isExempt(request: AdmissionRequest): boolean {
+    const { namespaces, usernames } = this.#deps.settings.exemptions;
+    const why = namespaces.has(request.namespace) ? 'namespace' : usernames.has(request.user.name) ? 'user' : undefined;
+    if (why !== undefined) annotate(request, 'exempt', why);
+    return why !== undefined;
+  }
+
+  async #policyFor(request: AdmissionRequest): Promise<ReturnType<typeof policyOf>> {
+    const namespace = await namespaceOf(request, this.#deps.namespaces);
+    return policyOf(namespace?.metadata?.labels, this.#deps.settings.defaults);
+  }
+
+  #evaluate(
+    request: AdmissionRequest,
+    { policy, problems }: ReturnType<typeof policyOf>,
+    pod: PodLike,
+    enforced: boolean,
+  ): void {
+    if (this.#deps.settings.exemptions.runtimeClasses.has(pod.spec.runtimeClassName ?? '')) {
+      annotate(request, 'exempt', 'runtimeClass');
+      return;
+    }
+    if (problems.length > 0) annotate(request, 'error', `Failed to parse policy: ${problemsText(problems)}`);
+    const cached = new Map<string, readonly Violation[]>();
+    /** Two modes of one profile are one evaluation. */
+    const violations = (profile: LevelVersion): string => {
+      const key = levelVersionText(profile);
+      const found = cached.get(key) ?? evaluatePod(profile, pod);
+      cached.set(key, found);
+      return found.length === 0 ? '' : `violate PodSecurity ${JSON.stringify(key)}: ${detailsText(found)}`;
+    };
+    if (enforced) annotate(request, 'enforce-policy', levelVersionText(policy.enforce));
+    const audited = violations(policy.audit);
+    if (audited !== '') annotate(request, 'audit-violations', `would ${audited}`);
+    const refused = enforced ? violations(policy.enforce) : '';
+    if (refused !== '') throw forbid(request, refused.replace('violate', 'violates'));
+    const warned = violations(policy.warn);
+    if (warned !== '') request.warnings.push(`would ${warned}`);
+  }
+
+  #warnExempt(request: AdmissionRequest, name: string, policy: Policy): void {
+    const { defaults } = this.#deps.settings;
+    if (isFullyPrivileged(policy) || MODES.every((mode) => isSameLevelVersion(policy[mode], defaults[mode]))) return;
+    const labels = request.object?.metadata?.labels ?? {};
+    const given = MODES.filter(
+      (mode) =>
+        policy[mode].level !== 'privileged' &&
+        (Object.hasOwn(labels, levelLabel(mode)) || Object.hasOwn(labels, versionLabel(mode))),
+    ).map((mode) => `${mode}=${levelVersionText(policy[mode])}`);
+    request.warnings.push(
+      `namespace ${JSON.stringify(name)} is exempt from Pod Security, and the policy (${given.join(', ')}) will be ignored`,
+    );
+  }
+
+  /** One pod of each controller first: its others are alike. */
+  async #existingPods(namespace: string, enforce: LevelVersion): Promise<string[]> {
+    const { clock, settings } = this.#deps;
+    const review = new ExistingPods(enforce);
+    const objects = this.#deps.pods(namespace);
+    const deadline = clock.monotonicMs() + SEARCH_MS;
+    let slice = clock.monotonicMs();
+    const mayGoOn = async (): Promise<boolean> => {
+      if (clock.monotonicMs() - slice > SLICE_MS) {
+        await new Promise<void>((resolve) => {
+          clock.setTimer(0, resolve);
+        });
+        slice = clock.monotonicMs();
+      }
+      return review.checked < MAX_EXISTING_PODS && clock.monotonicMs() < deadline;
+    };
+    const alike: Pod[] = [];
+    const controllers = new Set<string>();
+    let total = objects.length;
+    const check = ({ metadata, spec }: Pod): void => review.check(metadata?.name ?? '', podLike(metadata, spec));
+    for (const object of objects) {
+      if (!(await mayGoOn())) break;
+      const pod = object.parse<Pod>();
+      const controller = pod.metadata?.ownerReferences?.find((owner) => owner.controller === true)?.uid;
+      if (settings.exemptions.runtimeClasses.has(pod.spec?.runtimeClassName ?? '')) total--;
+      else if (controller !== undefined && controllers.has(controller)) alike.push(pod);
+      else check(pod);
+      if (controller !== undefined) controllers.add(controller);
+    }
+    for (const pod of alike) {
+      if (!(await mayGoOn())) break;
+      check(pod);
+    }
+    return review.warnings(namespace, total);
+  }
+}
+
+const annotate = (request: AdmissionRequest, key: string, value: string): void =>
+  request.annotate?.(`${LABEL_PREFIX}${key}`, value);
+
+const problemErrors = (problems: readonly LabelProblem[]) =>
+  problems.map(({ label, value, message }) => fieldError.invalid(`metadata.labels[${label}]`, value, message));
+
+const badLabels = (request: AdmissionRequest, name: string, problems: readonly LabelProblem[]) =>
+  invalid(request.kind.definition, name, problemErrors(problems));
+
+function problemsText(problems: readonly LabelProblem[]): string {
+  const texts = problems.map(
+    ({ label, value, message }) => `metadata.labels[${label}]: Invalid value: ${JSON.stringify(value)}: ${message}`,
+  );
+  return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+}
+
+function podLike(metadata: ObjectMeta | undefined, spec: PodSpec | undefined): PodLike {
+  return { annotations: metadata?.annotations ?? {}, spec: spec ?? { containers: [] } };
+}
+
+interface Template {
+  readonly metadata?: ObjectMeta;
+  readonly spec?: PodSpec;
+}
+
+/** Controllers may do without a template. */
+function templateOf(object: KubeObject): Template | undefined {
+  const { template, spec } = object as {
+    template?: Template;
+    spec?: { template?: Template; jobTemplate?: { spec?: { template?: Template } } };
+  };
+  return template ?? spec?.jobTemplate?.spec?.template ?? spec?.template;
+}
+
+/** Of what may change in a pod, only images and debuggers (and an old annotation) can change the verdict. */
+function isSignificant(pod: Pod, old: Pod): boolean {
+  const now = pod.spec;
+  const before = old.spec;
+  if (now === undefined || before === undefined) return true;
+  const changed = (container: Container, other: Container | undefined): boolean => {
+    const key = `${SECCOMP_ANNOTATION}${container.name}`;
+    return container.image !== other?.image || pod.metadata?.annotations?.[key] !== old.metadata?.annotations?.[key];
+  };
+  for (const field of ['containers', 'initContainers'] as const) {
+    const [ours, theirs] = [now[field] ?? [], before[field] ?? []];
+    if (ours.length !== theirs.length) return true;
+    if (ours.some((container, index) => changed(container, theirs[index]))) return true;
+  }
+  return (now.ephemeralContainers ?? []).some((container) => {
+    const same = before.ephemeralContainers?.find(({ name }) => name === container.name);
+    return same === undefined || changed(container as Container, same as Container);
+  });
+}

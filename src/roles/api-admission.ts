@@ -1,0 +1,91 @@
+/** The flags of admission → which plug-ins run, and what they are told. */
+import { dirname, resolve } from 'node:path';
+import type { ApiServerConfig } from '../components/apiserver/index.ts';
+import { parseAdmission } from './config/admission.ts';
+import type { ApiValues } from './config/apiserver/index.ts';
+import { readReferenced } from './files.ts';
+
+/** Upstream's that run unless they are switched off. */
+const ON_BY_DEFAULT = [
+  'NamespaceLifecycle',
+  'LimitRanger',
+  'ServiceAccount',
+  'TaintNodesByCondition',
+  'PodSecurity',
+  'Priority',
+  'DefaultTolerationSeconds',
+  'DefaultStorageClass',
+  'RuntimeClass',
+  'CertificateApproval',
+  'CertificateSigning',
+  'CertificateSubjectRestriction',
+  'DefaultIngressClass',
+  'MutatingAdmissionWebhook',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionWebhook',
+] as const;
+/** Upstream's that have to be asked for; on a host of ours they run anyway. */
+const OFF_UNLESS_OWN: readonly string[] = ['NodeRestriction', 'OwnerReferencesPermissionEnforcement'];
+/** Upstream has them on by default; to ask for them is not to ask for more. */
+const DEFAULT_ELSEWHERE: ReadonlySet<string> = new Set([
+  'StorageObjectInUseProtection',
+  'PersistentVolumeClaimResize',
+  'ClusterTrustBundleAttest',
+  'PodTopologyLabels',
+  'MutatingAdmissionPolicy',
+  'ResourceQuota',
+]);
+/** Known upstream, and not here. */
+const ELSEWHERE: ReadonlySet<string> = new Set([
+  'AlwaysAdmit',
+  'AlwaysDeny',
+  'AlwaysPullImages',
+  'DenyServiceExternalIPs',
+  'EventRateLimit',
+  'ExtendedResourceToleration',
+  'ImagePolicyWebhook',
+  'LimitPodHardAntiAffinityTopology',
+  'NamespaceAutoProvision',
+  'NamespaceExists',
+  'PersistentVolumeLabel',
+  'PodNodeSelector',
+  'PodTolerationRestriction',
+  'SecurityContextDeny',
+]);
+
+/** Throws CodedErrors and ApiUsageProblems that name flag or file. */
+export async function admissionOf(
+  values: ApiValues,
+  { referredToBy, ownHost }: { readonly referredToBy: string; readonly ownHost: boolean },
+): Promise<Pick<ApiServerConfig, 'disabledAdmission' | 'admission'>> {
+  const path = values.file('admission-control-config-file');
+  return {
+    disabledAdmission: disabledAdmission(values, ownHost),
+    ...(path === undefined
+      ? {}
+      : {
+          admission: await parseAdmission(await readReferenced(path, referredToBy), path, (name) =>
+            readReferenced(resolve(dirname(path), name), path),
+          ),
+        }),
+  };
+}
+
+/** Throws for names that nobody knows and for plug-ins that one would count on in vain. */
+function disabledAdmission(values: ApiValues, ownHost: boolean): string[] {
+  const on = values.list('enable-admission-plugins');
+  const off = values.list('disable-admission-plugins');
+  const here: ReadonlySet<string> = new Set([...ON_BY_DEFAULT, ...OFF_UNLESS_OWN]);
+  for (const [flag, names] of [
+    ['enable-admission-plugins', on],
+    ['disable-admission-plugins', off],
+  ] as const) {
+    for (const name of names) {
+      if (here.has(name) || DEFAULT_ELSEWHERE.has(name)) continue;
+      if (!ELSEWHERE.has(name)) values.refuse(flag, `there is no admission plug-in "${name}"`);
+      if (flag === 'enable-admission-plugins')
+        values.refuse(flag, `"${name}" is not offered; leave it out if you can do without`);
+    }
+  }
+  return [...off, ...(ownHost ? [] : OFF_UNLESS_OWN.filter((name) => !on.includes(name)))];
+}

@@ -1,0 +1,107 @@
+/** Upstream's AdmissionConfiguration (`--admission-control-config-file`): what plug-ins are told, in the file or in files beside it. */
+import { CodedError } from '../../base/errors.ts';
+import type { AdmissionSettings } from '../../components/apiserver/index.ts';
+import {
+  LEVEL_MESSAGE,
+  type Level,
+  type LevelVersion,
+  parseLevel,
+  parseVersion,
+  VERSION_MESSAGE,
+} from '../../core/podsecurity/policy.ts';
+import { type Cursor, checkedString, type Field, list, object, oneOf, parseConfig, string } from './strict-yaml.ts';
+
+/** The field as it stands: what it means depends on another. */
+const undecided: Field<Cursor> = { parse: (at) => at };
+
+const file = object(
+  {
+    apiVersion: oneOf('apiserver.config.k8s.io/v1', 'apiserver.k8s.io/v1alpha1', 'apiserver.config.k8s.io/v1alpha1'),
+    kind: oneOf('AdmissionConfiguration'),
+    plugins: list(object({ name: string(), path: string(), configuration: undecided }, ['name'])),
+  },
+  ['apiVersion', 'kind'],
+);
+
+const level = (): Field<Level> => {
+  const text = checkedString((value) => (parseLevel(value) === undefined ? LEVEL_MESSAGE : undefined));
+  return { parse: (at) => parseLevel(text.parse(at)) ?? at.fail(LEVEL_MESSAGE) };
+};
+const version = (): Field<LevelVersion['version']> => {
+  const text = checkedString((value) => (parseVersion(value) === undefined ? VERSION_MESSAGE : undefined));
+  return { parse: (at) => parseVersion(text.parse(at)) ?? at.fail(VERSION_MESSAGE) };
+};
+
+const podSecurityFile = object(
+  {
+    apiVersion: oneOf(
+      'pod-security.admission.config.k8s.io/v1',
+      'pod-security.admission.config.k8s.io/v1beta1',
+      'pod-security.admission.config.k8s.io/v1alpha1',
+    ),
+    kind: oneOf('PodSecurityConfiguration'),
+    defaults: object({
+      enforce: level(),
+      'enforce-version': version(),
+      audit: level(),
+      'audit-version': version(),
+      warn: level(),
+      'warn-version': version(),
+    }),
+    exemptions: object({ usernames: list(string()), namespaces: list(string()), runtimeClasses: list(string()) }),
+  },
+  ['apiVersion', 'kind'],
+);
+
+function podSecurity(at: Cursor): AdmissionSettings {
+  const { defaults = {}, exemptions = {} } = podSecurityFile.parse(at);
+  const mode = (name: 'enforce' | 'audit' | 'warn'): LevelVersion => ({
+    level: defaults[name] ?? 'privileged',
+    version: defaults[`${name}-version`] ?? 'latest',
+  });
+  return {
+    podSecurity: {
+      defaults: { enforce: mode('enforce'), audit: mode('audit'), warn: mode('warn') },
+      exemptions: {
+        usernames: new Set(exemptions.usernames),
+        namespaces: new Set(exemptions.namespaces),
+        runtimeClasses: new Set(exemptions.runtimeClasses),
+      },
+    },
+  };
+}
+
+const READERS: Readonly<Record<string, (at: Cursor) => AdmissionSettings>> = {
+  PodSecurity: podSecurity,
+};
+
+/** `read`: the text of a file that `path` names. Throws CodedError 'bad-config' naming file, line and field. */
+export async function parseAdmission(
+  text: string,
+  path: string,
+  read: (path: string) => Promise<string>,
+): Promise<AdmissionSettings> {
+  const { plugins = [] } = parseConfig(text, path, file);
+  let settings: AdmissionSettings = {};
+  const seen = new Set<string>();
+  for (const [index, plugin] of plugins.entries()) {
+    const refuse = (what: string): never => {
+      throw new CodedError('bad-config', `${path}: plugins[${index}].${what}`);
+    };
+    const reader = Object.hasOwn(READERS, plugin.name) ? READERS[plugin.name] : undefined;
+    if (reader === undefined) {
+      const known = Object.keys(READERS).join(', ');
+      return refuse(`name: "${plugin.name}" takes no configuration here; remove the entry (those that do: ${known})`);
+    }
+    if (seen.has(plugin.name)) refuse(`name: "${plugin.name}" is given twice; write one entry for a plug-in`);
+    seen.add(plugin.name);
+    if (plugin.path !== undefined && plugin.configuration !== undefined) {
+      refuse('path: and configuration exclude each other; remove one');
+    }
+    if (plugin.configuration !== undefined) settings = { ...settings, ...reader(plugin.configuration) };
+    else if (plugin.path !== undefined && plugin.path !== '') {
+      settings = { ...settings, ...parseConfig(await read(plugin.path), plugin.path, { parse: reader }) };
+    }
+  }
+  return settings;
+}

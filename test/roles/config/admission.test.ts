@@ -1,0 +1,72 @@
+/** Which admission plug-ins run, and what they are told: kube-apiserver's flags and AdmissionConfiguration. */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { admissionOf } from '../../../src/roles/api-admission.ts';
+import { ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
+
+const HEAD = 'apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n';
+const POD_SECURITY = `apiVersion: pod-security.admission.config.k8s.io/v1
+kind: PodSecurityConfiguration
+defaults: {enforce: baseline, enforce-version: v1.30, warn: restricted}
+exemptions: {usernames: [me], namespaces: [kube-system]}
+`;
+
+describe('admission flags', () => {
+  let directory = '';
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'admission-'));
+    await writeFile(join(directory, 'pod-security.yaml'), POD_SECURITY);
+  });
+  after(() => rm(directory, { recursive: true }));
+  const read = (argv: readonly string[], ownHost = false) => {
+    const values = new ApiValues((path) => join(directory, path));
+    readApiArguments(argv, values);
+    return admissionOf(values, { referredToBy: 'test', ownHost });
+  };
+  const configured = async (plugins: string) => {
+    await writeFile(join(directory, 'admission.yaml'), `${HEAD}plugins:\n${plugins}`);
+    return (await read(['--admission-control-config-file=admission.yaml'])).admission;
+  };
+
+  it('runs what upstream runs; on a host of ours, what protects it too', async () => {
+    assert.deepEqual((await read([])).disabledAdmission, ['NodeRestriction', 'OwnerReferencesPermissionEnforcement']);
+    assert.deepEqual((await read([], true)).disabledAdmission, []);
+    const some = await read(['--enable-admission-plugins=NodeRestriction', '--disable-admission-plugins=PodSecurity']);
+    assert.deepEqual(some.disabledAdmission, ['PodSecurity', 'OwnerReferencesPermissionEnforcement']);
+  });
+
+  it('reads Pod Security in the file, or in one beside it', async () => {
+    const expected = {
+      podSecurity: {
+        defaults: {
+          enforce: { level: 'baseline', version: 30 },
+          audit: { level: 'privileged', version: 'latest' },
+          warn: { level: 'restricted', version: 'latest' },
+        },
+        exemptions: { usernames: new Set(['me']), namespaces: new Set(['kube-system']), runtimeClasses: new Set() },
+      },
+    };
+    assert.deepEqual(await configured('- {name: PodSecurity, path: pod-security.yaml}\n'), expected);
+    const inline = POD_SECURITY.replaceAll(/^/gm, '    ');
+    assert.deepEqual(await configured(`- name: PodSecurity\n  configuration:\n${inline}`), expected);
+  });
+
+  it('refuses what it does not understand, by file, line and field', async () => {
+    const cases: [string, RegExp][] = [
+      ['- {name: Bogus}\n', /admission\.yaml: plugins\[0\]\.name: "Bogus" takes no configuration here/],
+      [
+        '- {name: PodSecurity}\n- {name: PodSecurity}\n',
+        /admission\.yaml: plugins\[1\]\.name: "PodSecurity" is given twice/,
+      ],
+      [
+        '- name: PodSecurity\n  configuration:\n    apiVersion: pod-security.admission.config.k8s.io/v1\n    kind: PodSecurityConfiguration\n    defaults: {enforce: strict}\n',
+        /admission\.yaml:8: plugins\[0\]\.configuration\.defaults\.enforce: "strict" is not accepted; must be one of privileged, baseline, restricted/,
+      ],
+      ['- {name: PodSecurity, path: missing.yaml}\n', /cannot read .*missing\.yaml/],
+    ];
+    for (const [plugins, message] of cases) await assert.rejects(configured(plugins), message);
+  });
+});
