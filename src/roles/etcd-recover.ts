@@ -7,7 +7,7 @@ import type { EtcdLogEnd, EtcdMember } from '../io/grpc/index.ts';
 import { askControl } from './control.ts';
 import { type EtcdAccessOptions, etcdAccess, ownEtcd } from './etcd-access.ts';
 import { dataLog, recoverMark } from './etcd-data.ts';
-import { flushDirectory } from './etcd-snapshots.ts';
+import { flushDirectory } from './files.ts';
 import { canonicalRoot, pathsBelow } from './settings.ts';
 
 export interface RecoverOptions extends EtcdAccessOptions {

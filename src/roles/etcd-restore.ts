@@ -12,8 +12,9 @@ import type { EtcdAdmin } from '../io/grpc/index.ts';
 import { checkKind } from '../io/sqlite/index.ts';
 import { dataLog } from './etcd-data.ts';
 import { foreignContent } from './etcd-import.ts';
-import { checkDigest, flushDirectory, makeDirectory } from './etcd-snapshots.ts';
+import { checkDigest, makeDirectory } from './etcd-snapshots.ts';
 import type { RestoreTarget } from './etcd-target.ts';
+import { flushDirectory } from './files.ts';
 
 export type { RestoreTarget };
 
@@ -21,11 +22,13 @@ export interface RestoreOptions {
   /** Take the file as it is: a copy of a store's own file has no SHA-256. */
   readonly skipHashCheck: boolean;
   readonly bumpRevision: number;
+  /** Not where other members had the data too. */
+  readonly onlyAlone?: boolean;
 }
 
 const FILE_NAME = 'revisions.db';
 
-/** Throws CodedErrors that name file or directory; the data directory is there as a whole or not at all. */
+/** Throws CodedErrors that name file or directory, 'has-others' for `onlyAlone`; the data directory is there as a whole or not at all. */
 export async function restoreSnapshot(path: string, target: RestoreTarget, options: RestoreOptions): Promise<Restored> {
   const file = resolve(path);
   checkKind(file, options.skipHashCheck);
@@ -36,9 +39,7 @@ export async function restoreSnapshot(path: string, target: RestoreTarget, optio
   const token = target.anyToken ? `${target.token}-${sha256.slice(0, 16)}` : target.token;
   return intoNew(target.dataDirectory, async (directory) => {
     await copy(file, join(directory, FILE_NAME), bytes);
-    return opened(directory, (state, storage) =>
-      restoreAs(state, storage, { ...target, token, bumpRevision: options.bumpRevision }),
-    );
+    return opened(directory, (state, storage) => restoreAs(state, storage, { ...target, ...options, token }));
   });
 }
 

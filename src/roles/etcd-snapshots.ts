@@ -1,12 +1,13 @@
 /** Snapshots of the store as files: taken through its API, listed, checked, thinned out. */
 import { createHash, randomBytes } from 'node:crypto';
 import { closeSync, createReadStream, fsyncSync, openSync, writeSync } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 import { CodedError, messageOf } from '../base/errors.ts';
 import type { EtcdAdmin } from '../io/grpc/index.ts';
 import { checkKind, type SnapshotSummary, snapshotRevision, summarizeSnapshot } from '../io/sqlite/index.ts';
 import { openAssets } from './assets.ts';
+import { flushDirectory } from './files.ts';
 
 const DIGEST_BYTES = 32;
 const NAME = /^etcd-(\d+)-(\d{8}T\d{6}Z)\.db$/;
@@ -106,15 +107,6 @@ export async function makeDirectory(directory: string): Promise<void> {
   }
 }
 
-export async function flushDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
 export interface ListedSnapshot {
   readonly file: string;
   readonly revision: number;
@@ -143,6 +135,11 @@ export async function listSnapshots(directory: string, verify: boolean): Promise
     }
   }
   return found.sort((left, right) => right.takenMs - left.takenMs || right.revision - left.revision);
+}
+
+/** Of those that were taken into `directory` by this program, newest first. */
+export async function scheduledSnapshots(directory: string): Promise<ListedSnapshot[]> {
+  return (await listSnapshots(directory, false)).filter(({ file }) => NAME.test(basename(file)));
 }
 
 function takenAt(name: string): number | undefined {

@@ -3,7 +3,7 @@ import { access, mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { createEtcdServer, createTokens, type EtcdServerDeps } from '../components/etcd/index.ts';
+import { createEtcdServer, createTokens, type EtcdServerDeps, type Fallback } from '../components/etcd/index.ts';
 import { createGossipHints } from '../io/agent/index.ts';
 import {
   atTurnEnd,
@@ -19,6 +19,7 @@ import { openAssets } from './assets.ts';
 import { type EtcdSettings, type EtcdUrl, isSecure } from './config/etcd/index.ts';
 import type { Component } from './controllers.ts';
 import { recoverMark } from './etcd-data.ts';
+import { createFallback, type FallbackOptions, finishGoingBack } from './etcd-fallback.ts';
 import { openTlsFiles, withOwnCertificate } from './etcd-tls.ts';
 import { readReferenced, readSecret } from './files.ts';
 import { systemClock as clock } from './process.ts';
@@ -30,6 +31,8 @@ export interface EtcdStart {
   readonly log: Log;
   /** Where the host process tells of the ring; undefined: there is none. */
   readonly agentSocket: string | undefined;
+  /** Where the snapshots are that a damaged store may go back to; undefined: it may not. */
+  readonly snapshots: string | undefined;
   readonly onFatal: (error: Error) => void;
 }
 
@@ -45,9 +48,23 @@ const METRICS_PATHS: ReadonlySet<string> = new Set(['/metrics', '/health', '/liv
 const MAX_STREAMS = 4096;
 
 /** Throws CodedErrors that name file, address or data directory. */
-export async function startEtcd({ settings, strictKeys, log, agentSocket, onFatal }: EtcdStart): Promise<Component> {
+export async function startEtcd({
+  settings,
+  strictKeys,
+  log,
+  agentSocket,
+  snapshots,
+  onFatal,
+}: EtcdStart): Promise<Component> {
   const assets = await openAssets();
   const { listen, name, dataDirectory: directory } = settings;
+  const storage = createSqliteLog({
+    directory,
+    nativeBinding: assets.sqliteAddon,
+    flush: !settings.unsafeNoFsync,
+    log: log.named('sqlite'),
+  });
+  await finishGoingBack(directory, storage);
   await beginDirectory(settings);
   const source = await clientTlsOf(settings, strictKeys, log);
   const urls = [...listen.client, ...listen.clientHttp, ...listen.metrics];
@@ -61,13 +78,9 @@ export async function startEtcd({ settings, strictKeys, log, agentSocket, onFata
   );
   const listener = combineListeners([first, ...others]);
   const server = createEtcdServer({
-    storage: createSqliteLog({
-      directory,
-      nativeBinding: assets.sqliteAddon,
-      flush: !settings.unsafeNoFsync,
-      log: log.named('sqlite'),
-    }),
+    storage,
     listener,
+    ...(snapshots === undefined ? {} : { fallback: fallbackOf(settings, { storage, snapshots, log }) }),
     ...(await peering(settings, { strictKeys, directory, log })),
     timing: settings.raft,
     ...(settings.quotaBytes < 0 ? {} : { quotaBytes: settings.quotaBytes === 0 ? DEFAULT_QUOTA : settings.quotaBytes }),
@@ -102,6 +115,14 @@ export async function startEtcd({ settings, strictKeys, log, agentSocket, onFata
   }
   log.info('ready to serve client requests', { name, data: directory });
   return { stop: () => server.stop() };
+}
+
+function fallbackOf(
+  { dataDirectory, name, advertise, cluster }: EtcdSettings,
+  context: Pick<FallbackOptions, 'storage' | 'snapshots' | 'log'>,
+): Fallback {
+  const { peer: peerUrls } = advertise;
+  return createFallback({ ...context, dataDirectory, name, peerUrls, token: cluster.token, nowMs: clock.nowMs });
 }
 
 async function beginDirectory(settings: EtcdSettings): Promise<void> {

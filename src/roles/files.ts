@@ -1,5 +1,6 @@
 /** Reading and writing the few files that the composition itself is about. */
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { open, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { CodedError, messageOf } from '../base/errors.ts';
 
 /** True when it was written. Throws CodedError 'unwritable'. */
@@ -10,6 +11,26 @@ export async function writeIfMissing(path: string, content: string, mode: number
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw new CodedError('unwritable', `cannot write ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** As a whole or not at all, and on the disk when it resolves. Throws CodedError 'unwritable'. */
+export async function writeDurably(path: string, content: string, mode: number): Promise<void> {
+  try {
+    await writeFile(`${path}.new`, content, { mode, flush: true });
+    await rename(`${path}.new`, path);
+    await flushDirectory(dirname(path));
+  } catch (error) {
+    throw new CodedError('unwritable', `cannot write ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+export async function flushDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
   }
 }
 

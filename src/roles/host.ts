@@ -22,6 +22,7 @@ import { openAssets, selfCommand } from './assets.ts';
 import { COMPONENTS } from './component-names.ts';
 import { readNodeConfig } from './config/node-config.ts';
 import { type ControlServer, type HostStatus, serveControl } from './control.ts';
+import { storeConditions } from './etcd-fallback.ts';
 import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
@@ -149,6 +150,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     },
     clientCa: () => readFile(files.clientCa, 'utf8'),
     networkNotReady: network.notReady,
+    conditions: async (said) => (ownsStore(settings) ? storeConditions(settings.paths.etcdData, said) : []),
     clock,
     random,
     log: log.named('kubelet'),
@@ -314,8 +316,10 @@ async function checkPorts(settings: Settings, runtime: HostRuntime): Promise<voi
 }
 
 /** A store of this host's own is saved now and then; what is somebody else's is theirs to save. */
+const ownsStore = ({ roles, storage }: Settings): boolean => roles.has('etcd') && storage === undefined;
+
 function snapshotsOf(settings: Settings, log: Log): ScheduledSnapshots {
-  if (!settings.roles.has('etcd') || settings.storage !== undefined) return { reload: async () => {}, stop: () => {} };
+  if (!ownsStore(settings)) return { reload: async () => {}, stop: () => {} };
   return scheduleSnapshots({
     file: settings.paths.snapshotSchedule,
     directory: settings.paths.snapshots,

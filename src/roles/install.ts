@@ -98,6 +98,7 @@ async function makeDirectories(settings: Settings): Promise<void> {
   const { paths } = settings;
   const secret = [
     paths.etcdData,
+    paths.snapshots,
     paths.run,
     paths.masterLogs,
     dirname(paths.agentSocket),

@@ -33,6 +33,7 @@ export interface EtcdInvocation {
         readonly configFile: string | undefined;
         readonly envFile: string | undefined;
         readonly logLevel: number | undefined;
+        readonly snapshots: string | undefined;
       }
     | undefined;
 }
@@ -45,11 +46,19 @@ export type EtcdPlan =
       readonly parsed: EtcdParsed;
       readonly fromHost: boolean;
       readonly agentSocket?: string;
+      /** What a damaged store goes back to. */
+      readonly snapshots?: string;
       readonly logLevel: number | undefined;
     };
 
 /** Throws EtcdUsageProblem naming flag, variable or field, and the mend. */
-export async function planEtcd({ argv, environment, own }: EtcdInvocation): Promise<EtcdPlan> {
+export async function planEtcd(invocation: EtcdInvocation): Promise<EtcdPlan> {
+  const plan = await planned(invocation);
+  const snapshots = invocation.own?.snapshots;
+  return plan.kind === 'run' && snapshots !== undefined ? { ...plan, snapshots } : plan;
+}
+
+async function planned({ argv, environment, own }: EtcdInvocation): Promise<EtcdPlan> {
   const given = readArguments(argv);
   if (given === 'help') return { kind: 'help' };
   if (given.get('version')?.text !== undefined && given.get('version')?.text !== 'false') return { kind: 'version' };
@@ -131,6 +140,7 @@ export async function runEtcd({
   parsed,
   fromHost,
   agentSocket,
+  snapshots,
   logLevel,
 }: EtcdPlan & { kind: 'run' }): Promise<number> {
   const { settings, warnings } = parsed;
@@ -139,7 +149,7 @@ export async function runEtcd({
   for (const warning of warnings) log.warn(warning);
   const running = runUntilSignal(log, async (onFatal) => {
     const { startEtcd } = await import('./etcd.ts');
-    const component = await startEtcd({ settings, strictKeys: fromHost, log, agentSocket, onFatal });
+    const component = await startEtcd({ settings, strictKeys: fromHost, log, agentSocket, snapshots, onFatal });
     await tellReady(process.env, log);
     return component;
   });

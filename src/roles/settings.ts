@@ -61,6 +61,8 @@ export interface Settings {
         readonly token: string | undefined;
       }
     | undefined;
+  /** A store that is alone and damaged goes back to its last snapshot by itself. */
+  readonly restoreDamaged: boolean;
   readonly cgroup: { readonly driver: 'auto' | 'systemd' | 'cgroupfs'; readonly root: string };
   /** Present: the store is somebody else's etcd. */
   readonly storage:
@@ -211,6 +213,7 @@ export function settingsOf(
     },
     gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring),
     etcd: etcdOf(file, file?.node?.name ?? nodeNameOf(hostname()), bootstrapFile),
+    restoreDamaged: file?.etcd?.restoreDamaged ?? true,
     cgroup: { driver: file?.cgroup?.driver ?? 'auto', root: file?.cgroup?.root ?? '/' },
     secretsEncryption: file?.secretsEncryption?.provider,
     storage:

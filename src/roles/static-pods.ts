@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import type { Container, Pod, Probe } from 'kubernetes-types/core/v1';
 import { packaged, selfCommand } from './assets.ts';
 import { writeGenerated } from './config/generated-file.ts';
+import { readSchedule } from './config/snapshot-schedule.ts';
 import type { Settings } from './settings.ts';
 
 /** The image that stands for the host's own root and this executable; known to the runtime, in no registry. */
@@ -19,13 +20,16 @@ interface HostDirectory {
   readonly name: string;
   readonly path: string;
   readonly writable?: boolean;
+  /** It may have to be made first. */
+  readonly orCreate?: boolean;
 }
 
 /** Writes the manifests of this host's roles and removes those of roles it no longer has. Resolves with edited ones that were kept. */
 export async function writeStaticPods(settings: Settings, assets: string | undefined): Promise<string[]> {
   const master = settings.roles.has('master');
+  const ownsEtcd = settings.roles.has('etcd') && settings.storage === undefined;
   const wanted = new Map<string, Pod | undefined>([
-    [FILES.etcd, settings.roles.has('etcd') && settings.storage === undefined ? etcdPod(settings, assets) : undefined],
+    [FILES.etcd, ownsEtcd ? etcdPod(settings, assets, await snapshotsOf(settings)) : undefined],
     [FILES.api, master ? apiPod(settings, assets) : undefined],
     [FILES.controllers, master ? controllersPod(settings, assets) : undefined],
   ]);
@@ -38,17 +42,29 @@ export async function writeStaticPods(settings: Settings, assets: string | undef
   return kept;
 }
 
-function etcdPod(settings: Settings, assets: string | undefined): Pod {
+/** Where the store finds what it may go back to; undefined: it is not to. A schedule that is changed later counts from the next start of the host on. */
+async function snapshotsOf({ restoreDamaged, paths }: Settings): Promise<string | undefined> {
+  if (!restoreDamaged) return undefined;
+  // A schedule that cannot be read is said by whoever takes the snapshots.
+  const schedule = await readSchedule(paths.snapshotSchedule, paths.snapshots).catch(() => undefined);
+  return schedule?.directory ?? paths.snapshots;
+}
+
+function etcdPod(settings: Settings, assets: string | undefined, snapshots: string | undefined): Pod {
   const directory = dirname(settings.paths.etcdConfig);
   return controlPlanePod(assets, {
     component: 'etcd',
-    args: ['--config', settings.paths.etcdConfig, '--env', settings.paths.masterEnv, '--root', settings.root],
+    args: [
+      ...['--config', settings.paths.etcdConfig, '--env', settings.paths.masterEnv, '--root', settings.root],
+      ...(snapshots === undefined ? [] : ['--snapshots', snapshots]),
+    ],
     directories: [
       // The directory, not the socket: each host process makes a new one.
       { name: 'agent', path: dirname(settings.paths.agentSocket) },
       { name: 'etcd-config', path: directory },
       { name: 'master-config', path: dirname(settings.paths.masterEnv) },
       { name: 'etcd-data', path: settings.paths.etcdData, writable: true },
+      ...(snapshots === undefined ? [] : [{ name: 'snapshots', path: snapshots, orCreate: true }]),
     ],
     livenessProbe: { tcpSocket: { host: '127.0.0.1', port: settings.ports.etcd } },
     requests: { cpu: '50m', memory: '48Mi' },
@@ -144,7 +160,10 @@ function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
       priorityClassName: 'system-node-critical',
       terminationGracePeriodSeconds: spec.graceSeconds,
       containers: [container],
-      volumes: directories.map(({ name, path }) => ({ name, hostPath: { path } })),
+      volumes: directories.map(({ name, path, orCreate }) => ({
+        name,
+        hostPath: { path, ...(orCreate === true ? { type: 'DirectoryOrCreate' } : {}) },
+      })),
     },
   };
 }

@@ -110,6 +110,26 @@ test('roles decide: without etcd there is no etcd pod, and a role that goes take
     assert.deepEqual(config.etcdClientInfo, { urls: ['https://10.0.0.9:2379'] });
   }));
 
+test('the store’s pod sees the snapshots that it may go back to, where the schedule has them, unless it is not to', () =>
+  withRoot(async (root) => {
+    const look = async (): Promise<{ arg: string | undefined; mount: unknown }> => {
+      const pod: Pod = parse(await readFile(join(root, 'etc/origin/node/pods/etcd.yaml'), 'utf8'));
+      const { args = [], volumeMounts = [] } = pod.spec?.containers[0] ?? {};
+      const mount = volumeMounts.find(({ name }) => name === 'snapshots');
+      const arg = args.includes('--snapshots') ? args[args.indexOf('--snapshots') + 1] : undefined;
+      return { arg, mount: mount?.readOnly === true ? mount.mountPath : mount };
+    };
+    await installHost(settings(root), options);
+    const usual = join(root, 'var/lib/origin/snapshots');
+    assert.deepEqual(await look(), { arg: usual, mount: usual });
+    const schedule = 'apiVersion: hyperedge.dev/v1\nkind: SnapshotSchedule\ndirectory: /mnt/usb\n';
+    await writeFile(join(root, 'etc/origin/node/snapshot-schedule.yaml'), schedule);
+    await installHost(settings(root), options);
+    assert.deepEqual(await look(), { arg: '/mnt/usb', mount: '/mnt/usb' });
+    await installHost(settings(root, 'etcd: {restoreDamaged: false}'), options);
+    assert.deepEqual(await look(), { arg: undefined, mount: undefined });
+  }));
+
 test('edited files are kept, and reported', () =>
   withRoot(async (root) => {
     await installHost(settings(root), options);

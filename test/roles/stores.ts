@@ -54,6 +54,8 @@ export async function etcdctl(endpoint: string, ...args: readonly string[]): Pro
 export interface Store {
   readonly endpoint: string;
   readonly peer: string;
+  /** What it has said until now. */
+  log(): string;
   stop(): Promise<void>;
   kill(): Promise<void>;
 }
@@ -76,7 +78,7 @@ export async function start(whose: 'ours' | 'debian', { name, data, args = [], p
     ...args,
   ];
   const command = whose === 'ours' ? [process.execPath, MAIN, 'etcd'] : ['/usr/bin/etcd'];
-  const { child, exited } = await spawnReady(command, flags);
+  const { child, exited, log } = await spawnReady(command, flags);
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     child.kill(signal);
     await exited;
@@ -85,6 +87,7 @@ export async function start(whose: 'ours' | 'debian', { name, data, args = [], p
   return {
     endpoint,
     peer,
+    log,
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
   };
@@ -109,7 +112,7 @@ export function startHosts(
 async function spawnReady(
   command: readonly string[],
   args: readonly string[],
-): Promise<{ readonly child: ChildProcess; readonly exited: Promise<void> }> {
+): Promise<{ readonly child: ChildProcess; readonly exited: Promise<void>; log(): string }> {
   const child = spawn(command[0] as string, [...command.slice(1), ...args], {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH: process.env['PATH'] },
@@ -124,5 +127,5 @@ async function spawnReady(
     });
     void exited.then(() => reject(new Error(`${command.join(' ')} ended: ${log}`)));
   });
-  return { child, exited };
+  return { child, exited, log: () => log };
 }

@@ -10,7 +10,7 @@ import {
 } from '../command.ts';
 
 /** Flags of this project; all others are etcd's. */
-const OWN = ['config', 'env', 'root', 'loglevel'] as const;
+const OWN = ['config', 'env', 'root', 'loglevel', 'snapshots'] as const;
 
 const run = async (argv: readonly string[], own: { flags: FlagValues } | undefined, out: Output): Promise<number> => {
   const { EtcdUsageProblem, planEtcd, runEtcd } = await import('../../roles/run-etcd.ts');
@@ -26,6 +26,7 @@ const run = async (argv: readonly string[], own: { flags: FlagValues } | undefin
               configFile: stringFlag(own.flags, 'config'),
               envFile: stringFlag(own.flags, 'env'),
               logLevel: integerFlag(own.flags, 'loglevel', 0, 10),
+              snapshots: stringFlag(own.flags, 'snapshots'),
             },
     });
     if (plan.kind === 'run') return await runEtcd(plan);
@@ -66,6 +67,8 @@ Without any flag and ETCD_ variable, what the host has written counts. This proj
     log level 0 to 10 (default: that of master.env, else 2)
   --root DIR
     directory that all files are below (default /)
+  --snapshots DIR
+    a store that is damaged and has no other members goes back to the newest whole snapshot of these (default: it does not start)
   --verbose
     with an error, show where it came from
 `;

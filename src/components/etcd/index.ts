@@ -28,6 +28,8 @@ export interface EtcdServerDeps {
   readonly initialCluster?: InitialCluster;
   /** Present: as etcd's `--force-new-cluster`, this member becomes the whole cluster and keeps its data. Called when that is on disk. */
   readonly forceNewCluster?: () => Promise<void>;
+  /** What a member that is alone goes back to when its data are damaged; undefined: it does not start until somebody has looked. */
+  readonly fallback?: Fallback;
   /** etcd's `--heartbeat-interval` and `--election-timeout`, in milliseconds; with `adapts` the latter is only what it begins with. */
   readonly timing?: { readonly heartbeatMs: number; readonly electionMs: number; readonly adapts?: boolean };
   /** Bytes of the file from which on nothing more is written, as etcd's `--quota-backend-bytes`; undefined: no quota. */
@@ -65,6 +67,27 @@ export interface EtcdServerDeps {
   readonly onFatal: (error: Error) => void;
 }
 
+/** An earlier state of the store, kept elsewhere. */
+export interface Fallback {
+  /**
+   * Puts the closed, damaged store aside and the newest earlier state that is whole in its place. Nothing has changed when it throws: CodedErrors
+   * saying why there is none. `lastSeen`: the last revision that is known to have been shown, 0 when none is.
+   */
+  goBack(lastSeen: number): Promise<WentBack>;
+}
+
+export interface WentBack {
+  /** Where the damaged store is kept. */
+  readonly kept: string;
+  readonly snapshot: string;
+  /** The revision of that snapshot: what came after it is lost. */
+  readonly from: number;
+  /** The last revision that is known to be lost; undefined when nothing of the damaged store could be read. */
+  readonly to: number | undefined;
+  /** Revisions go on behind this one, so that no client takes the restored history for the one it knows. */
+  readonly revision: number;
+}
+
 /** Bytes, but for those that say otherwise. */
 export interface StoreBounds {
   readonly maxAppendBytes: number;
@@ -92,4 +115,5 @@ export interface EtcdServer {
 }
 
 export { createTokens } from './auth-tokens.ts';
+export { lostOf } from './mending.ts';
 export { createEtcdServer } from './server.ts';

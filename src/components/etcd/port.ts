@@ -88,6 +88,9 @@ export interface LogState {
   readonly documents: ReadonlyMap<string, Uint8Array>;
 }
 
+/** Those of each member. */
+export type PeerUrls = ReadonlyArray<readonly string[]>;
+
 export interface LogSize {
   readonly bytes: number;
   readonly inUseBytes: number;
@@ -152,6 +155,10 @@ export interface StoreLog {
   close(): Promise<void>;
   /** Puts the closed store aside, under a name that says since when, and never to be deleted by us. Resolves with the name. */
   quarantine(): Promise<string>;
+  /** Keeps, beside the store, where the other members are: who cannot read the store has to know whether there are any. Works on a closed store too. */
+  noteOthers(peerUrls: PeerUrls): Promise<void>;
+  /** What was noted last; undefined when nothing ever was, or it cannot be read. */
+  notedOthers(): Promise<PeerUrls | undefined>;
 }
 
 /** gRPC status codes that are used here. Source: gRPC status codes document. */

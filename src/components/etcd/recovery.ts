@@ -126,6 +126,8 @@ export interface NewCluster {
   readonly token: string;
   /** Added to the revision, and everything up to there counts as compacted: no client takes the new history for the old one. */
   readonly bumpRevision: number;
+  /** Not where others have the data as well. */
+  readonly onlyAlone?: boolean;
 }
 
 export interface Restored {
@@ -136,12 +138,15 @@ export interface Restored {
 
 /**
  * Makes of an opened copy of a snapshot the first state of a member of a new cluster. Members that restore the same snapshot with the same
- * list form one cluster. Throws CodedError 'bad-config', 'not-found', 'corrupt'.
+ * list form one cluster. Throws CodedError 'bad-config', 'not-found', 'corrupt', 'has-others'.
  */
 export async function restoreAs(state: LogState, storage: StoreLog, wanted: NewCluster): Promise<Restored> {
-  const { lastRevision, lastIndex } = await endOf(state, storage);
+  const { lastRevision, lastIndex, members, memberId } = await endOf(state, storage);
   const { identity, document } = founded(wanted);
-  const { rest, base } = await neutralised(state, storage);
+  const { rest, base, known } = await neutralised(state, storage);
+  const others = new Set([...members.map(({ id }) => id), ...known].filter((id) => id !== memberId));
+  if (wanted.onlyAlone === true && others.size > 0)
+    throw new CodedError('has-others', `when the snapshot was taken there were other members (${[...others].join()})`);
   const revision = lastRevision + wanted.bumpRevision;
   const term = Math.max(state.hardState.term, base.term);
   const bump = wanted.bumpRevision > 0 ? bumped(revision, { index: lastIndex + 1, term }) : [];
@@ -152,7 +157,7 @@ export async function restoreAs(state: LogState, storage: StoreLog, wanted: NewC
 }
 
 /** Identity and configuration of a new cluster. Throws CodedError 'bad-config'. */
-export function founded({ name, members, token }: Omit<NewCluster, 'bumpRevision'>): {
+export function founded({ name, members, token }: Pick<NewCluster, 'name' | 'members' | 'token'>): {
   readonly identity: StoreIdentity;
   readonly document: Uint8Array;
 } {

@@ -77,6 +77,8 @@ export function createEtcdServer(deps: EtcdServerDeps): EtcdServer {
 export interface StoreServer extends EtcdServer {
   /** Who belongs to the cluster, as far as it is known; also when `start` has failed. */
   readonly members: readonly Member[];
+  /** The last revision that anybody may have seen, 0 when nothing was. */
+  readonly revision: number;
 }
 
 class Server implements StoreServer {
@@ -103,6 +105,7 @@ class Server implements StoreServer {
   #gossip: GossipLink | undefined;
   #toldLeader: NodeId | undefined;
   #toldTerm = 0;
+  #noted = Promise.resolve();
   #stopped = false;
 
   constructor(deps: EtcdServerDeps, replaces: ReadonlyArray<readonly string[]> | undefined) {
@@ -186,6 +189,10 @@ class Server implements StoreServer {
     return this.#engine.cluster.members;
   }
 
+  get revision(): number {
+    return this.#engine.machine.visible;
+  }
+
   async start(): Promise<{ readonly host: string; readonly port: number }> {
     const { clock, log, listener, peers: peering, gossip } = this.#deps;
     const engine = this.#engine;
@@ -195,6 +202,7 @@ class Server implements StoreServer {
       await engine.load(state);
       const { clusterId, memberId } = engine.identity;
       if (engine.cluster.wasRemoved(hex(memberId))) throw removedError();
+      await this.#noteOthers();
       const replica = await this.#replica(hex(memberId), state);
       const encoder = new Encoder(clusterId, memberId);
       this.#encoder = encoder;
@@ -257,6 +265,7 @@ class Server implements StoreServer {
     // Answers what is under way before the connections go.
     await this.#engine.stop();
     await this.#peers?.stop();
+    await this.#noted;
     await Promise.all([listener.close(CLOSE_GRACE_MS), peers?.listener.close(CLOSE_GRACE_MS)]);
     await storage.close();
   }
@@ -368,11 +377,25 @@ class Server implements StoreServer {
       return;
     }
     this.#peers?.setMembers(cluster.members);
+    void this.#noteOthers();
     this.#promoter.consider();
     const { alarms } = cluster;
     if (alarms.some((each) => each.member === replica.id && each.alarm === ALARM_CORRUPT))
       this.#deps.onFatal(new CodedError('dissents', 'the store of this member differs from that of the majority'));
     this.#snapshots.changed();
+  }
+
+  /** For the day on which the store cannot be read. */
+  async #noteOthers(): Promise<void> {
+    const { peers, storage, log } = this.#deps;
+    if (peers === undefined) return;
+    const { cluster, identity } = this.#engine;
+    const own = hex(identity.memberId);
+    const others = cluster.members.filter(({ id }) => id !== own).map((member) => member.peerUrls);
+    this.#noted = this.#noted
+      .then(() => storage.noteOthers(others.filter((urls) => urls.length > 0)))
+      .catch((error: unknown) => log.warn('the other members could not be noted', { cause: messageOf(error) }));
+    await this.#noted;
   }
 
   #removed(): void {

@@ -5,6 +5,7 @@ import type { CgroupFileSystem, SliceManager } from '../../core/cgroup/port.ts';
 import type { Runtime } from '../../core/podplan/port.ts';
 import type { StreamingServer } from '../../io/streaming/port.ts';
 import type { KubeletConfig } from './config.ts';
+import type { HostCondition } from './node/node-status.ts';
 import type { FileWatch, HostFacts, Mounter } from './port.ts';
 
 /** The way to the API server. Calls may fail for as long as it is not up: the kubelet goes on without. */
@@ -39,6 +40,8 @@ export interface KubeletDeps {
   readonly clientCa: () => Promise<string>;
   /** Why the pod network is not ready; undefined when it is. Node Ready waits for it. */
   readonly networkNotReady?: () => string | undefined;
+  /** What else the host has to say as conditions of its Node; `said` are the types that it has now. */
+  readonly conditions?: (said: ReadonlySet<string>) => Promise<readonly HostCondition[]>;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;

@@ -2,3 +2,4 @@
 export { DEFAULT_KUBELET_CONFIG, type KubeletConfig, type KubeletPaths } from './config.ts';
 export type { ApiAccess, KubeletDeps, ServingCertificate } from './deps.ts';
 export { createKubelet, type Kubelet } from './kubelet.ts';
+export type { HostCondition } from './node/node-status.ts';

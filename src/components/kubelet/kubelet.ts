@@ -222,11 +222,13 @@ class NodeKubelet implements Kubelet {
       clock: deps.clock,
       log: deps.log,
       status: async (previous) => {
-        const [usage, disk, images, version] = await Promise.all([
+        const said = new Set(previous.map(({ type }) => type));
+        const [usage, disk, images, version, more] = await Promise.all([
           deps.host.usage(),
           deps.host.fileSystem(deps.config.paths.volumes),
           deps.runtime.images.list(),
           deps.runtime.version(),
+          deps.conditions?.(said) ?? [],
         ]);
         return nodeStatus({
           config: deps.config,
@@ -237,6 +239,7 @@ class NodeKubelet implements Kubelet {
           images,
           port: this.port,
           notReady: services.view.failure ?? deps.networkNotReady?.(),
+          more,
           previous,
           nowMs: deps.clock.nowMs(),
         });

@@ -1,6 +1,6 @@
 /** The log of revisions on SQLite, on a worker thread of its own. */
 import { createReadStream } from 'node:fs';
-import { rename, rm, stat, unlink } from 'node:fs/promises';
+import { open, readFile, rename, rm, stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { CodedError } from '../../base/errors.ts';
@@ -9,6 +9,7 @@ import type {
   LogBatch,
   LogSize,
   LogState,
+  PeerUrls,
   SnapshotHead,
   StoredEntry,
   StoredHardState,
@@ -21,6 +22,9 @@ import { checkKind, type SnapshotSummary } from './snapshot-kind.ts';
 
 export { checkKind, type SnapshotSummary };
 
+/** Beside the database, where the other members are. */
+const OTHERS = 'others.json';
+
 /** Reads a snapshot on a thread of its own and checks the checksum of every row. Throws CodedError 'corrupt', 'unsupported' naming the file. */
 export function summarizeSnapshot(path: string, nativeBinding: string): Promise<SnapshotSummary> {
   return askOnce('summarize', { kind: 'summarize', path, nativeBinding });
@@ -29,6 +33,11 @@ export function summarizeSnapshot(path: string, nativeBinding: string): Promise<
 /** The last revision in it, without looking at anything else. Throws as `summarizeSnapshot`. */
 export function snapshotRevision(path: string, nativeBinding: string): Promise<number> {
   return askOnce('snapshotRevision', { kind: 'snapshotRevision', path, nativeBinding });
+}
+
+/** The last revision of a store's own file, damaged as it may be, whose row is whole; undefined when nothing can be read. Changes nothing that is stored. */
+export function lastIntactRevision(path: string, nativeBinding: string): Promise<number | undefined> {
+  return askOnce('lastIntact', { kind: 'lastIntact', path, nativeBinding });
 }
 
 async function askOnce<K extends WorkerRequest['kind']>(
@@ -202,6 +211,22 @@ class SqliteLog implements StoreLog {
     return to;
   }
 
+  async noteOthers(peerUrls: PeerUrls): Promise<void> {
+    const known = await this.notedOthers();
+    if (known !== undefined && JSON.stringify(known) === JSON.stringify(peerUrls)) return;
+    await replaceFile(this.#options.directory, OTHERS, `${JSON.stringify(peerUrls)}\n`);
+  }
+
+  async notedOthers(): Promise<PeerUrls | undefined> {
+    try {
+      const noted: unknown = JSON.parse(await readFile(join(this.#options.directory, OTHERS), 'utf8'));
+      return isPeerUrls(noted) ? noted : undefined;
+    } catch {
+      // Not there, or damaged as the store may be: then nothing is known.
+      return undefined;
+    }
+  }
+
   #ask<K extends WorkerRequest['kind']>(
     _kind: K,
     request: Extract<WorkerRequest, { kind: K }>,
@@ -243,6 +268,26 @@ class SqliteLog implements StoreLog {
     for (const pending of this.#pending.values()) pending.reject(error);
     this.#pending.clear();
     this.#onFatal(error);
+  }
+}
+
+function isPeerUrls(value: unknown): value is PeerUrls {
+  return (
+    Array.isArray(value) &&
+    value.every((urls) => Array.isArray(urls) && urls.every((url: unknown) => typeof url === 'string'))
+  );
+}
+
+/** Durably, and as a whole or not at all. */
+async function replaceFile(directory: string, name: string, text: string): Promise<void> {
+  const path = join(directory, name);
+  await writeFile(`${path}.new`, text, { mode: 0o600, flush: true });
+  await rename(`${path}.new`, path);
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
   }
 }
 

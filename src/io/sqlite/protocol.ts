@@ -33,6 +33,7 @@ export type WorkerRequest =
   | { readonly kind: 'snapshot'; readonly upTo: number }
   | { readonly kind: 'summarize'; readonly path: string; readonly nativeBinding: string }
   | { readonly kind: 'snapshotRevision'; readonly path: string; readonly nativeBinding: string }
+  | { readonly kind: 'lastIntact'; readonly path: string; readonly nativeBinding: string }
   | { readonly kind: 'receive'; readonly id: string }
   | { readonly kind: 'received'; readonly id: string; readonly rows: PackedEntries }
   | { readonly kind: 'install'; readonly id: string; readonly head: SnapshotHead; readonly hardState: StoredHardState }
@@ -55,6 +56,7 @@ export interface WorkerAnswers {
   readonly snapshot: string;
   readonly summarize: SnapshotSummary;
   readonly snapshotRevision: number;
+  readonly lastIntact: number | undefined;
   readonly receive: number;
   readonly received: undefined;
   readonly install: LogState;

@@ -87,6 +87,27 @@ export function snapshotRevision(path: string, nativeBinding: string): number {
   });
 }
 
+/** Rows that are looked at from the end on for one that is whole. */
+const MOST_DAMAGED = 1000;
+
+/** Of a store's own file that is damaged: what it can still be seen to have had. Undefined when nothing can be read. */
+export function lastIntactRevision(path: string, nativeBinding: string): number | undefined {
+  let db: Database.Database | undefined;
+  try {
+    db = new Database(path, { readonly: true, fileMustExist: true, nativeBinding });
+    const rows = db.prepare<[number], RevisionRow>(
+      'SELECT revision, idx, term, crc, events FROM revision ORDER BY revision DESC LIMIT ?',
+    );
+    for (const { revision, idx, term, crc, events } of rows.iterate(MOST_DAMAGED))
+      if (checksum(events, idx, term) === crc >>> 0) return revision;
+  } catch {
+    // Too damaged for SQLite.
+  } finally {
+    db?.close();
+  }
+  return undefined;
+}
+
 function reading<T>(path: string, nativeBinding: string, read: (db: Database.Database) => T): T {
   checkKind(path);
   let db: Database.Database | undefined;

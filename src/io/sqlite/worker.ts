@@ -13,7 +13,7 @@ import type {
   WorkerReply,
   WorkerRequest,
 } from './protocol.ts';
-import { sealCopy, snapshotRevision, summarizeSnapshot } from './snapshot-file.ts';
+import { lastIntactRevision, sealCopy, snapshotRevision, summarizeSnapshot } from './snapshot-file.ts';
 import { StoreFile, sqliteCode } from './store-file.ts';
 
 const port = parentPort;
@@ -205,6 +205,8 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
       return summarizeSnapshot(request.path, request.nativeBinding);
     case 'snapshotRevision':
       return snapshotRevision(request.path, request.nativeBinding);
+    case 'lastIntact':
+      return lastIntactRevision(request.path, request.nativeBinding);
     case 'receive':
       return receive(request.id);
     case 'received':

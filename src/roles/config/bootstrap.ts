@@ -82,6 +82,7 @@ const shape = {
     ),
     initialClusterState: oneOf('new', 'existing'),
     initialClusterToken: string(),
+    restoreDamaged: boolean(),
   }),
   cgroup: object({ driver: oneOf('auto', 'systemd', 'cgroupfs'), root: absolutePath() }),
   secretsEncryption: object({ provider: oneOf('secretbox', 'aesgcm', 'aescbc') }, ['provider']),

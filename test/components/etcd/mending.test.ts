@@ -1,7 +1,7 @@
 /** Members that have lost data, or hold wrong ones, come back by themselves. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cp, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
+import { cp, mkdir, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
@@ -143,6 +143,19 @@ describe('a member of three', () => {
     await rm(victim().directory, { recursive: true });
     await cp(join(directory, 'older'), victim().directory, { recursive: true });
     await victim().start(false, { log });
+    await isBack(before);
+  });
+
+  it('whose file tells nothing, and whose configuration names nobody else, asks those whom it noted beside the file', async () => {
+    const before = await idOf();
+    await victim().stop();
+    await writeFile(join(victim().directory, 'revisions.db'), 'nothing');
+    const initialCluster = {
+      members: [{ name: victim().name, peerUrls: [victim().peerUrl] }],
+      token: 'test',
+      existing: false,
+    };
+    await victim().start(false, { log, initialCluster });
     await isBack(before);
   });
 

@@ -210,6 +210,12 @@ export class SimulatedLog implements StoreLog {
     throw new Violation('no surprise', `${this.#disk.name} puts its store aside`);
   }
 
+  async noteOthers(): Promise<void> {}
+
+  async notedOthers(): Promise<undefined> {
+    return undefined;
+  }
+
   defragment(): Promise<void> {
     return this.#write(() => {});
   }

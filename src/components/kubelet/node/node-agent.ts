@@ -135,7 +135,8 @@ export class NodeAgent {
     const known = this.node;
     if (known === undefined) return RETRY_MS;
     const status = await this.options.status(known.status?.conditions ?? []);
-    const changed = significant(status) !== significant(known.status ?? {});
+    const own = new Set(status.conditions?.map(({ type }) => type));
+    const changed = significant(status, own) !== significant(known.status ?? {}, own);
     const due = clock.monotonicMs() - this.reportedAtMs >= config.nodeStatusReportFrequencyMs;
     if (changed || due) {
       try {
@@ -232,13 +233,13 @@ export class NodeAgent {
   }
 }
 
-/** Everything but the heartbeat times, which alone are no news. */
-function significant(status: NodeStatus): string {
+/** Everything but the heartbeat times, which alone are no news, and the conditions that are not this kubelet's. */
+function significant(status: NodeStatus, own: ReadonlySet<string>): string {
   return canonicalJson({
     ...status,
     conditions: (status.conditions ?? [])
       .map(({ type, status: value, reason, message }) => ({ type, value, reason, message }))
-      .filter((each) => OWN_CONDITIONS.has(each.type)),
+      .filter((each) => own.has(each.type)),
     // What others add to the status is theirs.
     config: undefined,
     features: undefined,
@@ -248,8 +249,6 @@ function significant(status: NodeStatus): string {
     volumesInUse: undefined,
   });
 }
-
-const OWN_CONDITIONS = new Set(['MemoryPressure', 'DiskPressure', 'PIDPressure', 'Ready']);
 
 /** Conditions and addresses merge by type; an address of a type that changed or went must be removed by name. */
 function patchOf(from: NodeStatus, to: NodeStatus): Record<string, unknown> {

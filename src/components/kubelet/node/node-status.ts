@@ -16,8 +16,17 @@ export interface NodeStatusInput {
   readonly port: number;
   /** Undefined: ready. */
   readonly notReady: string | undefined;
+  /** Of the host beside what a kubelet knows. */
+  readonly more: readonly HostCondition[];
   readonly previous: readonly NodeCondition[];
   readonly nowMs: number;
+}
+
+export interface HostCondition {
+  readonly type: string;
+  readonly status: 'True' | 'False';
+  readonly reason: string;
+  readonly message: string;
 }
 
 /** Eviction thresholds of upstream: 100Mi of memory, 10 % of the disk, 5 % of the inodes. */
@@ -133,6 +142,7 @@ function conditions(input: NodeStatusInput): NodeCondition[] {
     notReady === undefined
       ? condition(input, 'Ready', 'True', 'KubeletReady', 'kubelet is posting ready status')
       : condition(input, 'Ready', 'False', 'KubeletNotReady', notReady),
+    ...input.more.map(({ type, status, reason, message }) => condition(input, type, status, reason, message)),
   ];
 }
 

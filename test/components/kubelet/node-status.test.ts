@@ -1,0 +1,31 @@
+/** What a Node says of its host. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DEFAULT_KUBELET_CONFIG } from '../../../src/components/kubelet/index.ts';
+import { nodeStatus } from '../../../src/components/kubelet/node/node-status.ts';
+
+test('conditions that the host adds stand behind the kubelet’s own, and change when they do', () => {
+  const more = { type: 'StoreRestored', status: 'True', reason: 'R', message: 'm' } as const;
+  const at = (nowMs: number, previous: NonNullable<ReturnType<typeof nodeStatus>['conditions']>, again = more) =>
+    nodeStatus({
+      config: { ...DEFAULT_KUBELET_CONFIG, nodeName: 'n', nodeIps: ['10.0.0.1'] } as never,
+      info: { hostname: 'n', cpus: 1, memoryBytes: 1 << 30 } as never,
+      usage: { memoryAvailableBytes: 1 << 30, maxProcesses: 100, processes: 1 } as never,
+      disk: { capacityBytes: 100, availableBytes: 90, inodes: 0, inodesFree: 0 },
+      runtimeVersion: 'x://1',
+      images: [],
+      port: 10250,
+      notReady: undefined,
+      more: [again],
+      previous,
+      nowMs,
+    }).conditions ?? [];
+  const first = at(1000, []);
+  assert.deepEqual(
+    first.map(({ type }) => type),
+    ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'Ready', 'StoreRestored'],
+  );
+  assert.equal(at(5000, first).at(-1)?.lastTransitionTime, '1970-01-01T00:00:01Z');
+  const changed = at(9000, first, { ...more, status: 'False' } as never).at(-1);
+  assert.deepEqual([changed?.status, changed?.lastTransitionTime], ['False', '1970-01-01T00:00:09Z']);
+});
