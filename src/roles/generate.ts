@@ -9,6 +9,15 @@ import type { Settings } from './settings.ts';
 const anyAddress = (settings: Settings): string => (settings.nodeIp.includes(':') ? '[::]' : '0.0.0.0');
 const host = (address: string): string => (address.includes(':') ? `[${address}]` : address);
 
+/** Its own store first. Of a store of several hosts all members are named: who has lost its own asks another, and nobody takes itself for the only writer. */
+function storeUrls({ etcd, nodeName, ports }: Settings): string[] {
+  if (etcd === undefined) return [`https://127.0.0.1:${ports.etcd}`];
+  const isOwn = ({ name }: { readonly name: string }): number => (name === nodeName ? 0 : 1);
+  return [...etcd.members]
+    .sort((left, right) => isOwn(left) - isOwn(right))
+    .map(({ peerUrl }) => `https://${new URL(peerUrl).hostname}:${ports.etcd}`);
+}
+
 export function masterConfigOf(settings: Settings): MasterConfig {
   const files = masterFiles(settings.root);
   const { network, storage, ports } = settings;
@@ -26,7 +35,7 @@ export function masterConfigOf(settings: Settings): MasterConfig {
     etcdClientInfo:
       storage === undefined
         ? {
-            urls: [`https://127.0.0.1:${ports.etcd}`],
+            urls: storeUrls(settings),
             ca: beside(files.etcdCa),
             certFile: beside(files.etcdClient.cert),
             keyFile: beside(files.etcdClient.key),

@@ -180,6 +180,12 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
       leases.set(lease, setTimeout(expire, Math.max(ttlSeconds, 2) * 1000, lease).unref());
       return lease;
     },
+    keepLease: async (lease) => {
+      readable(undefined);
+      const timer = leases.get(lease);
+      timer?.refresh();
+      return timer !== undefined;
+    },
     compact: async (at) => {
       readable(undefined);
       if (at <= compacted) throw new StoreError('compacted', 'required revision has been compacted');

@@ -360,6 +360,19 @@ export function storeConformance(suite: StoreSuite): void {
       assert.equal(text((await store.get(key)).kv?.value), '24');
     });
 
+    it('keeps a lease that is asked for, and says when one is gone', async () => {
+      const prefix = fresh();
+      const lease = await store.grantLease(2);
+      await store.commit({ guards: [], puts: [{ key: `${prefix}kept`, value: bytes('v'), lease }] });
+      const begin = performance.now();
+      while (performance.now() - begin < 4000) {
+        assert.equal(await store.keepLease(lease), true);
+        await new Promise((resolve) => setTimeout(resolve, 200));
+      }
+      assert.ok((await store.get(`${prefix}kept`)).kv);
+      assert.equal(await store.keepLease('123456789'), false);
+    });
+
     it('deletes the keys of an expired lease, and refuses an unknown lease', async () => {
       const prefix = fresh();
       const lease = await store.grantLease(1);

@@ -99,6 +99,17 @@ describe('three hosts with systemd are one cluster', { skip: missing ?? false },
     );
   };
 
+  /** Within the time that a server's announcement outlives it. */
+  async function leadsTo(asked: NspawnHost, expected: readonly NspawnHost[]): Promise<void> {
+    const path = 'jsonpath={.subsets[*].addresses[*].ip}';
+    const addresses = expected.map(({ address }) => address).sort();
+    await eventually(`the kubernetes service leads to ${addresses.join()}`, 30_000, async () =>
+      (await asked.kubectl(['get', 'endpoints', 'kubernetes', '-o', path])).stdout === addresses.join(' ')
+        ? true
+        : undefined,
+    );
+  }
+
   async function leader(): Promise<NspawnHost> {
     return eventually('a leader', 10_000, async () => {
       for (const host of hosts) {
@@ -128,7 +139,8 @@ describe('three hosts with systemd are one cluster', { skip: missing ?? false },
     await allWell(60_000);
     for (const host of hosts) {
       await writable(host, `by-${host.name}`);
-      for (const each of hosts) await sees(each, `by-${host.name}`);
+      // What one has written, all know at once.
+      for (const each of hosts) await each.mustKubectl(['get', 'configmap', `by-${host.name}`]);
     }
     await eventually('three nodes Ready', 30_000, async () => {
       const shown = await first.mustKubectl(['get', 'nodes', '--no-headers']);
@@ -143,10 +155,12 @@ describe('three hosts with systemd are one cluster', { skip: missing ?? false },
     const ms = await writable(one, 'after-power-cut');
     console.log(`written ${Math.round(ms)} ms after the power of the leader was cut, kubectl's start included`);
     await sees(two, 'after-power-cut');
+    await leadsTo(one, [one, two]);
     await lost.boot();
     await lost.must('systemctl', ['start', 'hyperedge']);
     await allWell(60_000);
     await sees(lost, 'after-power-cut');
+    await leadsTo(lost, hosts);
   });
 
   test('a host whose cable is pulled serves no write, the others do; plugged in, it has what it missed', async () => {

@@ -9,7 +9,8 @@ import { createAuthenticator } from './authentication/index.ts';
 import { ServiceAccountTokens } from './authentication/service-accounts.ts';
 import { AccessWebhookClient } from './authorization/access-webhook.ts';
 import { Authorization } from './authorization/index.ts';
-import { bootstrap, publishSelf } from './bootstrap/index.ts';
+import { bootstrap } from './bootstrap/index.ts';
+import { MasterEndpoints } from './bootstrap/masters.ts';
 import { DefinitionController } from './customresources/controller.ts';
 import { CustomKinds } from './customresources/registry.ts';
 import { customKindOptions, refineKind } from './customresources/rules.ts';
@@ -51,6 +52,7 @@ class Server implements ApiServer {
   readonly #stopping = new AbortController();
   readonly #compactor: Compactor;
   readonly #frontend: Frontend;
+  readonly #masters: MasterEndpoints;
   readonly #customKinds: CustomKinds;
   readonly #definitions: DefinitionController;
   #listener: Listener | undefined;
@@ -162,6 +164,7 @@ class Server implements ApiServer {
       stopping: this.#stopping.signal,
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
+    this.#masters = new MasterEndpoints(this.#context);
     this.#frontend = new Frontend(this.#context, this.#metrics, endpoints);
     this.#definitions = new DefinitionController(this.#context, this.#customKinds);
   }
@@ -222,7 +225,7 @@ class Server implements ApiServer {
     const began = clock.monotonicMs();
     try {
       await bootstrap(this.#context);
-      await publishSelf(this.#context, config.advertisePort ?? port);
+      await this.#masters.start(config.advertisePort ?? port);
       await this.#cache.freshen();
       this.#bootstrapped = true;
       log.info('default policy and namespaces are in place', { ms: Math.round(clock.monotonicMs() - began) });
@@ -248,6 +251,7 @@ class Server implements ApiServer {
 
   async #shutDown(): Promise<void> {
     this.#compactor.stop();
+    await this.#masters.stop();
     this.#stopping.abort();
     await this.#listener?.close(STOP_GRACE_MS);
     this.#customKinds.stop();

@@ -91,6 +91,8 @@ export interface Store {
   watch(start: string, end: string, fromRevision: Revision, handler: WatchHandler): StoreWatch;
   /** A lease of `ttlSeconds`; keys attached to it vanish when it expires. Returns its id. */
   grantLease(ttlSeconds: number): Promise<string>;
+  /** Lets a lease live for its full time once more. False when it is gone. */
+  keepLease(lease: string): Promise<boolean>;
   /** Discards history at and before `revision`. */
   compact(revision: Revision): Promise<void>;
   /** Resolves when the store answers a linearizable read within `timeoutMs`; else throws StoreError 'unavailable'. */

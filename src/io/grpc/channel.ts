@@ -1,4 +1,7 @@
-/** A gRPC client over one HTTP/2 connection that comes back by itself, to whichever endpoint answers. */
+/**
+ * A gRPC client over one HTTP/2 connection that comes back by itself, to whichever endpoint answers; of several the first is preferred, and returned
+ * to when it answers again.
+ */
 import { connect as connectNet, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -33,6 +36,12 @@ const FIRST_RETRY_MS = 20;
 const LAST_RETRY_MS = 1000;
 const CONNECT_MS = 5000;
 const KEEP_ALIVE_MS = 10_000;
+/** Where another could be asked instead. */
+const KEEP_ALIVE_OF_SEVERAL_MS = 3_000;
+/** Between looks at the first endpoint while another one serves. */
+const RETURN_MS = 5_000;
+/** How long what is under way may take on the connection that is left. */
+const DRAIN_MS = 10_000;
 const SWEEP_MS = 500;
 
 export interface Metadata {
@@ -58,6 +67,8 @@ export class Channel {
   #retry: Timer | undefined;
   #sweep: Timer | undefined;
   #keepAlive: Timer | undefined;
+  #return: Timer | undefined;
+  #returning: Socket | undefined;
   #failures = 0;
   #next = 0;
   #closed = false;
@@ -123,6 +134,8 @@ export class Channel {
     this.#retry?.cancel();
     this.#sweep?.cancel();
     this.#keepAlive?.cancel();
+    this.#return?.cancel();
+    this.#returning?.destroy();
     this.#socket?.destroy();
     this.#connection?.destroy('client is closed');
     const waiting = this.#waiting;
@@ -211,6 +224,21 @@ export class Channel {
   }
 
   #connected(socket: Socket, endpoint: URL): void {
+    const connection = this.#speak(socket, endpoint);
+    this.#connection = connection;
+    // Only an answer proves that the endpoint is well: a TLS 1.3 server refuses a certificate after the handshake.
+    connection.ready.then(
+      () => {
+        this.#failures = 0;
+        this.#armKeepAlive();
+        this.#armReturn();
+        this.#serveWaiting();
+      },
+      () => {},
+    );
+  }
+
+  #speak(socket: Socket, endpoint: URL): Http2Connection {
     const connection: Http2Connection = new Http2Connection(socket, {
       client: true,
       events: {
@@ -219,26 +247,70 @@ export class Channel {
           if (this.#waiting.length > 0) this.#connect();
         },
         closed: (reason) => {
-          if (this.#connection === connection) this.#connection = undefined;
+          const left = this.#connection !== undefined && this.#connection !== connection;
+          if (left || this.#closed) return;
+          this.#connection = undefined;
           this.#lastFailure = `${endpoint.host}: ${reason}`;
-          if (!this.#closed) {
-            this.#options.log.v(2, 'connection lost', { endpoint: endpoint.host, reason });
-            this.#again();
-          }
+          this.#options.log.v(2, 'connection lost', { endpoint: endpoint.host, reason });
+          this.#again();
         },
       },
     });
-    this.#connection = connection;
-    // Only an answer proves that the endpoint is well: a TLS 1.3 server refuses a certificate after the handshake.
     connection.start();
-    connection.ready.then(
-      () => {
-        this.#failures = 0;
-        this.#armKeepAlive();
-        this.#serveWaiting();
-      },
-      () => {},
-    );
+    return connection;
+  }
+
+  /** While another endpoint than the first serves, the first is looked at now and then. */
+  #armReturn(): void {
+    this.#return?.cancel();
+    this.#return = undefined;
+    if (this.#next === 0 || this.#closed) return;
+    this.#return = this.#options.clock.setTimer(RETURN_MS, () => this.#tryFirst());
+  }
+
+  #tryFirst(): void {
+    const [first] = this.#endpoints;
+    // One that is being made anew begins where it may; it is looked at again once it is there.
+    if (first === undefined || this.#next === 0 || this.#closed || this.#connection === undefined) return;
+    const socket = this.#open(first);
+    this.#returning = socket;
+    const giveUp = this.#options.clock.setTimer(CONNECT_MS, () => socket.destroy());
+    const failed = (): void => {
+      giveUp.cancel();
+      this.#armReturn();
+    };
+    socket.on('error', () => {});
+    socket.once('close', failed);
+    socket.once(first.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+      giveUp.cancel();
+      socket.off('close', failed);
+      const connection = this.#speak(socket, first);
+      connection.ready.then(
+        () => this.#moveTo(connection),
+        () => this.#armReturn(),
+      );
+    });
+  }
+
+  /** New calls go to `connection`; the one that served ends when its calls have their answers, and its streams begin again on the new one. */
+  #moveTo(connection: Http2Connection): void {
+    const old = this.#connection;
+    if (this.#closed || old === undefined || this.#next === 0) {
+      connection.destroy('not needed');
+      return;
+    }
+    this.#connection = connection;
+    this.#next = 0;
+    this.#failures = 0;
+    this.#options.log.v(2, 'back at the first endpoint', { endpoint: this.#endpoints[0]?.host });
+    const underWay = [...this.#exchanges];
+    const deadlineMs = this.#options.clock.monotonicMs() + DRAIN_MS;
+    const drain = (): void => {
+      const over = this.#closed || this.#options.clock.monotonicMs() >= deadlineMs;
+      if (over || !underWay.some((exchange) => this.#exchanges.has(exchange))) old.destroy('another member serves now');
+      else this.#options.clock.setTimer(SWEEP_MS, drain);
+    };
+    drain();
   }
 
   #serveWaiting(): void {
@@ -285,7 +357,8 @@ export class Channel {
   /** A peer that is gone without a word is found out by an unanswered ping. */
   #armKeepAlive(): void {
     this.#keepAlive?.cancel();
-    this.#keepAlive = this.#options.clock.setTimer(KEEP_ALIVE_MS, () => {
+    const pauseMs = this.#endpoints.length > 1 ? KEEP_ALIVE_OF_SEVERAL_MS : KEEP_ALIVE_MS;
+    this.#keepAlive = this.#options.clock.setTimer(pauseMs, () => {
       const connection = this.#connection;
       if (connection === undefined || connection.closed) return;
       if (connection.streamCount > 0 && !connection.ping()) connection.destroy('no answer to a ping');

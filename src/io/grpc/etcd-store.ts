@@ -116,6 +116,21 @@ class EtcdStore implements Store {
     return id.toString();
   }
 
+  async keepLease(lease: string): Promise<boolean> {
+    // A stream of one request and one answer.
+    const answer = await this.#call(
+      '/etcdserverpb.Lease/LeaseKeepAlive',
+      writer.reset().big(1, BigInt(lease)).finishBriefly(),
+    );
+    const reader = new Reader(answer);
+    let ttlSeconds = 0;
+    for (let field = reader.field(); field !== 0; field = reader.field()) {
+      if (field === 3) ttlSeconds = reader.int();
+      else reader.skip();
+    }
+    return ttlSeconds > 0;
+  }
+
   async compact(revision: Revision): Promise<void> {
     await this.#call('/etcdserverpb.KV/Compact', writer.reset().int(1, revision).finishBriefly());
   }

@@ -1,6 +1,5 @@
-/** What every cluster must have, written at start: namespaces, priority classes, the default policy, the `kubernetes` service. */
-import type { Endpoints, Namespace, Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+/** What every cluster must have, written at start: namespaces, priority classes, the default policy. */
+import type { Namespace } from 'kubernetes-types/core/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
@@ -49,7 +48,8 @@ export function ownRequest(
   };
 }
 
-async function ensure(
+/** Makes `object`, or what `reconcile` makes of the stored one: undefined when nothing is to be done. */
+export async function ensure(
   context: RestContext,
   plural: string,
   group: string,
@@ -111,60 +111,4 @@ export async function bootstrap(context: RestContext): Promise<void> {
       ensure(context, 'rolebindings', RBAC, binding, (stored) => reconcileBinding(binding, stored as typeof binding)),
     ),
   ]);
-}
-
-const HTTPS_PORT = 443;
-const LOOPBACK = /^(?:127\.|::1$)/;
-
-/**
- * The `kubernetes` service and where it leads. One server replaces the addresses; with several, each adds its own and leaves those of
- * the others (which of them are gone is for the controller that watches the masters to say).
- */
-export async function publishSelf(context: RestContext, port: number): Promise<void> {
-  const service: Service = {
-    metadata: { name: 'kubernetes', namespace: 'default', labels: { component: 'apiserver', provider: 'kubernetes' } },
-    spec: {
-      type: 'ClusterIP',
-      clusterIP: context.services.firstAddress,
-      ports: [{ name: 'https', port: HTTPS_PORT, protocol: 'TCP', targetPort: port }],
-      sessionAffinity: 'None',
-    },
-  };
-  await ensure(context, 'services', '', service, (stored) => withPort(stored as Service, port));
-  const address = context.config.advertiseAddress;
-  // Nobody else reaches a loopback address, and end points must not have one: a control plane for tests has a service alone.
-  if (LOOPBACK.test(address)) return;
-  const merged = (known: readonly string[]): string[] =>
-    context.config.soleWriter ? [address] : [...new Set([...known, address])].sort();
-  const metadata = { name: 'kubernetes', namespace: 'default' };
-  const ports = [{ name: 'https', port, protocol: 'TCP' as const }];
-  const endpoints = (known: readonly string[]): Endpoints => ({
-    metadata: { ...metadata, labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' } },
-    subsets: [{ addresses: merged(known).map((ip) => ({ ip })), ports }],
-  });
-  await ensure(context, 'endpoints', '', endpoints([]), (stored) => {
-    const known = (stored as Endpoints).subsets?.flatMap((subset) => (subset.addresses ?? []).map((each) => each.ip));
-    const wanted = endpoints(known ?? []);
-    return { ...stored, subsets: wanted.subsets } as KubeObject;
-  });
-  const slice = (known: readonly string[]): EndpointSlice => ({
-    metadata: { ...metadata, labels: { 'kubernetes.io/service-name': 'kubernetes' } },
-    addressType: address.includes(':') ? 'IPv6' : 'IPv4',
-    endpoints: merged(known).map((each) => ({ addresses: [each], conditions: { ready: true } })),
-    ports,
-  });
-  await ensure(context, 'endpointslices', 'discovery.k8s.io', slice([]), (stored) => {
-    const known = (stored as EndpointSlice).endpoints.flatMap((endpoint) => endpoint.addresses);
-    const { endpoints: wanted } = slice(known);
-    return { ...stored, endpoints: wanted, ports } as KubeObject;
-  });
-}
-
-function withPort(service: Service, port: number): Service | undefined {
-  const [first] = service.spec?.ports ?? [];
-  if (first?.targetPort === port && first.port === HTTPS_PORT) return undefined;
-  return {
-    ...service,
-    spec: { ...service.spec, ports: [{ name: 'https', port: HTTPS_PORT, protocol: 'TCP', targetPort: port }] },
-  };
 }

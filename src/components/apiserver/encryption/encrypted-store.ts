@@ -201,6 +201,10 @@ export class EncryptedStore implements Store {
     return kv instanceof Promise ? kv.then((ready) => ({ type: 'put', kv: ready })) : { type: 'put', kv };
   }
 
+  keepLease(lease: string): Promise<boolean> {
+    return this.#deps.store.keepLease(lease);
+  }
+
   grantLease(ttlSeconds: number): Promise<string> {
     return this.#deps.store.grantLease(ttlSeconds);
   }

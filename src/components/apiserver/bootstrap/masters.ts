@@ -1,0 +1,218 @@
+import type { Endpoints, Service } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import type { Timer } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { prefixEnd, type StoreWatch } from '../../../core/mvcc/port.ts';
+import type { RestContext } from '../rest/context.ts';
+import { ensure } from './index.ts';
+
+const HTTPS_PORT = 443;
+const LOOPBACK = /^(?:127\.|::1$)/;
+/** As upstream's, so that its servers on the same store count, and are counted. */
+const PREFIX = '/registry/masterleases/';
+const TTL_SECONDS = 15;
+const RETRY_MS = 2_000;
+/** A store that does not answer holds up nobody's end for longer. */
+const FAREWELL_MS = 1_000;
+
+/**
+ * The `kubernetes` service and where it leads: to every API server on this store. Each announces its address under a lease of the store's that it
+ * keeps alive, which writes nothing; when one goes, in order or not, the others see its key go and take its address away.
+ * Source: k8s.io/kubernetes pkg/controlplane/reconcilers (the lease reconciler).
+ */
+export class MasterEndpoints {
+  readonly #context: RestContext;
+  readonly #ttlSeconds: number;
+  #port = 0;
+  #lease: string | undefined;
+  #watch: StoreWatch | undefined;
+  #keeping: Timer | undefined;
+  #again: Timer | undefined;
+  #publishing: Promise<void> | undefined;
+  #wanted = false;
+  #stopped = false;
+
+  /** `ttlSeconds`: how long a server that is gone without a word is still led to. */
+  constructor(context: RestContext, ttlSeconds = TTL_SECONDS) {
+    this.#context = context;
+    this.#ttlSeconds = ttlSeconds;
+  }
+
+  get #key(): string {
+    return PREFIX + this.#context.config.advertiseAddress;
+  }
+
+  /** Announces this server on `port` and publishes all that are announced. Rejects as the store does; may then be called again. */
+  async start(port: number): Promise<void> {
+    this.#port = port;
+    const { advertiseAddress, soleWriter } = this.#context.config;
+    await this.#publishService();
+    // Nobody else reaches a loopback address, and end points must not have one: a control plane for tests has a service alone.
+    if (LOOPBACK.test(advertiseAddress)) return;
+    if (soleWriter) {
+      await this.#publishAddresses([advertiseAddress]);
+      return;
+    }
+    await this.#announce();
+    await this.#publish();
+    this.#keepAlive();
+  }
+
+  /** Takes this server's address back, if the store answers soon. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#keeping?.cancel();
+    this.#again?.cancel();
+    this.#watch?.cancel();
+    if (this.#lease === undefined) return;
+    const { store, clock, log } = this.#context;
+    await new Promise<void>((resolve) => {
+      const timer = clock.setTimer(FAREWELL_MS, resolve);
+      store
+        .commit({ guards: [], deletes: [this.#key] })
+        .catch((error: unknown) => log.v(2, 'the address expires by itself', { cause: messageOf(error) }))
+        .finally(() => {
+          timer.cancel();
+          resolve();
+        });
+    });
+  }
+
+  async #announce(): Promise<void> {
+    const { store, config } = this.#context;
+    const lease = await store.grantLease(this.#ttlSeconds);
+    const announcement: Endpoints = {
+      kind: 'Endpoints',
+      apiVersion: 'v1',
+      metadata: { name: config.advertiseAddress },
+      subsets: [{ addresses: [{ ip: config.advertiseAddress }] }],
+    };
+    const value = Buffer.from(JSON.stringify(announcement));
+    await store.commit({ guards: [], puts: [{ key: this.#key, value, lease }] });
+    this.#lease = lease;
+  }
+
+  #keepAlive(): void {
+    this.#keeping?.cancel();
+    if (this.#stopped) return;
+    this.#keeping = this.#context.clock.setTimer((this.#ttlSeconds * 1000) / 3, () => {
+      void this.#keep().finally(() => this.#keepAlive());
+    });
+  }
+
+  async #keep(): Promise<void> {
+    const { store, log } = this.#context;
+    try {
+      const alive = this.#lease !== undefined && (await store.keepLease(this.#lease));
+      if (!alive && !this.#stopped) await this.#announce();
+    } catch (error) {
+      log.v(2, 'cannot keep this server announced', { cause: messageOf(error) });
+    }
+  }
+
+  /** Publishes what is announced now, and follows it from there. One at a time; what comes meanwhile is published after. */
+  #publish(): Promise<void> {
+    this.#wanted = true;
+    this.#publishing ??= this.#publishAnnounced().finally(() => {
+      this.#publishing = undefined;
+    });
+    return this.#publishing;
+  }
+
+  async #publishAnnounced(): Promise<void> {
+    const { store, config } = this.#context;
+    while (this.#wanted && !this.#stopped) {
+      this.#wanted = false;
+      const { kvs, revision } = await store.range(PREFIX, prefixEnd(PREFIX), { keysOnly: true });
+      if (this.#stopped) return;
+      const addresses = kvs.map(({ key }) => key.slice(PREFIX.length));
+      if (!addresses.includes(config.advertiseAddress)) {
+        await this.#announce();
+        addresses.push(config.advertiseAddress);
+      }
+      await this.#publishAddresses(addresses.sort());
+      if (!this.#stopped) this.#watch ??= this.#follow(revision + 1);
+    }
+  }
+
+  #follow(fromRevision: number): StoreWatch {
+    const changed = (): void => {
+      this.#publish().catch((error: unknown) => this.#retry(error));
+    };
+    return this.#context.store.watch(PREFIX, prefixEnd(PREFIX), fromRevision, {
+      events: changed,
+      progress: () => {},
+      closed: () => {
+        this.#watch = undefined;
+        changed();
+      },
+    });
+  }
+
+  #retry(error: unknown): void {
+    const { clock, log } = this.#context;
+    log.v(2, 'cannot publish the API servers', { cause: messageOf(error) });
+    this.#again?.cancel();
+    if (this.#stopped) return;
+    this.#again = clock.setTimer(RETRY_MS, () => {
+      this.#publish().catch((again: unknown) => this.#retry(again));
+    });
+  }
+
+  async #publishService(): Promise<void> {
+    const port = this.#port;
+    const service: Service = {
+      metadata: {
+        name: 'kubernetes',
+        namespace: 'default',
+        labels: { component: 'apiserver', provider: 'kubernetes' },
+      },
+      spec: {
+        type: 'ClusterIP',
+        clusterIP: this.#context.services.firstAddress,
+        ports: [{ name: 'https', port: HTTPS_PORT, protocol: 'TCP', targetPort: port }],
+        sessionAffinity: 'None',
+      },
+    };
+    await ensure(this.#context, 'services', '', service, (stored) => withPort(stored as Service, port));
+  }
+
+  async #publishAddresses(addresses: readonly string[]): Promise<void> {
+    const metadata = { name: 'kubernetes', namespace: 'default' };
+    const ports = [{ name: 'https', port: this.#port, protocol: 'TCP' as const }];
+    const endpoints: Endpoints = {
+      metadata: { ...metadata, labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' } },
+      subsets: [{ addresses: addresses.map((ip) => ({ ip })), ports }],
+    };
+    await ensure(
+      this.#context,
+      'endpoints',
+      '',
+      endpoints,
+      (stored) => ({ ...stored, subsets: endpoints.subsets }) as KubeObject,
+    );
+    const slice: EndpointSlice = {
+      metadata: { ...metadata, labels: { 'kubernetes.io/service-name': 'kubernetes' } },
+      addressType: this.#context.config.advertiseAddress.includes(':') ? 'IPv6' : 'IPv4',
+      endpoints: addresses.map((each) => ({ addresses: [each], conditions: { ready: true } })),
+      ports,
+    };
+    await ensure(
+      this.#context,
+      'endpointslices',
+      'discovery.k8s.io',
+      slice,
+      (stored) => ({ ...stored, endpoints: slice.endpoints, ports }) as KubeObject,
+    );
+  }
+}
+
+function withPort(service: Service, port: number): Service | undefined {
+  const [first] = service.spec?.ports ?? [];
+  if (first?.targetPort === port && first.port === HTTPS_PORT) return undefined;
+  return {
+    ...service,
+    spec: { ...service.spec, ports: [{ name: 'https', port: HTTPS_PORT, protocol: 'TCP', targetPort: port }] },
+  };
+}
