@@ -67,6 +67,8 @@ export const ROOTS: readonly { readonly prefix: string; readonly classes: readon
       'V1ValidatingWebhookConfiguration+',
       'V1ValidatingAdmissionPolicy+',
       'V1ValidatingAdmissionPolicyBinding+',
+      'V1MutatingAdmissionPolicy+',
+      'V1MutatingAdmissionPolicyBinding+',
     ],
   },
 ];

@@ -20,6 +20,7 @@ const ON_BY_DEFAULT = [
   'CertificateSigning',
   'CertificateSubjectRestriction',
   'DefaultIngressClass',
+  'MutatingAdmissionPolicy',
   'MutatingAdmissionWebhook',
   'ValidatingAdmissionPolicy',
   'ValidatingAdmissionWebhook',
@@ -32,7 +33,6 @@ const DEFAULT_ELSEWHERE: ReadonlySet<string> = new Set([
   'PersistentVolumeClaimResize',
   'ClusterTrustBundleAttest',
   'PodTopologyLabels',
-  'MutatingAdmissionPolicy',
   'ResourceQuota',
 ]);
 /** Known upstream, and not here. */

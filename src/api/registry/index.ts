@@ -22,6 +22,8 @@ import { ingresses } from '../kinds/ingresses/index.ts';
 import { jobs } from '../kinds/jobs/index.ts';
 import { leases } from '../kinds/leases/index.ts';
 import { limitRanges } from '../kinds/limitranges/index.ts';
+import { mutatingAdmissionPolicies } from '../kinds/mutatingadmissionpolicies/index.ts';
+import { mutatingAdmissionPolicyBindings } from '../kinds/mutatingadmissionpolicybindings/index.ts';
 import { mutatingWebhookConfigurations } from '../kinds/mutatingwebhookconfigurations/index.ts';
 import { namespaces } from '../kinds/namespaces/index.ts';
 import { networkPolicies } from '../kinds/networkpolicies/index.ts';
@@ -118,6 +120,8 @@ export const builtinKinds: readonly KindDefinition[] = [
   validatingWebhookConfigurations,
   validatingAdmissionPolicies,
   validatingAdmissionPolicyBindings,
+  mutatingAdmissionPolicies,
+  mutatingAdmissionPolicyBindings,
 ] as const;
 
 /** Kinds that only travel as bodies of sub-resources: found by kind, not by path. */

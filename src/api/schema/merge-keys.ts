@@ -95,6 +95,7 @@ const FIELD_FACTS: Readonly<Record<string, Readonly<Record<string, FieldFacts>>>
   'io.k8s.api.admissionregistration.v1': {
     'MutatingWebhook.matchConditions': keyed('name'),
     'MutatingWebhookConfiguration.webhooks': keyed('name'),
+    'MutatingAdmissionPolicySpec.matchConditions': keyed('name'),
     'ValidatingAdmissionPolicySpec.matchConditions': keyed('name'),
     'ValidatingAdmissionPolicySpec.variables': keyed('name'),
     'ValidatingAdmissionPolicyBindingSpec.validationActions': set,

@@ -10,7 +10,12 @@ const SAME: readonly (readonly [older: string, current: string, kinds: string])[
   [
     'admissionregistration.v1beta1',
     'admissionregistration.v1',
-    'MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding',
+    'MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy MutatingAdmissionPolicyBinding',
+  ],
+  [
+    'admissionregistration.v1alpha1',
+    'admissionregistration.v1',
+    'MutatingAdmissionPolicy MutatingAdmissionPolicyBinding',
   ],
   ['authentication.v1beta1', 'authentication.v1', 'TokenReview SelfSubjectReview'],
   ['authorization.v1beta1', 'authorization.v1', 'SelfSubjectAccessReview SelfSubjectRulesReview'],

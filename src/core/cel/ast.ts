@@ -30,6 +30,13 @@ export type Expr =
       readonly at: number;
       readonly entries: readonly { readonly key: Expr; readonly value: Expr; readonly optional: boolean }[];
     }
+  /** A message that is made: `Object.spec{replicas: 3}`; `at` of a field is where its name stands. */
+  | {
+      readonly op: 'struct';
+      readonly at: number;
+      readonly name: string;
+      readonly fields: readonly FieldInit[];
+    }
   /** A comprehension: `target.all(x, …)` and its like; `vars` are its one or two variables. */
   | {
       readonly op: 'macro';
@@ -39,6 +46,21 @@ export type Expr =
       readonly vars: readonly string[];
       readonly args: readonly Expr[];
     };
+
+export interface FieldInit {
+  readonly at: number;
+  readonly name: string;
+  readonly value: Expr;
+  readonly optional: boolean;
+}
+
+/** `a.b.c` of a chain of plain selections. */
+export function dottedName(expr: Expr): string | undefined {
+  if (expr.op === 'ident') return expr.name;
+  if (expr.op !== 'select' || expr.test || expr.optional) return undefined;
+  const target = dottedName(expr.target);
+  return target === undefined ? undefined : `${target}.${expr.field}`;
+}
 
 export type MacroName =
   | 'all'

@@ -2,59 +2,21 @@
  * From an expression to something that can be run, in one walk: names are resolved, types checked, and the most that it can cost is
  * estimated. Sources: cel-spec (checking, evaluation), cel-go's checker/cost.go and interpreter/runtimecost.go (costs).
  */
-import { CompileError, type Expr } from './ast.ts';
+import { CompileError, dottedName, type Expr } from './ast.ts';
+import { compileIndex, compileSelect, typeName } from './compile-access.ts';
+import { compileList, compileMap, compileStruct, constantType } from './compile-literals.ts';
+import { equal } from './equality.ts';
 import { dispatch, sizesOf } from './functions.ts';
 import { compileMacro } from './macros.ts';
 import { parse } from './parser.ts';
-import type { Environment, Frame, Part, Program } from './part.ts';
-import {
-  assignable,
-  BOOL,
-  DYN,
-  formatType,
-  INT,
-  join,
-  listOf,
-  mapOf,
-  maxSize,
-  optionalOf,
-  STRING,
-  TYPE,
-  type Type,
-} from './types.ts';
-import {
-  CelMap,
-  EntryMap,
-  EvaluationError,
-  equal,
-  isList,
-  keyOf,
-  type MapKey,
-  mapKey,
-  Optional,
-  TypeValue,
-  Uint,
-  type Value,
-} from './values.ts';
+import type { Environment, Frame, Part, Program, Structure } from './part.ts';
+import { assignable, BOOL, DYN, formatType, join, maxSize, type Type } from './types.ts';
+import { EvaluationError, type Value } from './values.ts';
 
 interface Variable {
   readonly slot: number;
   readonly type: Type;
 }
-
-const LIST_COST = 10;
-const MAP_COST = 30;
-
-const TYPE_NAMES: ReadonlyMap<string, string> = new Map([
-  ...['bool', 'int', 'uint', 'double', 'string', 'bytes', 'list', 'map', 'type'].map((name): [string, string] => [
-    name,
-    name,
-  ]),
-  ['null_type', 'null'],
-  ['optional_type', 'optional'],
-  ['google.protobuf.Timestamp', 'timestamp'],
-  ['google.protobuf.Duration', 'duration'],
-]);
 
 /** Throws CompileError with everything that is wrong. */
 export function compile(source: string, environment: Environment): Program {
@@ -91,6 +53,11 @@ export class Compiler {
       this.#scope.set(name, { slot: this.#slots++, type });
       this.names.push(name);
     }
+  }
+
+  /** The structure of a type that messages can be made of. */
+  structure(name: string): Structure | undefined {
+    return this.#environment.structure?.(name);
   }
 
   get slots(): number {
@@ -130,11 +97,13 @@ export class Compiler {
       case 'ident':
         return this.#identifier(expr.name, expr.at);
       case 'select':
-        return this.#select(expr);
+        return compileSelect(this, expr);
       case 'list':
-        return this.#list(expr);
+        return compileList(this, expr);
       case 'map':
-        return this.#map(expr);
+        return compileMap(this, expr);
+      case 'struct':
+        return compileStruct(this, expr);
       case 'macro':
         return compileMacro(this, expr);
       case 'call':
@@ -164,118 +133,10 @@ export class Compiler {
     );
   }
 
-  #select(expr: Extract<Expr, { op: 'select' }>): Part {
-    const qualified = expr.test || expr.optional ? undefined : typeName(dotted(expr) ?? '');
-    if (qualified !== undefined) return qualified;
-    const target = this.compile(expr.target);
-    const { field, at } = expr;
-    const inner = target.type.kind === 'optional' ? target.type.of : target.type;
-    let type: Type = DYN;
-    if (inner.kind === 'object') {
-      const known = inner.fields.get(field);
-      if (known === undefined) return this.fail(at, `undefined field '${field}'`);
-      type = known;
-    } else if (inner.kind === 'map') {
-      if (!assignable(inner.key, STRING, new Map()))
-        return this.fail(at, `type '${formatType(inner)}' does not support field selection`);
-      type = inner.value;
-    } else if (inner.kind !== 'dyn')
-      return this.fail(at, `type '${formatType(inner)}' does not support field selection`);
-    const cost = target.cost + 1;
-    if (expr.test) {
-      return {
-        type: BOOL,
-        cost,
-        size: 1,
-        run(frame) {
-          const value = target.run(frame);
-          frame.budget.spend(1);
-          const object = value instanceof Optional ? (value.value ?? null) : value;
-          if (value instanceof Optional && value.value === undefined) return false;
-          if (!(object instanceof CelMap)) throw new EvaluationError(`no such key: ${field}`);
-          return object.get(field) !== undefined;
-        },
-      };
-    }
-    const optional = expr.optional || target.type.kind === 'optional';
-    return {
-      type: optional && type.kind !== 'optional' ? optionalOf(type) : type,
-      cost,
-      size: maxSize(type),
-      run(frame) {
-        const value = target.run(frame);
-        frame.budget.spend(1);
-        if (optional || value instanceof Optional) {
-          const object = value instanceof Optional ? value.value : value;
-          const found = object instanceof CelMap ? object.get(field) : undefined;
-          return found === undefined ? Optional.NONE : new Optional(found);
-        }
-        const found = value instanceof CelMap ? value.get(field) : undefined;
-        if (found === undefined) throw new EvaluationError(`no such key: ${field}`);
-        return found;
-      },
-    };
-  }
-
-  #list(expr: Extract<Expr, { op: 'list' }>): Part {
-    const items = expr.items.map(({ value, optional }) => ({ part: this.compile(value), optional }));
-    const itemTypes = items.map(({ part, optional }) =>
-      optional && part.type.kind === 'optional' ? part.type.of : part.type,
-    );
-    const [first, ...rest] = itemTypes;
-    const of: Type = first === undefined ? { kind: 'param', name: '_' } : rest.reduce(join, first);
-    return {
-      type: listOf(of, items.length),
-      cost: items.reduce((sum, { part }) => sum + part.cost, LIST_COST),
-      size: items.length,
-      run(frame) {
-        frame.budget.spend(LIST_COST);
-        const values: Value[] = [];
-        for (const { part, optional } of items) {
-          const value = part.run(frame);
-          if (!optional) values.push(value);
-          else if (value instanceof Optional && value.value !== undefined) values.push(value.value);
-        }
-        return values;
-      },
-    };
-  }
-
-  #map(expr: Extract<Expr, { op: 'map' }>): Part {
-    const entries = expr.entries.map(({ key, value, optional }) => ({
-      key: this.compile(key),
-      value: this.compile(value),
-      optional,
-    }));
-    const [first, ...rest] = entries;
-    const plain = ({ value, optional }: (typeof entries)[number]): Type =>
-      optional && value.type.kind === 'optional' ? value.type.of : value.type;
-    const empty: Type = { kind: 'param', name: '_' };
-    const key = first === undefined ? empty : rest.reduce((type, each) => join(type, each.key.type), first.key.type);
-    const value = first === undefined ? empty : rest.reduce((type, each) => join(type, plain(each)), plain(first));
-    return {
-      type: mapOf(key, value, entries.length),
-      cost: entries.reduce((sum, each) => sum + each.key.cost + each.value.cost, MAP_COST),
-      size: entries.length,
-      run(frame) {
-        frame.budget.spend(MAP_COST);
-        const made = new Map<MapKey, Value>();
-        for (const each of entries) {
-          const name = mapKey(each.key.run(frame));
-          const content = each.value.run(frame);
-          if (made.has(name)) throw new EvaluationError(`insert failed: key ${String(name)} already exists`);
-          if (!each.optional) made.set(name, content);
-          else if (content instanceof Optional && content.value !== undefined) made.set(name, content.value);
-        }
-        return new EntryMap(made);
-      },
-    };
-  }
-
   #call(expr: Extract<Expr, { op: 'call' }>): Part {
     const { name, at } = expr;
     if (expr.target !== undefined) {
-      const namespace = dotted(expr.target);
+      const namespace = dottedName(expr.target);
       const qualified = namespace === undefined ? undefined : `${namespace}.${name}`;
       const root = namespace?.split('.', 1)[0] ?? '';
       if (qualified !== undefined && !this.#scope.has(root) && this.#environment.functions.has(qualified)) {
@@ -299,7 +160,7 @@ export class Compiler {
         return this.#equality(name === '_==_', args, at);
       case '_[_]':
       case '_[?_]':
-        return this.#index(name === '_[?_]', args, at);
+        return compileIndex(this, name === '_[?_]', args, at);
       default:
         return this.#function(name, expr.target !== undefined, args, at);
     }
@@ -372,42 +233,6 @@ export class Compiler {
     };
   }
 
-  #index(optional: boolean, args: readonly Part[], at: number): Part {
-    const [target, index] = args as [Part, Part];
-    const inner = target.type.kind === 'optional' ? target.type.of : target.type;
-    let type: Type = DYN;
-    if (inner.kind === 'list') {
-      if (!assignable(INT, index.type, new Map()) && index.type.kind !== 'double' && index.type.kind !== 'uint')
-        return this.mismatch('_[_]', args, at);
-      type = inner.of;
-    } else if (inner.kind === 'map') {
-      if (!assignable(inner.key, index.type, new Map())) return this.mismatch('_[_]', args, at);
-      type = inner.value;
-    } else if (inner.kind !== 'dyn') return this.mismatch('_[_]', args, at);
-    const shows = optional || target.type.kind === 'optional';
-    return {
-      type: shows ? optionalOf(type) : type,
-      cost: target.cost + index.cost + 1,
-      size: maxSize(type),
-      run(frame) {
-        const object = target.run(frame);
-        const key = index.run(frame);
-        frame.budget.spend(1);
-        const holder = object instanceof Optional ? object.value : object;
-        const found = holder === undefined ? undefined : lookUp(holder, key);
-        if (shows || object instanceof Optional) return found === undefined ? Optional.NONE : new Optional(found);
-        if (found === undefined) {
-          throw new EvaluationError(
-            holder !== undefined && isList(holder)
-              ? `index out of bounds: ${String(keyOf(key) ?? '')}`
-              : `no such key: ${String(keyOf(key) ?? '')}`,
-          );
-        }
-        return found;
-      },
-    };
-  }
-
   #function(name: string, member: boolean, args: readonly Part[], at: number): Part {
     const { functions } = this.#environment;
     const found = functions.resolve(
@@ -454,43 +279,4 @@ export class Compiler {
 
 function isBool(part: Part): boolean {
   return part.type.kind === 'bool' || part.type.kind === 'dyn' || part.type.kind === 'param';
-}
-
-function typeName(name: string): Part | undefined {
-  const type = TYPE_NAMES.get(name);
-  if (type === undefined) return undefined;
-  const value = new TypeValue(type);
-  return { type: TYPE, cost: 1, size: 1, run: () => value };
-}
-
-/** `a.b.c` of a chain of plain selections. */
-function dotted(expr: Expr): string | undefined {
-  if (expr.op === 'ident') return expr.name;
-  if (expr.op !== 'select' || expr.test || expr.optional) return undefined;
-  const target = dotted(expr.target);
-  return target === undefined ? undefined : `${target}.${expr.field}`;
-}
-
-function constantType(value: Value): Type {
-  switch (typeof value) {
-    case 'string':
-      return { kind: 'string', max: value.length };
-    case 'boolean':
-      return BOOL;
-    case 'bigint':
-      return INT;
-    case 'number':
-      return { kind: 'double' };
-    default:
-      if (value === null) return { kind: 'null' };
-      return value instanceof Uint ? { kind: 'uint' } : { kind: 'bytes', max: (value as Uint8Array).length };
-  }
-}
-
-function lookUp(holder: Value, key: Value): Value | undefined {
-  const name = keyOf(key);
-  if (holder instanceof CelMap) return name === undefined ? undefined : holder.get(name);
-  if (!isList(holder)) throw new EvaluationError('no such overload');
-  if (typeof name !== 'bigint') throw new EvaluationError('unsupported index type');
-  return name < 0n || name >= BigInt(holder.length) ? undefined : holder.at(Number(name));
 }

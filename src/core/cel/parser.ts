@@ -1,6 +1,7 @@
 /** Expressions as trees; macros are recognised here, as the specification has it. Source: cel-spec, doc/langdef.md (syntax). */
-import { CompileError, type Expr, type MacroName } from './ast.ts';
+import { CompileError, dottedName, type Expr, type FieldInit, type MacroName } from './ast.ts';
 import { type Token, tokenize } from './lexer.ts';
+import { MACROS } from './macro-forms.ts';
 import { Uint } from './values.ts';
 
 const MAX_DEPTH = 250;
@@ -231,10 +232,16 @@ class Parser {
         const name = this.#peek();
         if (name.type !== 'ident') throw this.#unexpected();
         this.#next += 1;
-        const field = name.text.startsWith('`') ? name.text.slice(1, -1) : name.text;
+        const field = fieldName(name);
         if (!optional && this.#accept('(') !== undefined) {
           expression = this.#member(dot.at, expression, field, this.#arguments());
         } else expression = { op: 'select', at: dot.at, target: expression, field, test: false, optional };
+        continue;
+      }
+      const type = this.#is('{') ? dottedName(expression) : undefined;
+      if (type !== undefined) {
+        const brace = this.#expect('{');
+        expression = this.#struct(brace.at, type);
         continue;
       }
       const bracket = this.#accept('[');
@@ -244,10 +251,25 @@ class Parser {
       this.#expect(']');
       expression = call(bracket.at, optional ? '_[?_]' : '_[_]', [expression, index]);
     }
-    if (this.#is('{') && (expression.op === 'ident' || expression.op === 'select')) {
-      throw this.#fail(expression.at, 'structures cannot be made here: undeclared type');
-    }
     return expression;
+  }
+
+  /** What follows `Name{`: the braces belong to a message where what stands before them can be the name of its type. */
+  #struct(at: number, name: string): Expr {
+    const fields: FieldInit[] = [];
+    while (this.#accept('}') === undefined) {
+      const optional = this.#accept('?') !== undefined;
+      const field = this.#peek();
+      if (field.type !== 'ident' || NO_FIELDS.has(field.text)) throw this.#unexpected();
+      this.#next += 1;
+      this.#expect(':');
+      fields.push({ at: field.at, name: fieldName(field), value: this.#expression(), optional });
+      if (this.#accept(',') === undefined) {
+        this.#expect('}');
+        break;
+      }
+    }
+    return { op: 'struct', at, name, fields };
   }
 
   #member(at: number, target: Expr, name: string, args: readonly Expr[]): Expr {
@@ -270,64 +292,6 @@ class Parser {
   }
 }
 
-/** Arguments and, among them, variables of each form of a macro. */
-const MACROS: ReadonlyMap<string, readonly { readonly args: number; readonly vars: number }[]> = new Map([
-  [
-    'all',
-    [
-      { args: 2, vars: 1 },
-      { args: 3, vars: 2 },
-    ],
-  ],
-  [
-    'exists',
-    [
-      { args: 2, vars: 1 },
-      { args: 3, vars: 2 },
-    ],
-  ],
-  ['exists_one', [{ args: 2, vars: 1 }]],
-  [
-    'existsOne',
-    [
-      { args: 2, vars: 1 },
-      { args: 3, vars: 2 },
-    ],
-  ],
-  [
-    'map',
-    [
-      { args: 2, vars: 1 },
-      { args: 3, vars: 1 },
-    ],
-  ],
-  ['filter', [{ args: 2, vars: 1 }]],
-  [
-    'transformList',
-    [
-      { args: 3, vars: 2 },
-      { args: 4, vars: 2 },
-    ],
-  ],
-  [
-    'transformMap',
-    [
-      { args: 3, vars: 2 },
-      { args: 4, vars: 2 },
-    ],
-  ],
-  [
-    'transformMapEntry',
-    [
-      { args: 3, vars: 2 },
-      { args: 4, vars: 2 },
-    ],
-  ],
-  ['bind', [{ args: 3, vars: 1 }]],
-  ['optMap', [{ args: 2, vars: 1 }]],
-  ['optFlatMap', [{ args: 2, vars: 1 }]],
-]);
-
 const LEVELS: readonly ReadonlySet<string>[] = [
   new Set(['||']),
   new Set(['&&']),
@@ -335,6 +299,14 @@ const LEVELS: readonly ReadonlySet<string>[] = [
   new Set(['+', '-']),
   new Set(['*', '/', '%']),
 ];
+
+/** What cannot name a field unless it is quoted. */
+const NO_FIELDS: ReadonlySet<string> = new Set(['in', 'true', 'false', 'null']);
+
+/** Names in backticks may have any characters. */
+function fieldName({ text }: Token): string {
+  return text.startsWith('`') ? text.slice(1, -1) : text;
+}
 
 function call(at: number, name: string, args: readonly Expr[]): Expr {
   return { op: 'call', at, name, target: undefined, args };

@@ -36,9 +36,13 @@ export interface Part {
   readonly constant?: Value;
 }
 
+export type Structure = Extract<Type, { kind: 'object' }>;
+
 export interface Environment {
   readonly functions: FunctionTable;
   readonly variables: ReadonlyMap<string, Type>;
+  /** The types of which expressions can make messages; absent: there are none. */
+  structure?(name: string): Structure | undefined;
 }
 
 export interface Program {

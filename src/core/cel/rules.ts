@@ -10,11 +10,12 @@ import { fieldOf, isObject, jsonEqual, type Schema, type ValidationRule } from '
 import { correlated } from '../../api/structural/validate.ts';
 import { messageOf } from '../../base/errors.ts';
 import { compile } from './compile.ts';
+import { fromJson } from './documents.ts';
 import { standardFunctions } from './library/index.ts';
 import { Budget, type Program } from './part.ts';
 import { maxItems, maxProperties, readerOf, typeOfSchema } from './schema.ts';
 import { optionalOf, type Type } from './types.ts';
-import { BudgetError, fromJson, Optional, type Value } from './values.ts';
+import { BudgetError, Optional, type Value } from './values.ts';
 
 /** Estimated cost that one rule may have, and all rules of a schema together. */
 const MAX_RULE_COST = 10_000_000;

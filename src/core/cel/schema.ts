@@ -4,9 +4,10 @@
  */
 import type { JsonObject } from '../../api/meta/object.ts';
 import type { Schema } from '../../api/structural/schema.ts';
+import { ANY_READER, type JsonReader } from './documents.ts';
 import { parseDuration, parseTimestamp } from './library/time.ts';
 import { BOOL, BYTES, DOUBLE, DYN, INT, listOf, mapOf, parseType, STRING, type Type } from './types.ts';
-import { ANY_READER, type JsonReader, type Value } from './values.ts';
+import type { Value } from './values.ts';
 
 /** The largest document that is ever judged; what is not bounded by the schema is bounded by it. */
 const MAX_REQUEST = 3 * 1024 * 1024;

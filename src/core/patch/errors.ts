@@ -1,4 +1,5 @@
 import { ApiError } from '../../api/meta/status.ts';
+import { messageOf } from '../../base/errors.ts';
 
 /** The patch itself is malformed. */
 export function badPatch(message: string): ApiError {
@@ -10,7 +11,26 @@ export function badPatch(message: string): ApiError {
  * without a field as `: text` and then leaves the message out.
  */
 export function unprocessable(message: string): ApiError {
-  return new ApiError('Invalid', `the server rejected our request due to an error in our request: ${message}`);
+  return new ApiError('Invalid', `${REJECTED}${message}`);
+}
+
+const REJECTED = 'the server rejected our request due to an error in our request: ';
+
+/** What is wrong with a patch that nobody sent: without what is said to those who send one. */
+export function reasonOf(error: unknown): string {
+  const message = messageOf(error);
+  return message.startsWith(REJECTED) ? message.slice(REJECTED.length) : message;
+}
+
+class FailedTest extends ApiError {}
+
+/** A `test` operation did not hold. */
+export function failedTest(pointer: string): ApiError {
+  return new FailedTest('Invalid', `${REJECTED}testing value ${JSON.stringify(pointer)} failed: test failed`);
+}
+
+export function isFailedTest(error: unknown): boolean {
+  return error instanceof FailedTest;
 }
 
 export function tooLarge(message: string): ApiError {

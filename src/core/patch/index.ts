@@ -1,5 +1,7 @@
 /** How a document becomes another: the patch types, server-side apply, and who owns which field. Pure. */
 export { type ApplyOptions, applyServerSide, trackUpdate, type UpdateOptions } from './apply.ts';
+export { mergeConfiguration } from './configuration.ts';
+export { isFailedTest, reasonOf } from './errors.ts';
 export { jsonPatch } from './json-patch.ts';
 export { mergePatch } from './merge-patch.ts';
 export { strategicMergePatch } from './strategic.ts';

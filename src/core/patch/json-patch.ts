@@ -10,7 +10,7 @@ import {
   setField,
   sizeOf,
 } from './document.ts';
-import { badPatch, tooLarge, unprocessable } from './errors.ts';
+import { badPatch, failedTest, tooLarge, unprocessable } from './errors.ts';
 
 /** Upstream's limit on operations in one patch. */
 const MAX_OPERATIONS = 10_000;
@@ -151,7 +151,7 @@ function move(root: JsonValue, from: readonly string[], path: readonly string[])
 function test(root: JsonValue, { path, value, pointer }: Operation): JsonValue {
   const found = tryResolve(root, path);
   if (!equal(found ?? null, value ?? null)) {
-    throw unprocessable(`testing value ${JSON.stringify(pointer)} failed: test failed`);
+    throw failedTest(pointer);
   }
   return root;
 }

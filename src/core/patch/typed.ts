@@ -343,8 +343,13 @@ function pruneChild(
 
 /** Refuses an applied configuration that does not fit the schema. Throws ApiError BadRequest naming the place. */
 export function checkApplied(value: JsonValue, schema: SchemaNode | undefined, subject: string): void {
-  const problem = findProblem(value, schema, '');
+  const problem = problemOfApplied(value, schema);
   if (problem !== undefined) throw badPatch(`failed to create typed patch object (${subject}): ${problem}`);
+}
+
+/** Where, and how, a configuration does not fit the schema. */
+export function problemOfApplied(value: JsonValue, schema: SchemaNode | undefined): string | undefined {
+  return findProblem(value, schema, '');
 }
 
 function findProblem(value: JsonValue, schema: SchemaNode | undefined, path: string): string | undefined {

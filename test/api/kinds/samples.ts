@@ -256,6 +256,20 @@ const CONTENTS: Readonly<Record<string, object>> = {
       matchResources: {},
     },
   },
+  MutatingAdmissionPolicy: {
+    spec: {
+      matchConstraints: { resourceRules: [webhook.rules[0]] },
+      reinvocationPolicy: 'Never',
+      mutations: [
+        {
+          patchType: 'ApplyConfiguration',
+          applyConfiguration: { expression: 'Object{spec: Object.spec{replicas: 3}}' },
+        },
+        { patchType: 'JSONPatch', jsonPatch: { expression: '[JSONPatch{op: "remove", path: "/spec/paused"}]' } },
+      ],
+    },
+  },
+  MutatingAdmissionPolicyBinding: { spec: { policyName: 'x', paramRef: { selector: {} }, matchResources: {} } },
   CustomResourceDefinition: {
     metadata: { name: 'rigs.lab.test' },
     spec: {

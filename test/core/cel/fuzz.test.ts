@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { CompileError } from '../../../src/core/cel/ast.ts';
 import { compile } from '../../../src/core/cel/compile.ts';
+import { ANY_READER, fromJson } from '../../../src/core/cel/documents.ts';
 import { standardFunctions } from '../../../src/core/cel/library/index.ts';
 import { Budget } from '../../../src/core/cel/part.ts';
 import { parseType } from '../../../src/core/cel/types.ts';
-import { ANY_READER, BudgetError, EvaluationError, fromJson } from '../../../src/core/cel/values.ts';
+import { BudgetError, EvaluationError } from '../../../src/core/cel/values.ts';
 
 const TOKENS =
   'self oldSelf x y has( all( exists( map( filter( size( matches( split( join( format( replace( find( url( ip( quantity( duration( timestamp( optional.of( cel.bind( sets.contains( math.greatest( . .? , ( ) [ ] { } ? : && || ! == != < <= > >= + - * / % in 0 1 -1 1.5 2u 9223372036854775807 "" "a" \'b\' r"\\d+" b"c" true false null [1,2] {"a":1} .spec .name .list .a .size() .value() .orValue(1)'.split(

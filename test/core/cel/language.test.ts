@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { compile } from '../../../src/core/cel/compile.ts';
+import { ANY_READER, fromJson } from '../../../src/core/cel/documents.ts';
 import { standardFunctions } from '../../../src/core/cel/library/index.ts';
 import { Budget } from '../../../src/core/cel/part.ts';
 import { parseType, type Type } from '../../../src/core/cel/types.ts';
-import { ANY_READER, fromJson, type Value } from '../../../src/core/cel/values.ts';
+import type { Value } from '../../../src/core/cel/values.ts';
 
 const VARIABLES: Record<string, { type: Type; json: unknown }> = {
   x: { type: parseType('int'), json: 5 },
@@ -237,6 +238,7 @@ const TRUE = [
   "!format.named('nope').hasValue()",
   "!format.uuid().validate('123e4567-e89b-12d3-a456-426614174000').hasValue()",
   "format.datetime().validate('x').value().size() == 1",
+  "jsonpatch.escapeKey('k8s.io/my~key') == 'k8s.io~1my~0key'",
   "semver('1.2.3').isLessThan(semver('1.10.0'))",
   "semver('1.0.0-rc.1').isLessThan(semver('1.0.0'))",
   "isSemver('1.2.3-alpha+build')",
@@ -299,7 +301,9 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ["'abc", /token recognition error/],
   ["'\\q'", /invalid escape sequence/],
   ['#', /token recognition error/],
-  ['Foo{a: 1}', /undeclared type/],
+  ['Foo{a: 1}', /undeclared reference to 'Foo'/],
+  ['Object{a: 1}', /undeclared reference to 'Object'/],
+  ['x.y{1: 2}', /mismatched input '1'/],
   [`${'('.repeat(300)}1${')'.repeat(300)}`, /recursion limit exceeded/],
   [`${'!'.repeat(300)}true`, /recursion limit exceeded/],
   [`1${'+1'.repeat(2000)}`, /recursion limit exceeded/],

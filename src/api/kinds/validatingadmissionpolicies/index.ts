@@ -1,6 +1,6 @@
 /** Admission policies. Source: k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicy, pkg/apis/admissionregistration. */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
-import { setMatchDefaults, validateMatchConditions, validateMatchResources } from '../../admissionrules/rules.ts';
+import { paramKindText, setPolicyDefaults, validatePolicyBasics } from '../../admissionrules/policies.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
@@ -14,27 +14,12 @@ type Policy = ValidatingAdmissionPolicy;
 const MAX_ANNOTATIONS = 20;
 const MAX_KEY = 63;
 const REASONS = ['Forbidden', 'Invalid', 'RequestEntityTooLarge', 'Unauthorized'];
-const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 const { strategy, statusStrategy } = specStatusStrategies<Policy>({ validate });
 
 function validate(policy: Policy): FieldError[] {
   const spec = policy.spec ?? {};
-  const errors = validateOneOf(spec.failurePolicy, ['Fail', 'Ignore'], 'spec.failurePolicy');
-  if (spec.paramKind !== undefined) {
-    for (const field of ['apiVersion', 'kind'] as const) {
-      if (!isSet(spec.paramKind[field])) errors.push(fieldError.required(`spec.paramKind.${field}`));
-    }
-  }
-  const match = spec.matchConstraints;
-  if (match === undefined) errors.push(fieldError.required('spec.matchConstraints'));
-  else {
-    errors.push(...validateMatchResources(match, 'spec.matchConstraints'));
-    if ((match.resourceRules ?? []).length === 0)
-      errors.push(fieldError.required('spec.matchConstraints.resourceRules'));
-  }
-  errors.push(...validateMatchConditions(spec.matchConditions, 'spec.matchConditions'));
-  errors.push(...validateVariables(policy));
+  const errors = validatePolicyBasics(spec);
   const { validations = [], auditAnnotations = [] } = spec;
   if (validations.length + auditAnnotations.length === 0) {
     for (const field of ['validations', 'auditAnnotations']) {
@@ -53,21 +38,6 @@ function validate(policy: Policy): FieldError[] {
     errors.push(...validateOneOf(validation.reason, REASONS, `${at}.reason`, false));
   });
   return [...errors, ...validateAnnotations(policy)];
-}
-
-function validateVariables(policy: Policy): FieldError[] {
-  const names = new Set<string>();
-  return (policy.spec?.variables ?? []).flatMap(({ name, expression }, index) => {
-    const at = `spec.variables[${index}]`;
-    const errors: FieldError[] = [];
-    if (!isSet(name)) errors.push(fieldError.required(`${at}.name`, 'name is not specified'));
-    else if (!IDENTIFIER.test(name)) {
-      errors.push(fieldError.invalid(`${at}.name`, name, 'name is not a valid CEL identifier'));
-    } else if (names.has(name)) errors.push(fieldError.duplicate(`${at}.name`, name));
-    names.add(name);
-    if (!isSet(expression?.trim())) errors.push(fieldError.required(`${at}.expression`, 'expression is not specified'));
-    return errors;
-  });
 }
 
 function validateAnnotations(policy: Policy): FieldError[] {
@@ -108,8 +78,7 @@ export const validatingAdmissionPolicies: KindDefinition<Policy> = {
   aliases: [sameShape('admissionregistration.k8s.io', 'v1beta1', '1.31', '1.34')],
   setDefaults(policy) {
     policy.spec ??= {};
-    if (!isSet(policy.spec.failurePolicy)) policy.spec.failurePolicy = 'Fail';
-    if (policy.spec.matchConstraints !== undefined) setMatchDefaults(policy.spec.matchConstraints);
+    setPolicyDefaults(policy.spec);
   },
   strategy,
   statusStrategy,
@@ -118,10 +87,7 @@ export const validatingAdmissionPolicies: KindDefinition<Policy> = {
     column<Policy>('Validations', 'How many validations there are.', (each) => each.spec?.validations?.length ?? 0, {
       type: 'integer',
     }),
-    column<Policy>('ParamKind', 'The kind of its parameters.', (each) => {
-      const kind = each.spec?.paramKind;
-      return kind === undefined ? '<unset>' : `${kind.apiVersion ?? ''}/${kind.kind ?? ''}`;
-    }),
+    column<Policy>('ParamKind', 'The kind of its parameters.', (each) => paramKindText(each.spec?.paramKind)),
     ageColumn,
   ],
 };

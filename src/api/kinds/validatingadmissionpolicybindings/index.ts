@@ -1,15 +1,12 @@
 /** Where admission policies apply. Source: k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicybinding. */
-import type { ParamRef, ValidatingAdmissionPolicyBinding } from 'kubernetes-types/admissionregistration/v1';
-import { dns1123SubdomainErrors } from '../../../base/names.ts';
-import { setMatchDefaults, validateMatchResources } from '../../admissionrules/rules.ts';
+import type { ValidatingAdmissionPolicyBinding } from 'kubernetes-types/admissionregistration/v1';
+import { paramRefText, setBindingDefaults, validateBindingBasics } from '../../admissionrules/policies.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
-import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, bumpGeneration, metadataOf } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
-import { validateNameRule, validateOneOf } from '../../validation/scalars.ts';
-import { validateLabelSelector } from '../../validation/selectors.ts';
+import { validateOneOf } from '../../validation/scalars.ts';
 
 type Binding = ValidatingAdmissionPolicyBinding;
 
@@ -17,32 +14,8 @@ const ACTIONS = ['Audit', 'Deny', 'Warn'];
 
 function validate(binding: Binding): FieldError[] {
   const spec = binding.spec;
-  const errors: FieldError[] = [];
-  if (!isSet(spec?.policyName)) errors.push(fieldError.required('spec.policyName'));
-  else errors.push(...validateNameRule(spec.policyName, dns1123SubdomainErrors, 'spec.policyName'));
-  if (spec?.paramRef !== undefined) errors.push(...validateParamRef(spec.paramRef));
-  errors.push(...validateMatchResources(spec?.matchResources, 'spec.matchResources'));
+  const errors = validateBindingBasics(spec ?? {});
   return [...errors, ...validateActions(spec?.validationActions ?? [])];
-}
-
-function validateParamRef(ref: ParamRef): FieldError[] {
-  const at = 'spec.paramRef';
-  const errors: FieldError[] = [];
-  const named = isSet(ref.name);
-  if (named && ref.selector !== undefined) {
-    for (const field of ['name', 'selector']) {
-      errors.push(fieldError.forbidden(`${at}.${field}`, 'name and selector are mutually exclusive'));
-    }
-  } else if (!named && ref.selector === undefined) {
-    errors.push(fieldError.required(at, 'one of name or selector must be specified'));
-  }
-  if (ref.selector !== undefined) errors.push(...validateLabelSelector(ref.selector, `${at}.selector`));
-  if (!isSet(ref.parameterNotFoundAction)) {
-    errors.push(fieldError.required(`${at}.parameterNotFoundAction`));
-  } else {
-    errors.push(...validateOneOf(ref.parameterNotFoundAction, ['Allow', 'Deny'], `${at}.parameterNotFoundAction`));
-  }
-  return errors;
 }
 
 function validateActions(actions: readonly string[]): FieldError[] {
@@ -65,13 +38,6 @@ function validateActions(actions: readonly string[]): FieldError[] {
   return errors;
 }
 
-function paramText(binding: Binding): string {
-  const ref = binding.spec?.paramRef;
-  if (ref === undefined) return '<unset>';
-  const name = ref.selector === undefined ? (ref.name ?? '') : '*';
-  return isSet(ref.namespace) ? `${ref.namespace}/${name}` : name;
-}
-
 export const validatingAdmissionPolicyBindings: KindDefinition<Binding> = {
   group: 'admissionregistration.k8s.io',
   version: 'v1',
@@ -86,9 +52,7 @@ export const validatingAdmissionPolicyBindings: KindDefinition<Binding> = {
   storagePrefix: 'validatingadmissionpolicybindings',
   aliases: [sameShape('admissionregistration.k8s.io', 'v1beta1', '1.31', '1.34')],
   setDefaults(binding) {
-    const { matchResources, paramRef } = binding.spec ?? {};
-    if (matchResources !== undefined) setMatchDefaults(matchResources);
-    if (paramRef !== undefined) paramRef.parameterNotFoundAction ??= 'Deny';
+    setBindingDefaults(binding.spec);
   },
   strategy: {
     prepareForCreate(binding) {
@@ -100,7 +64,7 @@ export const validatingAdmissionPolicyBindings: KindDefinition<Binding> = {
   columns: [
     nameColumn,
     column<Binding>('PolicyName', 'The policy.', (binding) => binding.spec?.policyName ?? ''),
-    column<Binding>('ParamRef', 'Its parameters.', paramText),
+    column<Binding>('ParamRef', 'Its parameters.', (each) => paramRefText(each.spec?.paramRef)),
     ageColumn,
   ],
 };

@@ -19,7 +19,8 @@ import { namespaceLifecycle } from './namespace-lifecycle.ts';
 import { nodeRestriction } from './node-restriction.ts';
 import { ownerReferences } from './owner-references.ts';
 import { podSecurity } from './pod-security.ts';
-import { validatingPolicies } from './policies/index.ts';
+import { mutatingPolicies } from './policies/mutating/index.ts';
+import { validatingPolicies } from './policies/validating/index.ts';
 import { priority } from './priority.ts';
 import { runtimeClass } from './runtime-class.ts';
 import { serviceAccount } from './service-account.ts';
@@ -98,6 +99,12 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     escalation(authorization),
     ownerReferences(authorization, deps.kinds),
     // What comes from outside sees what the plug-ins of this server have made of an object, and judges last.
+    mutatingPolicies({
+      policies: () => cache.kind('mutatingadmissionpolicies'),
+      bindings: () => cache.kind('mutatingadmissionpolicybindings'),
+      kinds: deps.kinds,
+      namespaces,
+    }),
     mutatingWebhooks(caller, () => cache.kind('mutatingwebhookconfigurations'), deps.kinds),
     validatingPolicies({
       policies: () => cache.kind('validatingadmissionpolicies'),

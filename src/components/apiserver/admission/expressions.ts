@@ -5,15 +5,20 @@
 import type { MatchCondition } from 'kubernetes-types/admissionregistration/v1';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { messageOf } from '../../../base/errors.ts';
+import { CompileError } from '../../../core/cel/ast.ts';
 import { compile } from '../../../core/cel/compile.ts';
+import { ANY_READER, fromJson } from '../../../core/cel/documents.ts';
 import { standardFunctions } from '../../../core/cel/library/index.ts';
+import { APPLY_TYPE, mutationStructure, PATCH_TYPE } from '../../../core/cel/mutation.ts';
 import { Budget, type Program } from '../../../core/cel/part.ts';
-import { BOOL, DYN, listOf, mapOf, STRING, type Type } from '../../../core/cel/types.ts';
-import { ANY_READER, BudgetError, fromJson, type Value } from '../../../core/cel/values.ts';
+import { assignable, BOOL, DYN, formatType, listOf, mapOf, STRING, type Type } from '../../../core/cel/types.ts';
+import { BudgetError, type Value } from '../../../core/cel/values.ts';
 
 /** Upstream's limits on what one expression, and all conditions of a webhook together, may cost. */
 const MAX_CALL_COST = 1_000_000;
 export const MAX_CONDITIONS_COST = 2_500_000;
+/** What all expressions of a policy together may cost for one request, or those of one mutation. */
+export const MAX_POLICY_COST = 10_000_000;
 
 const object = (name: string, fields: Record<string, Type>): Type => ({
   kind: 'object',
@@ -51,9 +56,10 @@ const VARIABLES: ReadonlyMap<string, Type> = new Map<string, Type>([
   ['request', REQUEST],
 ]);
 
-export type Expected = 'bool' | 'string' | 'any';
+/** What an expression has to yield; a configuration is `Object{…}`, a patch a list of `JSONPatch{…}`. */
+export type Expected = 'bool' | 'string' | 'any' | 'configuration' | 'patch';
 
-const WANTED = { bool: ['bool'], string: ['string', 'null'], any: [] } as const;
+const PATCHES = listOf(PATCH_TYPE);
 
 /** Throws an Error that says what is wrong with the expression. `more`: variables beside those that every expression has. */
 export function compileExpression(
@@ -61,12 +67,36 @@ export function compileExpression(
   expected: Expected,
   more: readonly (readonly [string, Type])[] = [],
 ): Program {
-  const program = compile(source, { functions: standardFunctions(), variables: new Map([...VARIABLES, ...more]) });
-  const wanted: readonly string[] = WANTED[expected];
-  if (wanted.length > 0 && program.type.kind !== 'dyn' && !wanted.includes(program.type.kind)) {
-    throw new Error(`must evaluate to ${wanted[0]}`);
-  }
+  const mutates = expected === 'configuration' || expected === 'patch';
+  const program = compile(source, {
+    functions: standardFunctions(),
+    variables: new Map([...VARIABLES, ...more]),
+    ...(mutates ? { structure: mutationStructure } : {}),
+  });
+  const wanted = problemOfResult(program.type, expected);
+  if (wanted !== undefined) throw new Error(`must evaluate to ${wanted} but got ${formatType(program.type)}`);
   return program;
+}
+
+/** What is asked for, where `type` is something else. */
+function problemOfResult(type: Type, expected: Expected): string | undefined {
+  switch (expected) {
+    case 'bool':
+      return type.kind === 'bool' || type.kind === 'dyn' ? undefined : 'bool';
+    case 'string':
+      return ['string', 'null', 'dyn'].includes(type.kind) ? undefined : 'string';
+    case 'configuration':
+      return type.kind === 'object' && type.name === APPLY_TYPE.name ? undefined : APPLY_TYPE.name;
+    case 'patch':
+      return type.kind === 'list' && assignable(PATCHES, type, new Map()) ? undefined : formatType(PATCHES);
+    default:
+      return undefined;
+  }
+}
+
+/** What is wrong with an expression, as upstream says it when it is written. */
+export function explainProblem(error: unknown): string {
+  return error instanceof CompileError ? `compilation failed: ${error.message}` : messageOf(error);
 }
 
 /** Gives the variables of expressions; each document is read only where an expression speaks of it. */

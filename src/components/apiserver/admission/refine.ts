@@ -3,9 +3,10 @@ import type { MatchCondition, ValidatingAdmissionPolicy } from 'kubernetes-types
 import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
-import { messageOf } from '../../../base/errors.ts';
-import { compileExpression } from './expressions.ts';
-import { compilePolicy, expressionsOf } from './policies/compile.ts';
+import { compileExpression, explainProblem } from './expressions.ts';
+import type { Expression } from './policies/generic/composition.ts';
+import { compileMutating, mutatingExpressions } from './policies/mutating/compile.ts';
+import { compileValidating, validatingExpressions } from './policies/validating/compile.ts';
 
 interface Written {
   readonly at: string;
@@ -23,7 +24,7 @@ const conditionsAt = (conditions: readonly MatchCondition[] | undefined, path: s
         compileExpression(expression, 'bool');
         return undefined;
       } catch (error) {
-        return messageOf(error);
+        return explainProblem(error);
       }
     },
   }));
@@ -35,18 +36,19 @@ function webhookExpressions(object: KubeObject): Written[] {
   );
 }
 
-function policyExpressions(object: KubeObject): Written[] {
-  return expressionsOf(compilePolicy(object as ValidatingAdmissionPolicy)).map(({ at, source, program, problem }) => ({
+const policyExpressions = (expressions: readonly Expression[]): Written[] =>
+  expressions.map(({ at, source, program, problem }) => ({
     at,
     source,
     problem: () => (program === undefined ? problem : undefined),
   }));
-}
 
 const READERS: Readonly<Record<string, (object: KubeObject) => Written[]>> = {
   MutatingWebhookConfiguration: webhookExpressions,
   ValidatingWebhookConfiguration: webhookExpressions,
-  ValidatingAdmissionPolicy: policyExpressions,
+  ValidatingAdmissionPolicy: (object) =>
+    policyExpressions(validatingExpressions(compileValidating(object as ValidatingAdmissionPolicy))),
+  MutatingAdmissionPolicy: (object) => policyExpressions(mutatingExpressions(compileMutating(object))),
 };
 
 /** What was accepted once is not held against an update that leaves it as it is. */
@@ -55,7 +57,7 @@ function expressionErrors(read: (object: KubeObject) => Written[], object: KubeO
   return read(object).flatMap(({ at, source, problem }) => {
     if (source.trim() === '' || before.has(source)) return [];
     const wrong = problem();
-    return wrong === undefined ? [] : [fieldError.invalid(at, source, `compilation failed: ${wrong}`)];
+    return wrong === undefined ? [] : [fieldError.invalid(at, source, wrong)];
   });
 }
 

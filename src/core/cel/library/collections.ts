@@ -2,12 +2,13 @@
  * Lists, sets, optionals and numbers. Sources: k8s.io/apiserver/pkg/cel/library/lists.go, cel-go's ext (lists, sets, math) and
  * cel/library.go (optional types).
  */
+
+import { equal } from '../equality.ts';
 import { declare, declareIn, type Overload, visits } from '../functions.ts';
 import {
   CelMap,
   Duration,
   EvaluationError,
-  equal,
   isList,
   type List,
   numeric,

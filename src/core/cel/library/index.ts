@@ -1,6 +1,7 @@
 /** All functions that expressions in Kubernetes may call. */
 import { FunctionTable } from '../functions.ts';
 import { collections } from './collections.ts';
+import { jsonPatches } from './json-patch.ts';
 import { kubernetes } from './kubernetes.ts';
 import { operators } from './operators.ts';
 import { strings } from './strings.ts';
@@ -9,6 +10,6 @@ import { times } from './time.ts';
 let table: FunctionTable | undefined;
 
 export function standardFunctions(): FunctionTable {
-  table ??= new FunctionTable([operators, times, strings, collections, kubernetes]);
+  table ??= new FunctionTable([operators, times, strings, collections, kubernetes, jsonPatches]);
   return table;
 }

@@ -1,11 +1,12 @@
 /** Arithmetic, order, conversions. Source: cel-spec, doc/langdef.md (list of standard definitions). */
+
+import { JsonList } from '../documents.ts';
+import { equal } from '../equality.ts';
 import { declare, type Overload, perCharacter } from '../functions.ts';
 import {
   CelMap,
   Duration,
   EvaluationError,
-  equal,
-  JsonList,
   keyOf,
   type List,
   numeric,

@@ -2,17 +2,17 @@
  * Webhooks that change objects: one after the other, and once more when a later one changed what an earlier one wants to see.
  * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go.
  */
-import type { JsonObject, JsonValue, KubeObject } from '../../../../api/meta/object.ts';
+import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
 import { ApiError } from '../../../../api/meta/status.ts';
 import { jsonEqual } from '../../../../api/structural/schema.ts';
 import { messageOf } from '../../../../base/errors.ts';
 import { jsonPatch } from '../../../../core/patch/index.ts';
 import type { Kinds } from '../../rest/kinds.ts';
-import { decodeObject } from '../../rest/write-request.ts';
 import type { KindCache } from '../../watchcache/kind-cache.ts';
+import { exchangeObject, targetOf } from '../exchange.ts';
 import type { AdmissionPlugin, AdmissionRequest, Mutation } from '../index.ts';
 import { isExempt } from '../matching.ts';
-import { describeRequest, takeBack } from '../review.ts';
+import { describeRequest } from '../review.ts';
 import type { HookCaller } from './call.ts';
 import { type Concerned, Configurations } from './configurations.ts';
 
@@ -56,7 +56,7 @@ const failure = (error: unknown): ApiError =>
 /** Lays a patch over the request's object, in place. Returns whether that changed anything. */
 async function applyPatch({ hook, as }: Concerned, request: AdmissionRequest, patch: JsonValue): Promise<boolean> {
   if (Array.isArray(patch) && patch.length === 0) return false;
-  const target = (request.bodyKind === undefined ? request.object : request.body) as KubeObject | undefined;
+  const target = targetOf(request);
   if (target === undefined) {
     throw failure(
       `admission webhook ${JSON.stringify(hook.name)} attempted to modify the object, which is not supported for this operation`,
@@ -66,22 +66,9 @@ async function applyPatch({ hook, as }: Concerned, request: AdmissionRequest, pa
     const shown = (await describeRequest(request, as, ''))['object'] as JsonObject;
     const patched = jsonPatch(shown, patch);
     if (jsonEqual(shown, patched)) return false;
-    if (request.bodyKind !== undefined) {
-      replace(target, patched);
-      return true;
-    }
-    const decoded = decodeObject(as, patched, [], 'Ignore', []);
-    const next = await takeBack(decoded, request.kind, as);
-    request.kind.definition.setDefaults?.(next);
-    replace(target, next);
+    await exchangeObject(request, as, patched, 'Ignore');
     return true;
   } catch (error) {
     throw failure(error);
   }
-}
-
-/** The object keeps its identity: the pipeline goes on with it. */
-function replace(target: object, source: object): void {
-  for (const key of Object.keys(target)) delete (target as Record<string, unknown>)[key];
-  Object.assign(target, source);
 }

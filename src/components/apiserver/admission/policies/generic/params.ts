@@ -1,11 +1,12 @@
 /** The objects a policy is parameterised with. Source: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go. */
-import type { KubeObject } from '../../../../api/meta/object.ts';
-import { labelSelectorOf, matchesLabels } from '../../../../base/selector.ts';
-import type { Kinds, ServedKind } from '../../rest/kinds.ts';
-import { shown } from '../../rest/view.ts';
-import type { CachedObject } from '../../watchcache/cached-object.ts';
-import type { AdmissionRequest } from '../index.ts';
-import type { Binding, Policy } from './compile.ts';
+import type { KubeObject } from '../../../../../api/meta/object.ts';
+import { labelSelectorOf, matchesLabels } from '../../../../../base/selector.ts';
+import type { Kinds, ServedKind } from '../../../rest/kinds.ts';
+import { shown } from '../../../rest/view.ts';
+import type { CachedObject } from '../../../watchcache/cached-object.ts';
+import type { AdmissionRequest } from '../../index.ts';
+import type { Binding } from './bindings.ts';
+import type { Policy } from './composition.ts';
 
 /** Each is judged by; undefined stands for no parameter. None: the binding does not apply. Throws what is wrong with the binding. */
 export async function paramsOf(

@@ -1,0 +1,126 @@
+/**
+ * What admission policies of both sorts, and their bindings, have in common.
+ * Source: k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation}.
+ */
+import type {
+  MatchCondition,
+  MatchResources,
+  ParamKind,
+  ParamRef,
+  Variable,
+} from 'kubernetes-types/admissionregistration/v1';
+import { dns1123SubdomainErrors } from '../../base/names.ts';
+import { type FieldError, fieldError } from '../meta/field-error.ts';
+import { isSet } from '../meta/validation.ts';
+import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
+import { validateLabelSelector } from '../validation/selectors.ts';
+import { setMatchDefaults, validateMatchConditions, validateMatchResources } from './rules.ts';
+
+export interface PolicySpec {
+  failurePolicy?: string;
+  paramKind?: ParamKind;
+  matchConstraints?: MatchResources;
+  matchConditions?: MatchCondition[];
+  variables?: Variable[];
+}
+
+export interface BindingSpec {
+  policyName?: string;
+  paramRef?: ParamRef;
+  matchResources?: MatchResources;
+}
+
+const MUTATED_OPERATIONS = ['*', 'CONNECT', 'CREATE', 'UPDATE'];
+const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+export function setPolicyDefaults(spec: PolicySpec): void {
+  if (!isSet(spec.failurePolicy)) spec.failurePolicy = 'Fail';
+  if (spec.matchConstraints !== undefined) setMatchDefaults(spec.matchConstraints);
+}
+
+export function setBindingDefaults({ matchResources, paramRef }: BindingSpec = {}): void {
+  if (matchResources !== undefined) setMatchDefaults(matchResources);
+  if (paramRef !== undefined) paramRef.parameterNotFoundAction ??= 'Deny';
+}
+
+export function validatePolicyBasics(spec: PolicySpec): FieldError[] {
+  const errors = validateOneOf(spec.failurePolicy, ['Fail', 'Ignore'], 'spec.failurePolicy');
+  if (spec.paramKind !== undefined) {
+    for (const field of ['apiVersion', 'kind'] as const) {
+      if (!isSet(spec.paramKind[field])) errors.push(fieldError.required(`spec.paramKind.${field}`));
+    }
+  }
+  const match = spec.matchConstraints;
+  if (match === undefined) errors.push(fieldError.required('spec.matchConstraints'));
+  else {
+    errors.push(...validateMatchResources(match, 'spec.matchConstraints'));
+    if ((match.resourceRules ?? []).length === 0)
+      errors.push(fieldError.required('spec.matchConstraints.resourceRules'));
+  }
+  errors.push(...validateMatchConditions(spec.matchConditions, 'spec.matchConditions'));
+  errors.push(...validateVariables(spec.variables ?? []));
+  return errors;
+}
+
+function validateVariables(variables: readonly Variable[]): FieldError[] {
+  const names = new Set<string>();
+  return variables.flatMap(({ name, expression }, index) => {
+    const at = `spec.variables[${index}]`;
+    const errors: FieldError[] = [];
+    if (!isSet(name)) errors.push(fieldError.required(`${at}.name`, 'name is not specified'));
+    else if (!IDENTIFIER.test(name)) {
+      errors.push(fieldError.invalid(`${at}.name`, name, 'name is not a valid CEL identifier'));
+    } else if (names.has(name)) errors.push(fieldError.duplicate(`${at}.name`, name));
+    names.add(name);
+    if (!isSet(expression?.trim())) errors.push(fieldError.required(`${at}.expression`, 'expression is not specified'));
+    return errors;
+  });
+}
+
+/** There is nothing to change in what is deleted. As upstream, the path does not say which rule. */
+export function validateMutatedOperations(match: MatchResources | undefined, path: string): FieldError[] {
+  return (match?.resourceRules ?? []).flatMap(({ operations }) =>
+    (operations ?? []).flatMap((operation) =>
+      validateOneOf(operation, MUTATED_OPERATIONS, `${path}.resourceRules.operations`),
+    ),
+  );
+}
+
+export function validateBindingBasics(spec: BindingSpec): FieldError[] {
+  const errors: FieldError[] = [];
+  if (!isSet(spec.policyName)) errors.push(fieldError.required('spec.policyName'));
+  else errors.push(...validateNameRule(spec.policyName, dns1123SubdomainErrors, 'spec.policyName'));
+  if (spec.paramRef !== undefined) errors.push(...validateParamRef(spec.paramRef));
+  errors.push(...validateMatchResources(spec.matchResources, 'spec.matchResources'));
+  return errors;
+}
+
+function validateParamRef(ref: ParamRef): FieldError[] {
+  const at = 'spec.paramRef';
+  const errors: FieldError[] = [];
+  const named = isSet(ref.name);
+  if (named && ref.selector !== undefined) {
+    for (const field of ['name', 'selector']) {
+      errors.push(fieldError.forbidden(`${at}.${field}`, 'name and selector are mutually exclusive'));
+    }
+  } else if (!named && ref.selector === undefined) {
+    errors.push(fieldError.required(at, 'one of name or selector must be specified'));
+  }
+  if (ref.selector !== undefined) errors.push(...validateLabelSelector(ref.selector, `${at}.selector`));
+  if (!isSet(ref.parameterNotFoundAction)) {
+    errors.push(fieldError.required(`${at}.parameterNotFoundAction`));
+  } else {
+    errors.push(...validateOneOf(ref.parameterNotFoundAction, ['Allow', 'Deny'], `${at}.parameterNotFoundAction`));
+  }
+  return errors;
+}
+
+export function paramKindText(kind: ParamKind | undefined): string {
+  return kind === undefined ? '<unset>' : `${kind.apiVersion ?? ''}/${kind.kind ?? ''}`;
+}
+
+export function paramRefText(ref: ParamRef | undefined): string {
+  if (ref === undefined) return '<unset>';
+  const name = ref.selector === undefined ? (ref.name ?? '') : '*';
+  return isSet(ref.namespace) ? `${ref.namespace}/${name}` : name;
+}

@@ -1,0 +1,39 @@
+/** Putting another object in the place of a request's: what webhooks and policies that change objects end with. */
+import type { JsonObject } from '../../../api/meta/object.ts';
+import type { ServedKind } from '../rest/kinds.ts';
+import type { WriteOptions } from '../rest/options.ts';
+import { decodeObject } from '../rest/write-request.ts';
+import type { AdmissionRequest } from './index.ts';
+import { takeBack } from './review.ts';
+
+/** What can be changed of a request; undefined: nothing, as of one that deletes. */
+export function targetOf(request: AdmissionRequest): object | undefined {
+  return (request.bodyKind === undefined ? request.object : request.body) as object | undefined;
+}
+
+/**
+ * Takes `changed`, a document of version `as`, with defaults for what is new in it. Throws an ApiError when it cannot be decoded,
+ * under Strict validation also when it has fields that there are not. The request must have a target.
+ */
+export async function exchangeObject(
+  request: AdmissionRequest,
+  as: ServedKind,
+  changed: JsonObject,
+  validation: WriteOptions['validation'],
+): Promise<void> {
+  const target = targetOf(request);
+  if (target === undefined) throw new Error('there is no object to exchange');
+  if (request.bodyKind !== undefined) {
+    replace(target, changed);
+    return;
+  }
+  const next = await takeBack(decodeObject(as, changed, [], validation, []), request.kind, as);
+  request.kind.definition.setDefaults?.(next);
+  replace(target, next);
+}
+
+/** The object keeps its identity: the pipeline goes on with it. */
+function replace(target: object, source: object): void {
+  for (const key of Object.keys(target)) delete (target as Record<string, unknown>)[key];
+  Object.assign(target, source);
+}

@@ -1,0 +1,44 @@
+/** Bindings of admission policies: where a policy applies, and with which parameters. */
+import type { ParamRef, ValidatingAdmissionPolicyBinding } from 'kubernetes-types/admissionregistration/v1';
+import type { Kinds } from '../../../rest/kinds.ts';
+import type { AdmissionRequest } from '../../index.ts';
+import { compileMatch, type MatchSpec, matchRules, type NamespaceSource, selects } from '../../matching.ts';
+
+export interface Binding {
+  readonly name: string;
+  readonly policyName: string;
+  readonly match: MatchSpec | undefined;
+  /** Whether its rules say something; without any, all that the policy matches is bound. */
+  readonly hasRules: boolean;
+  readonly paramRef: ParamRef | undefined;
+  /** What becomes of a failure; bindings of policies that mutate have none. */
+  readonly actions: readonly string[];
+}
+
+export function compileBinding(binding: ValidatingAdmissionPolicyBinding): Binding {
+  const spec = binding.spec ?? {};
+  const match = spec.matchResources;
+  return {
+    name: binding.metadata?.name ?? '',
+    policyName: spec.policyName ?? '',
+    match: match === undefined ? undefined : compileMatch({ ...match, rules: match.resourceRules }),
+    hasRules: (match?.resourceRules ?? []).length > 0,
+    paramRef: spec.paramRef,
+    actions: spec.validationActions ?? [],
+  };
+}
+
+/** Without rules of its own, a binding takes what the policy takes. */
+const EVERYTHING = { operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*'] };
+
+export async function isBound(
+  binding: Binding,
+  request: AdmissionRequest,
+  kinds: Kinds,
+  namespaces: NamespaceSource,
+): Promise<boolean> {
+  const { match } = binding;
+  if (match === undefined) return true;
+  const rules = binding.hasRules ? match : { ...match, rules: [EVERYTHING] };
+  return matchRules(rules, request, kinds) !== undefined && (await selects(match, request, namespaces));
+}

@@ -1,0 +1,142 @@
+/** What all admission policies are made of: expressions, conditions, and variables that build on one another. */
+import type { MatchCondition, Variable } from 'kubernetes-types/admissionregistration/v1';
+import { messageOf } from '../../../../../base/errors.ts';
+import type { Program } from '../../../../../core/cel/part.ts';
+import { DYN, type Type } from '../../../../../core/cel/types.ts';
+import { CelMap, EvaluationError, type MapKey, type Value } from '../../../../../core/cel/values.ts';
+import { compileExpression, type Expected, evaluate, explainProblem } from '../../expressions.ts';
+import type { MatchSpec } from '../../matching.ts';
+
+/** An expression with what became of it: a program, or what is wrong with it. */
+export interface Expression {
+  /** Where it stands in the policy. */
+  readonly at: string;
+  readonly source: string;
+  readonly program: Program | undefined;
+  readonly problem: string;
+}
+
+export interface Policy {
+  readonly name: string;
+  readonly match: MatchSpec;
+  readonly ignoresFailure: boolean;
+  readonly paramKind: ParamKind | undefined;
+  readonly conditions: readonly (Expression & { readonly name: string })[];
+  readonly variables: ReadonlyMap<string, Expression>;
+}
+
+export interface ParamKind {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+/** The declarations know fewer of the fields than there are. */
+interface PolicySpec {
+  readonly paramKind?: { readonly apiVersion?: string; readonly kind?: string };
+  readonly matchConditions?: readonly MatchCondition[];
+  readonly variables?: readonly Variable[];
+}
+
+/** Compiles the expressions of one policy, in the order in which they may speak of each other. */
+export class PolicyCompiler {
+  readonly paramKind: ParamKind | undefined;
+  readonly conditions: Policy['conditions'];
+  readonly variables: Policy['variables'];
+  readonly #always: readonly [string, Type][];
+  readonly #fields = new Map<string, Type>();
+
+  constructor(spec: PolicySpec) {
+    const { paramKind } = spec;
+    this.paramKind =
+      paramKind === undefined ? undefined : { apiVersion: paramKind.apiVersion ?? '', kind: paramKind.kind ?? '' };
+    this.#always = [['namespaceObject', DYN], ...(paramKind === undefined ? [] : [['params', DYN] as [string, Type]])];
+    // Conditions are judged before there are variables.
+    this.conditions = (spec.matchConditions ?? []).map(({ name, expression }, index) => ({
+      name,
+      ...this.expression(`spec.matchConditions[${index}].expression`, expression, 'bool'),
+    }));
+    const variables = new Map<string, Expression>();
+    // Each may speak of those before it.
+    for (const [index, { name, expression }] of (spec.variables ?? []).entries()) {
+      const compiled = this.expression(`spec.variables[${index}].expression`, expression, 'any');
+      variables.set(name, compiled);
+      this.#fields.set(name, compiled.program?.type ?? DYN);
+    }
+    this.variables = variables;
+  }
+
+  expression(at: string, source: string | undefined, expected: Expected): Expression {
+    const variables: [string, Type][] = [
+      ...this.#always,
+      ['variables', { kind: 'object', name: 'kubernetes.variables', fields: new Map(this.#fields) }],
+    ];
+    try {
+      return { at, source: source ?? '', program: compileExpression(source ?? '', expected, variables), problem: '' };
+    } catch (error) {
+      return { at, source: source ?? '', program: undefined, problem: explainProblem(error) };
+    }
+  }
+}
+
+/** The expressions that policies of every sort have. */
+export function sharedExpressions(policy: Policy): Expression[] {
+  return [...policy.conditions, ...policy.variables.values()];
+}
+
+/** Throws an Error that says which expression failed, and why. */
+export function evaluateOne(expression: Expression, variables: (name: string) => Value, left: { cost: number }): Value {
+  if (expression.program === undefined) throw new Error(`compilation error: ${expression.problem}`);
+  return evaluate(expression.program, expression.source, variables, left);
+}
+
+/** What expressions of `policy` can speak of: what `given` gives, and `variables`. */
+export function composedVariables(
+  policy: Policy,
+  given: (name: string) => Value,
+  left: { cost: number },
+): (name: string) => Value {
+  const composed = new Composed(policy, (each) => evaluateOne(each, variables, left));
+  const variables = (name: string): Value => (name === 'variables' ? composed : given(name));
+  return variables;
+}
+
+/** `variables`: each worked out when it is first asked for, and once. */
+class Composed extends CelMap {
+  readonly #policy: Policy;
+  readonly #evaluate: (expression: Expression) => Value;
+  readonly #known = new Map<string, { readonly value: Value } | { readonly error: unknown }>();
+
+  constructor(policy: Policy, evaluateVariable: (expression: Expression) => Value) {
+    super();
+    this.#policy = policy;
+    this.#evaluate = evaluateVariable;
+  }
+
+  get size(): number {
+    return this.#policy.variables.size;
+  }
+
+  get(key: MapKey): Value | undefined {
+    const expression = typeof key === 'string' ? this.#policy.variables.get(key) : undefined;
+    if (expression === undefined || typeof key !== 'string') return undefined;
+    let known = this.#known.get(key);
+    if (known === undefined) {
+      try {
+        known = { value: this.#evaluate(expression) };
+      } catch (error) {
+        known = {
+          error: new EvaluationError(
+            `composited variable ${JSON.stringify(key)} fails to evaluate: ${messageOf(error)}`,
+          ),
+        };
+      }
+      this.#known.set(key, known);
+    }
+    if ('error' in known) throw known.error;
+    return known.value;
+  }
+
+  keys(): Iterable<MapKey> {
+    return this.#policy.variables.keys();
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * MutatingAdmissionPolicy: changes in the cluster's own words. Sources: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go,
+ * pkg/admission/plugin/policy/generic/policy_dispatcher.go.
+ */
+import type { JsonObject, JsonValue, KubeObject } from '../../../../../api/meta/object.ts';
+import { ApiError, isApiError } from '../../../../../api/meta/status.ts';
+import { schemaOf } from '../../../../../api/schema/index.ts';
+import { jsonEqual } from '../../../../../api/structural/schema.ts';
+import { messageOf } from '../../../../../base/errors.ts';
+import type { ServedKind } from '../../../rest/kinds.ts';
+import { exchangeObject, targetOf } from '../../exchange.ts';
+import { conditionsHold, documentsOf, MAX_POLICY_COST, variablesOf } from '../../expressions.ts';
+import type { AdmissionPlugin, AdmissionRequest, Mutation as Pass } from '../../index.ts';
+import { isExempt, matchRules, namespaceOf, selects } from '../../matching.ts';
+import { describeRequest } from '../../review.ts';
+import { forbid } from '../../subject.ts';
+import { type Binding, isBound } from '../generic/bindings.ts';
+import { type Bound, BoundPolicies, type PolicySources } from '../generic/bound.ts';
+import { composedVariables, evaluateOne } from '../generic/composition.ts';
+import { paramsOf } from '../generic/params.ts';
+import { compileMutating, type MutatingPolicy, type Mutation } from './compile.ts';
+import { withConfiguration, withPatches } from './patch.ts';
+
+export function mutatingPolicies(sources: PolicySources): AdmissionPlugin {
+  const present = new BoundPolicies(sources, (object) => compileMutating(object.parse()));
+  return {
+    name: 'MutatingAdmissionPolicy',
+    takesBodies: true,
+    mutate(request, pass) {
+      const concerned = present.concerned(request);
+      if (concerned.length === 0 || isExempt(request)) return;
+      return new Dispatch(sources, request, pass).run(concerned);
+    },
+  };
+}
+
+/** A policy with one of its bindings and one of that one's parameters. */
+interface Invocation {
+  readonly policy: MutatingPolicy;
+  readonly binding: Binding;
+  readonly as: ServedKind;
+  readonly param: KubeObject | undefined;
+}
+
+class Dispatch {
+  readonly #sources: PolicySources;
+  readonly #request: AdmissionRequest;
+  readonly #pass: Pass;
+  readonly #errors: string[] = [];
+  #namespace: KubeObject | undefined;
+
+  constructor(sources: PolicySources, request: AdmissionRequest, pass: Pass) {
+    this.#sources = sources;
+    this.#request = request;
+    this.#pass = pass;
+  }
+
+  /** Throws an ApiError with everything that failed and may not. */
+  async run(concerned: readonly Bound<MutatingPolicy>[]): Promise<void> {
+    this.#namespace = await namespaceOf(this.#request, this.#sources.namespaces);
+    for (const invocation of await this.#invocations(concerned)) await this.#invoke(invocation);
+    const [first] = this.#errors;
+    if (first === undefined) return;
+    const { details, httpCode } = forbid(this.#request, first);
+    throw new ApiError(
+      'Invalid',
+      first,
+      { ...details, causes: this.#errors.map((message) => ({ message })) },
+      httpCode,
+    );
+  }
+
+  #failed(policy: MutatingPolicy, binding: Binding, message: string): void {
+    if (policy.ignoresFailure) return;
+    this.#errors.push(`policy '${policy.name}' with binding '${binding.name}' denied request: ${message}`);
+  }
+
+  /** All are determined before the first is made: what one changes does not decide which others are. */
+  async #invocations(concerned: readonly Bound<MutatingPolicy>[]): Promise<Invocation[]> {
+    const found: Invocation[] = [];
+    const { kinds, namespaces } = this.#sources;
+    for (const { policy, bindings } of concerned) {
+      const as = matchRules(policy.match, this.#request, kinds());
+      if (as === undefined || !(await selects(policy.match, this.#request, namespaces))) continue;
+      for (const binding of bindings) {
+        if (!(await isBound(binding, this.#request, kinds(), namespaces))) continue;
+        try {
+          const params = await paramsOf(policy, binding, this.#request, kinds());
+          for (const param of params) found.push({ policy, binding, as, param });
+        } catch (error) {
+          this.#failed(policy, binding, `failed to configure binding: ${messageOf(error)}`);
+        }
+      }
+    }
+    return found;
+  }
+
+  async #invoke(invocation: Invocation): Promise<void> {
+    const { policy, binding } = invocation;
+    const pass = this.#pass;
+    const key = keyOf(invocation);
+    if (pass.again && !pass.due.has(key)) return;
+    try {
+      if (!(await this.#isMeant(invocation))) return;
+    } catch (error) {
+      this.#failed(policy, binding, messageOf(error));
+      return;
+    }
+    let changed = false;
+    for (const mutation of targetOf(this.#request) === undefined ? [] : policy.mutations) {
+      try {
+        if (await this.#mutate(invocation, mutation)) changed = true;
+      } catch (error) {
+        if (isApiError(error)) throw error;
+        this.#failed(policy, binding, messageOf(error));
+      }
+    }
+    if (changed) {
+      pass.changed = true;
+      // Those that came before see what became of the object; this one has just had its say.
+      for (const seen of pass.seen) pass.due.add(seen);
+      pass.due.delete(key);
+    }
+    if (policy.reinvoked) pass.seen.add(key);
+  }
+
+  async #isMeant({ policy, as, param }: Invocation): Promise<boolean> {
+    if (policy.conditions.length === 0) return true;
+    try {
+      return conditionsHold(policy.conditions, this.#variables(await describeRequest(this.#request, as, ''), param));
+    } catch (error) {
+      // A policy whose failures are ignored and that cannot tell whether it is meant, is not.
+      if (policy.ignoresFailure) return false;
+      throw error;
+    }
+  }
+
+  /** What expressions can speak of, of a request that is described so. */
+  #variables(described: JsonObject, param: KubeObject | undefined): ReturnType<typeof variablesOf> {
+    return variablesOf({
+      ...documentsOf(described),
+      params: param as JsonValue | undefined,
+      namespaceObject: this.#namespace as JsonValue | undefined,
+    });
+  }
+
+  /** Whether anything is different now. Throws an ApiError when the request cannot go on, an Error when the mutation failed. */
+  async #mutate({ policy, as, param }: Invocation, { type, expression }: Mutation): Promise<boolean> {
+    const described = await describeRequest(this.#request, as, '');
+    const live = described['object'] as JsonObject;
+    const left = { cost: MAX_POLICY_COST };
+    const variables = composedVariables(policy, this.#variables(described, param), left);
+    const value = evaluateOne(expression, variables, left);
+    const { bodyKind } = this.#request;
+    const schema = bodyKind === undefined ? as.schema : schemaOf(bodyKind);
+    const next = type === 'JSONPatch' ? withPatches(live, value) : withConfiguration(live, value, schema);
+    if (jsonEqual(live, next)) return false;
+    await this.#exchange(as, next, type);
+    return true;
+  }
+
+  async #exchange(as: ServedKind, next: JsonObject, type: Mutation['type']): Promise<void> {
+    // Unknown fields of built-in kinds are errors, as upstream; those of custom ones are pruned.
+    const strict = type === 'JSONPatch' && as.definition.custom === undefined;
+    try {
+      await exchangeObject(this.#request, as, next, strict ? 'Strict' : 'Ignore');
+    } catch (error) {
+      if (type === 'JSONPatch') {
+        throw new ApiError('InternalError', `Internal error occurred: ${messageOf(error)}`);
+      }
+      throw new Error(`error applying patch: ${messageOf(error)}`, { cause: error });
+    }
+  }
+}
+
+const keyOf = ({ policy, binding, param }: Invocation): string =>
+  `policy/${policy.name}/${binding.name}/${param?.metadata?.namespace ?? ''}/${param?.metadata?.name ?? ''}`;

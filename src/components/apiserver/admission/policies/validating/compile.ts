@@ -1,0 +1,53 @@
+/** Validating admission policies, compiled. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/plugin.go. */
+import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
+import { compileMatch } from '../../matching.ts';
+import { type Expression, type Policy, PolicyCompiler, sharedExpressions } from '../generic/composition.ts';
+
+interface Validation {
+  readonly expression: Expression;
+  readonly message: string | undefined;
+  readonly messageExpression: Expression | undefined;
+  readonly reason: string | undefined;
+}
+
+export interface ValidatingPolicy extends Policy {
+  readonly validations: readonly Validation[];
+  readonly annotations: readonly { readonly key: string; readonly expression: Expression }[];
+}
+
+export function compileValidating(policy: ValidatingAdmissionPolicy): ValidatingPolicy {
+  const spec = policy.spec ?? {};
+  const compiler = new PolicyCompiler(spec);
+  return {
+    name: policy.metadata?.name ?? '',
+    match: compileMatch({ ...spec.matchConstraints, rules: spec.matchConstraints?.resourceRules }),
+    ignoresFailure: spec.failurePolicy === 'Ignore',
+    paramKind: compiler.paramKind,
+    conditions: compiler.conditions,
+    variables: compiler.variables,
+    validations: (spec.validations ?? []).map((validation, index) => ({
+      expression: compiler.expression(`spec.validations[${index}].expression`, validation.expression, 'bool'),
+      message: validation.message,
+      messageExpression:
+        (validation.messageExpression ?? '') === ''
+          ? undefined
+          : compiler.expression(`spec.validations[${index}].messageExpression`, validation.messageExpression, 'string'),
+      reason: validation.reason,
+    })),
+    annotations: (spec.auditAnnotations ?? []).map(({ key, valueExpression }, index) => ({
+      key,
+      expression: compiler.expression(`spec.auditAnnotations[${index}].valueExpression`, valueExpression, 'string'),
+    })),
+  };
+}
+
+/** Everything in a policy that is an expression. */
+export function validatingExpressions(policy: ValidatingPolicy): Expression[] {
+  return [
+    ...sharedExpressions(policy),
+    ...policy.validations.flatMap(({ expression, messageExpression }) =>
+      messageExpression === undefined ? [expression] : [expression, messageExpression],
+    ),
+    ...policy.annotations.map(({ expression }) => expression),
+  ];
+}

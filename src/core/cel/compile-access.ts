@@ -1,0 +1,122 @@
+/** Reaching into values: fields, keys, places; and names of types, which look like fields. */
+import { dottedName, type Expr } from './ast.ts';
+import type { Compiler } from './compile.ts';
+import type { Part } from './part.ts';
+import { assignable, BOOL, DYN, formatType, INT, maxSize, optionalOf, STRING, TYPE, type Type } from './types.ts';
+import { CelMap, EvaluationError, isList, keyOf, Optional, TypeValue, type Value } from './values.ts';
+
+const TYPE_NAMES: ReadonlyMap<string, string> = new Map([
+  ...['bool', 'int', 'uint', 'double', 'string', 'bytes', 'list', 'map', 'type'].map((name): [string, string] => [
+    name,
+    name,
+  ]),
+  ['null_type', 'null'],
+  ['optional_type', 'optional'],
+  ['google.protobuf.Timestamp', 'timestamp'],
+  ['google.protobuf.Duration', 'duration'],
+]);
+
+/** The part that a type's name is; undefined: it names none. */
+export function typeName(name: string): Part | undefined {
+  const type = TYPE_NAMES.get(name);
+  if (type === undefined) return undefined;
+  const value = new TypeValue(type);
+  return { type: TYPE, cost: 1, size: 1, run: () => value };
+}
+
+export function compileSelect(compiler: Compiler, expr: Extract<Expr, { op: 'select' }>): Part {
+  const qualified = expr.test || expr.optional ? undefined : typeName(dottedName(expr) ?? '');
+  if (qualified !== undefined) return qualified;
+  const target = compiler.compile(expr.target);
+  const { field, at } = expr;
+  const inner = target.type.kind === 'optional' ? target.type.of : target.type;
+  let type: Type = DYN;
+  if (inner.kind === 'object') {
+    const known = inner.fields.get(field);
+    if (known === undefined) return compiler.fail(at, `undefined field '${field}'`);
+    type = known;
+  } else if (inner.kind === 'map') {
+    if (!assignable(inner.key, STRING, new Map()))
+      return compiler.fail(at, `type '${formatType(inner)}' does not support field selection`);
+    type = inner.value;
+  } else if (inner.kind !== 'dyn')
+    return compiler.fail(at, `type '${formatType(inner)}' does not support field selection`);
+  const cost = target.cost + 1;
+  if (expr.test) {
+    return {
+      type: BOOL,
+      cost,
+      size: 1,
+      run(frame) {
+        const value = target.run(frame);
+        frame.budget.spend(1);
+        const object = value instanceof Optional ? (value.value ?? null) : value;
+        if (value instanceof Optional && value.value === undefined) return false;
+        if (!(object instanceof CelMap)) throw new EvaluationError(`no such key: ${field}`);
+        return object.get(field) !== undefined;
+      },
+    };
+  }
+  const optional = expr.optional || target.type.kind === 'optional';
+  return {
+    type: optional && type.kind !== 'optional' ? optionalOf(type) : type,
+    cost,
+    size: maxSize(type),
+    run(frame) {
+      const value = target.run(frame);
+      frame.budget.spend(1);
+      if (optional || value instanceof Optional) {
+        const object = value instanceof Optional ? value.value : value;
+        const found = object instanceof CelMap ? object.get(field) : undefined;
+        return found === undefined ? Optional.NONE : new Optional(found);
+      }
+      const found = value instanceof CelMap ? value.get(field) : undefined;
+      if (found === undefined) throw new EvaluationError(`no such key: ${field}`);
+      return found;
+    },
+  };
+}
+
+export function compileIndex(compiler: Compiler, optional: boolean, args: readonly Part[], at: number): Part {
+  const [target, index] = args as [Part, Part];
+  const inner = target.type.kind === 'optional' ? target.type.of : target.type;
+  let type: Type = DYN;
+  if (inner.kind === 'list') {
+    if (!assignable(INT, index.type, new Map()) && index.type.kind !== 'double' && index.type.kind !== 'uint')
+      return compiler.mismatch('_[_]', args, at);
+    type = inner.of;
+  } else if (inner.kind === 'map') {
+    if (!assignable(inner.key, index.type, new Map())) return compiler.mismatch('_[_]', args, at);
+    type = inner.value;
+  } else if (inner.kind !== 'dyn') return compiler.mismatch('_[_]', args, at);
+  const shows = optional || target.type.kind === 'optional';
+  return {
+    type: shows ? optionalOf(type) : type,
+    cost: target.cost + index.cost + 1,
+    size: maxSize(type),
+    run(frame) {
+      const object = target.run(frame);
+      const key = index.run(frame);
+      frame.budget.spend(1);
+      const holder = object instanceof Optional ? object.value : object;
+      const found = holder === undefined ? undefined : lookUp(holder, key);
+      if (shows || object instanceof Optional) return found === undefined ? Optional.NONE : new Optional(found);
+      if (found === undefined) {
+        throw new EvaluationError(
+          holder !== undefined && isList(holder)
+            ? `index out of bounds: ${String(keyOf(key) ?? '')}`
+            : `no such key: ${String(keyOf(key) ?? '')}`,
+        );
+      }
+      return found;
+    },
+  };
+}
+
+function lookUp(holder: Value, key: Value): Value | undefined {
+  const name = keyOf(key);
+  if (holder instanceof CelMap) return name === undefined ? undefined : holder.get(name);
+  if (!isList(holder)) throw new EvaluationError('no such overload');
+  if (typeof name !== 'bigint') throw new EvaluationError('unsupported index type');
+  return name < 0n || name >= BigInt(holder.length) ? undefined : holder.at(Number(name));
+}

@@ -1,0 +1,119 @@
+/** Values that are written out: constants, lists, maps and messages. */
+import type { Expr } from './ast.ts';
+import type { Compiler } from './compile.ts';
+import type { Part } from './part.ts';
+import { assignable, BOOL, formatType, INT, join, listOf, mapOf, type Type } from './types.ts';
+import { EntryMap, EvaluationError, type MapKey, mapKey, Optional, StructValue, Uint, type Value } from './values.ts';
+
+/** What making one costs by itself. Source: cel-go's common/cost.go. */
+const LIST_COST = 10;
+const MAP_COST = 30;
+const STRUCT_COST = 40;
+
+export function constantType(value: Value): Type {
+  switch (typeof value) {
+    case 'string':
+      return { kind: 'string', max: value.length };
+    case 'boolean':
+      return BOOL;
+    case 'bigint':
+      return INT;
+    case 'number':
+      return { kind: 'double' };
+    default:
+      if (value === null) return { kind: 'null' };
+      return value instanceof Uint ? { kind: 'uint' } : { kind: 'bytes', max: (value as Uint8Array).length };
+  }
+}
+
+export function compileList(compiler: Compiler, expr: Extract<Expr, { op: 'list' }>): Part {
+  const items = expr.items.map(({ value, optional }) => ({ part: compiler.compile(value), optional }));
+  const itemTypes = items.map(({ part, optional }) =>
+    optional && part.type.kind === 'optional' ? part.type.of : part.type,
+  );
+  const [first, ...rest] = itemTypes;
+  const of: Type = first === undefined ? { kind: 'param', name: '_' } : rest.reduce(join, first);
+  return {
+    type: listOf(of, items.length),
+    cost: items.reduce((sum, { part }) => sum + part.cost, LIST_COST),
+    size: items.length,
+    run(frame) {
+      frame.budget.spend(LIST_COST);
+      const values: Value[] = [];
+      for (const { part, optional } of items) {
+        const value = part.run(frame);
+        if (!optional) values.push(value);
+        else if (value instanceof Optional && value.value !== undefined) values.push(value.value);
+      }
+      return values;
+    },
+  };
+}
+
+export function compileMap(compiler: Compiler, expr: Extract<Expr, { op: 'map' }>): Part {
+  const entries = expr.entries.map(({ key, value, optional }) => ({
+    key: compiler.compile(key),
+    value: compiler.compile(value),
+    optional,
+  }));
+  const [first, ...rest] = entries;
+  const plain = ({ value, optional }: (typeof entries)[number]): Type =>
+    optional && value.type.kind === 'optional' ? value.type.of : value.type;
+  const empty: Type = { kind: 'param', name: '_' };
+  const key = first === undefined ? empty : rest.reduce((type, each) => join(type, each.key.type), first.key.type);
+  const value = first === undefined ? empty : rest.reduce((type, each) => join(type, plain(each)), plain(first));
+  return {
+    type: mapOf(key, value, entries.length),
+    cost: entries.reduce((sum, each) => sum + each.key.cost + each.value.cost, MAP_COST),
+    size: entries.length,
+    run(frame) {
+      frame.budget.spend(MAP_COST);
+      const made = new Map<MapKey, Value>();
+      for (const each of entries) {
+        const name = mapKey(each.key.run(frame));
+        const content = each.value.run(frame);
+        if (made.has(name)) throw new EvaluationError(`insert failed: key ${String(name)} already exists`);
+        if (!each.optional) made.set(name, content);
+        else if (content instanceof Optional && content.value !== undefined) made.set(name, content.value);
+      }
+      return new EntryMap(made);
+    },
+  };
+}
+
+export function compileStruct(compiler: Compiler, expr: Extract<Expr, { op: 'struct' }>): Part {
+  const structure = compiler.structure(expr.name);
+  if (structure === undefined) {
+    return compiler.fail(expr.at, `undeclared reference to '${expr.name}' (in container '')`);
+  }
+  const fields = expr.fields.map(({ name, value, optional, at }) => {
+    const part = compiler.compile(value);
+    const declared = structure.fields.get(name);
+    if (declared === undefined) compiler.fail(at, `undefined field '${name}'`);
+    else {
+      const given = optional && part.type.kind === 'optional' ? part.type.of : part.type;
+      if (!assignable(declared, given, new Map())) {
+        compiler.fail(
+          at,
+          `expected type of field '${name}' is '${formatType(declared)}' but provided type is '${formatType(given)}'`,
+        );
+      }
+    }
+    return { name, part, optional };
+  });
+  return {
+    type: structure,
+    cost: fields.reduce((sum, { part }) => sum + part.cost, STRUCT_COST),
+    size: 1,
+    run(frame) {
+      frame.budget.spend(STRUCT_COST);
+      const made = new Map<string, Value>();
+      for (const { name, part, optional } of fields) {
+        const value = part.run(frame);
+        if (!optional) made.set(name, value);
+        else if (value instanceof Optional && value.value !== undefined) made.set(name, value.value);
+      }
+      return new StructValue(structure.name, made);
+    },
+  };
+}

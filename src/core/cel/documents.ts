@@ -1,0 +1,110 @@
+/** JSON documents as values: they are looked into only where an expression looks. */
+import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
+import { CelMap, LazyList, type MapKey, type Value } from './values.ts';
+
+/** Reads the parts of a document; schemas make better ones, which know an integer from a double and escape names. */
+export interface JsonReader {
+  field(name: string): { readonly key: string; readonly reader: JsonReader } | undefined;
+  /** Names of the fields of `object` as expressions call them. */
+  names(object: JsonObject): string[];
+  readonly items: JsonReader;
+  /** True where integers are doubles all the same. */
+  readonly double: boolean;
+  /** Whether the object is a structure: its fields are selected, not looked up. */
+  readonly structure: boolean;
+  /** What identifies the items of a list. Undefined: their places; none: their values; else these fields. */
+  readonly listKeys: readonly string[] | undefined;
+  /** Turns a string into what its format says it is. */
+  text(value: string): Value;
+}
+
+/** Documents without a schema. */
+export const ANY_READER: JsonReader = {
+  field: (name) => ({ key: name, reader: ANY_READER }),
+  names: (object) => Object.keys(object),
+  get items() {
+    return ANY_READER;
+  },
+  double: false,
+  listKeys: undefined,
+  structure: false,
+  text: (value) => value,
+};
+
+export function fromJson(value: JsonValue, reader: JsonReader): Value {
+  switch (typeof value) {
+    case 'string':
+      return reader.text(value);
+    case 'number':
+      return reader.double || !Number.isInteger(value) ? value : BigInt(value);
+    case 'boolean':
+      return value;
+    default:
+      if (value === null) return null;
+      return Array.isArray(value) ? new JsonList(value, reader) : new JsonMap(value, reader);
+  }
+}
+
+export class JsonList extends LazyList {
+  readonly #items: readonly JsonValue[];
+  readonly #reader: JsonReader;
+  constructor(items: readonly JsonValue[], reader: JsonReader) {
+    super();
+    this.#items = items;
+    this.#reader = reader;
+  }
+  get length(): number {
+    return this.#items.length;
+  }
+  /** The items by what identifies them; undefined where their places do. */
+  keyed(): Map<string, JsonValue> | undefined {
+    const { listKeys } = this.#reader;
+    if (listKeys === undefined) return undefined;
+    return new Map(this.#items.map((item) => [identity(item, listKeys), item]));
+  }
+  /** This list with the items of another: those it has keep their places, and in maps take the other's contents. */
+  merged(other: JsonList): JsonList | undefined {
+    const ours = this.keyed();
+    const theirs = other.keyed();
+    if (ours === undefined || theirs === undefined) return undefined;
+    return new JsonList([...new Map([...ours, ...theirs]).values()], this.#reader);
+  }
+  at(index: number): Value | undefined {
+    const item = this.#items[index];
+    return item === undefined ? undefined : fromJson(item, this.#reader.items);
+  }
+  override *[Symbol.iterator](): Iterator<Value> {
+    for (const item of this.#items) yield fromJson(item, this.#reader.items);
+  }
+}
+
+function identity(item: JsonValue, keys: readonly string[]): string {
+  if (keys.length === 0 || typeof item !== 'object' || item === null || Array.isArray(item))
+    return JSON.stringify(item);
+  return JSON.stringify(keys.map((key) => (Object.hasOwn(item, key) ? item[key] : null)));
+}
+
+export class JsonMap extends CelMap {
+  readonly #object: JsonObject;
+  readonly #reader: JsonReader;
+  constructor(object: JsonObject, reader: JsonReader) {
+    super();
+    this.#object = object;
+    this.#reader = reader;
+  }
+  get size(): number {
+    return this.#reader.names(this.#object).length;
+  }
+  get(key: MapKey): Value | undefined {
+    if (typeof key !== 'string') return undefined;
+    const field = this.#reader.field(key);
+    if (field === undefined || !Object.hasOwn(this.#object, field.key)) return undefined;
+    const value = this.#object[field.key];
+    // A field of a structure that is null is not there.
+    if (value === undefined || (value === null && this.#reader.structure)) return undefined;
+    return fromJson(value, field.reader);
+  }
+  keys(): Iterable<MapKey> {
+    return this.#reader.names(this.#object);
+  }
+}

@@ -1,0 +1,47 @@
+/** Values as JSON. Source: protobuf's JSON mapping of google.protobuf.Value, which upstream converts by. */
+import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
+import { formatDuration, formatTimestamp } from './library/time.ts';
+import { CelMap, Duration, EvaluationError, isList, Timestamp, typeOf, Uint, type Value } from './values.ts';
+
+/** What one value may grow to: expressions can name the same list in a list many times over. In characters and elements. */
+const MAX_SIZE = 3 * 1024 * 1024;
+const NODE_SIZE = 8;
+const MAX_DEPTH = 200;
+
+/** Throws EvaluationError for what JSON has no form for, and for what would be larger than a request may be. */
+export function toJson(value: Value): JsonValue {
+  return convert(value, { left: MAX_SIZE }, 0);
+}
+
+function convert(value: Value, room: { left: number }, depth: number): JsonValue {
+  room.left -= NODE_SIZE + (typeof value === 'string' ? value.length : 0);
+  if (room.left < 0 || depth > MAX_DEPTH) throw new EvaluationError('the value is too large');
+  if (value === null || typeof value === 'boolean' || typeof value === 'string') return value;
+  if (typeof value === 'bigint') return Number(value);
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw new EvaluationError(`${value} has no form in JSON`);
+    return value;
+  }
+  if (value instanceof Uint) return Number(value.value);
+  if (value instanceof CelMap) return convertMap(value, room, depth);
+  if (isList(value)) {
+    const items: JsonValue[] = [];
+    for (const item of value) items.push(convert(item, room, depth + 1));
+    return items;
+  }
+  if (value instanceof Uint8Array) return btoa(Array.from(value, (byte) => String.fromCharCode(byte)).join(''));
+  if (value instanceof Timestamp) return formatTimestamp(value);
+  if (value instanceof Duration) return formatDuration(value);
+  throw new EvaluationError(`a value of type ${typeOf(value)} has no form in JSON`);
+}
+
+function convertMap(map: CelMap, room: { left: number }, depth: number): JsonObject {
+  const entries: [string, JsonValue][] = [];
+  for (const key of map.keys()) {
+    if (typeof key !== 'string') throw new EvaluationError(`map key ${String(key)} is not a string`);
+    room.left -= key.length;
+    entries.push([key, convert(map.get(key) ?? null, room, depth + 1)]);
+  }
+  // As own properties, whatever their names.
+  return Object.fromEntries(entries);
+}

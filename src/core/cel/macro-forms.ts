@@ -1,0 +1,26 @@
+/** Which calls are comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go, cel/library.go (optionals) and ext/bindings.go. */
+
+interface MacroForm {
+  /** How many arguments it has, and how many of them, from the first, name its variables. */
+  readonly args: number;
+  readonly vars: number;
+}
+
+const form = (args: number, vars: number): MacroForm => ({ args, vars });
+const QUANTIFIER = [form(2, 1), form(3, 2)];
+const TRANSFORMATION = [form(3, 2), form(4, 2)];
+
+export const MACROS: ReadonlyMap<string, readonly MacroForm[]> = new Map([
+  ['all', QUANTIFIER],
+  ['exists', QUANTIFIER],
+  ['exists_one', [form(2, 1)]],
+  ['existsOne', QUANTIFIER],
+  ['map', [form(2, 1), form(3, 1)]],
+  ['filter', [form(2, 1)]],
+  ['transformList', TRANSFORMATION],
+  ['transformMap', TRANSFORMATION],
+  ['transformMapEntry', TRANSFORMATION],
+  ['bind', [form(3, 1)]],
+  ['optMap', [form(2, 1)]],
+  ['optFlatMap', [form(2, 1)]],
+]);
