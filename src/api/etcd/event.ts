@@ -1,7 +1,7 @@
 /**
  * `mvccpb.Event` in the form in which revisions are stored and sent: a sequence of `WatchResponse.events` fields (number 11). The
  * bytes of a revision are made once, when it is written; the log keeps them, watchers get them, and the key-value part of each
- * is what ranges answer with.
+ * is what ranges answer with: in `Event` as in `RangeResponse` it is field 2, so it is kept and copied with tag and length.
  */
 import { Reader, varintWidth, WireError, Writer } from './wire.ts';
 
@@ -15,7 +15,7 @@ const NONE = Buffer.alloc(0);
 export interface EncodedEvent {
   /** The whole `events` field, tag included. */
   readonly field: Buffer;
-  /** The `KeyValue` inside it. */
+  /** The `KeyValue` inside it, as field 2 with tag and length. */
   readonly kv: Buffer;
 }
 
@@ -41,10 +41,9 @@ export function encodePutEvent(put: PutEvent): EncodedEvent {
   const eventLength = 1 + varintWidth(kvLength) + kvLength;
   const field = Buffer.allocUnsafeSlow(1 + varintWidth(eventLength) + eventLength);
   field[0] = EVENTS_TAG;
-  let position = putVarint(field, 1, eventLength);
-  field[position] = KV_TAG;
-  position = putVarint(field, position + 1, kvLength);
-  const start = position;
+  const start = putVarint(field, 1, eventLength);
+  field[start] = KV_TAG;
+  const position = putVarint(field, start + 1, kvLength);
   scratch.copyTo(field, position);
   field.set(put.value, position + scratch.length);
   leaseScratch.copyTo(field, position + scratch.length + value);
@@ -56,23 +55,30 @@ export function encodeDeleteEvent(key: string, modRevision: number): EncodedEven
   const kv = scratch.reset().latin1(1, key).int(3, modRevision).finish();
   const event = scratch.int(1, EventType.delete).message(2, kv).finish();
   const field = scratch.message(11, event).finish();
-  return { field, kv: field.subarray(field.length - kv.length) };
+  return { field, kv: field.subarray(field.length - 1 - varintWidth(kv.length) - kv.length) };
+}
+
+/** The `events` field of a put, from its key-value. */
+export function putField(kv: Buffer): Buffer {
+  const out = Buffer.allocUnsafeSlow(1 + varintWidth(kv.length) + kv.length);
+  out[0] = EVENTS_TAG;
+  out.set(kv, putVarint(out, 1, kv.length));
+  return out;
 }
 
 /** The `events` field with the previous key-value added. */
-export function withPrevious(field: Buffer, previous: Uint8Array): Buffer {
+export function withPrevious(field: Buffer, previous: Buffer): Buffer {
   const reader = new Reader(field);
   reader.field();
   const body = reader.bytes();
-  const length = body.length + 1 + varintWidth(previous.length) + previous.length;
+  const length = body.length + previous.length;
   const out = Buffer.allocUnsafeSlow(1 + varintWidth(length) + length);
   out[0] = EVENTS_TAG;
   let position = putVarint(out, 1, length);
   out.set(body, position);
   position += body.length;
-  out[position] = PREVIOUS_TAG;
-  position = putVarint(out, position + 1, previous.length);
   out.set(previous, position);
+  out[position] = PREVIOUS_TAG;
   return out;
 }
 
@@ -83,6 +89,7 @@ export interface StoredEvent {
   readonly version: number;
   readonly lease: bigint;
   readonly field: Buffer;
+  /** As in `EncodedEvent`. */
   readonly kv: Buffer;
 }
 
@@ -93,21 +100,28 @@ export function splitEvents(events: Uint8Array): StoredEvent[] {
   const out: StoredEvent[] = [];
   for (let start = 0, field = reader.field(); field !== 0; start = reader.position, field = reader.field()) {
     if (field !== 11) throw new WireError('not an event');
-    const event = new Reader(reader.bytes());
+    const body = reader.bytes();
+    const event = new Reader(body);
     let type: number = EventType.put;
     let kv: Buffer = NONE;
-    for (let inner = event.field(); inner !== 0; inner = event.field()) {
+    let identity = NOBODY;
+    for (let at = 0, inner = event.field(); inner !== 0; at = event.position, inner = event.field()) {
       if (inner === 1) type = event.int();
-      else if (inner === 2) kv = event.bytes();
-      else event.skip();
+      else if (inner === 2) {
+        identity = identityOf(event.bytes());
+        kv = body.subarray(at, event.position);
+      } else event.skip();
     }
-    out.push({ type, ...identity(kv), field: bytes.subarray(start, reader.position), kv });
+    out.push({ type, ...identity, field: bytes.subarray(start, reader.position), kv });
   }
   return out;
 }
 
-/** The fields of an encoded key-value but its value. */
-function identity(kv: Buffer): Pick<StoredEvent, 'key' | 'createRevision' | 'version' | 'lease'> {
+type Identity = Pick<StoredEvent, 'key' | 'createRevision' | 'version' | 'lease'>;
+const NOBODY: Identity = { key: '', createRevision: 0, version: 0, lease: 0n };
+
+/** The fields of a `KeyValue` but its value. */
+function identityOf(kv: Buffer): Identity {
   const reader = new Reader(kv);
   let key = '';
   let createRevision = 0;
@@ -123,9 +137,11 @@ function identity(kv: Buffer): Pick<StoredEvent, 'key' | 'createRevision' | 'ver
   return { key, createRevision, version, lease };
 }
 
-/** The value inside an encoded key-value, as a view. */
+/** The value inside a key-value that has tag and length, as a view. */
 export function encodedValue(kv: Uint8Array): Buffer {
-  const reader = new Reader(kv);
+  const outer = new Reader(kv);
+  outer.field();
+  const reader = new Reader(outer.bytes());
   let value: Buffer = NONE;
   for (let field = reader.field(); field !== 0; field = reader.field()) {
     if (field === 5) value = reader.bytes();

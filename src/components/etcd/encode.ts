@@ -1,9 +1,12 @@
 import { Writer } from '../../api/etcd/wire.ts';
 import type { Answer, Decision, RangeAnswer } from '../../core/mvcc/machine.ts';
+import type { RpcMessage } from './port.ts';
 
 /** One writer serves all answers: encoding is synchronous, and `finish` copies the message out. */
 const writer = new Writer(16 << 10);
 const NO_HEADER = Buffer.alloc(0);
+/** Answers with more key-values than this leave as pieces, so that they are copied once, into what the socket gets. */
+const COPIED = 8 << 10;
 
 /** Writes answers that begin with etcd's ResponseHeader. */
 export class Encoder {
@@ -34,19 +37,25 @@ export class Encoder {
     return writer.raw(this.#fixed).int(3, revision).int(4, this.term).end(mark);
   }
 
-  range(answer: RangeAnswer, revision: number): Buffer {
-    return rangeBody(this.begin(revision), answer).finishBriefly();
+  range(answer: RangeAnswer, revision: number): RpcMessage {
+    let bytes = 0;
+    for (const kv of answer.kvs) bytes += kv.length;
+    if (bytes <= COPIED) return rangeBody(this.begin(revision), answer).finishBriefly();
+    const pieces: Uint8Array[] = [this.begin(revision).finishBriefly()];
+    for (const kv of answer.kvs) pieces.push(kv);
+    pieces.push(rangeEnd(writer.reset(), answer).finishBriefly());
+    return pieces;
   }
 
   put(previous: Buffer | undefined, revision: number): Buffer {
     const out = this.begin(revision);
-    if (previous !== undefined) out.message(2, previous);
+    if (previous !== undefined) out.raw(previous);
     return out.finishBriefly();
   }
 
   deleted(deleted: number, previous: readonly Buffer[], revision: number): Buffer {
     const out = this.begin(revision).int(2, deleted);
-    for (const kv of previous) out.message(3, kv);
+    for (const kv of previous) asThird(out, kv);
     return out.finishBriefly();
   }
 
@@ -70,8 +79,17 @@ function rangeBody(out: Writer, answer: RangeAnswer): Writer {
         .big(6, version.lease)
         .end(mark);
     }
-  } else for (const kv of answer.kvs) out.message(2, kv);
+  } else for (const kv of answer.kvs) out.raw(kv);
+  return rangeEnd(out, answer);
+}
+
+function rangeEnd(out: Writer, answer: RangeAnswer): Writer {
   return out.bool(3, answer.more).int(4, answer.count);
+}
+
+/** A key-value, which is kept as field 2, as field 3. */
+function asThird(out: Writer, kv: Buffer): void {
+  out.varint(3 * 8 + 2).raw(kv.subarray(1));
 }
 
 /** The revision while a transaction's answers are written in order: it moves with the first that wrote. */
@@ -91,12 +109,12 @@ function operation(out: Writer, answer: Answer, now: Now, written: number): void
   } else if (answer.kind === 'put') {
     const mark = out.begin(2);
     innerHeader(out, revision);
-    if (answer.previous !== undefined) out.message(2, answer.previous);
+    if (answer.previous !== undefined) out.raw(answer.previous);
     out.end(mark);
   } else if (answer.kind === 'delete') {
     const mark = out.begin(3);
     innerHeader(out, revision).int(2, answer.deleted);
-    for (const kv of answer.previous) out.message(3, kv);
+    for (const kv of answer.previous) asThird(out, kv);
     out.end(mark);
   } else {
     // Of a nested transaction etcd leaves the header empty.

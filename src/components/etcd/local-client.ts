@@ -18,7 +18,7 @@ import {
 } from '../../api/etcd/watch.ts';
 import { Writer } from '../../api/etcd/wire.ts';
 import type { UnaryHandlers } from './kv-service.ts';
-import { type CallIdentity, RpcCode, type StreamCall, type StreamHandler } from './port.ts';
+import { type CallIdentity, RpcCode, type StreamCall, type StreamHandler, wholeMessage } from './port.ts';
 import { RpcFailed } from './rpc-errors.ts';
 
 export type StreamHandlers = Readonly<Record<string, (call: StreamCall) => StreamHandler>>;
@@ -62,7 +62,7 @@ export class LocalClient {
       handler(message, {
         metadata: (name) => identity.metadata(name),
         peerCommonName: () => identity.peerCommonName(),
-        reply: (answer) => resolve(Buffer.from(answer.buffer, answer.byteOffset, answer.byteLength)),
+        reply: (answer) => resolve(wholeMessage(answer)),
         fail: (code, text) => reject(new RpcFailed(code, text)),
         whenCancelled: () => {},
       });

@@ -190,11 +190,27 @@ export interface CallIdentity {
   peerCommonName(): string;
 }
 
+/** A message, whole or in pieces. Whoever hands it over does not change its memory any more. */
+export type RpcMessage = Uint8Array | readonly Uint8Array[];
+
+export function messageLength(message: RpcMessage): number {
+  if (message instanceof Uint8Array) return message.length;
+  let length = 0;
+  for (const piece of message) length += piece.length;
+  return length;
+}
+
+/** The message in one piece; a view where it is one already. */
+export function wholeMessage(message: RpcMessage): Buffer {
+  if (!(message instanceof Uint8Array)) return Buffer.concat(message);
+  return Buffer.from(message.buffer, message.byteOffset, message.byteLength);
+}
+
 /** One unary call. Exactly one of `reply` and `fail` is called, once; both are no-ops when the caller is gone. */
 export interface UnaryCall extends CallIdentity {
   /** Where it is given, it is called instead of `fail` when only the leader can answer: it sees to it that the leader does. */
   redirect?(): void;
-  reply(message: Uint8Array): void;
+  reply(message: RpcMessage): void;
   fail(code: RpcCode, message: string): void;
   /** `listener` is called once when the caller gives up before it was answered; at once when it already has. */
   whenCancelled(listener: () => void): void;

@@ -12,7 +12,7 @@ import { type Command, decodeCommand, encodeCommand } from './entry-codec.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { Forward, Forwarded } from './peer-protocol.ts';
 import type { Peers } from './peers.ts';
-import { RpcCode, type UnaryCall } from './port.ts';
+import { RpcCode, type RpcMessage, type UnaryCall, wholeMessage } from './port.ts';
 import { failureOf } from './rpc-errors.ts';
 
 export interface RouterDeps {
@@ -251,7 +251,7 @@ class RoutedCall implements UnaryCall {
     return this.#call.peerCommonName();
   }
 
-  reply(message: Uint8Array): void {
+  reply(message: RpcMessage): void {
     this.#call.reply(message);
   }
 
@@ -274,7 +274,7 @@ function collected(
     handler(message, {
       metadata: (name) => identity.metadata(name),
       peerCommonName: () => identity.peerCommonName(),
-      reply: (body) => resolve({ ...DONE, body }),
+      reply: (body) => resolve({ ...DONE, body: wholeMessage(body) }),
       fail: (code, text) => resolve({ ...DONE, code, text }),
       redirect: () => resolve(REDIRECTED),
       whenCancelled: (listener) => identity.whenCancelled(listener),

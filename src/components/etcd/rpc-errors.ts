@@ -4,7 +4,7 @@ import type { Log } from '../../base/log.ts';
 import { AuthError, type AuthErrorCode } from '../../core/etcdauth/errors.ts';
 import { MvccError, type MvccErrorCode } from '../../core/mvcc/errors.ts';
 import { RaftError } from '../../core/raft/index.ts';
-import { RpcCode, type UnaryCall } from './port.ts';
+import { RpcCode, type RpcMessage, type UnaryCall } from './port.ts';
 
 interface RpcFailure {
   readonly code: RpcCode;
@@ -134,7 +134,7 @@ export function failureOf(error: unknown, log: Log): RpcFailure {
 }
 
 /** Runs a unary handler that answers with a message or throws. */
-export function answer(call: UnaryCall, log: Log, work: () => Promise<Uint8Array> | Uint8Array): void {
+export function answer(call: UnaryCall, log: Log, work: () => Promise<RpcMessage> | RpcMessage): void {
   const fail = (error: unknown): void => {
     if (call.redirect !== undefined && error instanceof CodedError && error.code === 'not-leader') {
       call.redirect();
@@ -145,7 +145,7 @@ export function answer(call: UnaryCall, log: Log, work: () => Promise<Uint8Array
   };
   try {
     const result = work();
-    if (result instanceof Uint8Array) call.reply(result);
+    if (!(result instanceof Promise)) call.reply(result);
     else result.then((message) => call.reply(message), fail);
   } catch (error) {
     fail(error);

@@ -2,7 +2,7 @@
 import type { UnaryHandlers } from './kv-service.ts';
 import type { StreamHandlers } from './local-client.ts';
 import type { MetricsText, Sample } from './metrics-text.ts';
-import { RpcCode, type StreamCall, type StreamHandler, type UnaryCall } from './port.ts';
+import { messageLength, RpcCode, type StreamCall, type StreamHandler, type UnaryCall } from './port.ts';
 
 /** grpc-go's names of the codes, by number. */
 const CODE_NAMES = [
@@ -146,7 +146,7 @@ export class RpcMetrics {
       metadata: (name) => call.metadata(name),
       peerCommonName: () => call.peerCommonName(),
       reply: (message) => {
-        if (!over) this.#sent(method, message.length);
+        if (!over) this.#sent(method, messageLength(message));
         end(RpcCode.ok);
         call.reply(message);
       },

@@ -4,9 +4,9 @@
  * and only as fast as the peer takes them; so a slow peer costs neither memory nor others' time.
  */
 
-import { encodeDeleteEvent, withPrevious } from '../../api/etcd/event.ts';
+import { encodeDeleteEvent, putField, withPrevious } from '../../api/etcd/event.ts';
 import { decodeWatchRequest, type WatchCreateRequest } from '../../api/etcd/watch.ts';
-import { Writer } from '../../api/etcd/wire.ts';
+import type { Writer } from '../../api/etcd/wire.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { MvccError } from '../../core/mvcc/errors.ts';
@@ -459,12 +459,6 @@ function wholeRevisions(changes: ReadonlyArray<Pick<Change, 'version'>>, bytes: 
 }
 
 const withPreviousCache = new WeakMap<Change, Buffer>();
-
-function putField(kv: Buffer): Buffer {
-  const out = new Writer(kv.length + 16);
-  const mark = out.begin(11);
-  return out.message(2, kv).end(mark).finish();
-}
 
 function deleteField(version: Version): Buffer {
   return encodeDeleteEvent(version.key, version.revision).field;

@@ -8,7 +8,7 @@ export interface Version {
   /** 1 for the put that created the key; 0 marks a delete. */
   readonly version: number;
   readonly lease: bigint;
-  /** The encoded `KeyValue`, while it is in memory. */
+  /** The encoded `KeyValue` with tag and length, as `EncodedEvent` has it, while it is in memory. */
   kv: Buffer | undefined;
   /** Bytes of `kv`, known even when it is not in memory. */
   readonly size: number;

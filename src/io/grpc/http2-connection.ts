@@ -1,7 +1,8 @@
 /**
  * One HTTP/2 connection (RFC 9113), either side, over a socket that is already open. It does what gRPC needs and answers for
  * what a peer may send: multiplexed streams, flow control both ways, settings, pings, orderly goodbye; no server push and no
- * priorities. What is sent in one turn of the event loop leaves in one write.
+ * priorities. What is sent in one turn of the event loop leaves in one write, put together from the pieces that it consists of; while
+ * a write is under way the next one is gathered.
  *
  * `node:http2` does the same for about 50 µs of CPU a request on each side; here it is a few.
  */
@@ -24,6 +25,7 @@ import {
   windowUpdateFrame,
 } from './http2-frames.ts';
 import { Http2Stream, type StreamEvents } from './http2-stream.ts';
+import { BLOCK_BYTES, giveBlock, takeBlock } from './send-blocks.ts';
 import { atTurnEnd } from './turn-end.ts';
 
 export interface ConnectionEvents {
@@ -46,8 +48,10 @@ export interface ConnectionOptions {
 const CONNECTION_WINDOW = 16 << 20;
 const STREAM_WINDOW = 4 << 20;
 const MAX_HEADER_BLOCK = 64 << 10;
-/** Bytes waiting in the socket above which streams stop sending. */
-const SOCKET_HIGH_WATER = 1 << 20;
+/** Bytes that are ready to leave, or leaving, above which streams are asked to pause. */
+const HIGH_WATER = 1 << 20;
+/** Writes up to this size get memory of their own. */
+const SMALL_WRITE = 16 << 10;
 /** Frames that cost us something and the peer nothing (pings, settings, resets, empty data), in a window of time. */
 const MAX_IDLE_FRAMES = 2000;
 const IDLE_FRAME_WINDOW_MS = 10_000;
@@ -72,14 +76,20 @@ export class Http2Connection {
   readonly #maxStreams: number;
   readonly #streams = new Map<number, Http2Stream>();
   readonly #decoder = new HpackDecoder();
-  /** Streams that have data and no room. */
+  /** Streams that have data, in the order of their turns. */
+  readonly #ready = new Set<Http2Stream>();
+  /** Streams that have data and no window. */
   readonly #stalled = new Set<Http2Stream>();
-  #out: Buffer[] = [];
+  #out: Uint8Array[] = [];
   #outBytes = 0;
+  /** What the socket has been given and has not taken yet. */
+  #leaving = 0;
   #flushQueued = false;
-  #socketFull = false;
-  #resumeQueued = false;
   #partial: Buffer | undefined;
+  /** Of the DATA frame that has begun to arrive. */
+  #dataLeft = 0;
+  #dataStream: Http2Stream | undefined;
+  #dataEnds = false;
   #prefaceLeft: number;
   #settingsSeen = false;
   #headerBlock: { readonly id: number; readonly endStream: boolean; pieces: Buffer[]; bytes: number } | undefined;
@@ -119,7 +129,6 @@ export class Http2Connection {
     this.write(settingsFrame(settings));
     this.write(windowUpdateFrame(0, CONNECTION_WINDOW - DEFAULT_WINDOW));
     this.#socket.on('data', (chunk: Buffer) => this.#receive(chunk));
-    this.#socket.on('drain', () => this.#drained());
     this.#socket.on('error', (error: Error) => this.#end(error.message));
     this.#socket.on('close', () => this.#end('connection closed'));
     this.#socket.on('end', () => this.#end('connection closed by peer'));
@@ -138,7 +147,7 @@ export class Http2Connection {
   }
 
   get congested(): boolean {
-    return this.#socketFull;
+    return this.#outBytes + this.#leaving > HIGH_WATER;
   }
 
   get closed(): boolean {
@@ -174,11 +183,15 @@ export class Http2Connection {
     this.#end(reason);
   }
 
-  /** Queues bytes of whole frames for the end of this turn. */
-  write(bytes: Buffer): void {
+  /** Queues a frame, or in pieces one after the other, for the end of this turn. Its memory is not changed any more. */
+  write(bytes: Uint8Array): void {
     if (this.#closed) return;
     this.#out.push(bytes);
     this.#outBytes += bytes.length;
+    this.#queueFlush();
+  }
+
+  #queueFlush(): void {
     if (this.#flushQueued) return;
     this.#flushQueued = true;
     // What the sockets that were ready have caused goes out in one write.
@@ -199,51 +212,96 @@ export class Http2Connection {
     return true;
   }
 
-  /** The stream has more data: it is told to go on when there is room, or with `soon` after the others had their turn. */
-  stall(stream: Http2Stream, soon: boolean): void {
+  /** The stream has data: it is told to send when its turn comes. */
+  enqueue(stream: Http2Stream): void {
+    this.#ready.add(stream);
+    this.#queueFlush();
+  }
+
+  /** The stream has data and no window: it is told to send when there is one. */
+  stall(stream: Http2Stream): void {
     this.#stalled.add(stream);
-    if (!soon || this.#resumeQueued) return;
-    this.#resumeQueued = true;
-    setImmediate(() => {
-      this.#resumeQueued = false;
-      this.#resume();
-    });
   }
 
   /** The stream is finished on both sides or has been reset. */
   release(stream: Http2Stream): void {
+    this.#ready.delete(stream);
     this.#stalled.delete(stream);
     if (this.#streams.delete(stream.id) && this.#goneAway && this.#streams.size === 0) this.#finish();
   }
 
   #finish(): void {
-    this.#flush();
+    this.#flushAll();
     this.#socket.end();
   }
 
-  readonly #flushAtTurnEnd = (): void => this.#flush();
-
-  #flush(): void {
+  readonly #flushAtTurnEnd = (): void => {
     this.#flushQueued = false;
-    if (this.#out.length === 0 || this.#closed) return;
-    const bytes = this.#out.length === 1 ? (this.#out[0] as Buffer) : Buffer.concat(this.#out, this.#outBytes);
+    this.#flush();
+  };
+
+  /** Writes what there is, unless a write is under way: its end is the next occasion. */
+  #flush(): void {
+    if (this.#closed || this.#leaving > 0) return;
+    for (const stream of this.#ready) {
+      if (this.#outBytes >= BLOCK_BYTES) break;
+      // Whoever is not done after this comes again behind the others.
+      this.#ready.delete(stream);
+      stream.pump();
+    }
+    if (this.#outBytes === 0) return;
+    const block = this.#outBytes > SMALL_WRITE ? takeBlock() : undefined;
+    const bytes = block === undefined ? this.#takeAll() : this.#takeInto(block);
+    this.#leaving = bytes.length;
+    this.#socket.write(bytes, (error) => {
+      this.#leaving = 0;
+      // After an error nobody says when the socket is done with it.
+      if (error !== null && error !== undefined) return;
+      if (block !== undefined) giveBlock(block);
+      this.#flush();
+    });
+  }
+
+  /** Writes everything that is ready to leave, whatever is under way. */
+  #flushAll(): void {
+    if (this.#closed || this.#outBytes === 0) return;
+    this.#socket.write(this.#takeAll());
+  }
+
+  #takeAll(): Uint8Array {
+    const [first] = this.#out;
+    const bytes = this.#out.length === 1 && first !== undefined ? first : Buffer.concat(this.#out, this.#outBytes);
     this.#out = [];
     this.#outBytes = 0;
-    this.#socket.write(bytes);
-    this.#socketFull = this.#socket.writableLength > SOCKET_HIGH_WATER;
+    return bytes;
   }
 
-  #drained(): void {
-    if (!this.#socketFull) return;
-    this.#socketFull = false;
-    this.#resume();
+  /** As much as fits. */
+  #takeInto(block: Buffer): Buffer {
+    const pieces = this.#out;
+    let at = 0;
+    let used = 0;
+    for (; used < pieces.length; used += 1) {
+      const piece = pieces[used] as Uint8Array;
+      const room = block.length - at;
+      if (piece.length > room) {
+        block.set(piece.subarray(0, room), at);
+        at += room;
+        pieces[used] = piece.subarray(room);
+        break;
+      }
+      block.set(piece, at);
+      at += piece.length;
+    }
+    this.#out = used === pieces.length ? [] : pieces.slice(used);
+    this.#outBytes -= at;
+    return block.subarray(0, at);
   }
 
+  /** Streams that had no window look again. */
   #resume(): void {
-    if (this.#stalled.size === 0) return;
-    const waiting = [...this.#stalled];
+    for (const stream of this.#stalled) this.enqueue(stream);
     this.#stalled.clear();
-    for (const stream of waiting) stream.pump();
   }
 
   #receive(chunk: Buffer): void {
@@ -268,14 +326,24 @@ export class Http2Connection {
       this.#prefaceLeft -= part;
       at = part;
     }
+    if (this.#dataLeft > 0) at = this.#dataPart(bytes, at);
+    if (this.#closed) return;
     while (bytes.length - at >= FRAME_HEADER) {
       const length = bytes.readUIntBE(at, 3);
       if (length > MAX_FRAME) throw new ConnectionError(ErrorCode.frameSize, 'frame is too large');
       const end = at + FRAME_HEADER + length;
-      if (end > bytes.length) break;
       const type = bytes[at + 3] as number;
       const flags = bytes[at + 4] as number;
       const id = bytes.readUInt32BE(at + 5) & 0x7fff_ffff;
+      if (type === FrameType.data && (flags & Flag.padded) === 0) {
+        // Handed on as it comes: waiting for the whole frame would copy most of what arrives.
+        this.#checkOrder(type, id);
+        this.#beginData(id, flags, length);
+        at = this.#dataPart(bytes, at + FRAME_HEADER);
+        if (this.#closed) return;
+        continue;
+      }
+      if (end > bytes.length) break;
       this.#frame(type, flags, id, bytes.subarray(at + FRAME_HEADER, end));
       if (this.#closed) return;
       at = end;
@@ -283,16 +351,21 @@ export class Http2Connection {
     this.#partial = at < bytes.length ? bytes.subarray(at) : undefined;
   }
 
-  #frame(type: number, flags: number, id: number, payload: Buffer): void {
+  #checkOrder(type: number, id: number): void {
     if (this.#headerBlock !== undefined && (type !== FrameType.continuation || id !== this.#headerBlock.id)) {
       throw new ConnectionError(ErrorCode.protocol, 'header block is interrupted');
     }
     if (!this.#settingsSeen && type !== FrameType.settings) {
       throw new ConnectionError(ErrorCode.protocol, 'settings come first');
     }
+  }
+
+  #frame(type: number, flags: number, id: number, payload: Buffer): void {
+    this.#checkOrder(type, id);
     switch (type) {
       case FrameType.data:
-        this.#data(id, flags, payload);
+        this.#beginData(id, flags, payload.length);
+        this.#dataPart(unpad(payload, 0), 0, true);
         return;
       case FrameType.headers:
         this.#headers(id, flags, payload);
@@ -323,28 +396,39 @@ export class Http2Connection {
     }
   }
 
-  #data(id: number, flags: number, payload: Buffer): void {
+  #beginData(id: number, flags: number, length: number): void {
     if (id === 0) throw new ConnectionError(ErrorCode.protocol, 'data without a stream');
-    if (payload.length === 0 && (flags & Flag.endStream) === 0) this.#idle();
-    this.#receiveWindow -= payload.length;
+    if (length === 0 && (flags & Flag.endStream) === 0) this.#idle();
+    this.#dataLeft = length;
+    this.#dataEnds = (flags & Flag.endStream) !== 0;
+    this.#dataStream = this.#streams.get(id);
+    this.#receiveWindow -= length;
     if (this.#receiveWindow < 0) throw new ConnectionError(ErrorCode.flowControl, 'connection window is exceeded');
     if (this.#receiveWindow < CONNECTION_WINDOW / 2) {
       this.write(windowUpdateFrame(0, CONNECTION_WINDOW - this.#receiveWindow));
       this.#receiveWindow = CONNECTION_WINDOW;
     }
-    const stream = this.#streams.get(id);
+    const stream = this.#dataStream;
     if (stream === undefined) {
       this.#mustHaveBeen(id);
       return;
     }
-    stream.receiveWindow -= payload.length;
+    stream.receiveWindow -= length;
     if (stream.receiveWindow < 0) throw new ConnectionError(ErrorCode.flowControl, 'stream window is exceeded');
-    const endStream = (flags & Flag.endStream) !== 0;
-    if (!endStream && stream.receiveWindow < STREAM_WINDOW / 2) {
+    if (!this.#dataEnds && stream.receiveWindow < STREAM_WINDOW / 2) {
       this.write(windowUpdateFrame(id, STREAM_WINDOW - stream.receiveWindow));
       stream.receiveWindow = STREAM_WINDOW;
     }
-    stream.receiveData((flags & Flag.padded) === 0 ? payload : unpad(payload, 0), endStream);
+  }
+
+  /** Hands on what of the current DATA frame is in `bytes` from `at` on, `all` or as much as is there; returns where that ends. */
+  #dataPart(bytes: Buffer, at: number, all = false): number {
+    const end = all ? bytes.length : Math.min(bytes.length, at + this.#dataLeft);
+    this.#dataLeft = all ? 0 : this.#dataLeft - (end - at);
+    const whole = this.#dataLeft === 0;
+    if (end > at || whole) this.#dataStream?.receiveData(bytes.subarray(at, end), whole && this.#dataEnds);
+    if (whole) this.#dataStream = undefined;
+    return end;
   }
 
   #headers(id: number, flags: number, payload: Buffer): void {
@@ -469,7 +553,7 @@ export class Http2Connection {
     }
     stream.sendWindow += increment;
     if (stream.sendWindow > MAX_WINDOW) throw new ConnectionError(ErrorCode.flowControl, 'window is too large');
-    if (this.#stalled.delete(stream)) stream.pump();
+    if (this.#stalled.delete(stream)) this.enqueue(stream);
   }
 
   /** A frame for a stream that we do not have is fine when we had it. */
@@ -493,7 +577,7 @@ export class Http2Connection {
   #abort(code: number, reason: string): void {
     if (this.#closed) return;
     this.write(goAwayFrame(this.#lastPeerId, code, reason));
-    this.#flush();
+    this.#flushAll();
     this.#end(reason, true);
   }
 
@@ -507,8 +591,10 @@ export class Http2Connection {
       setTimeout(() => this.#socket.destroy(), GOODBYE_MS).unref();
     } else this.#socket.destroy();
     this.#out = [];
+    this.#outBytes = 0;
     const streams = [...this.#streams.values()];
     this.#streams.clear();
+    this.#ready.clear();
     this.#stalled.clear();
     for (const stream of streams) stream.lost(reason);
     this.#greeted.reject(new Error(reason));

@@ -21,9 +21,12 @@ export interface StreamEvents {
 }
 
 /** What one stream may have waiting before it asks its writer to pause. */
-const HIGH_WATER = 512 << 10;
+const HIGH_WATER = 4 << 20;
 /** How much one stream sends before others get their turn. */
-const TURN = 256 << 10;
+const TURN = 64 << 10;
+
+/** Pieces that have been sent after which the queue is made anew. */
+const MANY_PIECES = 1024;
 
 const NOBODY: StreamEvents = { data: () => {}, lost: () => {} };
 
@@ -34,9 +37,11 @@ export class Http2Stream {
   events: StreamEvents = NOBODY;
   sendWindow: number;
   receiveWindow = 4 << 20;
-  #queue: Buffer[] = [];
-  #queueBytes = 0;
+  /** Taken from at `#first`, and what is before that is let go now and then. */
+  #queue: Uint8Array[] = [];
+  #first = 0;
   #firstOffset = 0;
+  #queueBytes = 0;
   #trailers: Buffer | undefined;
   #endAfterData = false;
   #sentEnd = false;
@@ -68,9 +73,7 @@ export class Http2Stream {
     const length = prefix.length + message.length;
     const fits = length <= MAX_FRAME && length <= this.sendWindow && !this.#connection.congested;
     if (!fits || !this.#connection.takeWholeWindow(length)) {
-      this.sendHeaders(headers, false);
-      this.sendData([prefix, message]);
-      this.end(trailers);
+      this.sendPieces(headers, [prefix, message], trailers);
       return;
     }
     this.sendWindow -= length;
@@ -91,16 +94,27 @@ export class Http2Stream {
     this.#ended();
   }
 
-  /** Queues data. False when enough is waiting: `drained` follows. */
+  /** As `sendAll`, whatever its size. */
+  sendPieces(headers: Buffer, pieces: readonly Uint8Array[], trailers: Buffer | undefined): void {
+    this.sendHeaders(headers, false);
+    this.sendData(pieces);
+    this.end(trailers);
+  }
+
+  /**
+   * Queues data; the pieces are not changed any more. Small ones that come one after another share frames. False when enough is waiting:
+   * `drained` follows.
+   */
   sendData(pieces: readonly Uint8Array[]): boolean {
     if (!this.open) return true;
+    const wasEmpty = this.#queueBytes === 0;
     for (const piece of pieces) {
       if (piece.length === 0) continue;
-      this.#queue.push(Buffer.isBuffer(piece) ? piece : Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength));
+      this.#queue.push(piece);
       this.#queueBytes += piece.length;
     }
-    this.pump();
-    return this.#queueBytes < HIGH_WATER && !(this.#connection.congested && this.#queueBytes > 0);
+    if (wasEmpty && this.#queueBytes > 0) this.#connection.enqueue(this);
+    return this.#queueBytes < HIGH_WATER && !this.#connection.congested;
   }
 
   /** Ends our side once the queue is empty, with trailers when given. */
@@ -119,26 +133,24 @@ export class Http2Stream {
     this.#drop();
   }
 
-  /** Sends what the windows and the socket allow. */
+  /** Sends what the windows allow, as much as one turn takes. */
   pump(): void {
     if (this.#gone || this.#queueBytes === 0) return;
-    let sent = 0;
-    while (this.#queueBytes > 0) {
-      if (this.#connection.congested || this.sendWindow <= 0 || sent >= TURN) break;
+    for (let left = TURN; this.#queueBytes > 0 && left > 0; ) {
       const wanted = Math.min(this.#queueBytes, MAX_FRAME, this.sendWindow);
-      const length = this.#connection.takeWindow(wanted);
-      if (length === 0) break;
+      const length = wanted <= 0 ? 0 : this.#connection.takeWindow(wanted);
+      if (length <= 0) {
+        this.#connection.stall(this);
+        return;
+      }
       this.sendWindow -= length;
-      sent += length;
+      left -= length;
       const last = length === this.#queueBytes && this.#endAfterData && this.#trailers === undefined;
-      this.#connection.write(this.#dataFrame(length, last ? Flag.endStream : 0));
+      this.#sendFrame(length, last ? Flag.endStream : 0);
       if (last) this.#ended();
     }
-    if (this.#queueBytes > 0) {
-      this.#connection.stall(this, sent >= TURN);
-      return;
-    }
-    if (this.#endAfterData) this.#sendEnd();
+    if (this.#queueBytes > 0) this.#connection.enqueue(this);
+    else if (this.#endAfterData) this.#sendEnd();
     else this.events.drained?.();
   }
 
@@ -178,7 +190,7 @@ export class Http2Stream {
   #sendEnd(): void {
     if (!this.open) return;
     if (this.#trailers !== undefined) this.#connection.write(headersFrames(this.id, this.#trailers, true));
-    else this.#connection.write(this.#dataFrame(0, Flag.endStream));
+    else this.#sendFrame(0, Flag.endStream);
     this.#ended();
   }
 
@@ -200,28 +212,29 @@ export class Http2Stream {
 
   #drop(): void {
     this.#queue = [];
+    this.#first = 0;
     this.#queueBytes = 0;
   }
 
-  #dataFrame(length: number, flags: number): Buffer {
-    const out = Buffer.allocUnsafe(FRAME_HEADER + length);
-    let at = putFrameHeader(out, 0, length, FrameType.data, flags, this.id);
-    let left = length;
-    let used = 0;
-    while (left > 0) {
-      const piece = this.#queue[used] as Buffer;
-      const available = piece.length - this.#firstOffset;
-      const part = Math.min(available, left);
-      piece.copy(out, at, this.#firstOffset, this.#firstOffset + part);
-      at += part;
-      left -= part;
-      if (part === available) {
-        used += 1;
-        this.#firstOffset = 0;
-      } else this.#firstOffset += part;
+  /** A DATA frame of the next `length` bytes, of the pieces as they are. */
+  #sendFrame(length: number, flags: number): void {
+    const header = Buffer.allocUnsafe(FRAME_HEADER);
+    putFrameHeader(header, 0, length, FrameType.data, flags, this.id);
+    this.#connection.write(header);
+    for (let left = length; left > 0; ) {
+      const piece = this.#queue[this.#first] as Uint8Array;
+      const end = Math.min(piece.length, this.#firstOffset + left);
+      const whole = this.#firstOffset === 0 && end === piece.length;
+      this.#connection.write(whole ? piece : piece.subarray(this.#firstOffset, end));
+      left -= end - this.#firstOffset;
+      this.#firstOffset = end === piece.length ? 0 : end;
+      if (end === piece.length) this.#first += 1;
     }
-    if (used > 0) this.#queue.splice(0, used);
     this.#queueBytes -= length;
-    return out;
+    if (this.#queueBytes === 0) this.#drop();
+    else if (this.#first > MANY_PIECES) {
+      this.#queue = this.#queue.slice(this.#first);
+      this.#first = 0;
+    }
   }
 }

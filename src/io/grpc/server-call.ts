@@ -2,7 +2,9 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import {
   type HttpRequest,
+  messageLength,
   RpcCode,
+  type RpcMessage,
   type RpcService,
   type StreamCall,
   type StreamHandler,
@@ -112,10 +114,12 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
     else this.#cancelled = listener;
   }
 
-  reply(message: Uint8Array): void {
+  reply(message: RpcMessage): void {
     if (this.#answered) return;
     this.#answered = true;
-    this.#stream.sendAll(RESPONSE_HEADERS, messagePrefix(message.length), message, OK_TRAILERS);
+    const prefix = messagePrefix(messageLength(message));
+    if (message instanceof Uint8Array) this.#stream.sendAll(RESPONSE_HEADERS, prefix, message, OK_TRAILERS);
+    else this.#stream.sendPieces(RESPONSE_HEADERS, [prefix, ...message], OK_TRAILERS);
   }
 
   fail(code: RpcCode, message: string): void {

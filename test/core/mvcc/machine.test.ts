@@ -8,6 +8,7 @@ import {
   type RequestOp,
   type TxnRequest,
 } from '../../../src/api/etcd/kv.ts';
+import { Reader } from '../../../src/api/etcd/wire.ts';
 import { MvccError } from '../../../src/core/mvcc/errors.ts';
 import {
   type Answer,
@@ -135,7 +136,9 @@ function txn(random: (below: number) => number, oracle: Oracle, oldest: number, 
 }
 
 const asEntry = (kv: Buffer): Entry => {
-  const { key, value, createRevision, modRevision, version } = decodeKeyValue(kv);
+  const reader = new Reader(kv);
+  assert.equal(reader.field(), 2);
+  const { key, value, createRevision, modRevision, version } = decodeKeyValue(reader.bytes());
   return { key, value: value.toString(), create: createRevision, mod: modRevision, version };
 };
 

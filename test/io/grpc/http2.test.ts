@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { type ClientHttp2Session, connect as connectHttp2, createServer } from 'node:http2';
 import { type AddressInfo, connect as connectNet, type Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
 import type { RpcListener, RpcService, StreamCall, StreamHandler } from '../../../src/components/etcd/port.ts';
 import { Channel } from '../../../src/io/grpc/channel.ts';
 import { encodeHeaders, HpackDecoder, HpackError } from '../../../src/io/grpc/hpack.ts';
+import { Http2Connection } from '../../../src/io/grpc/http2-connection.ts';
 import {
   Flag,
   FrameType,
@@ -22,13 +24,25 @@ import { clock } from '../../components/etcd/harness.ts';
 
 const GRPC = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' };
 
-/** Says back what it hears: unary on /echo, message by message on /chat, the value of `x-mirror` on /mirror. */
+/** `length` bytes in pieces of many sizes. */
+function piecesOf(length: number): Buffer[] {
+  const all = Buffer.from(Array.from({ length }, (_, i) => i % 251));
+  const pieces: Buffer[] = [];
+  for (let at = 0, size = 0; at < length; size = (size * 7 + 1) % 70_001) {
+    pieces.push(all.subarray(at, at + size));
+    at += size;
+  }
+  return pieces;
+}
+
+/** Says back what it hears: unary on /echo, message by message on /chat, the value of `x-mirror` on /mirror; as many bytes as asked on /pieces. */
 const service: RpcService = {
   hasService: () => false,
   unary: (path) => {
     if (path === '/echo') return (message, call) => call.reply(Buffer.from(message));
     if (path === '/mirror')
       return (_message, call) => call.reply(Buffer.from(call.metadata('x-mirror') ?? '', 'latin1'));
+    if (path === '/pieces') return (message, call) => call.reply(piecesOf(Buffer.from(message).readUInt32BE()));
     if (path === '/fail') return (_message, call) => call.fail(9, 'no: 100 % ü');
     return undefined;
   },
@@ -106,6 +120,25 @@ describe('our HTTP/2 against that of Node', () => {
     assert.ok(many.every((a, i) => a.messages[0]?.toString() === `${i}`));
   });
 
+  it('serves answers that are made of pieces, whole and in order, whatever the windows', async () => {
+    const sizes = [0, 1, 16_379, 300_000, 3_000_000, 20, 1_000_000];
+    const length = (size: number): Buffer => {
+      const asked = Buffer.alloc(4);
+      asked.writeUInt32BE(size);
+      return asked;
+    };
+    // Node's windows are small, ours large.
+    const channel = new Channel({ endpoints: [`http://127.0.0.1:${port}`], log: silentLog, clock });
+    const theirs = await Promise.all(sizes.map((size) => call(session, '/pieces', [length(size)])));
+    const own = await Promise.all(sizes.map((size) => channel.unary('/pieces', length(size), 10_000)));
+    channel.close();
+    sizes.forEach((size, i) => {
+      const expected = Buffer.concat(piecesOf(size));
+      assert.ok(theirs[i]?.messages[0]?.equals(expected), `${size} bytes to Node`);
+      assert.ok(own[i]?.equals(expected), `${size} bytes to our own client`);
+    });
+  });
+
   it('serves streams both ways', async () => {
     const messages = Array.from({ length: 200 }, (_, i) => Buffer.alloc(i * 37, i));
     const answer = await call(session, '/chat', messages);
@@ -175,6 +208,58 @@ describe('our HTTP/2 against that of Node', () => {
     });
     channel.close();
     server.close();
+  });
+});
+
+describe('what arrives cut anywhere', () => {
+  const message = Buffer.from('how are you');
+  const body = Buffer.concat([messagePrefix(message.length), message]);
+  const padded = Buffer.concat([Buffer.from([4]), body.subarray(7), Buffer.alloc(4)]);
+  const bytes = Buffer.concat([
+    PREFACE,
+    settingsFrame([]),
+    headersFrames(1, encodeHeaders([{ name: ':path', value: '/' }]), false),
+    frame(FrameType.data, 0, 1, body.subarray(0, 7)),
+    frame(FrameType.data, 0, 1, Buffer.alloc(0)),
+    frame(FrameType.data, Flag.padded | Flag.endStream, 1, padded),
+    headersFrames(3, encodeHeaders([{ name: ':path', value: '/' }]), false),
+    frame(FrameType.data, Flag.endStream, 3, body),
+  ]);
+
+  /** What each stream hears when the bytes come in these pieces. */
+  function heard(pieces: readonly Buffer[]): string[] {
+    const socket = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() });
+    const told: string[] = [];
+    const connection = new Http2Connection(socket, {
+      client: false,
+      events: {
+        opened: ({ id }) => {
+          let text = '';
+          return {
+            data: (data, endStream) => {
+              text += data.toString('latin1');
+              if (endStream) told.push(`${id} ${text}`);
+            },
+            lost: (reason) => told.push(`${id} lost: ${reason}`),
+          };
+        },
+        goingAway: () => {},
+        closed: (reason) => told.push(reason),
+      },
+    });
+    connection.start();
+    for (const piece of pieces) socket.emit('data', piece);
+    const result = [...told];
+    connection.destroy('done');
+    return result;
+  }
+
+  it('is read as if it had come at once', () => {
+    const expected = [1, 3].map((id) => `${id} ${body.toString('latin1')}`);
+    for (let cut = 0; cut <= bytes.length; cut += 1)
+      assert.deepEqual(heard([bytes.subarray(0, cut), bytes.subarray(cut)]), expected, `cut at ${cut}`);
+    const single = Array.from({ length: bytes.length }, (_, i) => bytes.subarray(i, i + 1));
+    assert.deepEqual(heard(single), expected);
   });
 });
 

@@ -1,5 +1,5 @@
 import type { DialPeer, PeerChannel, PeerStream, RpcListener, RpcService } from '../../../src/components/etcd/port.ts';
-import { RpcCode } from '../../../src/components/etcd/port.ts';
+import { RpcCode, wholeMessage } from '../../../src/components/etcd/port.ts';
 import type { Life } from './process.ts';
 import type { World } from './world.ts';
 
@@ -221,7 +221,7 @@ class Channel implements PeerChannel {
               metadata: () => undefined,
               peerCommonName: () => '',
               reply: (body) => {
-                const copy = Buffer.from(body);
+                const copy = Buffer.from(wholeMessage(body));
                 answer(() => resolve(copy));
               },
               fail: (code, text) => answer(() => reject(Object.assign(new Error(text), { code }))),

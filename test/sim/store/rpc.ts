@@ -1,5 +1,5 @@
 import { Writer } from '../../../src/api/etcd/wire.ts';
-import { RpcCode } from '../../../src/components/etcd/port.ts';
+import { RpcCode, wholeMessage } from '../../../src/components/etcd/port.ts';
 import type { Member } from './member.ts';
 import type { World } from './world.ts';
 
@@ -50,7 +50,7 @@ export function call(
       handler(message, {
         metadata: (name) => (options.relaxed && name === 'hyperedge-durability' ? 'relaxed' : undefined),
         peerCommonName: () => '',
-        reply: (body) => later({ kind: 'ok', body: Buffer.from(body) }),
+        reply: (body) => later({ kind: 'ok', body: wholeMessage(body) }),
         fail: (code, text) => later({ kind: 'failed', sure: REFUSED.has(code), code, text }),
         whenCancelled: () => {},
       });
