@@ -85,6 +85,7 @@ class Server implements StoreServer {
   readonly #deps: EtcdServerDeps;
   readonly #metrics = new EtcdMetrics();
   readonly #random: NonNullable<EtcdServerDeps['random']>;
+  readonly #defer: NonNullable<EtcdServerDeps['defer']>;
   readonly #bounds: StoreBounds;
   readonly #runId: string;
   readonly #auth: Auth;
@@ -113,6 +114,7 @@ class Server implements StoreServer {
     this.#replaces = replaces;
     const { storage, clock, log, random = RANDOM } = deps;
     this.#random = random;
+    this.#defer = deps.defer ?? ((run) => void setImmediate(run));
     this.#bounds = { ...BOUNDS, ...deps.bounds };
     this.#runId = Buffer.from(random.bytes(6)).toString('hex');
     this.#auth = new Auth({
@@ -133,7 +135,7 @@ class Server implements StoreServer {
       cacheBytes: deps.cacheBytes ?? CACHE_BYTES,
       flushIntervalMs: deps.flushIntervalMs ?? FLUSH_INTERVAL_MS,
       keepEntries: this.#bounds.keepEntries,
-      defer: deps.defer ?? ((run) => setImmediate(run)),
+      defer: this.#defer,
       onPublish: (revisions) => {
         this.#metrics.published(revisions);
         this.#watches?.publish(revisions);
@@ -493,6 +495,7 @@ class Server implements StoreServer {
       encoder,
       clock,
       log,
+      defer: this.#defer,
       progressIntervalMs: this.#deps.progressNotifyMs ?? PROGRESS_INTERVAL_MS,
       refusal: (call, key, end) => this.#guard.watchRefusal(call, key, end),
     });

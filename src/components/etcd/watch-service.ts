@@ -26,6 +26,8 @@ export interface WatchServiceDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly progressIntervalMs: number;
+  /** Runs something after what has been made ready in this turn has left. */
+  readonly defer: (run: () => void) => void;
   /** Why the caller may not watch a range; undefined when it may. */
   readonly refusal: (call: StreamCall, key: string, end: string) => string | undefined;
 }
@@ -35,6 +37,8 @@ const PIECE = 1000;
 const PIECE_BYTES = 4 << 20;
 /** Answers larger than this come in fragments to those who allow it: what etcd takes for a request, and what gRPC may add. */
 const FRAGMENT_BYTES = MAX_REQUEST_BYTES + (512 << 10);
+/** Watches that hear of something in the same turn in which it is published; with more, whoever has written it is answered first. */
+const AT_ONCE = 64;
 /** The id of an answer that belongs to no watch in particular. Source: etcd clientv3.InvalidWatchID. */
 const NO_WATCH = -1;
 
@@ -77,6 +81,8 @@ export class WatchService {
   readonly deps: WatchServiceDeps;
   readonly upToDate = new Watchers<Watch>();
   readonly #streams = new Set<WatchStream>();
+  /** What is to be delivered before anything else is said, in order. */
+  #held: Array<ReadonlyMap<Watch, readonly Change[]>> = [];
   #timer: Timer | undefined;
   #count = 0;
 
@@ -104,6 +110,7 @@ export class WatchService {
 
   start(): void {
     this.#timer = this.deps.clock.setTimer(this.deps.progressIntervalMs, () => {
+      this.deliverHeld();
       for (const stream of this.#streams) stream.reportPeriodically();
       this.start();
     });
@@ -115,7 +122,26 @@ export class WatchService {
 
   /** Tells the watches that are up to date what has become visible. */
   publish(revisions: readonly DecidedRevision[]): void {
-    for (const [watch, changes] of this.upToDate.match(revisions)) watch.stream.deliver(watch, changes);
+    const matched = this.upToDate.match(revisions);
+    if (matched.size === 0) return;
+    if (this.#held.push(matched) > 1) return;
+    // The first turn lets those go who are answered now, the second comes when they have left.
+    if (matched.size > AT_ONCE) this.deps.defer(() => this.deps.defer(() => this.deliverHeld()));
+    else this.deliverHeld();
+  }
+
+  /** Whoever says how far a stream has come does this first. */
+  deliverHeld(): void {
+    const held = this.#held;
+    if (held.length === 0) return;
+    this.#held = [];
+    for (const matched of held) {
+      for (const [watch, changes] of matched) {
+        // It may have fallen behind meanwhile, and have caught up from history.
+        if (watch.upToDate && (changes[0] as Change).version.revision >= watch.next)
+          watch.stream.deliver(watch, changes);
+      }
+    }
   }
 
   /** History may have gaps now: every watch goes on from where it is, by way of history. */
@@ -153,6 +179,7 @@ class WatchStream {
   readonly #call: StreamCall;
   readonly #refusal: WatchServiceDeps['refusal'];
   readonly #watches = new Map<number, Watch>();
+  readonly #behind = new Set<Watch>();
   #nextId = 0;
   #blocked = false;
   #closed = false;
@@ -166,9 +193,7 @@ class WatchStream {
   }
 
   get slowCount(): number {
-    let count = 0;
-    for (const watch of this.#watches.values()) if (!watch.upToDate) count += 1;
-    return count;
+    return this.#behind.size;
   }
 
   message(bytes: Uint8Array): void {
@@ -227,6 +252,7 @@ class WatchStream {
   }
 
   #create(request: WatchCreateRequest): void {
+    this.#service.deliverHeld();
     const { machine } = this.#service.deps.engine;
     const refuse = (reason: string): void =>
       this.#send(NO_WATCH, machine.visible, (out) => out.bool(3, true).bool(4, true).string(6, reason));
@@ -259,6 +285,7 @@ class WatchStream {
   }
 
   #cancel(id: number): void {
+    this.#service.deliverHeld();
     const watch = this.#watches.get(id);
     if (watch === undefined) return;
     this.#forget(watch);
@@ -278,11 +305,14 @@ class WatchStream {
     this.#watches.delete(watch.id);
     this.#service.counted(-1);
     if (watch.upToDate) this.#service.upToDate.remove(watch);
+    watch.upToDate = false;
+    this.#behind.delete(watch);
   }
 
   #fallBehind(watch: Watch): void {
     if (watch.upToDate) this.#service.upToDate.remove(watch);
     watch.upToDate = false;
+    this.#behind.add(watch);
     this.#startCatchUp();
   }
 
@@ -298,18 +328,14 @@ class WatchStream {
       .finally(() => {
         this.#catchingUp = false;
         // A watch may have fallen behind between the last look and here.
-        if (!this.#blocked && !this.#closed && this.#firstBehind() !== undefined) this.#startCatchUp();
+        if (!this.#blocked && !this.#closed && this.#behind.size > 0) this.#startCatchUp();
         else this.#reportProgress();
       });
   }
 
-  #firstBehind(): Watch | undefined {
-    for (const watch of this.#watches.values()) if (!watch.upToDate) return watch;
-    return undefined;
-  }
-
   async #catchUpAll(): Promise<void> {
-    for (let watch = this.#firstBehind(); watch !== undefined; watch = this.#firstBehind()) {
+    // Those that fall behind meanwhile come at the end.
+    for (const watch of this.#behind) {
       await this.#catchUp(watch);
       if (this.#blocked || this.#closed) return;
     }
@@ -326,6 +352,7 @@ class WatchStream {
       const upTo = machine.visible;
       if (watch.next > upTo) {
         watch.upToDate = true;
+        this.#behind.delete(watch);
         this.#service.upToDate.add(watch);
         return;
       }
@@ -407,8 +434,9 @@ class WatchStream {
   }
 
   #reportProgress(): void {
-    if (!this.#progressWanted || this.#blocked || this.#closed || this.#catchingUp) return;
-    if (this.#firstBehind() !== undefined) return;
+    if (!this.#progressWanted) return;
+    this.#service.deliverHeld();
+    if (this.#blocked || this.#closed || this.#catchingUp || this.#behind.size > 0) return;
     this.#progressWanted = false;
     this.#send(NO_WATCH, this.#service.deps.engine.machine.visible);
   }
@@ -425,12 +453,19 @@ class WatchStream {
 
 function header(encoder: Encoder, id: number, revision: number, more?: (out: Writer) => Writer): Buffer {
   const out = encoder.begin(revision).int(2, id);
-  return (more === undefined ? out : more(out)).finish();
+  return (more === undefined ? out : more(out)).finishBriefly();
 }
 
 /** The encoded events when everything they need is in memory. One encoding serves every watch. */
-function fieldsInMemory(watch: Watch, changes: readonly Change[]): Buffer[] | undefined {
-  if (!watch.prevKv) return changes.map((change) => change.field);
+function fieldsInMemory(watch: Watch, changes: readonly Change[]): readonly Buffer[] | undefined {
+  if (!watch.prevKv) {
+    let fields = fieldsOf.get(changes);
+    if (fields === undefined) {
+      fields = changes.map((change) => change.field);
+      fieldsOf.set(changes, fields);
+    }
+    return fields;
+  }
   const fields: Buffer[] = [];
   for (const change of changes) {
     if (change.previous === undefined) fields.push(change.field);
@@ -458,6 +493,8 @@ function wholeRevisions(changes: ReadonlyArray<Pick<Change, 'version'>>, bytes: 
   return changes.length;
 }
 
+/** Watches that hear of the same share the list of it. */
+const fieldsOf = new WeakMap<readonly Change[], readonly Buffer[]>();
 const withPreviousCache = new WeakMap<Change, Buffer>();
 
 function deleteField(version: Version): Buffer {

@@ -13,50 +13,94 @@ export interface WatchTarget {
   readonly noDelete: boolean;
 }
 
+/** Watches of the same keys: what changed is looked for once for all of them. */
+interface Group<W> {
+  readonly start: string;
+  readonly end: string | undefined;
+  readonly watchers: Set<W>;
+}
+
 /** The watches that are up to date, and which of them a published change concerns. */
 export class Watchers<W extends WatchTarget> {
   readonly #byKey = new Map<string, Set<W>>();
-  readonly #ranges = new Set<W>();
+  readonly #byRange = new Map<string, Group<W>>();
 
   add(watcher: W): void {
-    if (!watcher.single) {
-      this.#ranges.add(watcher);
+    const { start, end, single } = watcher;
+    if (single) {
+      const same = this.#byKey.get(start);
+      if (same === undefined) this.#byKey.set(start, new Set([watcher]));
+      else same.add(watcher);
       return;
     }
-    const same = this.#byKey.get(watcher.start);
-    if (same === undefined) this.#byKey.set(watcher.start, new Set([watcher]));
-    else same.add(watcher);
+    const name = rangeName(watcher);
+    const group = this.#byRange.get(name);
+    if (group === undefined) this.#byRange.set(name, { start, end, watchers: new Set([watcher]) });
+    else group.watchers.add(watcher);
   }
 
   remove(watcher: W): void {
-    if (!watcher.single) {
-      this.#ranges.delete(watcher);
+    if (watcher.single) {
+      const same = this.#byKey.get(watcher.start);
+      if (same?.delete(watcher) && same.size === 0) this.#byKey.delete(watcher.start);
       return;
     }
-    const same = this.#byKey.get(watcher.start);
-    if (same?.delete(watcher) && same.size === 0) this.#byKey.delete(watcher.start);
+    const name = rangeName(watcher);
+    const group = this.#byRange.get(name);
+    if (group?.watchers.delete(watcher) && group.watchers.size === 0) this.#byRange.delete(name);
   }
 
-  /** Per watch, the changes it is to hear of, in order. */
-  match(revisions: readonly DecidedRevision[]): Map<W, Change[]> {
-    const matched = new Map<W, Change[]>();
-    if (this.#ranges.size === 0 && this.#byKey.size === 0) return matched;
-    const note = (watcher: W, change: Change): void => {
-      if (change.version.revision < watcher.next) return;
-      if (isDelete(change.version) ? watcher.noDelete : watcher.noPut) return;
-      const changes = matched.get(watcher);
-      if (changes === undefined) matched.set(watcher, [change]);
-      else changes.push(change);
-    };
+  /** Per watch, the changes it is to hear of, in order; one list for all watches that hear of the same. */
+  match(revisions: readonly DecidedRevision[]): Map<W, readonly Change[]> {
+    const matched = new Map<W, readonly Change[]>();
+    if (this.#byKey.size > 0) this.#matchKeys(revisions, matched);
+    for (const { start, end, watchers } of this.#byRange.values()) {
+      const inRange: Change[] = [];
+      for (const { changes } of revisions) {
+        for (const change of changes) {
+          const { key } = change.version;
+          if (key >= start && (end === undefined || key < end)) inRange.push(change);
+        }
+      }
+      note(watchers, inRange, matched);
+    }
+    return matched;
+  }
+
+  #matchKeys(revisions: readonly DecidedRevision[], matched: Map<W, readonly Change[]>): void {
+    const ofKeys = new Map<string, Change[]>();
     for (const { changes } of revisions) {
       for (const change of changes) {
         const { key } = change.version;
-        for (const watcher of this.#byKey.get(key) ?? []) note(watcher, change);
-        for (const watcher of this.#ranges) {
-          if (key >= watcher.start && (watcher.end === undefined || key < watcher.end)) note(watcher, change);
-        }
+        if (!this.#byKey.has(key)) continue;
+        const known = ofKeys.get(key);
+        if (known === undefined) ofKeys.set(key, [change]);
+        else known.push(change);
       }
     }
-    return matched;
+    for (const [key, changes] of ofKeys) note(this.#byKey.get(key) ?? [], changes, matched);
+  }
+}
+
+function rangeName({ start, end }: WatchTarget): string {
+  return end === undefined ? `-${start}` : `${start.length} ${start}${end}`;
+}
+
+function note<W extends WatchTarget>(
+  watchers: Iterable<W>,
+  changes: readonly Change[],
+  matched: Map<W, readonly Change[]>,
+): void {
+  const first = changes[0]?.version.revision;
+  if (first === undefined) return;
+  for (const watcher of watchers) {
+    if (watcher.next <= first && !watcher.noPut && !watcher.noDelete) {
+      matched.set(watcher, changes);
+      continue;
+    }
+    const heard = changes.filter(
+      ({ version }) => version.revision >= watcher.next && !(isDelete(version) ? watcher.noDelete : watcher.noPut),
+    );
+    if (heard.length > 0) matched.set(watcher, heard);
   }
 }

@@ -413,6 +413,59 @@ describe('the watch API', () => {
     watch.close();
   });
 
+  it('tells many watches everything in order, and progress never before what it covers', async () => {
+    const watch = rawWatch(endpoint);
+    const kinds = [{}, { noPut: true }, { noDelete: true }, { prevKv: true }, { key: 'm/3', end: '' }];
+    const WATCHES = 300;
+    for (let i = 0; i < WATCHES; i += 1)
+      watch.send((out) => writeWatchCreate(out, { key: 'm/', end: 'm0', watchId: i + 1, ...kinds[i % kinds.length] }));
+    await watch.until((all) => all.length === WATCHES);
+    const written: Array<{ key: string; type: number; revision: number }> = [];
+    const write = async (i: number): Promise<void> => {
+      const key = `m/${i % 5}`;
+      const type = i % 7 === 6 ? 1 : 0;
+      const result =
+        type === 0 ? await put(store, key, `${i}`) : (await store.commit({ guards: [], deletes: [key] })).revision;
+      written.push({ key, type, revision: result });
+    };
+    for (let i = 0; i < 5; i += 1) await write(i);
+    // Asked at every moment of a write.
+    let writing = 60;
+    const asking = (async () => {
+      for (let i = 0; writing > 0; i += 1) {
+        watch.send((out) => writeWatchProgress(out));
+        // One that comes and goes hears of nothing.
+        watch.send((out) =>
+          i % 2 === 0 ? writeWatchCreate(out, { key: 'n/', end: 'n0', watchId: 1000 }) : writeWatchCancel(out, 1000),
+        );
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    })();
+    for (; writing > 0; writing -= 1) await write(writing + 4);
+    await asking;
+    watch.send((out) => writeWatchProgress(out));
+    const last = written.at(-1)?.revision ?? 0;
+    await watch.until((all) => all.some((r) => r.watchId === -1 && r.revision >= last));
+    const expected = (id: number): typeof written =>
+      written.filter(({ key, type }) => {
+        const kind = (id - 1) % kinds.length;
+        return kind === 1 ? type === 1 : kind === 2 ? type === 0 : kind === 4 ? key === 'm/3' : true;
+      });
+    const heard = new Map<number, typeof written>();
+    for (const { watchId, revision, events } of watch.responses) {
+      const own = heard.get(watchId) ?? [];
+      heard.set(watchId, own);
+      for (const { type, kv } of events) own.push({ key: kv.key, type, revision: kv.modRevision });
+      if (watchId !== -1) continue;
+      for (let id = 1; id <= WATCHES; id += 1) {
+        const due = expected(id).filter((event) => event.revision <= revision);
+        assert.equal(heard.get(id)?.length, due.length, `watch ${id} at progress of ${revision}`);
+      }
+    }
+    for (let id = 1; id <= WATCHES; id += 1) assert.deepEqual(heard.get(id), expected(id), `watch ${id}`);
+    watch.close();
+  });
+
   it('does not let a client that reads nothing hold up the others, or memory', async () => {
     const { host, port } = new URL(endpoint);
     assert.ok(host);
