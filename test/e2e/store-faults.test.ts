@@ -103,7 +103,7 @@ test('a minority that is cut off serves no linearizable read, and disturbs nobod
 });
 
 for (const who of ['leader', 'follower'] as const) {
-  test(`a ${who} whose disk is full goes on when there is room again`, async () => {
+  test(`while the disk of the ${who} is full the others take writes, and it goes on when there is room again`, async () => {
     const mounts = await mkdtemp(join(tmpdir(), 'hyperedge-full-'));
     const data = (index: number): string => join(mounts, String(index));
     for (const index of [0, 1, 2]) {
@@ -119,10 +119,22 @@ for (const who of ['leader', 'follower'] as const) {
       await sleep(500);
       const filler = join(victim.data, 'filler');
       await run('sh', ['-c', 'cat /dev/zero > "$0" 2> /dev/null', filler]);
-      await sleep(4000);
+      await eventually('the disk is full', 20_000, async () =>
+        /disk is full/.test(await victim.log()) ? true : undefined,
+      );
+      const leads = await eventually('a leader with room', 20_000, async () => {
+        const found = await members.leader();
+        return found === victim ? undefined : found;
+      });
+      if (who === 'leader') assert.match(await victim.log(), /leadership goes to a member that has room/);
+      else assert.equal(leads, leader);
       const full = journal.acknowledged;
+      await eventually('writes meanwhile', 20_000, async () => (journal.acknowledged > full + 50 ? true : undefined));
       await rm(filler);
-      await eventually('writes again', 20_000, async () => (journal.acknowledged > full + 50 ? true : undefined));
+      await eventually('it has caught up', 20_000, async () => {
+        const [here, there] = await Promise.all([victim.status(), leads.status()]);
+        return here.applied + 50 > there.applied ? true : undefined;
+      });
       await journal.finish();
       await members.equal();
       assert.ok(members.all.every((member) => member.running));
@@ -132,6 +144,45 @@ for (const who of ['leader', 'follower'] as const) {
     }
   });
 }
+
+test('where no member has room, the leader stays and refuses, and all go on when there is room again', async () => {
+  const mounts = await mkdtemp(join(tmpdir(), 'hyperedge-full-'));
+  const data = (index: number): string => join(mounts, String(index));
+  for (const index of [0, 1, 2]) {
+    await mkdir(data(index));
+    await run('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'drill', data(index)]);
+  }
+  try {
+    await using members = await Members.make(3, (index) => ({ data: data(index) }));
+    members.start();
+    await members.leader();
+    const fillers = members.all.map((member) => join(member.data, 'filler'));
+    const journal = new Journal(members.all, 3, 10);
+    await sleep(300);
+    await Promise.all(fillers.map((filler) => run('sh', ['-c', 'cat /dev/zero > "$0" 2> /dev/null', filler])));
+    await eventually('all are full', 30_000, async () =>
+      (await Promise.all(members.all.map((member) => member.log()))).every((log) => /disk is full/.test(log))
+        ? true
+        : undefined,
+    );
+    const leader = await members.leader();
+    const refused = leader.connect(2000);
+    await assert.rejects(refused.commit({ guards: [], puts: [{ key: 'too much', value: Buffer.alloc(1000) }] }));
+    await refused.close();
+    const { term } = await leader.status();
+    // Some turns of looking for room.
+    await sleep(2500);
+    assert.equal((await leader.status()).term, term);
+    for (const filler of fillers) await rm(filler);
+    const full = journal.acknowledged;
+    await eventually('writes again', 20_000, async () => (journal.acknowledged > full + 50 ? true : undefined));
+    await journal.finish();
+    await members.equal();
+  } finally {
+    for (const index of [0, 1, 2]) await run('umount', ['-l', data(index)]);
+    await rm(mounts, { recursive: true });
+  }
+});
 
 test('a file that is damaged under a running member is found, kept, and rebuilt from the others', async () => {
   await using members = await Members.make(3);

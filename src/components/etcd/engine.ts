@@ -53,6 +53,8 @@ export interface EngineDeps {
   readonly onReplaced: () => void;
   readonly onLeadership: () => void;
   readonly onMembers: () => void;
+  /** The disk is full; called again now and then while it is. */
+  readonly onFull: () => void;
   readonly onAuth: AuthState;
   readonly streamSnapshot: (to: NodeId, index: number) => void;
   /** Gives the complete snapshot that stands ready for `index`. */
@@ -637,7 +639,8 @@ export class Engine implements ReplicatedMachine {
     if (full === this.#full) return;
     this.#full = full;
     if (full) {
-      this.#deps.log.error('the disk is full: writes are refused until there is room');
+      this.#deps.log.error('the disk is full: writes are refused here until there is room');
+      this.#deps.onFull();
       this.#awaitSpace();
     } else this.#deps.log.info('there is room on the disk again: writes are accepted');
   }
@@ -646,7 +649,9 @@ export class Engine implements ReplicatedMachine {
     if (this.#stopped) return;
     this.#spaceTimer = this.#deps.clock.setTimer(SPACE_RETRY_MS, () => {
       void this.#recoverSpace().then(() => {
-        if (this.#full) this.#awaitSpace();
+        if (!this.#full) return;
+        this.#deps.onFull();
+        this.#awaitSpace();
       });
     });
   }

@@ -95,6 +95,7 @@ export class Replica {
   readonly #sentEarly = new Set<Ready>();
   #writing: Promise<void> | undefined;
   #writingSinceMs = 0;
+  #lacksRoom = false;
   #leaderHeardMs = 0;
   #riderWanted = false;
   /** A commit index that need not be written for its own sake. */
@@ -364,7 +365,8 @@ export class Replica {
 
   /** A leader whose disk does not answer hands over to one who can still promise something. */
   #checkDisk(): void {
-    if (!this.#leads || this.#writing === undefined) return;
+    // Where it waits for room only a member that has some is any better.
+    if (!this.#leads || this.#writing === undefined || this.#lacksRoom) return;
     const waitedMs = this.#deps.clock.monotonicMs() - this.#writingSinceMs;
     if (waitedMs < STUCK_ELECTIONS * this.electionMs) return;
     const target = this.bestFollower();
@@ -377,11 +379,11 @@ export class Replica {
     return this.#conf.voters.filter((id) => id !== this.id);
   }
 
-  /** The voter that has most of the log and answers; `not` is left out. */
-  bestFollower(not?: NodeId): NodeId | undefined {
+  /** The voter that has most of the log and answers, of those that `may`. */
+  bestFollower(may: (id: NodeId) => boolean = () => true): NodeId | undefined {
     let best: { readonly id: NodeId; readonly match: number } | undefined;
     for (const [id, { match, active, state }] of this.#raft.status().progress) {
-      if (id === this.id || id === not || !this.#conf.voters.includes(id) || !active || state === 'snapshot') continue;
+      if (id === this.id || !may(id) || !this.#conf.voters.includes(id) || !active || state === 'snapshot') continue;
       if (best === undefined || match > best.match) best = { id, match };
     }
     return best?.id;
@@ -549,10 +551,12 @@ export class Replica {
         this.#writeMs += (took - this.#writeMs) * 0.1;
         this.#writes += 1;
         this.#deps.onWritten?.(took);
+        this.#lacksRoom = false;
         if (full) machine.diskFull(true);
         return;
       } catch (error) {
         if (!(error instanceof CodedError && error.code === 'no-space') || this.#stopping) throw error;
+        this.#lacksRoom = true;
         machine.diskFull(true);
         await new Promise<void>((resolve) => clock.setTimer(SPACE_RETRY_MS, resolve));
       }

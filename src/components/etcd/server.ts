@@ -12,6 +12,7 @@ import { Corruption } from './corruption.ts';
 import { electionService } from './election-service.ts';
 import { Encoder } from './encode.ts';
 import { ALARM_CORRUPT, Engine } from './engine.ts';
+import { FullDisk } from './full-disk.ts';
 import { gateway } from './gateway.ts';
 import { GossipLink } from './gossip-link.ts';
 import { answerHttp } from './http.ts';
@@ -26,9 +27,9 @@ import { MendingServer } from './mending.ts';
 import { EtcdMetrics, type MetricsSources } from './metrics.ts';
 import { Newcomer } from './newcomer.ts';
 import { costLikeBcrypt, scryptHasher } from './password.ts';
-import type { Forwarded } from './peer-protocol.ts';
 import { Peers } from './peers.ts';
-import { RpcCode, type RpcService } from './port.ts';
+import type { RpcService } from './port.ts';
+import { Questions } from './questions.ts';
 import { recoveryService } from './recovery-service.ts';
 import { Promoter, replaceMember } from './replacement.ts';
 import { Replica } from './replica.ts';
@@ -53,8 +54,10 @@ const PUBLISH_RETRY_MS = 1000;
 const FIRST_LEADER_MS = 5000;
 const ASK_MS = 3000;
 
-/** What members ask each other about leases goes where forwarded requests go. */
+/** What members ask each other about. */
 const LEASES = 'leases';
+const ROOM = 'room';
+const YES = new Uint8Array();
 const RANDOM = { random: () => Math.random(), bytes: (length: number) => randomBytes(length) };
 
 /** Bounds on what waits and what is kept. */
@@ -97,6 +100,8 @@ class Server implements StoreServer {
   readonly #requireLeader: RequireLeader;
   readonly #promoter: Promoter;
   readonly #corruption: Corruption;
+  readonly #questions: Questions;
+  readonly #fullDisk: FullDisk;
   readonly #replaces: ReadonlyArray<readonly string[]> | undefined;
   #router: Router | undefined;
   #peers: Peers | undefined;
@@ -144,6 +149,7 @@ class Server implements StoreServer {
       onReplaced: () => this.#watches?.resync(),
       onLeadership: () => this.#leadership(),
       onMembers: () => this.#membersChanged(),
+      onFull: () => void this.#fullDisk.handOver(),
       onAuth: this.#auth,
       streamSnapshot: (to, index) => this.#snapshots.stream(to, index),
       takeSnapshot: (index) => this.#snapshots.take(index),
@@ -174,7 +180,21 @@ class Server implements StoreServer {
     this.#leaseQuorum = new LeaseQuorum({
       engine: this.#engine,
       clock,
-      askAll: (message, agreed) => this.#askAboutLeases(message, agreed),
+      askAll: (message, agreed) => void this.#questions.askAll(LEASES, message, agreed),
+    });
+    this.#fullDisk = new FullDisk({
+      engine: this.#engine,
+      storage,
+      log,
+      ask: (has) => this.#questions.askAll(ROOM, YES, has),
+    });
+    this.#questions = new Questions({
+      engine: this.#engine,
+      peers: () => this.#peers,
+      answers: {
+        [LEASES]: async (message) => this.#leaseQuorum.answer(message),
+        [ROOM]: async () => ((await this.#fullDisk.hasRoom()) ? YES : undefined),
+      },
     });
     this.#upkeep = new Upkeep({
       engine: this.#engine,
@@ -280,7 +300,7 @@ class Server implements StoreServer {
     const deadline = clock.monotonicMs() + HAND_OVER_MS;
     try {
       for (let tried: NodeId | undefined; engine.replica.leads && clock.monotonicMs() < deadline; ) {
-        const successor = engine.replica.bestFollower(tried) ?? engine.replica.bestFollower();
+        const successor = engine.replica.bestFollower((id) => id !== tried) ?? engine.replica.bestFollower();
         if (successor === undefined) return;
         engine.replica.transferLeadership(successor);
         tried = successor;
@@ -434,8 +454,8 @@ class Server implements StoreServer {
           return { clusterId, members: engine.cluster.members };
         },
         hash: (revision) => this.#corruption.hashAt(revision),
-        forwarded: async (forward) =>
-          forward.path === LEASES ? this.#answerAboutLeases(forward.message) : this.#route().forwarded(forward),
+        forwarded: (forward) =>
+          this.#questions.answer(forward.path, forward.message) ?? this.#route().forwarded(forward),
         snapshotPiece: (piece) => this.#snapshots.receive(piece),
         members: () => ({ clusterId, members: engine.cluster.members }),
         isMember: (member) => engine.cluster.get(member) !== undefined,
@@ -447,26 +467,6 @@ class Server implements StoreServer {
         },
       },
     });
-  }
-
-  #answerAboutLeases(message: Uint8Array): Forwarded {
-    const body = this.#leaseQuorum.answer(message);
-    return { redirect: body === undefined, code: RpcCode.ok, text: '', body: body ?? new Uint8Array(), index: 0 };
-  }
-
-  /** Asks the others about leases; who does not answer, or does not agree, is not heard of. */
-  #askAboutLeases(message: Uint8Array, agreed: (by: NodeId, body: Uint8Array) => void): void {
-    const { cluster, replica } = this.#engine;
-    const request = { path: LEASES, message, metadata: new Map<string, string>(), authRevision: 0 };
-    for (const { id } of cluster.members) {
-      if (id === replica.id) continue;
-      this.#peers?.forward(id, request, replica.electionMs).then(
-        ({ redirect, code, body }) => {
-          if (!redirect && code === RpcCode.ok) agreed(id, body);
-        },
-        () => {},
-      );
-    }
   }
 
   /** Tells the cluster how this member is called and where its clients find it, until it knows. */
