@@ -25,7 +25,8 @@ export function typeName(name: string): Part | undefined {
 }
 
 export function compileSelect(compiler: Compiler, expr: Extract<Expr, { op: 'select' }>): Part {
-  const qualified = expr.test || expr.optional ? undefined : typeName(dottedName(expr) ?? '');
+  const name = expr.test || expr.optional ? undefined : dottedName(expr);
+  const qualified = name === undefined ? undefined : (compiler.variable(name) ?? typeName(name));
   if (qualified !== undefined) return qualified;
   const target = compiler.compile(expr.target);
   const { field, at } = expr;

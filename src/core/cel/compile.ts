@@ -111,7 +111,8 @@ export class Compiler {
     }
   }
 
-  #variable(name: string): Part | undefined {
+  /** The part that reads a variable; names may have dots in them (`authorizer.requestResource`). */
+  variable(name: string): Part | undefined {
     const variable = this.#scope.get(name);
     if (variable === undefined) return undefined;
     this.used.add(name);
@@ -129,7 +130,7 @@ export class Compiler {
 
   #identifier(name: string, at: number): Part {
     return (
-      this.#variable(name) ?? typeName(name) ?? this.fail(at, `undeclared reference to '${name}' (in container '')`)
+      this.variable(name) ?? typeName(name) ?? this.fail(at, `undeclared reference to '${name}' (in container '')`)
     );
   }
 

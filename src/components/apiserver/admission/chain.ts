@@ -62,6 +62,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     namespaces,
     metrics: deps.metrics,
     log: deps.log,
+    access: authorization,
     newUid: () => deps.random.uuid(),
     nowMs: () => deps.clock.monotonicMs(),
   });
@@ -104,6 +105,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       bindings: () => cache.kind('mutatingadmissionpolicybindings'),
       kinds: deps.kinds,
       namespaces,
+      access: authorization,
     }),
     mutatingWebhooks(caller, () => cache.kind('mutatingwebhookconfigurations'), deps.kinds),
     validatingPolicies({
@@ -111,6 +113,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       bindings: () => cache.kind('validatingadmissionpolicybindings'),
       kinds: deps.kinds,
       namespaces,
+      access: authorization,
     }),
     validatingWebhooks(caller, () => cache.kind('validatingwebhookconfigurations'), deps.kinds),
   ];

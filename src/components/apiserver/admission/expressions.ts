@@ -8,11 +8,13 @@ import { messageOf } from '../../../base/errors.ts';
 import { CompileError } from '../../../core/cel/ast.ts';
 import { compile } from '../../../core/cel/compile.ts';
 import { ANY_READER, fromJson } from '../../../core/cel/documents.ts';
+import { AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE } from '../../../core/cel/library/authorizer.ts';
 import { standardFunctions } from '../../../core/cel/library/index.ts';
 import { APPLY_TYPE, mutationStructure, PATCH_TYPE } from '../../../core/cel/mutation.ts';
 import { Budget, type Program } from '../../../core/cel/part.ts';
 import { assignable, BOOL, DYN, formatType, listOf, mapOf, STRING, type Type } from '../../../core/cel/types.ts';
 import { BudgetError, type Value } from '../../../core/cel/values.ts';
+import { rethrowPending } from './authorizer.ts';
 
 /** Upstream's limits on what one expression, and all conditions of a webhook together, may cost. */
 const MAX_CALL_COST = 1_000_000;
@@ -54,6 +56,8 @@ const VARIABLES: ReadonlyMap<string, Type> = new Map<string, Type>([
   ['object', DYN],
   ['oldObject', DYN],
   ['request', REQUEST],
+  ['authorizer', AUTHORIZER_TYPE],
+  ['authorizer.requestResource', RESOURCE_CHECK_TYPE],
 ]);
 
 /** What an expression has to yield; a configuration is `Object{…}`, a patch a list of `JSONPatch{…}`. */
@@ -99,14 +103,20 @@ export function explainProblem(error: unknown): string {
   return error instanceof CompileError ? `compilation failed: ${error.message}` : messageOf(error);
 }
 
-/** Gives the variables of expressions; each document is read only where an expression speaks of it. */
-export function variablesOf(documents: Readonly<Record<string, JsonValue | undefined>>): (name: string) => Value {
+/**
+ * Gives the variables of expressions; each document is read only where an expression speaks of it. `others` gives those that are no
+ * documents.
+ */
+export function variablesOf(
+  documents: Readonly<Record<string, JsonValue | undefined>>,
+  others: (name: string) => Value | undefined,
+): (name: string) => Value {
   const known = new Map<string, Value>();
   return (name) => {
     let value = known.get(name);
     if (value === undefined) {
       const document = Object.hasOwn(documents, name) ? documents[name] : undefined;
-      value = document === undefined ? null : fromJson(document, ANY_READER);
+      value = (document === undefined ? others(name) : fromJson(document, ANY_READER)) ?? null;
       known.set(name, value);
     }
     return value;
@@ -126,6 +136,7 @@ export function evaluate(
   try {
     return program.evaluate(variables, budget);
   } catch (error) {
+    rethrowPending(error);
     if (error instanceof BudgetError) throw outOfBudget();
     throw new Error(`expression '${source}' resulted in error: ${messageOf(error)}`, { cause: error });
   } finally {
@@ -168,6 +179,7 @@ export function conditionsHold(
       if (program === undefined) throw new Error(`expression '${source}' cannot be compiled`);
       if (evaluate(program, source, variables, left) !== true) return false;
     } catch (error) {
+      rethrowPending(error);
       failures.push(messageOf(error));
     }
   }

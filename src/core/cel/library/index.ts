@@ -1,5 +1,6 @@
 /** All functions that expressions in Kubernetes may call. */
 import { FunctionTable } from '../functions.ts';
+import { authorizers } from './authorizer.ts';
 import { collections } from './collections.ts';
 import { jsonPatches } from './json-patch.ts';
 import { kubernetes } from './kubernetes.ts';
@@ -10,6 +11,6 @@ import { times } from './time.ts';
 let table: FunctionTable | undefined;
 
 export function standardFunctions(): FunctionTable {
-  table ??= new FunctionTable([operators, times, strings, collections, kubernetes, jsonPatches]);
+  table ??= new FunctionTable([operators, times, strings, collections, kubernetes, jsonPatches, authorizers]);
   return table;
 }

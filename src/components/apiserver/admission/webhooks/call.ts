@@ -8,6 +8,7 @@ import { CodedError, messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { WebhookCaller, WebhookClient } from '../../webhooks/caller.ts';
+import { type AccessSource, authorizerOf, withAnswers } from '../authorizer.ts';
 import { conditionsHold, documentsOf, variablesOf } from '../expressions.ts';
 import type { AdmissionRequest } from '../index.ts';
 import { type NamespaceSource, selects } from '../matching.ts';
@@ -22,6 +23,7 @@ interface HookCallerDeps {
   readonly namespaces: NamespaceSource;
   readonly metrics: Metrics;
   readonly log: Log;
+  readonly access: AccessSource;
   newUid(): string;
   nowMs(): number;
 }
@@ -42,7 +44,7 @@ export class HookCaller {
   async ask({ hook, as }: Concerned, request: AdmissionRequest, type: HookType): Promise<Verdict | undefined> {
     if (!(await selects(hook.match, request, this.#deps.namespaces))) return undefined;
     const described = await describeRequest(request, as, this.#deps.newUid());
-    if (!this.#conditionsHold(hook, request, described)) return undefined;
+    if (!(await this.#conditionsHold(hook, request, described))) return undefined;
     if (request.dryRun && !hook.allowsDryRun) {
       throw errors.badRequest(`admission webhook ${JSON.stringify(hook.name)} does not support dry run`);
     }
@@ -73,10 +75,11 @@ export class HookCaller {
     return verdict;
   }
 
-  #conditionsHold(hook: Hook, request: AdmissionRequest, described: JsonObject): boolean {
+  async #conditionsHold(hook: Hook, request: AdmissionRequest, described: JsonObject): Promise<boolean> {
     if (hook.conditions.length === 0) return true;
     try {
-      return conditionsHold(hook.conditions, variablesOf(documentsOf(described)));
+      const variables = variablesOf(documentsOf(described), authorizerOf(request, this.#deps.access));
+      return await withAnswers(() => conditionsHold(hook.conditions, variables));
     } catch (error) {
       // Where failing is allowed, a webhook that cannot say whether it wants a request does not get it.
       if (hook.ignoresFailure) return false;

@@ -2,6 +2,7 @@
 import type { Kinds, ServedKind } from '../../../rest/kinds.ts';
 import type { CachedObject } from '../../../watchcache/cached-object.ts';
 import type { KindCache } from '../../../watchcache/kind-cache.ts';
+import type { AccessSource } from '../../authorizer.ts';
 import type { AdmissionRequest } from '../../index.ts';
 import { mayMatch, type NamespaceSource } from '../../matching.ts';
 import { type Binding, compileBinding } from './bindings.ts';
@@ -12,6 +13,7 @@ export interface PolicySources {
   bindings(): KindCache;
   kinds(): Kinds;
   readonly namespaces: NamespaceSource;
+  readonly access: AccessSource;
 }
 
 export interface Bound<P extends Policy> {

@@ -4,6 +4,7 @@ import { messageOf } from '../../../../../base/errors.ts';
 import type { Program } from '../../../../../core/cel/part.ts';
 import { DYN, type Type } from '../../../../../core/cel/types.ts';
 import { CelMap, EvaluationError, type MapKey, type Value } from '../../../../../core/cel/values.ts';
+import { rethrowPending } from '../../authorizer.ts';
 import { compileExpression, type Expected, evaluate, explainProblem } from '../../expressions.ts';
 import type { MatchSpec } from '../../matching.ts';
 
@@ -124,6 +125,7 @@ class Composed extends CelMap {
       try {
         known = { value: this.#evaluate(expression) };
       } catch (error) {
+        rethrowPending(error);
         known = {
           error: new EvaluationError(
             `composited variable ${JSON.stringify(key)} fails to evaluate: ${messageOf(error)}`,

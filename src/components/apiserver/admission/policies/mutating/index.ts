@@ -8,6 +8,7 @@ import { schemaOf } from '../../../../../api/schema/index.ts';
 import { jsonEqual } from '../../../../../api/structural/schema.ts';
 import { messageOf } from '../../../../../base/errors.ts';
 import type { ServedKind } from '../../../rest/kinds.ts';
+import { authorizerOf, withAnswers } from '../../authorizer.ts';
 import { exchangeObject, targetOf } from '../../exchange.ts';
 import { conditionsHold, documentsOf, MAX_POLICY_COST, variablesOf } from '../../expressions.ts';
 import type { AdmissionPlugin, AdmissionRequest, Mutation as Pass } from '../../index.ts';
@@ -46,6 +47,7 @@ class Dispatch {
   readonly #sources: PolicySources;
   readonly #request: AdmissionRequest;
   readonly #pass: Pass;
+  readonly #authorizer: ReturnType<typeof authorizerOf>;
   readonly #errors: string[] = [];
   #namespace: KubeObject | undefined;
 
@@ -53,6 +55,7 @@ class Dispatch {
     this.#sources = sources;
     this.#request = request;
     this.#pass = pass;
+    this.#authorizer = authorizerOf(request, sources.access);
   }
 
   /** Throws an ApiError with everything that failed and may not. */
@@ -127,7 +130,8 @@ class Dispatch {
   async #isMeant({ policy, as, param }: Invocation): Promise<boolean> {
     if (policy.conditions.length === 0) return true;
     try {
-      return conditionsHold(policy.conditions, this.#variables(await describeRequest(this.#request, as, ''), param));
+      const variables = this.#variables(await describeRequest(this.#request, as, ''), param);
+      return await withAnswers(() => conditionsHold(policy.conditions, variables));
     } catch (error) {
       // A policy whose failures are ignored and that cannot tell whether it is meant, is not.
       if (policy.ignoresFailure) return false;
@@ -137,20 +141,24 @@ class Dispatch {
 
   /** What expressions can speak of, of a request that is described so. */
   #variables(described: JsonObject, param: KubeObject | undefined): ReturnType<typeof variablesOf> {
-    return variablesOf({
-      ...documentsOf(described),
-      params: param as JsonValue | undefined,
-      namespaceObject: this.#namespace as JsonValue | undefined,
-    });
+    return variablesOf(
+      {
+        ...documentsOf(described),
+        params: param as JsonValue | undefined,
+        namespaceObject: this.#namespace as JsonValue | undefined,
+      },
+      this.#authorizer,
+    );
   }
 
   /** Whether anything is different now. Throws an ApiError when the request cannot go on, an Error when the mutation failed. */
   async #mutate({ policy, as, param }: Invocation, { type, expression }: Mutation): Promise<boolean> {
     const described = await describeRequest(this.#request, as, '');
     const live = described['object'] as JsonObject;
-    const left = { cost: MAX_POLICY_COST };
-    const variables = composedVariables(policy, this.#variables(described, param), left);
-    const value = evaluateOne(expression, variables, left);
+    const value = await withAnswers(() => {
+      const left = { cost: MAX_POLICY_COST };
+      return evaluateOne(expression, composedVariables(policy, this.#variables(described, param), left), left);
+    });
     const { bodyKind } = this.#request;
     const schema = bodyKind === undefined ? as.schema : schemaOf(bodyKind);
     const next = type === 'JSONPatch' ? withPatches(live, value) : withConfiguration(live, value, schema);

@@ -3,7 +3,9 @@ import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregist
 import type { JsonObject, JsonValue, KubeObject } from '../../../../../api/meta/object.ts';
 import { ApiError, type StatusReason } from '../../../../../api/meta/status.ts';
 import { messageOf } from '../../../../../base/errors.ts';
-import { documentsOf } from '../../expressions.ts';
+import type { Value } from '../../../../../core/cel/values.ts';
+import { authorizerOf, withAnswers } from '../../authorizer.ts';
+import { documentsOf, variablesOf } from '../../expressions.ts';
 import type { AdmissionPlugin, AdmissionRequest } from '../../index.ts';
 import { isExempt, matchRules, namespaceOf, selects } from '../../matching.ts';
 import { describeRequest } from '../../review.ts';
@@ -42,13 +44,19 @@ async function judgeAll(
   const denials: Denial[] = [];
   const audited: JsonObject[] = [];
   const namespace = await namespaceOf(request, sources.namespaces);
+  const authorizer = authorizerOf(request, sources.access);
   for (const { policy, bindings } of concerned) {
     const as = matchRules(policy.match, request, sources.kinds());
     if (as === undefined || !(await selects(policy.match, request, sources.namespaces))) continue;
     const documents = documentsOf(await describeRequest(request, as, ''));
+    const variables = (param: KubeObject | undefined): ReturnType<typeof variablesOf> =>
+      variablesOf(
+        { ...documents, params: param as JsonValue | undefined, namespaceObject: namespace as JsonValue | undefined },
+        authorizer,
+      );
     for (const binding of bindings) {
       if (!(await isBound(binding, request, sources.kinds(), sources.namespaces))) continue;
-      for (const failure of await failuresOf(policy, binding, request, sources, documents, namespace)) {
+      for (const failure of await failuresOf(policy, binding, request, sources, variables)) {
         enact(policy, binding, failure, request, denials, audited);
       }
     }
@@ -58,15 +66,12 @@ async function judgeAll(
   if (first !== undefined) throw refusal(request, first);
 }
 
-type DocumentsOfRequest = ReturnType<typeof documentsOf>;
-
 async function failuresOf(
   policy: ValidatingPolicy,
   binding: Binding,
   request: AdmissionRequest,
   sources: PolicySources,
-  documents: DocumentsOfRequest,
-  namespace: KubeObject | undefined,
+  variables: (param: KubeObject | undefined) => (name: string) => Value,
 ): Promise<Failure[]> {
   let params: readonly (KubeObject | undefined)[];
   try {
@@ -75,15 +80,13 @@ async function failuresOf(
     if (policy.ignoresFailure) return [];
     return [{ message: `failed to configure binding: ${messageOf(error)}`, reason: undefined, index: undefined }];
   }
-  return params.flatMap((param) => {
-    const { failures, annotations } = judge(policy, {
-      ...documents,
-      params: param as JsonValue | undefined,
-      namespaceObject: namespace as JsonValue | undefined,
-    });
+  const found: Failure[] = [];
+  for (const param of params) {
+    const { failures, annotations } = await withAnswers(() => judge(policy, variables(param)));
     for (const [key, value] of annotations) request.annotate?.(key, value);
-    return failures;
-  });
+    found.push(...failures);
+  }
+  return found;
 }
 
 function enact(

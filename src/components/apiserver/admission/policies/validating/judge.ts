@@ -1,8 +1,8 @@
 /** One policy's judgement of one request. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/validator.go. */
-import type { JsonValue } from '../../../../../api/meta/object.ts';
 import { messageOf } from '../../../../../base/errors.ts';
 import type { Value } from '../../../../../core/cel/values.ts';
-import { conditionsHold, type Documents, MAX_POLICY_COST, variablesOf } from '../../expressions.ts';
+import { rethrowPending } from '../../authorizer.ts';
+import { conditionsHold, MAX_POLICY_COST } from '../../expressions.ts';
 import { composedVariables, type Expression, evaluateOne } from '../generic/composition.ts';
 import type { ValidatingPolicy } from './compile.ts';
 
@@ -23,15 +23,14 @@ interface Judgement {
 
 const NOTHING: Judgement = { failures: [], annotations: [] };
 
-export function judge(
-  policy: ValidatingPolicy,
-  documents: Documents & { readonly params?: JsonValue | undefined; readonly namespaceObject?: JsonValue | undefined },
-): Judgement {
+/** `given`: the variables of expressions, but for those that the policy itself defines. */
+export function judge(policy: ValidatingPolicy, given: (name: string) => Value): Judgement {
   const left = { cost: MAX_POLICY_COST };
-  const variables = composedVariables(policy, variablesOf(documents), left);
+  const variables = composedVariables(policy, given, left);
   try {
     if (policy.conditions.length > 0 && !conditionsHold(policy.conditions, variables)) return NOTHING;
   } catch (error) {
+    rethrowPending(error);
     // A policy whose failures are ignored and that cannot tell whether it is meant, is not.
     if (policy.ignoresFailure) return NOTHING;
     return { failures: [{ message: messageOf(error), reason: undefined, index: undefined }], annotations: [] };
@@ -39,6 +38,7 @@ export function judge(
   const failures: Failure[] = [];
   const annotations: [string, string][] = [];
   const broken = (error: unknown, index: number | undefined): void => {
+    rethrowPending(error);
     if (!policy.ignoresFailure) failures.push({ message: messageOf(error), reason: undefined, index });
   };
   for (const [index, { expression, message, messageExpression, reason }] of policy.validations.entries()) {
@@ -74,7 +74,8 @@ function messageBy(
     if (typeof value !== 'string') return undefined;
     const text = value.trim();
     return text === '' || text.includes('\n') || text.length > MAX_MESSAGE ? undefined : text;
-  } catch {
+  } catch (error) {
+    rethrowPending(error);
     return undefined;
   }
 }

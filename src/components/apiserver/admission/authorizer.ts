@@ -1,0 +1,115 @@
+/**
+ * The `authorizer` of expressions: what the one who makes a request, or a service account, may do. Each question is asked once for a
+ * request. Source: k8s.io/apiserver/pkg/admission/plugin/authorizer (the caching authorizer).
+ */
+import type { UserInfo } from '../../../api/registry/definition.ts';
+import { parseFieldSelector } from '../../../base/selector.ts';
+import type { Action, Decision } from '../../../core/authz/types.ts';
+import {
+  type AccessAnswer,
+  type AccessChecker,
+  type AccessQuestion,
+  authorizerValue,
+  resourceCheckValue,
+} from '../../../core/cel/library/authorizer.ts';
+import type { Value } from '../../../core/cel/values.ts';
+import type { AdmissionRequest } from './index.ts';
+
+/** Who is asked; a promise where somebody elsewhere has to be. */
+export interface AccessSource {
+  authorize(user: UserInfo, action: Action): Decision | Promise<Decision>;
+}
+
+/** Thrown through an evaluation that has to wait: it is run anew when the answer is there. */
+class PendingAnswer extends Error {
+  readonly arrived: Promise<void>;
+  constructor(arrived: Promise<void>) {
+    super('the answer is not there yet');
+    this.arrived = arrived;
+  }
+}
+
+/** To be called first by whoever catches what an evaluation throws. */
+export function rethrowPending(error: unknown): void {
+  if (error instanceof PendingAnswer) throw error;
+}
+
+/** Runs what evaluates expressions, anew after each answer that it had to wait for; so it must not do anything else. */
+export async function withAnswers<T>(evaluate: () => T): Promise<T> {
+  for (;;) {
+    try {
+      return evaluate();
+    } catch (error) {
+      if (!(error instanceof PendingAnswer)) throw error;
+      await error.arrived;
+    }
+  }
+}
+
+const SELECTING_VERBS: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection']);
+
+/** The variables `authorizer` and `authorizer.requestResource` of one request; undefined for other names. */
+export function authorizerOf(request: AdmissionRequest, source: AccessSource): (name: string) => Value | undefined {
+  const ask = checkerOf(request.user, source);
+  return (name) => {
+    if (name === 'authorizer') return authorizerValue(ask);
+    if (name !== 'authorizer.requestResource') return undefined;
+    return resourceCheckValue(ask, {
+      group: request.kind.group,
+      resource: request.kind.plural,
+      subresource: request.subresource,
+      namespace: request.namespace,
+      name: request.name,
+    });
+  };
+}
+
+function checkerOf(user: UserInfo, source: AccessSource): AccessChecker {
+  const known = new Map<string, AccessAnswer>();
+  return (question) => {
+    const key = JSON.stringify(question);
+    const answer = known.get(key);
+    if (answer !== undefined) return answer;
+    const decision = source.authorize(subjectOf(user, question), actionOf(question));
+    if (decision instanceof Promise)
+      throw new PendingAnswer(decision.then((said) => void known.set(key, answerOf(said))));
+    const found = answerOf(decision);
+    known.set(key, found);
+    return found;
+  };
+}
+
+const answerOf = ({ allowed, reason }: Decision): AccessAnswer => ({ allowed, reason, error: '' });
+
+function subjectOf(user: UserInfo, { account }: AccessQuestion): UserInfo {
+  if (account === undefined) return user;
+  const { namespace, name } = account;
+  return {
+    name: `system:serviceaccount:${namespace}:${name}`,
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+  };
+}
+
+function actionOf(question: AccessQuestion): Action {
+  const { verb, path, fieldSelector } = question;
+  if (path !== undefined) return { verb, path };
+  return {
+    verb,
+    group: question.group ?? '',
+    resource: question.resource ?? '',
+    subresource: question.subresource ?? '',
+    namespace: question.namespace ?? '',
+    name: question.name ?? '',
+    ...(fieldSelector === undefined || !SELECTING_VERBS.has(verb) ? {} : { fieldEquals: equalities(fieldSelector) }),
+  };
+}
+
+/** A selector that cannot be read narrows nothing. */
+function equalities(selector: string): ReadonlyMap<string, string> {
+  try {
+    const terms = parseFieldSelector(selector).filter(({ operator }) => operator === '=');
+    return new Map(terms.map(({ field, value }) => [field, value]));
+  } catch {
+    return new Map();
+  }
+}

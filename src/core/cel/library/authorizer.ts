@@ -1,0 +1,117 @@
+/** Asking whether somebody may do something. Source: k8s.io/apiserver/pkg/cel/library/authz.go. */
+import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
+import { declare, type Overload, perCharacter } from '../functions.ts';
+import { parseType } from '../types.ts';
+import { EvaluationError, Opaque } from '../values.ts';
+
+const PACKAGE = 'kubernetes.authorization';
+const AUTHORIZER = `${PACKAGE}.Authorizer`;
+const PATH = `${PACKAGE}.PathCheck`;
+const GROUP = `${PACKAGE}.GroupCheck`;
+const RESOURCE = `${PACKAGE}.ResourceCheck`;
+const DECISION = `${PACKAGE}.Decision`;
+
+/** What is asked. `account`: for whom, when it is not who makes the request. */
+export interface AccessQuestion {
+  readonly account?: { readonly namespace: string; readonly name: string };
+  readonly verb: string;
+  /** Of something that is no resource; the rest is of one that is. */
+  readonly path?: string;
+  readonly group?: string;
+  readonly resource?: string;
+  readonly subresource?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+  readonly fieldSelector?: string;
+  readonly labelSelector?: string;
+}
+
+export interface AccessAnswer {
+  readonly allowed: boolean;
+  readonly reason: string;
+  /** Why nobody could say; empty: somebody could. */
+  readonly error: string;
+}
+
+/** May throw something other than an EvaluationError when the answer has to be waited for: nothing absorbs it. */
+export type AccessChecker = (question: AccessQuestion) => AccessAnswer;
+
+interface Asking {
+  readonly ask: AccessChecker;
+  readonly question: Omit<AccessQuestion, 'verb'>;
+}
+
+export const AUTHORIZER_TYPE = parseType(AUTHORIZER);
+export const RESOURCE_CHECK_TYPE = parseType(RESOURCE);
+
+let serial = 0;
+/** No two are equal: what they ask is not to be compared. */
+const opaque = (type: string, value: unknown): Opaque => new Opaque(type, value, String(++serial));
+const of = (value: Opaque): Asking => value.value as Asking;
+
+/** The variable `authorizer`. */
+export const authorizerValue = (ask: AccessChecker): Opaque => opaque(AUTHORIZER, { ask, question: {} });
+
+/** The variable `authorizer.requestResource`. */
+export const resourceCheckValue = (ask: AccessChecker, question: Omit<AccessQuestion, 'verb'>): Opaque =>
+  opaque(RESOURCE, { ask, question });
+
+const adding = (type: string, value: Opaque, more: Omit<AccessQuestion, 'verb'>): Opaque => {
+  const { ask, question } = of(value);
+  return opaque(type, { ask, question: { ...question, ...more } });
+};
+
+function accountOf(authorizer: Opaque, namespace: string, name: string): Opaque {
+  const wrong = [
+    ...dns1123SubdomainErrors(name).map((problem) => `Invalid service account name: ${problem}`),
+    ...dns1123LabelErrors(namespace).map((problem) => `Invalid service account namespace: ${problem}`),
+  ];
+  if (wrong.length > 0) throw new EvaluationError(wrong.join(', '));
+  return adding(AUTHORIZER, authorizer, { account: { namespace, name } });
+}
+
+function pathOf(authorizer: Opaque, path: string): Opaque {
+  if (path === '') throw new EvaluationError('path must not be empty');
+  return adding(PATH, authorizer, { path });
+}
+
+/** As upstream: an expression can afford two. */
+const CHECK_COST = 350_000;
+const checks = { cost: (): number => CHECK_COST - 1, size: (): number => 1 };
+
+function decide(value: Opaque, verb: string): Opaque {
+  const { ask, question } = of(value);
+  return opaque(DECISION, ask({ ...question, verb }));
+}
+
+const answerOf = (value: Opaque): AccessAnswer => value.value as AccessAnswer;
+const narrowing = (name: 'subresource' | 'namespace' | 'name'): Overload =>
+  declare(`${RESOURCE}.${name}(string): ${RESOURCE}`, (value: Opaque, text: string) =>
+    adding(RESOURCE, value, { [name]: text }),
+  );
+const selecting = (name: 'fieldSelector' | 'labelSelector'): Overload =>
+  declare(
+    `${RESOURCE}.${name}(string): ${RESOURCE}`,
+    (value: Opaque, text: string) => adding(RESOURCE, value, { [name]: text }),
+    { cost: ([, text = 0]) => perCharacter(text) },
+  );
+
+export const authorizers: readonly Overload[] = [
+  declare(`${AUTHORIZER}.path(string): ${PATH}`, pathOf),
+  declare(`${AUTHORIZER}.group(string): ${GROUP}`, (value: Opaque, group: string) => adding(GROUP, value, { group })),
+  declare(`${AUTHORIZER}.serviceAccount(string, string): ${AUTHORIZER}`, accountOf),
+  declare(`${GROUP}.resource(string): ${RESOURCE}`, (value: Opaque, resource: string) =>
+    adding(RESOURCE, value, { resource }),
+  ),
+  narrowing('subresource'),
+  narrowing('namespace'),
+  narrowing('name'),
+  selecting('fieldSelector'),
+  selecting('labelSelector'),
+  declare(`${PATH}.check(string): ${DECISION}`, decide, checks),
+  declare(`${RESOURCE}.check(string): ${DECISION}`, decide, checks),
+  declare(`${DECISION}.allowed(): bool`, (value: Opaque) => answerOf(value).allowed),
+  declare(`${DECISION}.reason(): string`, (value: Opaque) => answerOf(value).reason, { size: () => 1024 }),
+  declare(`${DECISION}.errored(): bool`, (value: Opaque) => answerOf(value).error !== ''),
+  declare(`${DECISION}.error(): string`, (value: Opaque) => answerOf(value).error, { size: () => 1024 }),
+];
