@@ -125,7 +125,8 @@ export class KindCache {
   decode(key: string, value: Uint8Array, revision: number, createRevision: number): CachedObject | undefined {
     const parts = this.#split(key);
     if (parts === undefined) return undefined;
-    return new CachedObject(parts.namespace, parts.name, spliceRevision(value, revision), revision, createRevision);
+    const bytes = spliceRevision(value, revision, true);
+    return new CachedObject(parts.namespace, parts.name, bytes, revision, createRevision);
   }
 
   /** Replaces everything with what the store held at `revision`. */

@@ -68,6 +68,13 @@ describe('metadata of a cached object', () => {
 });
 
 describe('kind cache', () => {
+  it('keeps alive no more than the bytes of its objects', () => {
+    const cache = newCache();
+    cache.applyPut(`${PREFIX}a/b`, storedValue('a', 'b', 'c'), 2, 2);
+    const kept = cache.get('a', 'b')?.bytes;
+    assert.equal(kept?.buffer.byteLength, kept?.length);
+  });
+
   it('equals a map that is sorted on every question, over random histories', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const random = generator(seed);
