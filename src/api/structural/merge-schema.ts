@@ -52,6 +52,7 @@ function nodeOf(schema: Schema): SchemaNode {
     case 'string':
       return STRING;
     case 'integer':
+      return scalar('int64');
     case 'number':
       return scalar('number');
     case 'boolean':

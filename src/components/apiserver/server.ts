@@ -3,6 +3,7 @@ import { setMaxListeners } from 'node:events';
 import { messageOf } from '../../base/errors.ts';
 import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { createAdmissionChain } from './admission/chain.ts';
+import { PolicyChecker } from './admission/policies/validating/checker.ts';
 import { refineAdmissionKind } from './admission/refine.ts';
 import { AuditTrail } from './audit/trail.ts';
 import { createAuthenticator } from './authentication/index.ts';
@@ -55,6 +56,7 @@ class Server implements ApiServer {
   readonly #masters: MasterEndpoints;
   readonly #customKinds: CustomKinds;
   readonly #definitions: DefinitionController;
+  readonly #policies: PolicyChecker;
   #listener: Listener | undefined;
   #bootstrapped = false;
   #stopped: Promise<void> | undefined;
@@ -167,6 +169,7 @@ class Server implements ApiServer {
     this.#masters = new MasterEndpoints(this.#context);
     this.#frontend = new Frontend(this.#context, this.#metrics, endpoints);
     this.#definitions = new DefinitionController(this.#context, this.#customKinds);
+    this.#policies = new PolicyChecker(this.#context);
   }
 
   async start(): Promise<{ readonly port: number }> {
@@ -194,6 +197,7 @@ class Server implements ApiServer {
     const { port } = this.#listener;
     this.#compactor.start();
     this.#definitions.start();
+    this.#policies.start();
     await this.#bootstrap(port);
     log.info('ready', {
       port,

@@ -143,6 +143,80 @@ describe('validating admission policies', () => {
     assert.ok(performance.now() - began < 10_000);
   });
 
+  it('are held against the kinds they match, and what does not fit is said in their status', async () => {
+    interface Checked {
+      metadata: { generation: number };
+      status?: {
+        observedGeneration?: number;
+        typeChecking?: { expressionWarnings?: { fieldRef: string; warning: string }[] };
+      };
+    }
+    const path = `${REGISTRATION}/validatingadmissionpolicies/p`;
+    const warnings = async () => {
+      for (let deadline = performance.now() + 20_000; ; ) {
+        const { body } = await server.call<Checked>('GET', path);
+        if (body.status?.observedGeneration === body.metadata.generation) {
+          return body.status.typeChecking?.expressionWarnings;
+        }
+        assert.ok(performance.now() < deadline, JSON.stringify(body));
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    };
+    const apps = { operations: ['CREATE'], apiGroups: ['apps'], apiVersions: ['v1'] };
+    const spec = {
+      matchConstraints: {
+        resourceRules: [{ ...apps, resources: ['deployments', 'replicasets', 'deployments/scale'] }],
+      },
+      paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
+      variables: [{ name: 'replicas', expression: 'object.spec.replicas' }],
+      validations: [
+        { expression: 'object.spec.paused || variables.replicas > 1' },
+        { expression: "variables.replicas == 'three'", messageExpression: "'not ' + params.dat.a" },
+        {
+          expression:
+            "object.metadata.labels['a'] == 'b' && quantity(object.spec.template.spec.containers[0].resources.limits['cpu']).isLessThan(quantity('1'))" +
+            " && oldObject == null && namespaceObject.metadata.name != '' && params.data['a'] == 'x' && size(object.metadata.annotations) > 0" +
+            " && timestamp(object.metadata.creationTimestamp) < timestamp('2100-01-01T00:00:00Z')",
+        },
+      ],
+    };
+    const made = await policy(spec);
+    assert.equal(made.code, 201, made.text);
+    assert.equal((made.body as unknown as Checked).status?.observedGeneration, undefined, 'the request does not wait');
+    assert.deepEqual(await warnings(), [
+      {
+        fieldRef: 'spec.validations[0].expression',
+        warning:
+          "apps/v1, Kind=ReplicaSet: ERROR: <input>:1:12: undefined field 'paused'\n | object.spec.paused || variables.replicas > 1\n | ...........^\n",
+      },
+      {
+        fieldRef: 'spec.validations[1].expression',
+        warning: ['Deployment', 'ReplicaSet']
+          .map(
+            (kind) =>
+              `apps/v1, Kind=${kind}: ERROR: <input>:1:20: found no matching overload for '_==_' applied to '(int, string)'\n | variables.replicas == 'three'\n | ...................^\n`,
+          )
+          .join('\n'),
+      },
+      {
+        fieldRef: 'spec.validations[1].messageExpression',
+        warning: ['Deployment', 'ReplicaSet']
+          .map(
+            (kind) =>
+              `apps/v1, Kind=${kind}: ERROR: <input>:1:16: undefined field 'dat'\n | 'not ' + params.dat.a\n | ...............^\n`,
+          )
+          .join('\n'),
+      },
+    ]);
+    const mended = { spec: { validations: [{ expression: 'object.spec.replicas > 1' }] } };
+    const patched = await server.call('PATCH', path, {
+      body: mended,
+      headers: { 'content-type': 'application/merge-patch+json' },
+    });
+    assert.equal(patched.code, 200, patched.text);
+    assert.equal(await warnings(), undefined);
+  });
+
   it('kubectl shows the refusal', async () => {
     await policy({ validations: [{ expression: "object.metadata.name.startsWith('ok-')", message: 'name it ok-' }] });
     await bind();

@@ -1,0 +1,128 @@
+/**
+ * Expressions of a policy held against the kinds that it matches. Findings are hints: kinds may have changed, and rules may match more.
+ * Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go.
+ */
+import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
+import { schemaOf } from '../../../../../api/schema/index.ts';
+import { typeOfNode } from '../../../../../core/cel/kinds.ts';
+import { DYN, type Type } from '../../../../../core/cel/types.ts';
+import type { Kinds, ServedKind } from '../../../rest/kinds.ts';
+import { compileExpression, explainProblem } from '../../expressions.ts';
+
+export interface ExpressionWarning {
+  readonly fieldRef: string;
+  readonly warning: string;
+}
+
+/** More kinds than these are not looked at. */
+const MAX_KINDS = 10;
+
+/**
+ * What may be wrong with the policy's validations. `pause` is awaited between any two pieces of work: a policy may have many expressions,
+ * and match many kinds.
+ */
+export async function typeCheck(
+  policy: ValidatingAdmissionPolicy,
+  kinds: Kinds,
+  pause: () => Promise<void>,
+): Promise<ExpressionWarning[]> {
+  const spec = policy.spec ?? {};
+  const written = (spec.validations ?? []).flatMap(({ expression, messageExpression }, index) => {
+    const at = `spec.validations[${index}]`;
+    const main = { at: `${at}.expression`, source: expression };
+    return (messageExpression ?? '') === ''
+      ? [main]
+      : [main, { at: `${at}.messageExpression`, source: messageExpression ?? '' }];
+  });
+  const found = new Map<string, string[]>();
+  for (const kind of matchedKinds(policy, kinds)) {
+    const variables = await variablesFor(kind, policy, kinds, pause);
+    for (const { at, source } of written) {
+      await pause();
+      const problem = problemOf(source, variables);
+      if (problem === undefined) continue;
+      const all = found.get(at) ?? [];
+      found.set(at, [...all, `${kind.apiVersion}, Kind=${kind.kind}: ${problem}\n`]);
+    }
+  }
+  return written.flatMap(({ at }) => {
+    const problems = found.get(at);
+    return problems === undefined ? [] : [{ fieldRef: at, warning: problems.join('\n') }];
+  });
+}
+
+type Variables = readonly (readonly [string, Type])[];
+
+function problemOf(source: string, variables: Variables): string | undefined {
+  try {
+    compileExpression(source, 'any', variables);
+    return undefined;
+  } catch (error) {
+    return explainProblem(error).replace(/^compilation failed: /, '');
+  }
+}
+
+async function variablesFor(
+  kind: ServedKind,
+  policy: ValidatingAdmissionPolicy,
+  kinds: Kinds,
+  pause: () => Promise<void>,
+): Promise<Variables> {
+  const object = kind.schema === undefined ? DYN : typeOfNode(kind.schema);
+  const namespace = schemaOf({ group: '', version: 'v1', kind: 'Namespace' });
+  const { paramKind, variables = [] } = policy.spec ?? {};
+  const param = kinds.all.find((each) => each.apiVersion === paramKind?.apiVersion && each.kind === paramKind.kind);
+  const given: (readonly [string, Type])[] = [
+    ['object', object],
+    ['oldObject', object],
+    ['namespaceObject', namespace === undefined ? DYN : typeOfNode(namespace)],
+    ...(paramKind === undefined
+      ? []
+      : [['params', param?.schema === undefined ? DYN : typeOfNode(param.schema)] as const]),
+  ];
+  const fields = new Map<string, Type>();
+  const composed = (): Variables => [
+    ...given,
+    ['variables', { kind: 'object', name: 'kubernetes.variables', fields: new Map(fields) }],
+  ];
+  for (const { name, expression } of variables) {
+    await pause();
+    fields.set(name, typeOf(expression, composed()));
+  }
+  return composed();
+}
+
+/** Of a variable that does not fit, nothing is known: those who use it are not to blame. */
+function typeOf(source: string, variables: Variables): Type {
+  try {
+    return compileExpression(source, 'any', variables).type;
+  } catch {
+    return DYN;
+  }
+}
+
+interface Rule {
+  readonly apiGroups?: readonly string[];
+  readonly apiVersions?: readonly string[];
+  readonly resources?: readonly string[];
+}
+
+/** The kinds that the rules name; where they say `*`, nobody knows which. Sorted by group, version and kind. */
+function matchedKinds(policy: ValidatingAdmissionPolicy, kinds: Kinds): ServedKind[] {
+  const named = (values: readonly string[] = []): readonly string[] =>
+    values.some((each) => each.includes('*')) ? [] : [...values].sort();
+  const found = new Set<ServedKind>();
+  for (const rule of (policy.spec?.matchConstraints?.resourceRules ?? []) as readonly Rule[]) {
+    const resources = (rule.resources ?? []).filter((each) => !/[*/]/.test(each)).sort();
+    for (const group of named(rule.apiGroups)) {
+      for (const version of named(rule.apiVersions)) {
+        for (const resource of resources) {
+          const kind = kinds.at(group, version, resource);
+          if (kind !== undefined && found.size < MAX_KINDS) found.add(kind);
+        }
+      }
+    }
+  }
+  const key = ({ group, version, kind }: ServedKind): string => `${group}\n${version}\n${kind}`;
+  return [...found].sort((a, b) => (key(a) < key(b) ? -1 : 1));
+}
