@@ -24,6 +24,7 @@ const ON_BY_DEFAULT = [
   'MutatingAdmissionWebhook',
   'ValidatingAdmissionPolicy',
   'ValidatingAdmissionWebhook',
+  'ResourceQuota',
 ] as const;
 /** Upstream's that have to be asked for; on a host of ours they run anyway. */
 const OFF_UNLESS_OWN: readonly string[] = ['NodeRestriction', 'OwnerReferencesPermissionEnforcement'];
@@ -33,7 +34,6 @@ const DEFAULT_ELSEWHERE: ReadonlySet<string> = new Set([
   'PersistentVolumeClaimResize',
   'ClusterTrustBundleAttest',
   'PodTopologyLabels',
-  'ResourceQuota',
 ]);
 /** Known upstream, and not here. */
 const ELSEWHERE: ReadonlySet<string> = new Set([

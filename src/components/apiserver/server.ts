@@ -4,6 +4,7 @@ import { messageOf } from '../../base/errors.ts';
 import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { createAdmissionChain } from './admission/chain.ts';
 import { PolicyChecker } from './admission/policies/validating/checker.ts';
+import type { QuotaStore } from './admission/quota/keeper.ts';
 import { refineAdmissionKind } from './admission/refine.ts';
 import { AuditTrail } from './audit/trail.ts';
 import { createAuthenticator } from './authentication/index.ts';
@@ -43,6 +44,23 @@ const LOAD_RETRY_MS = 200;
 
 export function createApiServer(deps: ApiServerDeps): ApiServer {
   return new Server(deps);
+}
+
+function quotaStore(cache: WatchCache, objects: ObjectStore, kinds: Kinds): QuotaStore {
+  const { definition } = kinds.stored('resourcequotas', '');
+  const quotas = cache.kind('resourcequotas');
+  return {
+    cached: (namespace) => (quotas.size === 0 ? [] : quotas.list(namespace)),
+    stored: (namespace, name) => objects.readStored({ definition, namespace, name }),
+    replace: (changes) =>
+      objects.updateAll(
+        changes.map(({ previous, object }) => ({
+          place: { definition, namespace: previous.namespace, name: previous.name },
+          previous,
+          object,
+        })),
+      ),
+  };
 }
 
 class Server implements ApiServer {
@@ -124,6 +142,7 @@ class Server implements ApiServer {
       webhooks,
       metrics: this.#metrics,
       log,
+      quotas: quotaStore(cache, objects, kinds),
       storedNamespace: (name) => objects.readStored({ definition: namespaces, namespace: '', name }),
     });
     const services = new ServiceAllocator({

@@ -27,10 +27,12 @@ import { type DiscoveredKind, discover } from './discovery.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from './framework.ts';
 
 /** Kinds of which other controllers hold whole copies anyway. */
-const SHARED: readonly ResourceType[] = [
+export const WHOLE_COPIES: readonly ResourceType[] = [
   resources.namespaces,
   resources.nodes,
+  resources.persistentVolumeClaims,
   resources.pods,
+  resources.resourceQuotas,
   resources.services,
   resources.endpoints,
   resources.endpointSlices,
@@ -47,7 +49,7 @@ const SHARED: readonly ResourceType[] = [
 /** Reads and deletes every kind the server lists; which those are is known only at run time. */
 export const garbageCollectorController: ControllerSpec = {
   name: 'garbage-collector',
-  reads: SHARED,
+  reads: WHOLE_COPIES,
   writes: [],
   prepare: (handle) => (scope) => new Collector(handle, scope).start(),
 };
@@ -112,7 +114,7 @@ class Collector {
 
   /** The copies others keep are shared; of all other kinds only metadata is held. */
   #informerOf(kind: DiscoveredKind): Informer<KubeObject> {
-    const shared = SHARED.find((each) => each.group === kind.group && each.plural === kind.plural);
+    const shared = WHOLE_COPIES.find((each) => each.group === kind.group && each.plural === kind.plural);
     if (shared !== undefined) return this.#handle.informer<KubeObject>(shared);
     const own = this.#handle.deps.informers.informer<KubeObject>(kind, { metadataOnly: true });
     this.#own.set(titleOf(kind), own);

@@ -12,6 +12,7 @@ import { nodeLifecycleController } from './node-lifecycle.ts';
 import { nodeIpamController, ttlController } from './node-upkeep.ts';
 import { podGcController } from './pod-gc.ts';
 import { replicaSetController, replicationControllerController } from './replicas.ts';
+import { resourceQuotaController } from './resource-quota.ts';
 import { taintEvictionController } from './taint-eviction.ts';
 
 export const controllers: readonly ControllerSpec[] = [
@@ -32,6 +33,7 @@ export const controllers: readonly ControllerSpec[] = [
   garbageCollectorController,
   taintEvictionController,
   csrCleanerController,
+  resourceQuotaController,
   podGcController,
   ttlController,
 ];

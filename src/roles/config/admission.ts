@@ -9,6 +9,7 @@ import {
   parseVersion,
   VERSION_MESSAGE,
 } from '../../core/podsecurity/policy.ts';
+import type { LimitedResource } from '../../core/quota/check.ts';
 import { type Cursor, checkedString, type Field, list, object, oneOf, parseConfig, string } from './strict-yaml.ts';
 
 /** The field as it stands: what it means depends on another. */
@@ -71,8 +72,52 @@ function podSecurity(at: Cursor): AdmissionSettings {
   };
 }
 
+const quotaFile = object(
+  {
+    apiVersion: oneOf(
+      'apiserver.config.k8s.io/v1',
+      'apiserver.config.k8s.io/v1beta1',
+      'resourcequota.admission.k8s.io/v1beta1',
+      'resourcequota.admission.k8s.io/v1alpha1',
+    ),
+    kind: oneOf('ResourceQuotaConfiguration', 'Configuration'),
+    limitedResources: list(
+      object(
+        {
+          apiGroup: string(),
+          resource: string(),
+          matchContains: list(string()),
+          matchScopes: list(
+            object(
+              {
+                scopeName: string(),
+                operator: oneOf('In', 'NotIn', 'Exists', 'DoesNotExist'),
+                values: list(string()),
+              },
+              ['scopeName', 'operator'],
+            ),
+          ),
+        },
+        ['resource'],
+      ),
+    ),
+  },
+  ['apiVersion', 'kind'],
+);
+
+function resourceQuota(at: Cursor): AdmissionSettings {
+  const limited = new Map<string, LimitedResource[]>();
+  for (const each of quotaFile.parse(at).limitedResources ?? []) {
+    const key = `${each.resource}.${each.apiGroup ?? ''}`;
+    const { matchContains = [], matchScopes = [] } = each;
+    limited.set(key, [...(limited.get(key) ?? []), { matchContains, matchScopes }]);
+  }
+  return { limitedResources: limited };
+}
+
 const READERS: Readonly<Record<string, (at: Cursor) => AdmissionSettings>> = {
   PodSecurity: podSecurity,
+  ResourceQuota: resourceQuota,
 };
 
 /** `read`: the text of a file that `path` names. Throws CodedError 'bad-config' naming file, line and field. */

@@ -22,6 +22,8 @@ import { podSecurity } from './pod-security.ts';
 import { mutatingPolicies } from './policies/mutating/index.ts';
 import { validatingPolicies } from './policies/validating/index.ts';
 import { priority } from './priority.ts';
+import { resourceQuota } from './quota/index.ts';
+import type { QuotaStore } from './quota/keeper.ts';
 import { runtimeClass } from './runtime-class.ts';
 import { serviceAccount } from './service-account.ts';
 import type { AdmissionSettings } from './settings.ts';
@@ -47,6 +49,7 @@ export interface ChainDeps {
   readonly disabled: ReadonlySet<string>;
   readonly settings: AdmissionSettings;
   kinds(): Kinds;
+  readonly quotas: QuotaStore;
   /** A namespace from the store itself. */
   storedNamespace(name: string): Promise<CachedObject | undefined>;
 }
@@ -116,6 +119,12 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       access: authorization,
     }),
     validatingWebhooks(caller, () => cache.kind('validatingwebhookconfigurations'), deps.kinds),
+    // Behind everything that could still refuse: what it sets aside is then as good as used.
+    resourceQuota({
+      quotas: deps.quotas,
+      limited: deps.settings.limitedResources ?? new Map(),
+      clock: deps.clock,
+    }),
   ];
   return createAdmission(all.filter(({ name }) => !deps.disabled.has(name)));
 }

@@ -32,6 +32,34 @@ export interface AdmissionRequest {
   readonly warnings: string[];
   /** Adds to what the audit log says of the request; undefined: nobody reads it. */
   readonly annotate?: Annotate | undefined;
+  /** What plug-ins have set aside for the object. */
+  readonly reservations?: Reservation[];
+}
+
+export interface Reservation {
+  /** The object is stored. */
+  used(): void;
+  /** It is not, after all. */
+  giveBack(): Promise<void>;
+}
+
+/** Stores what was admitted and settles what was set aside for it. `store` may say that nothing was stored, or fail. */
+export async function storeAdmitted<T>(
+  { reservations = [] }: AdmissionRequest,
+  store: () => Promise<T>,
+  isStored: (result: T) => boolean,
+): Promise<T> {
+  let stored = false;
+  try {
+    const result = await store();
+    stored = isStored(result);
+    return result;
+  } finally {
+    for (const reservation of reservations) {
+      if (stored) reservation.used();
+      else await reservation.giveBack();
+    }
+  }
 }
 
 export type Annotate = (key: string, value: string) => void;

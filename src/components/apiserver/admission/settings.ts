@@ -1,5 +1,6 @@
 /** What plug-ins can be told beside whether they run: upstream's AdmissionConfiguration. */
 import type { Policy } from '../../../core/podsecurity/policy.ts';
+import type { LimitedResource } from '../../../core/quota/check.ts';
 
 export interface PodSecuritySettings {
   /** For namespaces whose labels do not say. */
@@ -14,4 +15,6 @@ export interface PodSecuritySettings {
 /** Each absent: the plug-in's defaults. */
 export interface AdmissionSettings {
   readonly podSecurity?: PodSecuritySettings;
+  /** What may be used only where a quota covers it, by `plural.group`. */
+  readonly limitedResources?: ReadonlyMap<string, readonly LimitedResource[]>;
 }

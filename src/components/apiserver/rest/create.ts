@@ -4,7 +4,7 @@ import { invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { validateObjectMeta } from '../../../api/meta/validation.ts';
-import type { AdmissionRequest } from '../admission/index.ts';
+import { type AdmissionRequest, storeAdmitted } from '../admission/index.ts';
 import { encodeObject } from '../storage/encode.ts';
 import { NO_EFFECTS } from '../storage/object-store.ts';
 import { CachedObject } from '../watchcache/cached-object.ts';
@@ -57,6 +57,7 @@ export async function createObject(
     options: request.options,
     warnings: request.warnings,
     annotate: request.annotate,
+    reservations: [],
   };
   await context.admission.mutate(admission);
   // Admission may come from outside: what the server sets, it sets afterwards.
@@ -75,7 +76,11 @@ export async function createObject(
   await context.admission.validate(admission);
   request.warnings.push(...(definition.strategy.warnings?.(stored, undefined) ?? []));
   if (!owned) trackWrite(context, request, stored, undefined);
-  return commit(context, request, stored, generated === '' ? undefined : generated);
+  return storeAdmitted(
+    admission,
+    () => commit(context, request, stored, generated === '' ? undefined : generated),
+    () => true,
+  );
 }
 
 function dropSystemFields(metadata: ReturnType<typeof metadataOf>): void {

@@ -10,7 +10,7 @@ import { errors } from '../../../api/meta/status.ts';
 import { validateObjectMetaUpdate } from '../../../api/meta/validation.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import { jsonEqual } from '../../../api/structural/schema.ts';
-import type { AdmissionRequest } from '../admission/index.ts';
+import { type AdmissionRequest, storeAdmitted } from '../admission/index.ts';
 import { encodeObject } from '../storage/encode.ts';
 import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
 import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
@@ -103,6 +103,7 @@ async function attemptUpdate(
     options: request.options,
     warnings: request.warnings,
     annotate: request.annotate,
+    reservations: [],
     derived: request.subresource === 'binding',
     ...change.shownAs?.(next, old),
   };
@@ -120,7 +121,11 @@ async function attemptUpdate(
   await context.admission.validate(admission);
   const warnings = change.strategy.warnings?.(next, old) ?? [];
   if (change.owned !== true) trackWrite(context, request, next, old);
-  const outcome = await write(context, request, place, seen, old, next);
+  const outcome = await storeAdmitted(
+    admission,
+    () => write(context, request, place, seen, old, next),
+    ({ done }) => done,
+  );
   if (outcome.done) request.warnings.push(...warnings);
   return outcome;
 }

@@ -75,6 +75,31 @@ export class ObjectStore {
     return this.#put(place, previous.revision, object, effects);
   }
 
+  /** Changes all of them or none: none when one is not as it is known. For objects that are stored as they are written. */
+  async updateAll(
+    changes: readonly { readonly place: Place; readonly previous: CachedObject; readonly object: KubeObject }[],
+  ): Promise<readonly CachedObject[] | undefined> {
+    const puts = changes.map(({ place, object }) => {
+      const { definition } = place;
+      return {
+        key: storeKey(place),
+        value: encodeObject({ apiVersion: apiVersionOf(definition), kind: definition.kind }, object),
+      };
+    });
+    const guards = changes.map(({ previous }, index) => ({
+      key: puts[index]?.key ?? '',
+      modRevision: previous.revision,
+    }));
+    const result = await this.#store.commit({ guards, puts });
+    if (!result.committed) return undefined;
+    const { revision } = result;
+    this.#cache.noteWrite(revision);
+    return changes.map(({ place, previous }, index) => {
+      const bytes = spliceRevision(puts[index]?.value ?? Buffer.alloc(0), revision);
+      return new CachedObject(placeNamespace(place), place.name, bytes, revision, previous.createRevision);
+    });
+  }
+
   /** Removes the object as it is known; `object` of the result is its last state. */
   async remove(place: Place, previous: CachedObject, effects: Effects = NO_EFFECTS): Promise<WriteResult> {
     const key = storeKey(place);

@@ -1,0 +1,75 @@
+/** Lists of amounts by resource name, exactly. A Map, because names come from users. Source: k8s.io/apiserver/pkg/quota/v1. */
+import {
+  addQuantity,
+  compareQuantity,
+  formatQuantity,
+  type Quantity,
+  quantityOf,
+  subtractQuantity,
+  tryParseQuantity,
+} from '../../base/quantity.ts';
+
+export type Amounts = ReadonlyMap<string, Quantity>;
+type ResourceList = Readonly<Record<string, string | number>>;
+
+export function amountsOf(list: ResourceList | undefined): Map<string, Quantity> {
+  const amounts = new Map<string, Quantity>();
+  for (const [name, text] of Object.entries(list ?? {})) {
+    const quantity = tryParseQuantity(text);
+    if (quantity !== undefined) amounts.set(name, quantity);
+  }
+  return amounts;
+}
+
+/** By name, so that documents do not depend on the order of reckoning. */
+export function listOf(amounts: Amounts): Record<string, string> {
+  const names = [...amounts.keys()].sort();
+  return Object.fromEntries(names.map((name) => [name, formatQuantity(amounts.get(name) ?? quantityOf(0))]));
+}
+
+export function addTo(target: Map<string, Quantity>, amounts: Amounts): void {
+  for (const [name, quantity] of amounts) {
+    const present = target.get(name);
+    target.set(name, present === undefined ? quantity : addQuantity(present, quantity));
+  }
+}
+
+/** Each name gets the larger of both. */
+export function raiseTo(target: Map<string, Quantity>, amounts: Amounts): void {
+  for (const [name, quantity] of amounts) {
+    const present = target.get(name);
+    if (present === undefined || compareQuantity(quantity, present) > 0) target.set(name, quantity);
+  }
+}
+
+/** What `amounts` have beyond `others`: never less than nothing. */
+export function beyond(amounts: Amounts, others: Amounts): Map<string, Quantity> {
+  const rest = new Map<string, Quantity>();
+  for (const [name, quantity] of amounts) {
+    const other = others.get(name);
+    const left = other === undefined ? quantity : subtractQuantity(quantity, other);
+    rest.set(name, left.nanos < 0n ? quantityOf(0, left.format) : left);
+  }
+  return rest;
+}
+
+export function pick(amounts: Amounts, wanted: (name: string, quantity: Quantity) => boolean): Map<string, Quantity> {
+  return new Map([...amounts].filter(([name, quantity]) => wanted(name, quantity)));
+}
+
+export function sameAmounts(a: Amounts, b: Amounts): boolean {
+  if (a.size !== b.size) return false;
+  return [...a].every(([name, quantity]) => {
+    const other = b.get(name);
+    return other !== undefined && compareQuantity(quantity, other) === 0;
+  });
+}
+
+/** `cpu=1,pods=2`. */
+export function amountsText(amounts: Amounts): string {
+  return Object.entries(listOf(amounts))
+    .map(([name, text]) => `${name}=${text}`)
+    .join(',');
+}
+
+export const namesText = (names: Iterable<string>): string => [...names].sort().join(',');

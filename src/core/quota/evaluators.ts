@@ -1,0 +1,157 @@
+/** What each kind of object uses of a quota, and when that can change. Source: pkg/quota/v1/evaluator/core, k8s.io/apiserver/pkg/quota/v1/generic. */
+import type { PersistentVolumeClaim, Pod, Service } from 'kubernetes-types/core/v1';
+import type { KubeObject } from '../../api/meta/object.ts';
+import { compareQuantity, type Quantity, quantityOf, tryParseQuantity } from '../../base/quantity.ts';
+import type { Amounts } from './amounts.ts';
+import { podConstraint, podCounts, podUsage } from './pods.ts';
+import { claimMatchesScope, isTerminating, podMatchesScope, type ScopeSelector } from './scopes.ts';
+
+export interface GroupResource {
+  readonly group: string;
+  readonly plural: string;
+}
+
+interface Change {
+  readonly operation: string;
+  readonly subresource: string;
+  readonly object: KubeObject;
+  readonly old: KubeObject | undefined;
+}
+
+export interface Evaluator {
+  /** Whether the change can use more than was used before. */
+  handles(change: Change): boolean;
+  /** Whether a quota's resource of this name counts such objects. */
+  counts(name: string): boolean;
+  matchesScope(object: KubeObject, selector: ScopeSelector): boolean;
+  /** Why the object cannot be counted for these resources; undefined: it can. */
+  constraint(required: readonly string[], object: KubeObject): string | undefined;
+  usage(object: KubeObject, nowMs: number): Amounts;
+}
+
+const NANO = 1_000_000_000n;
+const CLASS_SUFFIX = '.storageclass.storage.k8s.io/';
+const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
+const SERVICE_NAMES = new Set(['count/services', 'services', 'services.nodeports', 'services.loadbalancers']);
+const CLAIM_NAMES = ['persistentvolumeclaims', 'requests.storage'];
+/** Kinds that could be counted before any kind could, by their own names. */
+const LEGACY_NAMES = new Set(['configmaps', 'replicationcontrollers', 'resourcequotas', 'secrets']);
+
+const none = (): undefined => undefined;
+const one = quantityOf(1);
+
+/** `count/deployments.apps`, `count/pods`. */
+export const countName = ({ group, plural }: GroupResource): string =>
+  group === '' ? `count/${plural}` : `count/${plural}.${group}`;
+
+const pods: Evaluator = {
+  handles({ operation, subresource, object, old }) {
+    if (subresource === 'resize') return operation === 'UPDATE';
+    if (subresource !== '') return false;
+    if (operation === 'UPDATE') return old !== undefined && isTerminating(object as Pod) !== isTerminating(old as Pod);
+    return operation === 'CREATE';
+  },
+  counts: podCounts,
+  matchesScope: (object, selector) => podMatchesScope(object as Pod, selector),
+  constraint: (required, object) => podConstraint(required, object as Pod),
+  usage: (object, nowMs) => podUsage(object as Pod, nowMs),
+};
+
+const writes = ({ operation, subresource }: Change): boolean =>
+  subresource === '' && (operation === 'CREATE' || operation === 'UPDATE');
+
+const services: Evaluator = {
+  handles: writes,
+  counts: (name) => SERVICE_NAMES.has(name),
+  matchesScope: () => false,
+  constraint: none,
+  usage(object) {
+    const { type, ports = [], allocateLoadBalancerNodePorts } = (object as Service).spec ?? {};
+    const usage = new Map<string, Quantity>([
+      ['count/services', one],
+      ['services', one],
+      ['services.loadbalancers', quantityOf(type === 'LoadBalancer' ? 1 : 0)],
+    ]);
+    // Node ports may not be given yet: what counts is how many are meant to be.
+    let nodePorts = type === 'NodePort' || type === 'LoadBalancer' ? ports.length : 0;
+    if (type === 'LoadBalancer' && allocateLoadBalancerNodePorts === false) {
+      nodePorts = ports.filter(({ nodePort = 0 }) => nodePort !== 0).length;
+    }
+    return usage.set('services.nodeports', quantityOf(nodePorts));
+  },
+};
+
+const claims: Evaluator = {
+  handles: writes,
+  counts: (name) =>
+    name === 'count/persistentvolumeclaims' ||
+    CLAIM_NAMES.includes(name) ||
+    CLAIM_NAMES.some((each) => name.endsWith(`${CLASS_SUFFIX}${each}`)),
+  matchesScope: (object, selector) => claimMatchesScope(object as PersistentVolumeClaim, selector),
+  constraint: none,
+  usage(object) {
+    const claim = object as PersistentVolumeClaim;
+    const usage = new Map<string, Quantity>([
+      ['count/persistentvolumeclaims', one],
+      ['persistentvolumeclaims', one],
+    ]);
+    const storage = claimStorage(claim);
+    if (storage !== undefined) usage.set('requests.storage', storage);
+    const name = claim.metadata?.annotations?.[CLASS_ANNOTATION] ?? claim.spec?.storageClassName ?? '';
+    if (name !== '') {
+      usage.set(`${name}${CLASS_SUFFIX}persistentvolumeclaims`, one);
+      if (storage !== undefined) usage.set(`${name}${CLASS_SUFFIX}requests.storage`, storage);
+    }
+    return usage;
+  },
+};
+
+/** Whole bytes. A claim that was made larger and could not be is charged for what was set aside for it. */
+function claimStorage({ spec, status }: PersistentVolumeClaim): Quantity | undefined {
+  const asked = tryParseQuantity(spec?.resources?.requests?.['storage']);
+  if (asked === undefined) return undefined;
+  const { allocatedResources } = (status ?? {}) as { readonly allocatedResources?: Readonly<Record<string, string>> };
+  const allocated = tryParseQuantity(allocatedResources?.['storage']);
+  const larger = allocated !== undefined && compareQuantity(allocated, asked) > 0 ? allocated : asked;
+  const rest = larger.nanos % NANO;
+  return rest === 0n ? larger : { ...larger, nanos: larger.nanos - rest + NANO };
+}
+
+/** Any kind, custom ones too, can be counted. */
+function counting(resource: GroupResource): Evaluator {
+  const names = [
+    countName(resource),
+    ...(resource.group === '' && LEGACY_NAMES.has(resource.plural) ? [resource.plural] : []),
+  ];
+  return {
+    handles: ({ operation, subresource }) => operation === 'CREATE' && subresource === '',
+    counts: (name) => names.includes(name),
+    matchesScope: () => false,
+    constraint: none,
+    usage: () => new Map(names.map((name) => [name, one])),
+  };
+}
+
+/** Undefined for what is never counted: events, and what is not stored. */
+export function evaluatorOf(resource: GroupResource): Evaluator | undefined {
+  const { group, plural } = resource;
+  if (plural === 'events' && (group === '' || group === 'events.k8s.io')) return undefined;
+  if (group === '') {
+    if (plural === 'pods') return pods;
+    if (plural === 'services') return services;
+    if (plural === 'persistentvolumeclaims') return claims;
+  }
+  return counting(resource);
+}
+
+/** The kind that a quota's resource of this name counts; undefined: none. */
+export function countedBy(name: string): GroupResource | undefined {
+  if (name.startsWith('count/')) {
+    const [, plural = '', group = ''] = /^count\/([^.]+)(?:\.(.+))?$/.exec(name) ?? [];
+    return plural === '' ? undefined : { group, plural };
+  }
+  if (LEGACY_NAMES.has(name)) return { group: '', plural: name };
+  if (services.counts(name)) return { group: '', plural: 'services' };
+  if (claims.counts(name)) return { group: '', plural: 'persistentvolumeclaims' };
+  return podCounts(name) ? { group: '', plural: 'pods' } : undefined;
+}

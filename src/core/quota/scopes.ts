@@ -1,0 +1,83 @@
+/** The scopes of a quota: which objects it counts at all. */
+import type { PersistentVolumeClaim, Pod, PodAffinityTerm, ResourceQuota } from 'kubernetes-types/core/v1';
+import { qosClassOf } from '../../api/podspec/qos.ts';
+
+/** A `ScopedResourceSelectorRequirement`. */
+export interface ScopeSelector {
+  readonly scopeName: string;
+  readonly operator: string;
+  readonly values?: readonly string[];
+}
+
+/** All must match. */
+export function scopesOf({ spec }: ResourceQuota): readonly ScopeSelector[] {
+  return [
+    ...(spec?.scopes ?? []).map((scopeName) => ({ scopeName, operator: 'Exists' })),
+    ...(spec?.scopeSelector?.matchExpressions ?? []),
+  ];
+}
+
+/** As upstream prints it: `{PriorityClass In [high]}`. */
+export const scopeText = ({ scopeName, operator, values = [] }: ScopeSelector): string =>
+  `{${scopeName} ${operator} [${values.join(' ')}]}`;
+
+/** `value` undefined: there is none. */
+function selects({ operator, values = [] }: ScopeSelector, value: string | undefined): boolean {
+  switch (operator) {
+    case 'In':
+      return value !== undefined && values.includes(value);
+    case 'NotIn':
+      return value === undefined || !values.includes(value);
+    case 'Exists':
+      return value !== undefined;
+    case 'DoesNotExist':
+      return value === undefined;
+    default:
+      return false;
+  }
+}
+
+const nonEmpty = (text: string | undefined): string | undefined => (text === '' ? undefined : text);
+
+export const isTerminating = (pod: Pod): boolean => (pod.spec?.activeDeadlineSeconds ?? -1) >= 0;
+
+export function podMatchesScope(pod: Pod, selector: ScopeSelector): boolean {
+  switch (selector.scopeName) {
+    case 'Terminating':
+      return isTerminating(pod);
+    case 'NotTerminating':
+      return !isTerminating(pod);
+    case 'BestEffort':
+      return qosClassOf(pod) === 'BestEffort';
+    case 'NotBestEffort':
+      return qosClassOf(pod) !== 'BestEffort';
+    case 'PriorityClass':
+      return selects(selector, nonEmpty(pod.spec?.priorityClassName));
+    case 'CrossNamespacePodAffinity':
+      return namesOtherNamespaces(pod);
+    default:
+      return false;
+  }
+}
+
+/** A pod that wants to be near, or away from, pods of other namespaces can keep theirs from being scheduled. */
+function namesOtherNamespaces(pod: Pod): boolean {
+  const { podAffinity, podAntiAffinity } = pod.spec?.affinity ?? {};
+  const terms: (PodAffinityTerm | undefined)[] = [podAffinity, podAntiAffinity].flatMap((affinity) => [
+    ...(affinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []),
+    ...(affinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []).map(({ podAffinityTerm }) => podAffinityTerm),
+  ]);
+  return terms.some((term) => (term?.namespaces ?? []).length > 0 || term?.namespaceSelector !== undefined);
+}
+
+/** A claim that changes its attributes belongs to both classes meanwhile. */
+export function claimMatchesScope(claim: PersistentVolumeClaim, selector: ScopeSelector): boolean {
+  if (selector.scopeName !== 'VolumeAttributesClass') return false;
+  const names = [
+    claim.spec?.volumeAttributesClassName,
+    claim.status?.currentVolumeAttributesClassName,
+    claim.status?.modifyVolumeStatus?.targetVolumeAttributesClassName,
+  ].filter((name) => nonEmpty(name) !== undefined);
+  if (names.length === 0) return selects(selector, undefined);
+  return names.some((name) => selects(selector, name));
+}
