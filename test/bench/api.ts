@@ -1,5 +1,5 @@
 /**
- * `npm run bench:api -- [speed] [watches] [size] [growth] [--seconds N] [--rounds N] [--objects N]`: the packaged appliance's API server, driven over TLS
+ * `npm run bench:api -- [speed] [watches] [size] [growth] [--seconds N] [--rounds N] [--objects N] [--curve NAME]`: the packaged appliance's API server, driven over TLS
  * with keep-alive and a bearer token by `wrk` and clients of our own, each part on an appliance of its own; `speed` alone when no part is named.
  *
  * * speed: GET, LIST and writes, as shares of a bare `node:https` server with the same bytes, of the store beneath, and of Debian's etcd;
@@ -23,6 +23,7 @@ const { values, positionals } = parseArgs({
     seconds: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '3' },
     objects: { type: 'string', default: '100000' },
+    curve: { type: 'string', default: '' },
   },
 });
 const unknown = positionals.find((each) => !PARTS.some((part) => part === each));
@@ -44,5 +45,5 @@ async function measured(part: (typeof PARTS)[number], measure: (target: Target) 
 await measured('speed', (target) => measureSpeed(target, { seconds, rounds: Number(values.rounds) }));
 await measured('watches', (target) => measureWatches(target, seconds));
 await measured('size', (target) => measureSize(target, Number(values.objects)));
-await measured('growth', (target) => measureGrowth(target, 2));
+await measured('growth', (target) => measureGrowth(target, 2, values.curve));
 process.exit(missed === 0 ? 0 : 1);

@@ -4,6 +4,7 @@
  */
 import { ApiError } from '../../../api/meta/status.ts';
 import type { Timer } from '../../../base/clock.ts';
+import { requiredFieldValue } from '../../../base/selector.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { failureOf } from '../http/failures.ts';
 import { type AnswerForm, negotiate } from '../http/negotiate.ts';
@@ -16,6 +17,7 @@ import type { HttpResponse } from '../port.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import { type EventBatch, type EventType, frameEvent } from '../watchcache/event-window.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
+import type { Concern } from '../watchcache/subscribers.ts';
 import type { RestContext } from './context.ts';
 import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from './forms.ts';
 import { bytesAs, type ServedKind } from './kinds.ts';
@@ -217,12 +219,25 @@ class WatchStream {
   #subscribe(from: number): void {
     this.#unsubscribe = this.#cache.subscribe(
       {
+        concern: this.#concern(),
         deliver: (batch) => this.#deliver(batch),
         reset: () => this.#end(),
       },
       from,
       this.#context.cache.revision,
     );
+  }
+
+  #concern(): Concern {
+    const { fields } = this.#options;
+    const ofKind = fields.find(({ field, operator }) => operator === '=' && !field.startsWith('metadata.'));
+    // What is watched in another version than the stored one may have other fields.
+    const field = ofKind === undefined || this.#kind.view !== undefined ? undefined : ofKind;
+    return {
+      namespace: this.#namespace,
+      name: requiredFieldValue(fields, 'metadata.name'),
+      field: field === undefined ? undefined : { name: field.field, value: field.value },
+    };
   }
 
   #deliver(batch: EventBatch): void {

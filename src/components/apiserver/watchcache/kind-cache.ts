@@ -2,13 +2,7 @@
 import { ApiError } from '../../../api/meta/status.ts';
 import { CachedObject, type FieldReaders, spliceRevision } from './cached-object.ts';
 import { CacheEvent, EventBatch, EventWindow } from './event-window.ts';
-
-export interface KindSubscriber {
-  /** In order, without gaps. Must not throw and must not wait. */
-  deliver(batch: EventBatch): void;
-  /** The cache lost its place in the store's history and was loaded anew: watchers start over. */
-  reset(): void;
-}
+import { type KindSubscriber, Subscribers } from './subscribers.ts';
 
 export interface KindCacheOptions {
   /** Complete key prefix with trailing slash: `/registry/pods/`. */
@@ -51,7 +45,7 @@ export class KindCache {
   /** Put into order when somebody next needs it: a run of creates costs one merge, not a shift of the array for each. */
   #added: CachedObject[] = [];
   readonly #window = new EventWindow(0);
-  readonly #subscribers = new Set<KindSubscriber>();
+  readonly #subscribers: Subscribers;
   #lastChange = 0;
   #pending: CacheEvent[] = [];
   /** Events up to here were part of the state that was loaded. */
@@ -59,6 +53,7 @@ export class KindCache {
 
   constructor(options: KindCacheOptions) {
     this.options = options;
+    this.#subscribers = new Subscribers(options.fieldReaders);
   }
 
   /** Revision of the last change to any object of the kind: equal revisions mean equal contents. */
@@ -143,9 +138,7 @@ export class KindCache {
 
   /** Ends all watches: whoever watches begins anew, where it was. */
   endWatches(): void {
-    const subscribers = [...this.#subscribers];
-    this.#subscribers.clear();
-    for (const subscriber of subscribers) subscriber.reset();
+    this.#subscribers.reset();
   }
 
   /** As `load`, for a kind that joins a cache under way: events up to `revision` are in what was read, even those still to come. */
@@ -188,7 +181,7 @@ export class KindCache {
     if (this.#pending.length === 0) return;
     const batch = new EventBatch(this.#pending, revision);
     this.#pending = [];
-    for (const subscriber of this.#subscribers) subscriber.deliver(batch);
+    this.#subscribers.deliver(batch);
     for (const event of batch.events) event.release();
   }
 
@@ -204,7 +197,6 @@ export class KindCache {
       }
       if (missed.length > 0) subscriber.deliver(new EventBatch(missed, now));
     }
-    this.#subscribers.add(subscriber);
-    return () => this.#subscribers.delete(subscriber);
+    return this.#subscribers.add(subscriber);
   }
 }
