@@ -4,11 +4,24 @@ import { crc32 } from 'node:zlib';
 import type Database from 'better-sqlite3';
 import { CodedError } from '../../base/errors.ts';
 
-const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 /** Checksums cover the place of an entry in the log too. */
 export function checksum(bytes: Uint8Array, index: number, term: number): number {
   return crc32(bytes, (Math.imul(index, 0x9e37_79b1) ^ term) >>> 0);
+}
+
+/** Of what stands beside the rows: the name is covered too, so that nothing is taken for something else. */
+export function numberChecksum(name: string, value: number | bigint): number {
+  return crc32(`${name}=${value}`);
+}
+
+export function documentChecksum(name: string, value: Uint8Array): number {
+  return crc32(value, crc32(`${name}=`));
+}
+
+export function leaseChecksum(id: bigint, ttl: number | bigint, remaining: number | bigint | null): number {
+  return crc32(`${id} ${ttl} ${remaining ?? ''}`);
 }
 
 export function createSchema(db: Database.Database, path: string): void {
@@ -18,8 +31,9 @@ export function createSchema(db: Database.Database, path: string): void {
     throw new CodedError('unsupported', `${path}: schema ${version} is of a newer version of this program`);
   }
   db.transaction(() => {
-    db.exec(version === 0 ? `${REVISION('revision')}; ${STATE}; ${LEASE}; ${META}` : `${REVISION('moved')}; ${STATE}`);
-    if (version === 1) migrate(db);
+    if (version === 0) db.exec(`${REVISION('revision')}; ${ENTRY}; ${DOCUMENT}; ${LEASE}; ${META}`);
+    if (version === 1) addLog(db);
+    if (version === 1 || version === 2) addChecksums(db);
     db.pragma(`user_version = ${SCHEMA_VERSION}`);
   }).immediate();
 }
@@ -27,14 +41,33 @@ export function createSchema(db: Database.Database, path: string): void {
 const REVISION = (name: string): string => `
   CREATE TABLE ${name} (revision INTEGER PRIMARY KEY, idx INTEGER NOT NULL, term INTEGER NOT NULL, lease INTEGER, crc INTEGER NOT NULL,
     events BLOB NOT NULL) STRICT`;
-const STATE = `
-  CREATE TABLE entry (idx INTEGER PRIMARY KEY, term INTEGER NOT NULL, kind INTEGER NOT NULL, crc INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
-  CREATE TABLE document (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT`;
-const LEASE = 'CREATE TABLE lease (id INTEGER PRIMARY KEY, ttl INTEGER NOT NULL, remaining INTEGER) STRICT';
-const META = 'CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT';
+const ENTRY = `
+  CREATE TABLE entry (idx INTEGER PRIMARY KEY, term INTEGER NOT NULL, kind INTEGER NOT NULL, crc INTEGER NOT NULL, body BLOB NOT NULL) STRICT`;
+const DOCUMENT = 'CREATE TABLE document (name TEXT PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL) STRICT';
+const LEASE = `
+  CREATE TABLE lease (id INTEGER PRIMARY KEY, ttl INTEGER NOT NULL, remaining INTEGER, crc INTEGER NOT NULL) STRICT`;
+const META = 'CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL, crc INTEGER NOT NULL) STRICT';
+
+/** Version 2 had no checksums of what stands beside the rows: what is there is taken to be right. */
+function addChecksums(db: Database.Database): void {
+  for (const table of ['document', 'lease', 'meta'])
+    db.exec(`ALTER TABLE ${table} ADD COLUMN crc INTEGER NOT NULL DEFAULT 0`);
+  db.function('number_checksum', { safeIntegers: true }, (name, value) =>
+    numberChecksum(name as string, value as bigint),
+  );
+  db.function('document_checksum', (name, value) => documentChecksum(name as string, value as Buffer));
+  db.function('lease_checksum', { safeIntegers: true }, (id, ttl, remaining) =>
+    leaseChecksum(id as bigint, ttl as bigint, remaining as bigint | null),
+  );
+  db.exec(`
+    UPDATE meta SET crc = number_checksum(name, value);
+    UPDATE document SET crc = document_checksum(name, value);
+    UPDATE lease SET crc = lease_checksum(id, ttl, remaining)`);
+}
 
 /** Version 1 had no log: its rows become the entries of one term, all of them applied. */
-function migrate(db: Database.Database): void {
+function addLog(db: Database.Database): void {
+  db.exec(`${REVISION('moved')}; ${ENTRY}; CREATE TABLE document (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT`);
   const insert = db.prepare('INSERT INTO moved (revision, idx, term, crc, events) VALUES (?, ?, 1, ?, ?)');
   const rows = db.prepare<[number], { revision: number; crc: number; events: Buffer }>(
     'SELECT revision, crc, events FROM revision WHERE revision > ? ORDER BY revision LIMIT 1000',

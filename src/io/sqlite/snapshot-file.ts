@@ -6,8 +6,9 @@ import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { EventType, splitEvents } from '../../api/etcd/event.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
-import { checksum } from './schema.ts';
+import { checksum, SCHEMA_VERSION } from './schema.ts';
 import { checkKind, type SnapshotSummary } from './snapshot-kind.ts';
+import { StateTables } from './state-tables.ts';
 import type { EntryRow, RevisionRow } from './statements.ts';
 
 /** Of a store without a row, as etcd counts. */
@@ -22,7 +23,9 @@ export function sealCopy(path: string, upTo: number, nativeBinding: string | und
     db.pragma('journal_mode = MEMORY');
     db.pragma('synchronous = OFF');
     db.transaction(() => {
-      const last = Math.max(upTo, meta(db, 'applied'), meta(db, 'base_index'));
+      const state = new StateTables(db);
+      const number = (name: string): number => Number(state.number(name) ?? 0n);
+      const last = Math.max(upTo, number('applied'), number('base_index'));
       const newest = db.prepare<[], Pick<RevisionRow, 'revision' | 'idx'>>(
         'SELECT revision, idx FROM revision ORDER BY revision DESC',
       );
@@ -34,7 +37,7 @@ export function sealCopy(path: string, upTo: number, nativeBinding: string | und
       if (from !== undefined) db.prepare('DELETE FROM revision WHERE revision >= ?').run(from);
       db.prepare('DELETE FROM entry WHERE idx > ?').run(last);
       db.prepare("DELETE FROM document WHERE name LIKE '.%'").run();
-      db.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES ('commit', ?)").run(last);
+      state.setNumber('commit', last);
     })();
   } finally {
     db.close();
@@ -66,6 +69,8 @@ export function summarizeSnapshot(path: string, nativeBinding: string): Snapshot
         throw new CodedError('corrupt', `${path}: entry ${idx} of the log is damaged; use another snapshot`);
       }
     }
+    // Those of older versions have no more checksums.
+    if (Number(db.pragma('user_version', { simple: true })) >= SCHEMA_VERSION) checkState(db, path);
     const compacted = meta(db, 'compacted');
     return {
       revision: Math.max(FIRST_REVISION, last, compacted),
@@ -77,6 +82,14 @@ export function summarizeSnapshot(path: string, nativeBinding: string): Snapshot
       memberId: id(db, 'member_id'),
     };
   });
+}
+
+function checkState(db: Database.Database, path: string): void {
+  try {
+    for (const _ of new StateTables(db).check());
+  } catch (error) {
+    throw new CodedError('corrupt', `${path}: ${messageOf(error)}; use another snapshot`);
+  }
 }
 
 /** The last revision, without looking at anything else. Throws as `summarizeSnapshot`. */

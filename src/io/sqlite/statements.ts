@@ -28,6 +28,8 @@ export interface Statements {
   readonly after: Database.Statement<[number], RevisionRow>;
   readonly from: Database.Statement<[number], RevisionRow>;
   readonly entriesFrom: Database.Statement<[number], EntryRow>;
+  /** A few at a time. */
+  readonly someEntries: Database.Statement<[number], EntryRow>;
   /** Newest first. */
   readonly places: Database.Statement<[], Place>;
   readonly lastEntry: Database.Statement<[], Pick<EntryRow, 'idx'>>;
@@ -36,19 +38,10 @@ export interface Statements {
   readonly removeEntriesFrom: Database.Statement<[number]>;
   readonly removeEntriesUpTo: Database.Statement<[number]>;
   readonly replace: Database.Statement<[number, Buffer, number]>;
-  readonly getMeta: Database.Statement<[string], { value: bigint }>;
-  readonly setMeta: Database.Statement<[string, number | bigint]>;
-  readonly documents: Database.Statement<[], { name: string; value: Buffer }>;
-  readonly setDocument: Database.Statement<[string, Uint8Array]>;
-  readonly removeDocument: Database.Statement<[string]>;
-  readonly leases: Database.Statement<[], { id: bigint; ttl: bigint; remaining: bigint | null }>;
-  readonly grant: Database.Statement<[bigint, number, number | null]>;
-  readonly revoke: Database.Statement<[bigint]>;
 }
 
 export function prepare(db: Database.Database): Statements {
   const columns = 'SELECT revision, idx, term, CAST(lease AS TEXT) AS lease, crc, events FROM revision';
-  const upsert = 'ON CONFLICT DO UPDATE SET value = excluded.value';
   return {
     insert: db.prepare('INSERT INTO revision (revision, idx, term, lease, crc, events) VALUES (?, ?, ?, ?, ?, ?)'),
     insertEntry: db.prepare('INSERT INTO entry (idx, term, kind, crc, body) VALUES (?, ?, ?, ?, ?)'),
@@ -56,6 +49,7 @@ export function prepare(db: Database.Database): Statements {
     after: db.prepare(`${columns} WHERE revision > ? ORDER BY revision`),
     from: db.prepare(`${columns} WHERE revision >= ? ORDER BY revision`),
     entriesFrom: db.prepare('SELECT idx, term, kind, crc, body FROM entry WHERE idx >= ? ORDER BY idx'),
+    someEntries: db.prepare('SELECT idx, term, kind, crc, body FROM entry WHERE idx >= ? ORDER BY idx LIMIT 100'),
     places: db.prepare('SELECT revision, idx FROM revision ORDER BY revision DESC'),
     lastEntry: db.prepare('SELECT idx FROM entry ORDER BY idx DESC LIMIT 1'),
     remove: db.prepare('DELETE FROM revision WHERE revision = ?'),
@@ -63,15 +57,5 @@ export function prepare(db: Database.Database): Statements {
     removeEntriesFrom: db.prepare('DELETE FROM entry WHERE idx >= ?'),
     removeEntriesUpTo: db.prepare('DELETE FROM entry WHERE idx <= ?'),
     replace: db.prepare('UPDATE revision SET crc = ?, events = ? WHERE revision = ?'),
-    getMeta: db.prepare<[string], { value: bigint }>('SELECT value FROM meta WHERE name = ?').safeIntegers(),
-    setMeta: db.prepare(`INSERT INTO meta (name, value) VALUES (?, ?) ${upsert}`),
-    documents: db.prepare('SELECT name, value FROM document'),
-    setDocument: db.prepare(`INSERT INTO document (name, value) VALUES (?, ?) ${upsert}`),
-    removeDocument: db.prepare('DELETE FROM document WHERE name = ?'),
-    leases: db
-      .prepare<[], { id: bigint; ttl: bigint; remaining: bigint | null }>('SELECT id, ttl, remaining FROM lease')
-      .safeIntegers(),
-    grant: db.prepare('INSERT OR REPLACE INTO lease (id, ttl, remaining) VALUES (?, ?, ?)'),
-    revoke: db.prepare('DELETE FROM lease WHERE id = ?'),
   };
 }

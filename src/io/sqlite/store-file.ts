@@ -28,6 +28,7 @@ import { LogMap } from './log-map.ts';
 import { firstIndex, type PackedEntries, pack, unpack } from './packed-entries.ts';
 import type { CommitBody } from './protocol.ts';
 import { checksum, createSchema } from './schema.ts';
+import { StateTables } from './state-tables.ts';
 import { type EntryRow, prepare, type RevisionRow, type Statements } from './statements.ts';
 import { WalFile } from './wal-file.ts';
 import { checkWriteAheadLog } from './write-ahead-log.ts';
@@ -52,6 +53,7 @@ const FILE_NAME = 'revisions.db';
 export class StoreFile {
   readonly #db: Database.Database;
   readonly #statements: Statements;
+  readonly #state: StateTables;
   readonly #inTransaction: (body: CommitBody) => void;
   /** Where in the log the rows of `revision` stand, as far back as the log goes. */
   readonly #map: LogMap;
@@ -66,6 +68,7 @@ export class StoreFile {
     this.#wal = wal;
     this.#db = db;
     this.#statements = prepare(db);
+    this.#state = new StateTables(db);
     this.#pageBytes = pragmaNumber(db, 'page_size');
     this.#inTransaction = db.transaction((body: CommitBody) => this.#write(body)).immediate;
     const base = this.#number('base_index');
@@ -107,13 +110,12 @@ export class StoreFile {
   }
 
   state(): LogState {
-    const { documents, leases, getMeta } = this.#statements;
-    const clusterId = getMeta.get('cluster_id')?.value;
-    const memberId = getMeta.get('member_id')?.value;
-    const vote = documents
-      .all()
-      .find((row) => row.name === VOTE)
-      ?.value.toString();
+    const state = this.#state;
+    const clusterId = state.number('cluster_id');
+    const memberId = state.number('member_id');
+    const documents = state.documents();
+    const vote = documents.get(VOTE)?.toString();
+    documents.delete(VOTE);
     return {
       identity:
         clusterId === undefined || memberId === undefined
@@ -124,29 +126,20 @@ export class StoreFile {
       applied: this.#number('applied'),
       compacted: this.#number('compacted'),
       reserved: this.#number('reserved'),
-      leases: leases.all().map((row) => ({
-        id: row.id,
-        ttlSeconds: Number(row.ttl),
-        ...(row.remaining === null ? {} : { remainingSeconds: Number(row.remaining) }),
-      })),
-      documents: new Map(
-        documents
-          .all()
-          .filter((row) => row.name !== VOTE)
-          .map((row) => [row.name, row.value]),
-      ),
+      leases: state.leases(),
+      documents,
     };
   }
 
   #number(name: string): number {
-    return Number(this.#statements.getMeta.get(name)?.value ?? 0n);
+    return Number(this.#state.number(name) ?? 0n);
   }
 
   initialise(identity: StoreIdentity, first: CommitBody): void {
     this.#db
       .transaction(() => {
-        this.#statements.setMeta.run('cluster_id', BigInt.asIntN(64, identity.clusterId));
-        this.#statements.setMeta.run('member_id', BigInt.asIntN(64, identity.memberId));
+        this.#state.setNumber('cluster_id', BigInt.asIntN(64, identity.clusterId));
+        this.#state.setNumber('member_id', BigInt.asIntN(64, identity.memberId));
         this.#write(first);
       })
       .immediate();
@@ -224,6 +217,18 @@ export class StoreFile {
     return { checksum: sum, after: last, done: true };
   }
 
+  /** Reads what stands beside the rows for its checksums, a little with each step; whoever steps may write in between. Throws CodedError 'corrupt'. */
+  *checkState(): Generator<void> {
+    yield* this.#state.check();
+    for (let from = 0; ; ) {
+      const some = this.#statements.someEntries.all(from).map(fromEntry);
+      const last = some.at(-1);
+      if (last === undefined) return;
+      yield;
+      from = last.index + 1;
+    }
+  }
+
   size(): LogSize {
     const pages = pragmaNumber(this.#db, 'page_count');
     const free = pragmaNumber(this.#db, 'freelist_count');
@@ -267,15 +272,12 @@ export class StoreFile {
 
   /** The snapshot that this file takes in, and the last revision of it that is there. */
   get incoming(): { readonly id: string; readonly last: number } | undefined {
-    const id = this.#statements.documents
-      .all()
-      .find((row) => row.name === INCOMING)
-      ?.value.toString();
+    const id = this.#state.document(INCOMING)?.toString();
     return id === undefined ? undefined : { id, last: this.#statements.places.get()?.revision ?? 0 };
   }
 
   beginIncoming(id: string): void {
-    this.#statements.setDocument.run(INCOMING, Buffer.from(id));
+    this.#state.setDocument(INCOMING, Buffer.from(id));
   }
 
   addIncoming(rows: PackedEntries): void {
@@ -287,10 +289,10 @@ export class StoreFile {
     const { position } = head;
     this.#db
       .transaction(() => {
-        this.#statements.removeDocument.run(INCOMING);
-        this.#statements.setMeta.run('cluster_id', BigInt.asIntN(64, identity.clusterId));
-        this.#statements.setMeta.run('member_id', BigInt.asIntN(64, identity.memberId));
-        this.#statements.setMeta.run('reserved', head.revision);
+        this.#state.removeDocument(INCOMING);
+        this.#state.setNumber('cluster_id', BigInt.asIntN(64, identity.clusterId));
+        this.#state.setNumber('member_id', BigInt.asIntN(64, identity.memberId));
+        this.#state.setNumber('reserved', head.revision);
         this.#setBase(position);
         this.#setHardState(hardState);
         this.#setApplied({
@@ -315,7 +317,7 @@ export class StoreFile {
     if (body.hardState !== undefined) this.#setHardState(body.hardState);
     if (body.applied !== undefined) this.#setApplied(body.applied);
     if (body.base !== undefined) this.#setBase(body.base);
-    if (body.reserved !== undefined) this.#statements.setMeta.run('reserved', body.reserved);
+    if (body.reserved !== undefined) this.#state.setNumber('reserved', body.reserved);
   }
 
   /** Removes everything from `index` on. */
@@ -341,27 +343,26 @@ export class StoreFile {
   }
 
   #setHardState({ term, vote, commit }: StoredHardState): void {
-    this.#statements.setMeta.run('term', term);
-    this.#statements.setMeta.run('commit', commit);
-    this.#statements.setDocument.run(VOTE, Buffer.from(vote ?? ''));
+    this.#state.setNumber('term', term);
+    this.#state.setNumber('commit', commit);
+    this.#state.setDocument(VOTE, Buffer.from(vote ?? ''));
   }
 
   #setBase({ index, term }: LogPosition): void {
-    this.#statements.setMeta.run('base_index', index);
-    this.#statements.setMeta.run('base_term', term);
+    this.#state.setNumber('base_index', index);
+    this.#state.setNumber('base_term', term);
     this.#statements.removeEntriesUpTo.run(index);
     this.#map.moveBase(index);
     this.#lastIndex = Math.max(this.#lastIndex, index);
   }
 
   #setApplied(applied: AppliedChanges): void {
-    const { setMeta, grant, revoke, setDocument } = this.#statements;
-    setMeta.run('applied', applied.index);
-    setMeta.run('compacted', applied.compacted);
-    for (const { id, ttlSeconds, remainingSeconds } of applied.leasesGranted)
-      grant.run(id, ttlSeconds, remainingSeconds ?? null);
-    for (const id of applied.leasesRevoked) revoke.run(id);
-    for (const [name, value] of applied.documents) setDocument.run(name, value);
+    const state = this.#state;
+    state.setNumber('applied', applied.index);
+    state.setNumber('compacted', applied.compacted);
+    for (const lease of applied.leasesGranted) state.grant(lease);
+    for (const id of applied.leasesRevoked) state.revoke(id);
+    for (const [name, value] of applied.documents) state.setDocument(name, value);
   }
 
   #discard({ revision, keys }: Discard): void {

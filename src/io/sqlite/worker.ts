@@ -87,6 +87,20 @@ async function hash(revision: number): Promise<number> {
   return step.checksum;
 }
 
+/** The first round begins with what stands beside the rows. */
+async function scrub(from: number): Promise<number> {
+  const checked = opened();
+  if (from === 0) {
+    for (const _ of checked.checkState()) {
+      await new Promise((resolve) => setImmediate(resolve));
+      // Closed, or replaced by a snapshot, meanwhile.
+      if (file !== checked) return 0;
+    }
+  }
+  const { after, done } = checked.hashStep(0, from, Number.MAX_SAFE_INTEGER);
+  return done ? 0 : after;
+}
+
 async function defragment(): Promise<undefined> {
   while (opened().vacuumStep(true)) await new Promise((resolve) => setImmediate(resolve));
   opened().checkpoint(true);
@@ -191,10 +205,8 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
       return opened().rows(request.after, request.upTo);
     case 'hash':
       return hash(request.revision);
-    case 'scrub': {
-      const { after, done } = opened().hashStep(0, request.after, Number.MAX_SAFE_INTEGER);
-      return done ? 0 : after;
-    }
+    case 'scrub':
+      return scrub(request.after);
     case 'size':
       return opened().size();
     case 'defragment':

@@ -1,0 +1,171 @@
+/** Numbers, documents and leases of the store's file: their checksums, and how files from before there were any get them. */
+import assert from 'node:assert/strict';
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import Database from 'better-sqlite3';
+import { encodePutEvent } from '../../../src/api/etcd/event.ts';
+import { CodedError } from '../../../src/base/errors.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import { EntryKind, type LogState, type StoredEntry, type StoreLog } from '../../../src/components/etcd/port.ts';
+import { createSqliteLog, summarizeSnapshot } from '../../../src/io/sqlite/index.ts';
+import { openAssets } from '../../../src/roles/assets.ts';
+
+let root = '';
+before(async () => {
+  root = await mkdtemp(join(tmpdir(), 'state-tables-'));
+});
+after(() => rm(root, { recursive: true }));
+
+const fresh = (): Promise<string> => mkdtemp(join(root, 'data-'));
+const file = (data: string): string => join(data, 'revisions.db');
+
+async function opened(data: string): Promise<{ readonly log: StoreLog; readonly state: LogState }> {
+  const log = createSqliteLog({ directory: data, log: silentLog });
+  return { log, state: await log.open(() => {}) };
+}
+
+function row(revision: number, value: Uint8Array): StoredEntry {
+  const put = { key: 'k', createRevision: revision, modRevision: revision, version: 1, value, lease: 0n };
+  const body = encodePutEvent(put).field;
+  return { index: revision, term: 1, kind: EntryKind.revision, revision, lease: 0n, body };
+}
+
+const LEASES = [
+  { id: -3n, ttlSeconds: 60 },
+  { id: 77n, ttlSeconds: 30, remainingSeconds: 4 },
+  { id: 0x7fff_ffff_ffff_fff1n, ttlSeconds: 9_000_000_000 },
+];
+const DOCUMENTS = new Map([
+  ['auth', Buffer.alloc(0)],
+  ['cluster', Buffer.from('who is there')],
+]);
+const APPLIED = { index: 3, compacted: 2, leasesGranted: LEASES, leasesRevoked: [], documents: DOCUMENTS };
+
+async function filled(data: string): Promise<StoreLog> {
+  const { log } = await opened(data);
+  const command = { index: 2, term: 1, kind: EntryKind.command, revision: 0, lease: 0n, body: Buffer.from('c') };
+  const base = { index: 1, term: 1 };
+  await log.initialise(
+    { clusterId: 0xffff_ffff_ffff_fff0n, memberId: 6n },
+    {
+      entries: [command, row(3, Buffer.from('v'))],
+      discards: [],
+      hardState: { term: 1, vote: 'f', commit: 3 },
+      base,
+      applied: APPLIED,
+    },
+  );
+  return log;
+}
+
+const STATE = {
+  identity: { clusterId: 0xffff_ffff_ffff_fff0n, memberId: 6n },
+  hardState: { term: 1, vote: 'f', commit: 3 },
+  base: { index: 1, term: 1 },
+  applied: 3,
+  compacted: 2,
+  reserved: 0,
+  leases: LEASES,
+};
+
+function checkState({ documents, ...rest }: LogState): void {
+  assert.deepEqual(rest, STATE);
+  assert.deepEqual(
+    [...documents].map(([name, value]) => [name, Buffer.from(value)]),
+    [...DOCUMENTS],
+  );
+}
+
+/** What a change behind the program's back does to a closed store. */
+async function changed(sql: string): Promise<string> {
+  const data = await fresh();
+  await (await filled(data)).close();
+  const db = new Database(file(data));
+  db.exec(sql);
+  db.close();
+  return data;
+}
+
+const corrupt = (what: RegExp) => (error: unknown) =>
+  error instanceof CodedError && error.code === 'corrupt' && what.test(error.message);
+
+test('a file of version 2 gets its checksums, once, and is as it was', async () => {
+  const data = await changed(`
+    ALTER TABLE meta DROP COLUMN crc; ALTER TABLE document DROP COLUMN crc; ALTER TABLE lease DROP COLUMN crc;
+    PRAGMA user_version = 2`);
+  for (let i = 0; i < 2; i += 1) {
+    const { log, state } = await opened(data);
+    checkState(state);
+    assert.equal(await log.scrub(0), 0);
+    await log.close();
+  }
+  const db = new Database(file(data));
+  assert.equal(db.pragma('user_version', { simple: true }), 3);
+  db.exec("UPDATE document SET value = x'00' WHERE name = 'cluster'");
+  db.close();
+  await assert.rejects(opened(data), corrupt(/document cluster/));
+});
+
+for (const [what, sql, said] of [
+  ['a number', "UPDATE meta SET value = value + 1 WHERE name = 'applied'", /number applied/],
+  ['where the log begins', "UPDATE meta SET value = 0 WHERE name = 'base_index'", /number base_index/],
+  ['a number under another name', "UPDATE meta SET name = 'reserved' WHERE name = 'compacted'", /number reserved/],
+  ['the vote', "UPDATE document SET value = x'67' WHERE name = '.vote'", /document \.vote/],
+  ['an empty document', "UPDATE document SET value = x'67' WHERE name = 'auth'", /document auth/],
+  ['what is left of a lease', 'UPDATE lease SET remaining = NULL WHERE id = 77', /lease 4d/],
+  ['the time of a lease', 'UPDATE lease SET ttl = 61 WHERE id = -3', /lease fffffffffffffffd/],
+  ['the id of a lease', 'UPDATE lease SET id = 78 WHERE id = 77', /lease 4e/],
+  ['a checksum', 'UPDATE lease SET crc = crc + 1 WHERE id = 77', /lease 4d/],
+] as const) {
+  test(`${what} that is not as it was written is found at the start`, async () => {
+    await assert.rejects(opened(await changed(sql)), corrupt(said));
+  });
+}
+
+for (const [what, name, written] of [
+  ['document', 'document big', 'd'],
+  ['entry of the log', 'entry 4', 'e'],
+] as const) {
+  test(`a ${what} that is damaged under a running store is found when all is checked`, async (t) => {
+    const data = await fresh();
+    const log = await filled(data);
+    t.after(() => log.close());
+    const large = Buffer.alloc(5000, written);
+    const documents = new Map(written === 'd' ? [['big', large]] : []);
+    const body = written === 'e' ? large : Buffer.from('small');
+    const entry = { index: 4, term: 1, kind: EntryKind.command, revision: 0, lease: 0n, body };
+    const applied = { ...APPLIED, leasesGranted: [], documents };
+    await log.commit({ entries: [entry], discards: [], applied });
+    // More than SQLite keeps of the file in memory, in rows that pass through there.
+    const rows = Array.from({ length: 8000 }, (_, i) => row(i + 5, Buffer.alloc(700, i)));
+    await log.commit({ entries: rows, discards: [] });
+    await log.defragment();
+    assert.ok((await log.scrub(0)) > 0);
+    const handle = await open(file(data), 'r+');
+    const bytes = Buffer.alloc((await handle.stat()).size);
+    await handle.read(bytes, 0, bytes.length, 0);
+    await handle.write('x', bytes.indexOf(Buffer.alloc(600, written)) + 10);
+    await handle.close();
+    await log.load(Number.MAX_SAFE_INTEGER, () => {});
+    await assert.rejects(log.scrub(0), corrupt(new RegExp(name)));
+  });
+}
+
+test('a snapshot is checked for them too', async () => {
+  const data = await fresh();
+  const log = await filled(data);
+  const { pieces } = await log.snapshot(Number.MAX_SAFE_INTEGER);
+  const all: Uint8Array[] = [];
+  for await (const piece of pieces) all.push(piece);
+  await log.close();
+  const path = join(data, 'copy.db');
+  await writeFile(path, Buffer.concat(all));
+  const binding = (await openAssets()).sqliteAddon;
+  assert.equal((await summarizeSnapshot(path, binding)).revision, 3);
+  const db = new Database(path);
+  db.exec('UPDATE lease SET ttl = 1 WHERE id = 77');
+  db.close();
+  await assert.rejects(summarizeSnapshot(path, binding), corrupt(/copy\.db: lease 4d is damaged/));
+});
