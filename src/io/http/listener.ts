@@ -3,12 +3,7 @@
  * HTTP/1.1. Client certificates are asked for and never demanded: who has none may still bring a token.
  */
 import type { IncomingMessage, ServerOptions } from 'node:http';
-import {
-  createSecureServer,
-  type Http2ServerRequest,
-  type SecureServerOptions,
-  type ServerHttp2Session,
-} from 'node:http2';
+import { createSecureServer, Http2ServerRequest, type SecureServerOptions, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls';
@@ -28,6 +23,8 @@ const STREAM_RESET_BURST = 1000;
 const STREAM_RESET_RATE = 33;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 const MAX_CHAIN = 8;
+/** To a request that calls itself HTTP/0.9 or HTTP/2.0 on a connection that speaks HTTP/1: Node's parser lets it pass. */
+const VERSION_NOT_SUPPORTED = 505;
 
 class TlsConnection implements ConnectionInfo {
   readonly remoteAddress: string;
@@ -48,6 +45,9 @@ function chainOf(socket: TLSSocket): Uint8Array[] | undefined {
   }
   return chain.length === 0 ? undefined : chain;
 }
+
+/** What a request says of its version is the client's word; what it came by is not. */
+const isHttp2 = (request: unknown): request is Http2ServerRequest => request instanceof Http2ServerRequest;
 
 const contextOf = (tls: TlsMaterial) => ({
   cert: tls.certificate,
@@ -90,8 +90,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     return info;
   };
   const connectionOf = (request: HttpRequest): ConnectionInfo => {
-    if (request.httpVersionMajor < 2) return describe(request.socket, request.socket as TLSSocket);
-    const session = (request as unknown as Http2ServerRequest).stream.session;
+    if (!isHttp2(request)) return describe(request.socket, request.socket as TLSSocket);
+    const { session } = request.stream;
     return session === undefined
       ? { remoteAddress: '', peerChain: undefined }
       : describe(session, session.socket as TLSSocket);
@@ -112,7 +112,11 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   });
   server.on('request', (request, response) => {
     const asHttp1 = request as unknown as HttpRequest;
-    if (request.httpVersionMajor < 2) {
+    if (!isHttp2(request)) {
+      if (asHttp1.httpVersionMajor !== 1) {
+        (response as unknown as HttpResponse).writeHead(VERSION_NOT_SUPPORTED, { connection: 'close' }).end();
+        return;
+      }
       const socket = asHttp1.socket as TLSSocket;
       busy.add(socket);
       response.once('close', () => {
@@ -124,6 +128,10 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy());
+    if (request.httpVersionMajor !== 1) {
+      socket.end(`HTTP/1.1 ${VERSION_NOT_SUPPORTED} HTTP Version Not Supported\r\nConnection: close\r\n\r\n`);
+      return;
+    }
     busy.add(socket as TLSSocket);
     options.upgrade(request, socket, head, connectionOf(request));
   });

@@ -14,6 +14,7 @@ import {
   createApiServer,
   type EncryptionSource,
 } from '../../../src/components/apiserver/index.ts';
+import type { HttpPort } from '../../../src/components/apiserver/port.ts';
 import type { Store } from '../../../src/core/mvcc/port.ts';
 import { createHttp } from '../../../src/io/http/index.ts';
 import { type Authority, createAuthority, issue, type KeyPair, lifetimeFrom } from '../../../src/io/pki/certificate.ts';
@@ -87,6 +88,8 @@ export interface HarnessOptions {
   readonly log?: Log;
   readonly encryption?: EncryptionSource;
   readonly audit?: AuditSettings;
+  /** Default: the real one. */
+  readonly http?: HttpPort;
 }
 
 export async function startServer(options: HarnessOptions = {}): Promise<TestServer> {
@@ -96,7 +99,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
   const store = (options.store ?? opened?.store) as MemoryStore;
   const server = createApiServer({
     store,
-    http: createHttp(),
+    http: options.http ?? createHttp(),
     log: options.log ?? silentLog,
     clock: systemClock,
     random: systemRandom,

@@ -56,6 +56,21 @@ describe('listener', () => {
     }
   });
 
+  it('refuses what calls itself another version than the one it is spoken in', async () => {
+    const { listener } = await listening(5_000);
+    try {
+      for (const version of ['2.0', '0.9']) {
+        const plain = await talk(listener.port, `GET / HTTP/${version}\r\nHost: x\r\n\r\n`);
+        assert.match(plain, /^HTTP\/1\.1 505 /);
+        const upgrade = `GET / HTTP/${version}\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+        assert.match(await talk(listener.port, upgrade), /^HTTP\/1\.1 505 /);
+      }
+      assert.match(await talk(listener.port, 'GET / HTTP/1.0\r\nHost: x\r\n\r\n'), /^HTTP\/1\.1 200 /);
+    } finally {
+      await listener.close(100);
+    }
+  });
+
   it('shows a chain only when it leads to a configured authority, and takes new certificates while it runs', async () => {
     const { listener, ca, chains } = await listening(5_000);
     const other = await createAuthority('other', validity);

@@ -11,6 +11,7 @@ import { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { toStored } from './kinds.ts';
 import { trackWrite } from './managed-fields.ts';
+import { giveTurn, isLarge } from './turns.ts';
 import { metadataOf, placeOf, randomSuffix, strategyContext, timestamp, type WriteRequest } from './write-request.ts';
 
 /** Upstream's tries for a generated name, and ours for an address another server took meanwhile. */
@@ -44,6 +45,8 @@ export async function createObject(
   const generated = metadata.name === undefined || metadata.name === '' ? metadata.generateName : undefined;
   dropSystemFields(metadata);
   if (generated !== undefined && generated !== '') metadata.name = generatedName(context, generated);
+  const large = isLarge(request.bodyBytes);
+  if (large) await giveTurn();
   definition.setDefaults?.(stored);
   const admission: AdmissionRequest = {
     operation: 'CREATE',
@@ -73,9 +76,11 @@ export async function createObject(
     ...(definition.strategy.validateCreate?.(stored) ?? []),
   ];
   if (failures.length > 0) throw invalid(definition, metadata.name ?? metadata.generateName ?? '', failures);
+  if (large) await giveTurn();
   await context.admission.validate(admission);
   request.warnings.push(...(definition.strategy.warnings?.(stored, undefined) ?? []));
   if (!owned) trackWrite(context, request, stored, undefined);
+  if (large) await giveTurn();
   return storeAdmitted(
     admission,
     () => commit(context, request, stored, generated === '' ? undefined : generated),

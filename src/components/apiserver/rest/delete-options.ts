@@ -43,8 +43,7 @@ export function parseDeleteOptions(
 }
 
 function bodyOf(body: Buffer, contentType: string | undefined): Body {
-  const { document } = decodeBody(body, bodyFormat(contentType), false);
-  return optionsOf(document) as Body;
+  return optionsOf(decodeBody(body, bodyFormat(contentType))) as Body;
 }
 
 /** A delete may name itself DeleteOptions of any group; it is one kind. */

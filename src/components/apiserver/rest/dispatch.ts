@@ -10,7 +10,7 @@ import { schemaOf } from '../../../api/schema/index.ts';
 import { jsonPatch, mergePatch } from '../../../core/patch/index.ts';
 import { admitBody } from '../admission/bodies.ts';
 import { readBody } from '../http/body.ts';
-import { bodyFormat, decodeBody } from '../http/decode.ts';
+import { bodyFormat, decodeBody, duplicatesOf } from '../http/decode.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { negotiate } from '../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
@@ -33,6 +33,7 @@ import { speaksProtobuf } from './messages.ts';
 import { parseListOptions, parseWriteOptions } from './options.ts';
 import { checkName, decodePatch, patchForm, patchObject } from './patch.ts';
 import { takeSnapshot } from './snapshot.ts';
+import { giveTurn, isLarge } from './turns.ts';
 import { updateObject } from './update.ts';
 import { shown } from './view.ts';
 import { watch } from './watch.ts';
@@ -72,6 +73,8 @@ export function dispatch(
     case 'list':
       return list(context, exchange, kind, info);
     case 'watch':
+      // The old form of a path names the verb, whatever the method.
+      if (exchange.request.method !== 'GET') throw methodNotAllowed();
       return watch(context, exchange, kind, info);
     case 'create':
       return create(context, exchange, kind, info);
@@ -131,7 +134,12 @@ async function readObject(
 ): Promise<KubeObject> {
   const format = bodyFormat(exchange.header('content-type'));
   const body = await readBody(exchange.request, limitOf(context));
-  const { document, duplicates } = decodeBody(body, format, request.options.validation !== 'Ignore');
+  request.bodyBytes = body.length;
+  const large = isLarge(body.length);
+  const document = decodeBody(body, format);
+  if (large) await giveTurn();
+  const duplicates = request.options.validation === 'Ignore' ? [] : duplicatesOf(body, format);
+  if (large) await giveTurn();
   exchange.audit?.sent(document);
   return decodeObject(kind, document, duplicates, request.options.validation, request.warnings);
 }
@@ -230,7 +238,10 @@ async function patch(
   const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
   const kindOfPatch = patchForm(exchange.header('content-type'));
   const request = writeRequest(exchange, kind, info);
-  const body = decodePatch(await readBody(exchange.request, limitOf(context)), kindOfPatch);
+  const bytes = await readBody(exchange.request, limitOf(context));
+  request.bodyBytes = bytes.length;
+  const body = decodePatch(bytes, kindOfPatch);
+  if (isLarge(bytes.length)) await giveTurn();
   exchange.audit?.sent(body as object);
   if (kindOfPatch !== 'apply') {
     if (request.options.force)
@@ -371,7 +382,7 @@ async function evict(
 ): Promise<void> {
   const request = writeRequest(exchange, kind, info);
   const body = await readBody(exchange.request, limitOf(context));
-  const { document } = decodeBody(body, bodyFormat(exchange.header('content-type')), false);
+  const document = decodeBody(body, bodyFormat(exchange.header('content-type')));
   const eviction = { group: 'policy', version: 'v1', kind: 'Eviction' };
   await admitBody(context, request, 'CREATE', eviction, { apiVersion: 'policy/v1', kind: 'Eviction', ...document });
   const given = document['deleteOptions'];

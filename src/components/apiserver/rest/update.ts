@@ -17,6 +17,7 @@ import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { fromStored, toStored } from './kinds.ts';
 import { trackWrite } from './managed-fields.ts';
+import { giveTurn, isLarge } from './turns.ts';
 import { shown } from './view.ts';
 import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from './write-request.ts';
 
@@ -85,8 +86,11 @@ async function attemptUpdate(
   const { definition } = kind;
   const now = shown(kind, current);
   const seen = now instanceof Promise ? await now : now;
+  const large = isLarge(seen.bytes.length) || isLarge(request.bodyBytes);
   const old = seen.parse();
+  if (large) await giveTurn();
   const next = toStored(kind, await change.next(fromStored(kind, seen.parse())));
+  if (large) await giveTurn();
   checkPreconditions(request, change, current, old, next);
   keepSystemFields(old, next);
   definition.setDefaults?.(next);
@@ -118,9 +122,11 @@ async function attemptUpdate(
     ...(change.strategy.validateUpdate?.(next, old) ?? []),
   ];
   if (failures.length > 0) throw invalid(definition, request.name, failures);
+  if (large) await giveTurn();
   await context.admission.validate(admission);
   const warnings = change.strategy.warnings?.(next, old) ?? [];
   if (change.owned !== true) trackWrite(context, request, next, old);
+  if (large) await giveTurn();
   const outcome = await storeAdmitted(
     admission,
     () => write(context, request, place, seen, old, next),

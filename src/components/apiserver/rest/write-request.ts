@@ -20,6 +20,8 @@ export interface WriteRequest {
   readonly options: WriteOptions;
   /** Sent as `Warning` headers. */
   readonly warnings: string[];
+  /** Length of the body, once it has been read. */
+  bodyBytes?: number;
   /** Adds to what the audit log says of the request. */
   readonly annotate?: ((key: string, value: string) => void) | undefined;
 }

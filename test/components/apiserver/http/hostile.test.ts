@@ -113,6 +113,15 @@ describe('hostile and odd clients', () => {
       stream.end();
     });
 
+  it('watches for those who read only', async () => {
+    for (const method of ['POST', 'PUT', 'PATCH', 'HEAD']) {
+      const answer = await server.call(method, '/api/v1/watch/namespaces/default/pods/x', {
+        ...(method === 'HEAD' ? {} : { body: {} }),
+      });
+      assert.equal(answer.code, 405, method);
+    }
+  });
+
   it('speaks HTTP/2, many requests at once', async () => {
     const client = await session();
     try {

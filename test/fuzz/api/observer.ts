@@ -1,0 +1,144 @@
+/**
+ * What happens to a process while it is fuzzed: how long its event loop was occupied, what was thrown where nobody caught it, whether a prototype
+ * changed.
+ *
+ * A stall is counted in CPU time of the event loop's own thread between two turns of a timer: on a machine that others use too, wall time says more about
+ * them than about us. Pauses of the garbage collector are subtracted and reported beside it. The longest wall time is reported, not judged.
+ */
+import { monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks';
+
+const TURN_MS = 5;
+/** Turns of the timer are due every 5 ms, so this much of the CPU time between two may have been spent in several callbacks. */
+const WORTH_NOTING_MS = 40;
+const MAX_NOTED = 200;
+
+export interface Stall {
+  /** CPU time of the thread without garbage collection, in milliseconds. */
+  readonly cpuMs: number;
+  readonly gcMs: number;
+  readonly wallMs: number;
+  /** When it began, in milliseconds since the epoch. */
+  readonly atMs: number;
+  /** Inputs that arrived during it, and in the turn before. */
+  readonly inputs: readonly string[];
+}
+
+export interface Observed {
+  readonly stalls: readonly Stall[];
+  readonly longestWallMs: number;
+  readonly longestGcMs: number;
+  readonly uncaught: readonly string[];
+  readonly prototypes: readonly string[];
+}
+
+interface Window {
+  readonly from: number;
+  readonly to: number;
+  readonly cpuMs: number;
+  readonly inputs: readonly string[];
+}
+
+export class Observer {
+  readonly #delay = monitorEventLoopDelay({ resolution: TURN_MS });
+  readonly #pauses: { readonly from: number; readonly to: number }[] = [];
+  readonly #windows: Window[] = [];
+  readonly #uncaught: string[] = [];
+  readonly #prototypes = new Map(describePrototypes());
+  #arrived: string[] = [];
+  #arrivedBefore: string[] = [];
+
+  start(): void {
+    new PerformanceObserver((list) => {
+      for (const entry of list.getEntries())
+        this.#pauses.push({ from: entry.startTime, to: entry.startTime + entry.duration });
+    }).observe({ entryTypes: ['gc'] });
+    for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
+      process.on(event, (error: unknown) => {
+        this.#uncaught.push(`${event}: ${error instanceof Error ? error.stack : String(error)}`);
+      });
+    }
+    this.#delay.enable();
+    let before = performance.now();
+    let used = process.threadCpuUsage();
+    setInterval(() => {
+      const now = performance.now();
+      const usage = process.threadCpuUsage();
+      const cpuMs = (usage.user - used.user + usage.system - used.system) / 1000;
+      if (cpuMs > WORTH_NOTING_MS && this.#windows.length < MAX_NOTED)
+        this.#windows.push({ from: before, to: now, cpuMs, inputs: [...this.#arrivedBefore, ...this.#arrived] });
+      before = now;
+      used = usage;
+      this.#arrivedBefore = this.#arrived;
+      this.#arrived = [];
+    }, TURN_MS);
+  }
+
+  arrived(input: string): void {
+    this.#arrived.push(input);
+  }
+
+  /** What happened since the last time this was asked. */
+  take(): Observed {
+    const stalls = this.#windows.splice(0).map((window): Stall => {
+      let gcMs = 0;
+      for (const pause of this.#pauses)
+        gcMs += Math.max(0, Math.min(pause.to, window.to) - Math.max(pause.from, window.from));
+      return {
+        cpuMs: window.cpuMs - gcMs,
+        gcMs,
+        wallMs: window.to - window.from,
+        atMs: performance.timeOrigin + window.from,
+        inputs: window.inputs,
+      };
+    });
+    const longestGcMs = this.#pauses.splice(0).reduce((most, pause) => Math.max(most, pause.to - pause.from), 0);
+    const longestWallMs = this.#delay.max / 1e6;
+    this.#delay.reset();
+    return {
+      stalls,
+      longestWallMs,
+      longestGcMs,
+      uncaught: this.#uncaught.splice(0),
+      prototypes: this.#changedPrototypes(),
+    };
+  }
+
+  #changedPrototypes(): string[] {
+    const now = new Map(describePrototypes());
+    return [...now].filter(([name, text]) => this.#prototypes.get(name) !== text).map(([name]) => name);
+  }
+}
+
+const WATCHED = {
+  Object,
+  Array,
+  Function,
+  String,
+  Number,
+  Boolean,
+  Symbol,
+  Map,
+  Set,
+  Promise,
+  RegExp,
+  Date,
+  Error,
+  Buffer,
+  URLSearchParams,
+};
+
+/** Every own property of the prototypes that documents could reach, with its attributes. */
+function* describePrototypes(): Generator<[string, string]> {
+  for (const [name, type] of Object.entries(WATCHED)) {
+    for (const [what, object] of [
+      [name, type],
+      [`${name}.prototype`, type.prototype],
+    ] as const) {
+      const properties = Reflect.ownKeys(object).map((key) => {
+        const property = Reflect.getOwnPropertyDescriptor(object, key);
+        return `${String(key)}:${typeof property?.value}:${property?.writable}${property?.enumerable}${property?.configurable}`;
+      });
+      yield [what, properties.join(' ')];
+    }
+  }
+}
