@@ -1,10 +1,11 @@
 /** The flags of authentication and authorization → what the API server is told. */
 import {
   type ApiServerConfig,
-  type AuthorizationMode,
+  type Authorizer,
   SIGNING_ALGORITHMS,
   type TokenIssuer,
 } from '../components/apiserver/index.ts';
+import { authorizersOf } from './api-authorization.ts';
 import type { ApiValues } from './config/apiserver/index.ts';
 import { type AuthenticationFile, parseAuthentication } from './config/authentication.ts';
 import { readReferenced, readSecret } from './files.ts';
@@ -14,8 +15,7 @@ type AuthenticationConfig = Pick<
   ApiServerConfig,
   | 'anonymous'
   | 'anonymousPaths'
-  | 'authorizationModes'
-  | 'authorizationWebhook'
+  | 'authorizers'
   | 'bootstrapTokens'
   | 'clientCa'
   | 'requestHeader'
@@ -30,7 +30,7 @@ export async function authenticationOf(
   values: ApiValues,
   { referredToBy, ownHost }: { readonly referredToBy: string; readonly ownHost: boolean },
 ): Promise<AuthenticationConfig> {
-  const modes = authorizationModes(values);
+  const { authorizers } = await authorizersOf(values, referredToBy);
   const file = values.file('authentication-config');
   const structured =
     file === undefined ? undefined : parseAuthentication(await readReferenced(file, referredToBy), file);
@@ -41,9 +41,8 @@ export async function authenticationOf(
   const tokens = values.file('token-auth-file');
   const webhook = values.file('authentication-token-webhook-config-file');
   return {
-    ...anonymous(values, modes, ownHost, structured),
-    authorizationModes: modes,
-    ...(await authorizationWebhook(values, modes, referredToBy)),
+    ...anonymous(values, authorizers, ownHost, structured),
+    authorizers,
     bootstrapTokens: values.boolean('enable-bootstrap-token-auth'),
     ...(clientCa === undefined ? {} : { clientCa: await readReferenced(clientCa, referredToBy) }),
     ...(await requestHeader(values, referredToBy)),
@@ -55,28 +54,21 @@ export async function authenticationOf(
       : {
           tokenWebhook: {
             endpoint: await readRemoteEndpoint(webhook, referredToBy),
-            version: versionOf(values, 'authentication-token-webhook-version'),
+            version: values.text('authentication-token-webhook-version') === 'v1beta1' ? 'v1beta1' : 'v1',
             cacheMs: values.milliseconds('authentication-token-webhook-cache-ttl'),
           },
         }),
   };
 }
 
-function versionOf(
-  values: ApiValues,
-  name: 'authentication-token-webhook-version' | 'authorization-webhook-version',
-): 'v1' | 'v1beta1' {
-  return values.text(name) === 'v1beta1' ? 'v1beta1' : 'v1';
-}
-
 function anonymous(
   values: ApiValues,
-  modes: readonly AuthorizationMode[],
+  authorizers: readonly Authorizer[],
   ownHost: boolean,
   structured: AuthenticationFile | undefined,
 ): Pick<AuthenticationConfig, 'anonymous' | 'anonymousPaths'> {
   // Whoever may do everything had better be known; as upstream.
-  if (modes.includes('AlwaysAllow')) return { anonymous: 'none' };
+  if (authorizers.some(({ type }) => type === 'AlwaysAllow')) return { anonymous: 'none' };
   if (structured?.anonymous !== undefined) {
     const { enabled, paths } = structured.anonymous;
     if (!enabled) return { anonymous: 'none' };
@@ -84,36 +76,6 @@ function anonymous(
   }
   if (ownHost && !values.has('anonymous-auth')) return { anonymous: 'health' };
   return { anonymous: values.boolean('anonymous-auth') ? 'all' : 'none' };
-}
-
-function authorizationModes(values: ApiValues): AuthorizationMode[] {
-  const known: readonly string[] = ['Node', 'RBAC', 'Webhook', 'AlwaysAllow', 'AlwaysDeny'];
-  const modes = values.list('authorization-mode');
-  const strange = modes.find((mode) => !known.includes(mode));
-  if (strange !== undefined)
-    values.refuse('authorization-mode', `"${strange}" is not accepted; give some of ${known.join(', ')}`);
-  if (new Set(modes).size < modes.length) values.refuse('authorization-mode', 'one is given twice; leave one out');
-  if (modes.length === 0) values.refuse('authorization-mode', 'is empty; give RBAC');
-  return modes as AuthorizationMode[];
-}
-
-async function authorizationWebhook(
-  values: ApiValues,
-  modes: readonly AuthorizationMode[],
-  referredToBy: string,
-): Promise<Pick<AuthenticationConfig, 'authorizationWebhook'>> {
-  const file = values.file('authorization-webhook-config-file');
-  if (!modes.includes('Webhook')) return {};
-  if (file === undefined)
-    return values.refuse('authorization-webhook-config-file', 'is missing beside --authorization-mode=Webhook');
-  return {
-    authorizationWebhook: {
-      endpoint: await readRemoteEndpoint(file, referredToBy),
-      version: versionOf(values, 'authorization-webhook-version'),
-      allowedMs: values.milliseconds('authorization-webhook-cache-authorized-ttl'),
-      deniedMs: values.milliseconds('authorization-webhook-cache-unauthorized-ttl'),
-    },
-  };
 }
 
 async function requestHeader(

@@ -5,6 +5,7 @@ import { createApiServer } from '../components/apiserver/index.ts';
 import type { Store } from '../core/mvcc/port.ts';
 import { createEtcdStore } from '../io/grpc/index.ts';
 import { createHttp } from '../io/http/index.ts';
+import { followAuthorizers } from './api-authorization.ts';
 import { type ApiOptions, apiConfigOf } from './api-config.ts';
 import { loadJsonAsset } from './assets.ts';
 import { openAudit } from './audit.ts';
@@ -77,7 +78,7 @@ function valuesOf(config: MasterConfig, configFile: string): ApiValues {
   give('service-node-port-range', 'kubernetesMasterConfig.servicesNodePortRange', master?.servicesNodePortRange);
   const own = master?.apiServerArguments ?? new Map<string, string[]>();
   const defaults = {
-    'authorization-mode': ['Node', 'RBAC'],
+    ...(own.has('authorization-config') ? {} : { 'authorization-mode': ['Node', 'RBAC'] }),
     'service-account-issuer': ['https://kubernetes.default.svc'],
   };
   for (const [name, texts] of Object.entries(defaults)) if (!own.has(name)) give(name, name, ...texts);
@@ -129,6 +130,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
           follow: values.boolean('encryption-provider-config-automatic-reload'),
           log: log.named('encryption'),
         });
+  const authorizers = await followAuthorizers(values, options.referredToBy, log.named('authorization'));
   const store = await openStore(values, options.referredToBy, log);
   const http = createHttp();
   const audit = await openAudit(values, { referredToBy: options.referredToBy, http, log: log.named('audit') });
@@ -140,6 +142,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     random,
     loadSchemaDescriptions: () => loadJsonAsset('descriptions.json'),
     ...(encryption === undefined ? {} : { encryption }),
+    ...(authorizers === undefined ? {} : { authorizers }),
     ...(audit === undefined ? {} : { audit }),
     config,
   });
@@ -150,6 +153,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
       await server.stop();
       await store.close();
       encryption?.stop();
+      authorizers?.stop();
     },
   };
 }

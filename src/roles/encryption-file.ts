@@ -1,15 +1,11 @@
 /** The encryption configuration, followed while the server runs. A file that turns bad changes nothing but the log. */
-import { readFile } from 'node:fs/promises';
-import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { EncryptionConfiguration, EncryptionSource } from '../components/apiserver/index.ts';
 import { createKmsPlugin } from '../io/grpc/index.ts';
 import { type OpenKmsPlugin, parseEncryption } from './config/encryption.ts';
 import { readSecret } from './files.ts';
+import { followFile } from './followed-file.ts';
 import { systemClock as clock } from './process.ts';
-
-/** How soon a changed file is noticed. */
-const LOOK_MS = 2_000;
 
 export interface FollowedEncryption extends EncryptionSource {
   stop(): void;
@@ -31,40 +27,20 @@ export async function openEncryption(
     plugins.set(key, plugin);
     return plugin;
   };
-  let text = await readSecret(file, options.referredToBy);
-  let current = parseEncryption(text, file, open);
-  let complained = '';
-  const refresh = async (): Promise<void> => {
-    try {
-      const now = await readFile(file, 'utf8');
-      if (now === text) return;
-      current = parseEncryption(now, file, open);
-      text = now;
-      complained = '';
-      log.info('encryption configuration read anew', { file });
-    } catch (error) {
-      const message = messageOf(error);
-      if (message !== complained) log.error('encryption configuration is kept as it was', { error: message });
-      complained = message;
-    }
-  };
-  let looking = false;
-  const timer = setInterval(() => {
-    if (looking) return;
-    looking = true;
-    refresh().finally(() => {
-      looking = false;
-    });
-  }, LOOK_MS);
-  timer.unref();
-  if (!options.follow) clearInterval(timer);
+  const followed = await followFile(file, {
+    what: 'encryption',
+    log,
+    first: () => readSecret(file, options.referredToBy),
+    parse: (text) => parseEncryption(text, file, open),
+  });
+  if (!options.follow) followed.stop();
   return {
     get current(): EncryptionConfiguration {
-      return current;
+      return followed.current;
     },
-    refresh: options.follow ? refresh : async () => {},
+    refresh: options.follow ? followed.refresh : async () => {},
     stop: () => {
-      clearInterval(timer);
+      followed.stop();
       for (const plugin of plugins.values()) plugin.close();
     },
   };

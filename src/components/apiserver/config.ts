@@ -5,6 +5,15 @@ import type { AccessWebhook } from './authorization/access-webhook.ts';
 
 export type AuthorizationMode = 'Node' | 'RBAC' | 'Webhook' | 'AlwaysAllow' | 'AlwaysDeny';
 
+export type Authorizer =
+  | { readonly type: Exclude<AuthorizationMode, 'Webhook'> }
+  | { readonly type: 'Webhook'; readonly webhook: AccessWebhook };
+
+/** What may change while the server runs: another value when it has. */
+export interface Followed<T> {
+  readonly current: T;
+}
+
 /** Everything the API server is told. All PEM material is passed as text: reading files is the composition's business. */
 export interface ApiServerConfig {
   readonly bindAddress: string;
@@ -21,10 +30,8 @@ export interface ApiServerConfig {
   readonly anonymous?: 'health' | 'all' | 'none' | 'paths';
   /** Those of 'paths'. */
   readonly anonymousPaths?: readonly string[];
-  /** Authorizers in the order they are asked. Default: Node, RBAC. */
-  readonly authorizationModes?: readonly AuthorizationMode[];
-  /** Whom the mode Webhook asks. */
-  readonly authorizationWebhook?: AccessWebhook;
+  /** In the order they are asked. Default: Node, RBAC. */
+  readonly authorizers?: readonly Authorizer[];
   /** Admission plug-ins that are not to run. */
   readonly disabledAdmission?: readonly string[];
   /** What admission plug-ins are told. */

@@ -9,8 +9,7 @@ import { refineAdmissionKind } from './admission/refine.ts';
 import { AuditTrail } from './audit/trail.ts';
 import { createAuthenticator } from './authentication/index.ts';
 import { ServiceAccountTokens } from './authentication/service-accounts.ts';
-import { AccessWebhookClient } from './authorization/access-webhook.ts';
-import { Authorization } from './authorization/index.ts';
+import { Authorization, DEFAULT_AUTHORIZERS } from './authorization/index.ts';
 import { bootstrap } from './bootstrap/index.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
 import { DefinitionController } from './customresources/controller.ts';
@@ -106,12 +105,8 @@ class Server implements ApiServer {
       cache,
       nowMs,
     });
-    const authorization = new Authorization(
-      config.authorizationModes,
-      config.authorizationWebhook === undefined
-        ? undefined
-        : new AccessWebhookClient(config.authorizationWebhook, { backends: deps.http.backends, clock, log }),
-    );
+    const { authorizers = { current: config.authorizers ?? DEFAULT_AUTHORIZERS } } = deps;
+    const authorization = new Authorization(() => authorizers.current, { backends: deps.http.backends, clock, log });
     const objects = new ObjectStore(
       store,
       cache,

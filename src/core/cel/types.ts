@@ -45,6 +45,15 @@ export const mapOf = (key: Type, value: Type, max?: number): Type => ({
   value,
   ...(max === undefined ? {} : { max }),
 });
+/** A structure with these fields and no others. */
+export const structureOf = (
+  name: string,
+  fields: Readonly<Record<string, Type>>,
+): Extract<Type, { kind: 'object' }> => ({
+  kind: 'object',
+  name,
+  fields: new Map(Object.entries(fields)),
+});
 export const optionalOf = (of: Type): Type => ({ kind: 'optional', of });
 
 const WRITTEN: Readonly<Record<string, string>> = {

@@ -89,12 +89,13 @@ describe('authentication flags', () => {
 
   it('reads whom to ask from a kubeconfig, and issuers from a file', async () => {
     const config = await read('--authorization-mode=Webhook', '--authorization-webhook-config-file=hook.kubeconfig');
-    assert.deepEqual(config.authorizationWebhook, {
+    const webhook = {
       endpoint: { url: 'https://hook.example.com/authorize', token: 't' },
       version: 'v1',
       allowedMs: 300_000,
       deniedMs: 30_000,
-    });
+    };
+    assert.deepEqual(config.authorizers, [{ type: 'Webhook', webhook }]);
     const [issuer] = (await read('--authentication-config=authn.yaml')).tokenIssuers ?? [];
     assert.equal(issuer?.url, 'https://a.example.com');
     assert.deepEqual(issuer?.username, { claim: 'sub', prefix: 'a:' });

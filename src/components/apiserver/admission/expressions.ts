@@ -12,7 +12,17 @@ import { AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE } from '../../../core/cel/library/
 import { standardFunctions } from '../../../core/cel/library/index.ts';
 import { APPLY_TYPE, mutationStructure, PATCH_TYPE } from '../../../core/cel/mutation.ts';
 import { Budget, type Program } from '../../../core/cel/part.ts';
-import { assignable, BOOL, DYN, formatType, listOf, mapOf, STRING, type Type } from '../../../core/cel/types.ts';
+import {
+  assignable,
+  BOOL,
+  DYN,
+  formatType,
+  listOf,
+  mapOf,
+  STRING,
+  structureOf,
+  type Type,
+} from '../../../core/cel/types.ts';
 import { BudgetError, type Value } from '../../../core/cel/values.ts';
 import { rethrowPending } from './authorizer.ts';
 
@@ -22,21 +32,15 @@ export const MAX_CONDITIONS_COST = 2_500_000;
 /** What all expressions of a policy together may cost for one request, or those of one mutation. */
 export const MAX_POLICY_COST = 10_000_000;
 
-const object = (name: string, fields: Record<string, Type>): Type => ({
-  kind: 'object',
-  name,
-  fields: new Map(Object.entries(fields)),
-});
-
-const KIND = object('kubernetes.GroupVersionKind', { group: STRING, version: STRING, kind: STRING });
-const RESOURCE = object('kubernetes.GroupVersionResource', { group: STRING, version: STRING, resource: STRING });
-const USER = object('kubernetes.UserInfo', {
+const KIND = structureOf('kubernetes.GroupVersionKind', { group: STRING, version: STRING, kind: STRING });
+const RESOURCE = structureOf('kubernetes.GroupVersionResource', { group: STRING, version: STRING, resource: STRING });
+const USER = structureOf('kubernetes.UserInfo', {
   username: STRING,
   uid: STRING,
   groups: listOf(STRING),
   extra: mapOf(STRING, listOf(STRING)),
 });
-const REQUEST = object('kubernetes.AdmissionRequest', {
+const REQUEST = structureOf('kubernetes.AdmissionRequest', {
   kind: KIND,
   resource: RESOURCE,
   subResource: STRING,

@@ -5,6 +5,7 @@ import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { type Action, type Decision, isPathAction } from '../../../core/authz/types.ts';
 import { askRemote, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
+import type { AccessConditions } from './conditions.ts';
 
 export interface AccessWebhook {
   readonly endpoint: RemoteEndpoint;
@@ -13,11 +14,16 @@ export interface AccessWebhook {
   /** How long a yes and a no are kept. */
   readonly allowedMs: number;
   readonly deniedMs: number;
+  /** What requests have to be like to be asked about; undefined: all are. */
+  readonly conditions?: AccessConditions;
+  /** What it means that nobody answers, or that a condition fails. Default: no opinion. */
+  readonly failurePolicy?: 'NoOpinion' | 'Deny';
 }
 
 /** `final`: nobody further is asked. */
 export type Opinion = Decision & { readonly final: boolean };
 
+const NO_OPINION: Opinion = { allowed: false, final: false, reason: '' };
 const TIMEOUT_MS = 10_000;
 const MAX_KEPT = 8192;
 /** Longer questions are asked every time: who makes up names must not fill the memory. */
@@ -33,9 +39,11 @@ export class AccessWebhookClient {
     this.#deps = deps;
   }
 
-  /** At once while an answer is kept. A server that cannot be asked has no opinion. */
+  /** At once while an answer is kept, and where the webhook is not meant. */
   authorize(user: UserInfo, action: Action): Opinion | Promise<Opinion> {
     const spec = specOf(user, action);
+    const unasked = this.#unasked(spec);
+    if (unasked !== undefined) return unasked;
     const key = JSON.stringify(spec);
     const kept = this.#kept.get(key);
     if (kept !== undefined && kept.untilMs > this.#deps.clock.monotonicMs()) return kept.opinion;
@@ -47,9 +55,25 @@ export class AccessWebhookClient {
       },
       (error: unknown) => {
         this.#deps.log.warn('cannot ask about a request', { error: messageOf(error) });
-        return { allowed: false, final: false, reason: '' };
+        return this.#failed;
       },
     );
+  }
+
+  /** The opinion about what the webhook is not asked about; undefined: it is asked. */
+  #unasked(spec: JsonObject): Opinion | undefined {
+    const { conditions } = this.#webhook;
+    if (conditions === undefined) return undefined;
+    try {
+      return conditions.hold(spec) ? undefined : NO_OPINION;
+    } catch (error) {
+      this.#deps.log.warn('cannot say whether to ask about a request', { error: messageOf(error) });
+      return this.#failed;
+    }
+  }
+
+  get #failed(): Opinion {
+    return this.#webhook.failurePolicy === 'Deny' ? { allowed: false, final: true, reason: '' } : NO_OPINION;
   }
 
   #keep(key: string, opinion: Opinion, ms: number): void {

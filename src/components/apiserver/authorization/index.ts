@@ -4,38 +4,66 @@ import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kuberne
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { Log } from '../../../base/log.ts';
 import { parseFieldSelector } from '../../../base/selector.ts';
 import { createNodeAuthorizer } from '../../../core/authz/node.ts';
 import { createRbacAuthorizer } from '../../../core/authz/rbac.ts';
 import { type Action, type Decision, describeDenial, PRIVILEGED_GROUP } from '../../../core/authz/types.ts';
-import type { AuthorizationMode } from '../config.ts';
+import type { AuthorizationMode, Authorizer } from '../config.ts';
 import type { RequestInfo } from '../http/request-info.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
-import type { AccessWebhookClient } from './access-webhook.ts';
+import type { RemoteDeps } from '../webhooks/remote.ts';
+import { AccessWebhookClient } from './access-webhook.ts';
 
 const MAX_DECISIONS_PER_USER = 512;
 
 interface Remembered {
-  generation: number;
+  readonly generation: number;
+  readonly chain: readonly Link[];
   readonly allowed: Set<string>;
 }
 
-const DEFAULT_MODES = ['Node', 'RBAC'] as const;
+/** Somebody who is asked: in this server, or elsewhere. */
+type Link =
+  | { readonly type: Exclude<AuthorizationMode, 'Webhook'> }
+  | { readonly type: 'Webhook'; readonly client: AccessWebhookClient };
+
+export const DEFAULT_AUTHORIZERS: readonly Authorizer[] = [{ type: 'Node' }, { type: 'RBAC' }];
 const FORBIDDEN: Decision = { allowed: false, reason: 'Everything is forbidden.' };
 const ALLOWED: Decision = { allowed: true, reason: '' };
 
 export class Authorization {
-  readonly #modes: readonly AuthorizationMode[];
-  readonly #webhook: AccessWebhookClient | undefined;
+  readonly #configured: () => readonly Authorizer[];
+  readonly #deps: RemoteDeps & { readonly log: Log };
   readonly rbac = createRbacAuthorizer();
   readonly #nodes = createNodeAuthorizer();
   readonly #remembered = new WeakMap<UserInfo, Remembered>();
+  #authorizers: readonly Authorizer[] = [];
+  #links: readonly Link[] = [];
+  #remote = false;
 
-  /** `modes`: the authorizers, in the order they are asked. */
-  constructor(modes: readonly AuthorizationMode[] = DEFAULT_MODES, webhook?: AccessWebhookClient) {
-    this.#modes = modes;
-    this.#webhook = webhook;
+  /** `configured`: the authorizers in the order they are asked; another list when that has changed. */
+  constructor(configured: () => readonly Authorizer[], deps: RemoteDeps & { readonly log: Log }) {
+    this.#configured = configured;
+    this.#deps = deps;
+  }
+
+  /** Whether somebody elsewhere is asked too. */
+  get asksOthers(): boolean {
+    return this.#chain.some(({ type }) => type === 'Webhook');
+  }
+
+  get #chain(): readonly Link[] {
+    const authorizers = this.#configured();
+    if (authorizers !== this.#authorizers) {
+      this.#authorizers = authorizers;
+      this.#links = authorizers.map((each) =>
+        each.type === 'Webhook' ? { type: each.type, client: new AccessWebhookClient(each.webhook, this.#deps) } : each,
+      );
+      this.#remote = authorizers.some(({ type }) => type === 'Webhook');
+    }
+    return this.#links;
   }
 
   /** Follows roles, bindings and pods. Call after the cache has been loaded, and again whenever it was loaded anew. */
@@ -129,19 +157,27 @@ export class Authorization {
 
   /** As `decide`, with those asked who are elsewhere. */
   authorize(user: UserInfo, action: Action): Decision | Promise<Decision> {
-    if (this.#webhook === undefined) return this.decide(user, action);
+    const chain = this.#chain;
+    if (!this.#remote) return this.decide(user, action);
     if (user.groups.includes(PRIVILEGED_GROUP)) return ALLOWED;
-    return this.#askFrom(0, [], user, action);
+    return this.#askFrom(chain, 0, [], user, action);
   }
 
-  #askFrom(first: number, reasons: readonly string[], user: UserInfo, action: Action): Decision | Promise<Decision> {
+  #askFrom(
+    chain: readonly Link[],
+    first: number,
+    reasons: readonly string[],
+    user: UserInfo,
+    action: Action,
+  ): Decision | Promise<Decision> {
     const heard = [...reasons];
-    for (let at = first; at < this.#modes.length; at++) {
-      const mode = this.#modes[at] as AuthorizationMode;
-      const opinion = mode === 'Webhook' ? this.#webhook?.authorize(user, action) : this.#ask(mode, user, action);
+    for (const [at, link] of chain.entries()) {
+      if (at < first) continue;
+      const opinion =
+        link.type === 'Webhook' ? link.client.authorize(user, action) : this.#ask(link.type, user, action);
       if (opinion instanceof Promise) {
         return opinion.then((said) =>
-          said.allowed || said.final ? said : this.#askFrom(at + 1, [...heard, said.reason], user, action),
+          said.allowed || said.final ? said : this.#askFrom(chain, at + 1, [...heard, said.reason], user, action),
         );
       }
       if (opinion === undefined) continue;
@@ -155,15 +191,16 @@ export class Authorization {
   decide(user: UserInfo, action: Action): Decision {
     if (user.groups.includes(PRIVILEGED_GROUP)) return ALLOWED;
     const reasons: string[] = [];
-    for (const mode of this.#modes) {
-      const decision = this.#ask(mode, user, action);
+    for (const { type } of this.#chain) {
+      if (type === 'Webhook') continue;
+      const decision = this.#ask(type, user, action);
       if (decision?.allowed === true) return decision;
       if (decision !== undefined && decision.reason !== '') reasons.push(decision.reason);
     }
     return { allowed: false, reason: reasons.join(', ') };
   }
 
-  #ask(mode: AuthorizationMode, user: UserInfo, action: Action): Decision | undefined {
+  #ask(mode: Exclude<AuthorizationMode, 'Webhook'>, user: UserInfo, action: Action): Decision | undefined {
     switch (mode) {
       case 'Node':
         return this.#nodes.authorize(user, action);
@@ -173,8 +210,6 @@ export class Authorization {
         return ALLOWED;
       case 'AlwaysDeny':
         return FORBIDDEN;
-      case 'Webhook':
-        return undefined;
       default:
         return mode satisfies never;
     }
@@ -183,10 +218,11 @@ export class Authorization {
   /** Whether a request may go on; the hot path, which remembers what it has allowed. */
   requireRequest(user: UserInfo, info: RequestInfo): void | Promise<void> {
     // Others' answers are kept by themselves, and come before what roles say when they are asked first.
-    if (this.#webhook !== undefined) return this.requireEach(user, [actionOf(info)]);
+    const chain = this.#chain;
+    if (this.#remote) return this.requireEach(user, [actionOf(info)]);
     let remembered = this.#remembered.get(user);
-    if (remembered === undefined || remembered.generation !== this.rbac.generation) {
-      remembered = { generation: this.rbac.generation, allowed: new Set() };
+    if (remembered?.generation !== this.rbac.generation || remembered.chain !== chain) {
+      remembered = { generation: this.rbac.generation, chain, allowed: new Set() };
       this.#remembered.set(user, remembered);
     }
     const key = info.resource
@@ -194,7 +230,7 @@ export class Authorization {
       : `${info.verb} ${info.path}`;
     if (remembered.allowed.has(key)) return;
     const action = actionOf(info);
-    if (!this.#modes.includes('RBAC') || !this.rbac.authorize(user, action).allowed) {
+    if (!chain.some(({ type }) => type === 'RBAC') || !this.rbac.authorize(user, action).allowed) {
       // A node's rights come and go with its pods: never remembered.
       const decision = this.decide(user, action);
       if (!decision.allowed) throw denied(user, action, decision.reason);

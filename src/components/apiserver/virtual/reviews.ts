@@ -157,7 +157,7 @@ async function selfSubjectRulesReview(
       resourceRules: all ? [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }, ...resourceRules] : resourceRules,
       nonResourceRules: all ? [{ verbs: ['*'], nonResourceURLs: ['*'] }, ...nonResourceRules] : nonResourceRules,
       // What a webhook would allow nobody can list.
-      incomplete: problems.length > 0 || context.config.authorizationWebhook !== undefined,
+      incomplete: problems.length > 0 || context.authorization.asksOthers,
       ...(problems.length > 0 ? { evaluationError: problems.join(', ') } : {}),
     },
   } as KubeObject;

@@ -146,7 +146,7 @@ const AUTHENTICATION = {
 
 const AUTHORIZATION = {
   'authorization-mode': used('list', 'AlwaysAllow', 'in order: Node, RBAC, Webhook, AlwaysAllow, AlwaysDeny'),
-  'authorization-config': refused('string', '', 'give --authorization-mode and its flags'),
+  'authorization-config': used('string', '', 'AuthorizationConfiguration file: who is asked, followed'),
   'authorization-policy-file': refused('string', '', 'there is no ABAC; write roles'),
   'authorization-webhook-config-file': used('string', '', 'kubeconfig of who is asked'),
   'authorization-webhook-cache-authorized-ttl': used('duration', '5m0s', 'how long a yes is kept'),

@@ -34,16 +34,21 @@ describe('the authorizer of admission', () => {
     });
     server = await startServer({
       config: {
-        authorizationModes: ['Webhook', 'RBAC'],
-        authorizationWebhook: {
-          endpoint: {
-            url: `https://127.0.0.1:${hooks.port}/access`,
-            ca: Buffer.from(hooks.caBundle, 'base64').toString(),
+        authorizers: [
+          {
+            type: 'Webhook',
+            webhook: {
+              endpoint: {
+                url: `https://127.0.0.1:${hooks.port}/access`,
+                ca: Buffer.from(hooks.caBundle, 'base64').toString(),
+              },
+              version: 'v1',
+              allowedMs: 0,
+              deniedMs: 0,
+            },
           },
-          version: 'v1',
-          allowedMs: 0,
-          deniedMs: 0,
-        },
+          { type: 'RBAC' },
+        ],
       },
     });
     bob = await server.user('bob');

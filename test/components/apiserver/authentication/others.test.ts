@@ -129,13 +129,18 @@ describe('credentials that others vouch for', () => {
           },
         ],
         tokenWebhook: { endpoint: { url: `${peer.url}/tokens`, ca: peer.ca }, version: 'v1', cacheMs: 60_000 },
-        authorizationModes: ['Webhook', 'RBAC'],
-        authorizationWebhook: {
-          endpoint: { url: `${peer.url}/access`, ca: peer.ca },
-          version: 'v1',
-          allowedMs: 60_000,
-          deniedMs: 60_000,
-        },
+        authorizers: [
+          {
+            type: 'Webhook',
+            webhook: {
+              endpoint: { url: `${peer.url}/access`, ca: peer.ca },
+              version: 'v1',
+              allowedMs: 60_000,
+              deniedMs: 60_000,
+            },
+          },
+          { type: 'RBAC' },
+        ],
       },
     });
   });
