@@ -1,5 +1,5 @@
 /** What a large cluster costs: memory, a LIST of everything, a cold start; and what a write costs as that grows which does not concern it. */
-import { cpuMs, FILLER, LIST, median, pss, rss, shown, type Target, wait } from './target.ts';
+import { cpuMs, FILLER, LIST, median, pss, rss, settled, shown, type Target, wait } from './target.ts';
 
 interface Latency {
   readonly count: number;
@@ -13,9 +13,8 @@ export async function measureSize(target: Target, objects: number): Promise<void
   const begin = performance.now();
   await target.fill({ from: 0, to: objects });
   console.log(`${objects} objects of 1 KB in ${((performance.now() - begin) / 1000).toFixed(0)} s`);
-  await wait(5000);
   const pid = await target.apiPid();
-  const full = await pss(pid);
+  const full = await settled(pid);
   const bytes = Number((await target.appliance.must(['get', '--raw', `${LIST}?limit=1000`])).length / 1000) * objects;
   const allowed = 2.2 * bytes + 90e6;
   const detail = `${mb(full)} with ${mb(bytes)} of objects, ${mb(idle)} before`;

@@ -235,6 +235,18 @@ export async function pss(pid: number): Promise<number> {
   return Number(/^Pss:\s+(\d+)/m.exec(text)?.[1]) * 1024;
 }
 
+/** As `pss`, once it no longer changes: what is at rest, after what was only needed on the way has been collected. */
+export async function settled(pid: number): Promise<number> {
+  let last = await pss(pid);
+  for (let tries = 0; tries < 15; tries++) {
+    await wait(3000);
+    const now = await pss(pid);
+    if (Math.abs(now - last) < last * 0.01 && tries >= 4) return now;
+    last = now;
+  }
+  return last;
+}
+
 export async function rss(pid: number): Promise<number> {
   return Number((await readFile(`/proc/${pid}/statm`, 'utf8')).split(' ')[1]) * 4096;
 }

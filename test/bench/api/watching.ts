@@ -1,5 +1,5 @@
 /** What watches cost: events to 300 of them, and the memory of 5,000 that see nothing. */
-import { bareGets, FILLER, LIST, MARK_BARE, NAMESPACE, pss, type Target, wait } from './target.ts';
+import { bareGets, FILLER, LIST, MARK_BARE, NAMESPACE, settled, type Target } from './target.ts';
 
 interface Seen {
   readonly events: number;
@@ -49,13 +49,11 @@ async function idle(target: Target): Promise<void> {
   const count = 5000;
   const pid = await target.apiPid();
   await target.appliance.must(['create', 'namespace', `${NAMESPACE}-idle`]);
-  await wait(2000);
-  const before = await pss(pid);
+  const before = await settled(pid);
   const path = `/api/v1/namespaces/${NAMESPACE}-idle/configmaps?watch=true&timeoutSeconds=3000`;
   const client = target.client('watches', { count, perConnection: 100, path });
   await client.next();
-  await wait(3000);
-  const each = ((await pss(pid)) - before) / count / 1024;
+  const each = ((await settled(pid)) - before) / count / 1024;
   client.kill();
   target.report('memory of an idle watch of 5,000, KB', each, 10, 'less');
 }
