@@ -6,6 +6,7 @@ import { hostname } from 'node:os';
 import { CodedError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { createEventRecorder, createLeaderElector } from '../client/index.ts';
+import { loadSigningKey, signToken } from '../components/apiserver/authentication/jwt.ts';
 import { CONTROLLERS_LEASE, createControllers } from '../components/controllers/index.ts';
 import { createScheduler, SCHEDULER_LEASE } from '../components/scheduler/index.ts';
 import { createCertificateSigner, loadAuthority } from '../io/pki/index.ts';
@@ -30,11 +31,13 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
   const at = (path: string): string => resolveBeside(configFile, path);
   const signer = config.controllerConfig?.signer;
   if (signer === undefined) throw new CodedError('bad-config', `${configFile}: controllerConfig.signer is missing`);
-  const [certPem, keyPem, rootCaPem] = await Promise.all([
+  const [certPem, keyPem, rootCaPem, tokenKeyPem] = await Promise.all([
     readReferenced(at(signer.certFile), configFile),
     readSecret(at(signer.keyFile), configFile),
     readReferenced(at(config.serviceAccountConfig.masterCA), configFile),
+    readSecret(at(config.serviceAccountConfig.privateKeyFile), configFile),
   ]);
+  const tokenKey = loadSigningKey(tokenKeyPem);
   const context = { clock, random, log };
   const controllersClient = await openClient(
     at(config.masterClients.openshiftLoopbackKubeConfig),
@@ -84,6 +87,7 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
     random,
     signer: createCertificateSigner(loadAuthority(certPem, keyPem)),
     rootCaPem,
+    signServiceAccountToken: (claims) => signToken(tokenKey, claims),
     options: {
       ...(cluster === undefined
         ? {}

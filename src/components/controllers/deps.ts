@@ -15,6 +15,8 @@ export interface ControllersDeps {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly signer: CertificateSigner;
+  /** Signs the claims of a service account's token with the cluster's key; returns a JSON web token. */
+  readonly signServiceAccountToken: (claims: Readonly<Record<string, string>>) => string;
   /** PEM bundle published as `kube-root-ca.crt` in each namespace. */
   readonly rootCaPem: string;
   readonly options?: Partial<ControllersOptions>;

@@ -14,6 +14,7 @@ import { podGcController } from './pod-gc.ts';
 import { replicaSetController, replicationControllerController } from './replicas.ts';
 import { resourceQuotaController } from './resource-quota.ts';
 import { taintEvictionController } from './taint-eviction.ts';
+import { tokenSecretController } from './token-secrets.ts';
 
 export const controllers: readonly ControllerSpec[] = [
   serviceAccountController,
@@ -33,6 +34,7 @@ export const controllers: readonly ControllerSpec[] = [
   garbageCollectorController,
   taintEvictionController,
   csrCleanerController,
+  tokenSecretController,
   resourceQuotaController,
   podGcController,
   ttlController,

@@ -47,6 +47,8 @@ export interface TestServer {
   readonly admin: KeyPair;
   readonly store: MemoryStore;
   readonly server: ApiServer;
+  /** PEM of the key that signs tokens of service accounts. */
+  readonly tokenKey: string;
   readonly directory: string;
   readonly kubeconfig: string;
   /** A certificate for this user, once made. */
@@ -95,6 +97,7 @@ export interface HarnessOptions {
 export async function startServer(options: HarnessOptions = {}): Promise<TestServer> {
   const { ca, serving, admin, kubelet } = await material();
   const signing = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const tokenKey = signing.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
   const opened = options.store === undefined ? await openStore() : undefined;
   const store = (options.store ?? opened?.store) as MemoryStore;
   const server = createApiServer({
@@ -112,7 +115,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
       serving: { certificate: serving.certPem, key: serving.keyPem },
       clientCa: ca.certPem,
       serviceAccounts: {
-        signingKey: signing.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+        signingKey: tokenKey,
         publicKeys: [signing.publicKey.export({ type: 'spki', format: 'pem' }).toString()],
         issuer: 'https://kubernetes.default.svc',
       },
@@ -137,6 +140,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
     admin,
     store,
     server,
+    tokenKey,
     directory,
     kubeconfig: await kubeconfigFor('system:admin', admin),
     kubeconfigFor,

@@ -13,6 +13,7 @@ import {
   type InformerFactory,
   type ResourceClient,
 } from '../../../src/client/index.ts';
+import { loadSigningKey, signToken } from '../../../src/components/apiserver/authentication/jwt.ts';
 import {
   CONTROLLERS_LEASE,
   type Controllers,
@@ -94,6 +95,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     random,
     signer: createCertificateSigner(loadAuthority(api.ca.certPem, api.ca.keyPem)),
     rootCaPem: api.ca.certPem,
+    signServiceAccountToken: (claims) => signToken(loadSigningKey(api.tokenKey), claims),
     ...(options.controllers === undefined ? {} : { options: options.controllers }),
   });
   const scheduler = createScheduler({

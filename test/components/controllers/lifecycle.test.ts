@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { ConfigMap } from 'kubernetes-types/core/v1';
+import type { ConfigMap, Secret } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../../src/api/meta/status.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
@@ -60,6 +60,54 @@ test('every namespace gets its service account and the CA, also after they were 
     async () => (await maps().get('kube-root-ca.crt', 'fresh')).data?.['ca.crt'] === plane.api.ca.certPem,
     'the right CA',
   );
+});
+
+test('a secret that names an account gets a token that is good, until account or secret goes', async () => {
+  const accounts = plane.of(resources.serviceAccounts);
+  const secrets = plane.of(resources.secrets);
+  const type = 'kubernetes.io/service-account-token';
+  const asking = (name: string, account: string, more: Record<string, string> = {}): Promise<Secret> =>
+    secrets.create({
+      type,
+      metadata: { name, namespace, annotations: { 'kubernetes.io/service-account.name': account, ...more } },
+    });
+  await accounts.create({ metadata: { name: 'robot', namespace } });
+  await asking('robot-token', 'robot');
+  const filled = await eventually(async () => {
+    const secret = await secrets.get('robot-token', namespace);
+    return secret.data?.['token'] === undefined ? undefined : secret;
+  }, 'the token');
+  const text = (key: string): string => Buffer.from(filled.data?.[key] ?? '', 'base64').toString();
+  assert.deepEqual([text('namespace'), text('ca.crt')], [namespace, plane.api.ca.certPem]);
+  const review = () =>
+    plane.admin.request<{ status: { authenticated?: boolean; user?: { username: string } } }>(
+      'POST',
+      '/apis/authentication.k8s.io/v1/tokenreviews',
+      { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token: text('token') } },
+    );
+  assert.equal((await review()).status.user?.username, 'system:serviceaccount:default:robot');
+  // What is taken out comes back.
+  await secrets.patch('robot-token', namespace, 'merge', { data: { 'ca.crt': null } });
+  await eventually(
+    async () => (await secrets.get('robot-token', namespace)).data?.['ca.crt'] === filled.data?.['ca.crt'],
+    'the CA',
+  );
+  // An account that mentions it no longer does when it has gone.
+  await asking('robot-other', 'robot');
+  await accounts.patch('robot', namespace, 'merge', { secrets: [{ name: 'robot-other' }, { name: 'mine' }] });
+  await eventually(async () => (await secrets.get('robot-other', namespace)).data?.['token'] !== undefined, 'filled');
+  await secrets.delete('robot-other', namespace);
+  await eventually(
+    async () => (await accounts.get('robot', namespace)).secrets?.map(({ name }) => name).join() === 'mine',
+    'no mention',
+  );
+  await asking('of-nobody', 'nobody');
+  await asking('of-another', 'robot', { 'kubernetes.io/service-account.uid': 'another' });
+  await eventually(() => gone(secrets.get('of-nobody', namespace)), 'the end of that of nobody');
+  await eventually(() => gone(secrets.get('of-another', namespace)), "the end of that of another's");
+  await accounts.delete('robot', namespace);
+  await eventually(() => gone(secrets.get('robot-token', namespace)), 'the end of that of an account that is gone');
+  assert.notEqual((await review()).status.authenticated, true);
 });
 
 test('a namespace goes with all that is in it; finalizers hold it and are named', async () => {

@@ -1,0 +1,89 @@
+/** Fills secrets that ask for a service account's token, and takes them away with the account. Plans in core/reconcile/serviceaccount. */
+import type { Secret, ServiceAccount } from 'kubernetes-types/core/v1';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import type { ResourceClient } from '../../client/types.ts';
+import {
+  accountOf,
+  planTokenSecret,
+  TOKEN_SECRET_TYPE,
+  withoutSecret,
+} from '../../core/reconcile/serviceaccount/token-secret.ts';
+import type { ControllerSpec } from './framework.ts';
+
+const keyOf = ({ metadata }: Secret): string => `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
+
+export const tokenSecretController: ControllerSpec = {
+  name: 'serviceaccount-token',
+  reads: [resources.secrets, resources.serviceAccounts],
+  writes: [resources.secrets, resources.serviceAccounts],
+  prepare: (handle) => {
+    const secrets = handle.informer(resources.secrets, { fieldSelector: `type=${TOKEN_SECRET_TYPE}` });
+    const accounts = handle.informer(resources.serviceAccounts);
+    const client = handle.writer(resources.secrets);
+    const accountClient = handle.writer(resources.serviceAccounts);
+    const facts = { caPem: handle.deps.rootCaPem, sign: handle.deps.signServiceAccountToken };
+
+    async function forget(key: string): Promise<void> {
+      const [namespace = '', name = ''] = key.split('/');
+      for (const account of accounts.list()) {
+        if (account.metadata?.namespace !== namespace) continue;
+        const without = withoutSecret(account, name);
+        if (without !== undefined) await accountClient.update(without).catch(unlessGone);
+      }
+    }
+
+    async function reconcile(key: string): Promise<void> {
+      const secret = secrets.get(key);
+      if (secret === undefined) {
+        await forget(key);
+        return;
+      }
+      const namespace = secret.metadata?.namespace ?? '';
+      const name = accountOf(secret);
+      if (name === undefined) return;
+      let account = accounts.get(`${namespace}/${name}`);
+      let plan = planTokenSecret(secret, account, facts);
+      if (plan.kind === 'delete') {
+        // The local copy may be behind, and what is deleted is gone.
+        account = await current(accountClient, name, namespace);
+        plan = planTokenSecret(secret, account, facts);
+      }
+      if (plan.kind === 'update') await client.update(plan.secret);
+      else if (plan.kind === 'delete')
+        await client
+          .delete(secret.metadata?.name ?? '', namespace, {
+            ...(secret.metadata?.uid === undefined ? {} : { preconditions: { uid: secret.metadata.uid } }),
+          })
+          .catch(unlessGone);
+    }
+
+    return (scope) => {
+      const queue = scope.queue(reconcile, 2);
+      const wake = (secret: Secret): void => queue.add(keyOf(secret));
+      scope.onChange(secrets, { added: wake, updated: wake, deleted: wake });
+      const wakeThoseOf = ({ metadata }: ServiceAccount): void => {
+        for (const secret of secrets.list())
+          if (secret.metadata?.namespace === metadata?.namespace && accountOf(secret) === metadata?.name) wake(secret);
+      };
+      scope.onChange(accounts, { added: wakeThoseOf, deleted: wakeThoseOf });
+    };
+  },
+};
+
+async function current(
+  client: ResourceClient<ServiceAccount>,
+  name: string,
+  namespace: string,
+): Promise<ServiceAccount | undefined> {
+  try {
+    return await client.get(name, namespace);
+  } catch (error) {
+    unlessGone(error);
+    return undefined;
+  }
+}
+
+function unlessGone(error: unknown): void {
+  if (!isApiError(error, 'NotFound')) throw error;
+}
