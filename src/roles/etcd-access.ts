@@ -17,6 +17,8 @@ export interface EtcdAccessOptions {
   readonly cacert?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
+  /** `NAME:PASSWORD`, for a store whose auth is on. */
+  readonly user?: string | undefined;
 }
 
 export interface EtcdAccess {
@@ -41,6 +43,7 @@ export async function etcdAccess(options: EtcdAccessOptions): Promise<EtcdAccess
   if ((options.cert === undefined) !== (options.key === undefined)) {
     throw new CodedError('bad-config', 'give --cert and --key together');
   }
+  const user = userOf(options.user);
   const secure = given?.some((endpoint) => endpoint.startsWith('https:')) ?? true;
   const host = given !== undefined && (named || !secure) ? undefined : await found(options.root, given === undefined);
   const from = named ? 'a flag' : (host?.from ?? 'a flag');
@@ -58,10 +61,18 @@ export async function etcdAccess(options: EtcdAccessOptions): Promise<EtcdAccess
         ...(ca === undefined ? {} : { ca }),
         ...(cert === undefined ? {} : { cert }),
         ...(key === undefined ? {} : { key }),
+        ...(user === undefined ? {} : { user }),
         log: silentLog,
         clock,
       }),
   };
+}
+
+function userOf(text: string | undefined): { readonly name: string; readonly password: string } | undefined {
+  if (text === undefined) return undefined;
+  const colon = text.indexOf(':');
+  if (colon < 1) throw new CodedError('bad-config', '--user: give NAME:PASSWORD');
+  return { name: text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
 function endpointOf(text: string): string {

@@ -1,7 +1,7 @@
 import type { RecoveryPlan, Survivor } from '../../roles/etcd-recover.ts';
 import { type Command, stringFlag } from '../command.ts';
 import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
-import { kept, STORE_FLAGS } from '../store-flags.ts';
+import { kept, STORE_FLAGS, storeAccessOptions } from '../store-flags.ts';
 
 export const recoverCommand: Command = {
   usage: 'members recover [--dry-run] [--force] [--data-dir DIR]',
@@ -20,12 +20,8 @@ The other members have to be added again with empty data directories. See docs/r
     checkFormat(flags);
     const { planRecovery, recover } = await import('../../roles/etcd-recover.ts');
     const options = {
-      root: stringFlag(flags, 'root'),
+      ...storeAccessOptions(flags),
       dataDir: stringFlag(flags, 'data-dir'),
-      endpoints: stringFlag(flags, 'endpoints'),
-      cacert: stringFlag(flags, 'cacert'),
-      cert: stringFlag(flags, 'cert'),
-      key: stringFlag(flags, 'key'),
     };
     const plan = await kept(planRecovery(options));
     const dry = flags['dry-run'] === true;

@@ -116,10 +116,10 @@ export class Channel {
   }
 
   /** Opens a stream as soon as there is a connection; `events.ended` is told when it, or the wait, is over. */
-  stream(path: string, events: ClientStreamEvents): ClientStream {
+  stream(path: string, events: ClientStreamEvents, metadata?: Metadata): ClientStream {
     const stream = new ClientStream(events);
     const ready = (connection: Http2Connection): void => {
-      if (!stream.cancelled) stream.start(connection, this.#headerBlock(path, undefined));
+      if (!stream.cancelled) stream.start(connection, this.#headerBlock(path, metadata));
     };
     if (this.#connection?.available) ready(this.#connection);
     else {

@@ -13,7 +13,8 @@ import {
 import { Reader, Writer } from '../../api/etcd/wire.ts';
 import { CodedError } from '../../base/errors.ts';
 import { RpcCode } from '../../components/etcd/port.ts';
-import { Channel, type ChannelOptions } from './channel.ts';
+import { Channel, type ChannelOptions, type Metadata } from './channel.ts';
+import type { ClientStreamEvents } from './client-calls.ts';
 import { RpcError } from './messages.ts';
 
 export interface EtcdMember {
@@ -61,6 +62,11 @@ export interface EtcdLogEnd {
   readonly lastRevision: number;
 }
 
+export interface EtcdAdminOptions extends ChannelOptions {
+  /** Who asks, where the store's auth is on; of no meaning where it is off. */
+  readonly user?: { readonly name: string; readonly password: string };
+}
+
 /** All calls throw CodedError: 'unavailable' naming the endpoint when nobody answers in time, 'unsupported', or 'refused' with the store's own words. */
 export interface EtcdAdmin {
   /** `linearizable`: as a quorum knows it; otherwise as the member that is asked does. */
@@ -92,15 +98,19 @@ const CALL_MS = 10_000;
 /** A piece of a snapshot has to come within this. */
 const STALL_MS = 30_000;
 
-export function createEtcdAdmin(options: ChannelOptions): EtcdAdmin {
+/** What etcd says to a password where its auth is off. */
+const AUTH_OFF = 'etcdserver: authentication is not enabled';
+
+export function createEtcdAdmin(options: EtcdAdminOptions): EtcdAdmin {
   return new Admin(options);
 }
 
 class Admin implements EtcdAdmin {
   readonly #channel: Channel;
-  readonly #options: ChannelOptions;
+  readonly #options: EtcdAdminOptions;
+  #token: Promise<Metadata | undefined> | undefined;
 
-  constructor(options: ChannelOptions) {
+  constructor(options: EtcdAdminOptions) {
     this.#options = options;
     this.#channel = new Channel(options);
   }
@@ -136,7 +146,8 @@ class Admin implements EtcdAdmin {
     return decodeLogEnd(await this.#call('/hyperedge.Recovery/LogEnd', Buffer.alloc(0), timeoutMs));
   }
 
-  snapshot(piece: (bytes: Buffer) => void): Promise<number> {
+  async snapshot(piece: (bytes: Buffer) => void): Promise<number> {
+    const token = await this.#authenticated(CALL_MS);
     return new Promise((resolve, reject) => {
       let revision = 0;
       let timer: { cancel(): void } | undefined;
@@ -151,7 +162,7 @@ class Admin implements EtcdAdmin {
           fail(new CodedError('unavailable', `${this.#where}: no more of the snapshot came for ${STALL_MS / 1000} s`)),
         );
       };
-      const stream = this.#channel.stream('/etcdserverpb.Maintenance/Snapshot', {
+      const events: ClientStreamEvents = {
         message: (message) => {
           try {
             const part = decodeSnapshotPiece(message);
@@ -167,7 +178,8 @@ class Admin implements EtcdAdmin {
           if (error === undefined) resolve(revision);
           else reject(this.#failure(error));
         },
-      });
+      };
+      const stream = this.#channel.stream('/etcdserverpb.Maintenance/Snapshot', events, token);
       stream.send(Buffer.alloc(0));
       wait();
     });
@@ -227,10 +239,50 @@ class Admin implements EtcdAdmin {
   }
 
   async #call(path: string, request: Buffer, timeoutMs = CALL_MS): Promise<Buffer> {
+    const token = await this.#authenticated(timeoutMs);
     try {
-      return await this.#channel.unary(path, request, timeoutMs);
+      return await this.#channel.unary(path, request, timeoutMs, token);
     } catch (error) {
+      // Tokens run out, and some stores forget them when they are started again; it was refused before anything was done.
+      if (token === undefined || !(error instanceof RpcError) || error.code !== RpcCode.unauthenticated)
+        throw this.#failure(error);
+      this.#token = undefined;
+    }
+    const again = await this.#authenticated(timeoutMs);
+    return this.#channel.unary(path, request, timeoutMs, again).catch((error: unknown) => {
       throw this.#failure(error);
+    });
+  }
+
+  /** What shows who asks; undefined when nobody need be told. */
+  async #authenticated(timeoutMs: number): Promise<Metadata | undefined> {
+    const { user } = this.#options;
+    if (user === undefined) return undefined;
+    this.#token ??= this.#authenticate(user, timeoutMs);
+    try {
+      return await this.#token;
+    } catch (error) {
+      this.#token = undefined;
+      throw this.#failure(error);
+    }
+  }
+
+  async #authenticate(
+    { name, password }: NonNullable<EtcdAdminOptions['user']>,
+    timeoutMs: number,
+  ): Promise<Metadata | undefined> {
+    const request = new Writer(128).string(1, name).string(2, password).finish();
+    try {
+      const reader = new Reader(await this.#channel.unary('/etcdserverpb.Auth/Authenticate', request, timeoutMs));
+      let value = '';
+      for (let field = reader.field(); field !== 0; field = reader.field()) {
+        if (field === 2) value = reader.string();
+        else reader.skip();
+      }
+      return { name: 'token', value };
+    } catch (error) {
+      if (error instanceof RpcError && error.message === AUTH_OFF) return undefined;
+      throw error;
     }
   }
 
