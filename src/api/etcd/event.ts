@@ -100,19 +100,19 @@ export function splitEvents(events: Uint8Array): StoredEvent[] {
   const out: StoredEvent[] = [];
   for (let start = 0, field = reader.field(); field !== 0; start = reader.position, field = reader.field()) {
     if (field !== 11) throw new WireError('not an event');
-    const body = reader.bytes();
-    const event = new Reader(body);
+    const event = reader.message();
     let type: number = EventType.put;
     let kv: Buffer = NONE;
     let identity = NOBODY;
-    for (let at = 0, inner = event.field(); inner !== 0; at = event.position, inner = event.field()) {
+    for (let at = event.position, inner = event.field(); inner !== 0; at = event.position, inner = event.field()) {
       if (inner === 1) type = event.int();
       else if (inner === 2) {
-        identity = identityOf(event.bytes());
-        kv = body.subarray(at, event.position);
+        identity = identityOf(event.message());
+        kv = bytes.subarray(at, event.position);
       } else event.skip();
     }
-    out.push({ type, ...identity, field: bytes.subarray(start, reader.position), kv });
+    const { key, createRevision, version, lease } = identity;
+    out.push({ type, key, createRevision, version, lease, field: bytes.subarray(start, reader.position), kv });
   }
   return out;
 }
@@ -121,8 +121,7 @@ type Identity = Pick<StoredEvent, 'key' | 'createRevision' | 'version' | 'lease'
 const NOBODY: Identity = { key: '', createRevision: 0, version: 0, lease: 0n };
 
 /** The fields of a `KeyValue` but its value. */
-function identityOf(kv: Buffer): Identity {
-  const reader = new Reader(kv);
+function identityOf(reader: Reader): Identity {
   let key = '';
   let createRevision = 0;
   let version = 0;
@@ -141,7 +140,7 @@ function identityOf(kv: Buffer): Identity {
 export function encodedValue(kv: Uint8Array): Buffer {
   const outer = new Reader(kv);
   outer.field();
-  const reader = new Reader(outer.bytes());
+  const reader = outer.message();
   let value: Buffer = NONE;
   for (let field = reader.field(); field !== 0; field = reader.field()) {
     if (field === 5) value = reader.bytes();

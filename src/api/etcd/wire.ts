@@ -180,12 +180,14 @@ export class Reader {
   readonly #end: number;
   #wireType = 0;
 
-  constructor(bytes: Uint8Array) {
+  /** Of `bytes`, or of the part from `start` to `end`. */
+  constructor(bytes: Uint8Array, start = 0, end = bytes.length) {
     this.#buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.#position = 0;
-    this.#end = bytes.length;
+    this.#position = start;
+    this.#end = end;
   }
 
+  /** Where in the bytes that were given. */
   get position(): number {
     return this.#position;
   }
@@ -263,6 +265,16 @@ export class Reader {
     if (length < 0 || length > this.#end - start) throw new WireError('message is cut short');
     this.#position = start + length;
     return this.#buffer.subarray(start, start + length);
+  }
+
+  /** The current field, a message, with a reader of its own, whose positions count from the same place. */
+  message(): Reader {
+    this.#expect(2);
+    const length = this.varint();
+    const start = this.#position;
+    if (length < 0 || length > this.#end - start) throw new WireError('message is cut short');
+    this.#position = start + length;
+    return new Reader(this.#buffer, start, this.#position);
   }
 
   latin1(): string {

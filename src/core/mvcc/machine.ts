@@ -24,7 +24,7 @@ import { type Collected, Garbage } from './garbage.ts';
 import { Leases } from './leases.ts';
 import { OrderedMap } from './ordered-map.ts';
 import { intervalOf } from './txn-check.ts';
-import { ValueCache, type ValueCacheLimits } from './value-cache.ts';
+import { PoolId, ValueCache, type ValueCacheLimits } from './value-cache.ts';
 import { isDelete, type KeyHistory, liveAt, type Version } from './version.ts';
 
 /** Values that are not in memory. Read their rows and repeat the operation with them. */
@@ -133,6 +133,7 @@ export class Machine {
         lease: event.lease,
         kv: Buffer.from(event.kv),
         size: event.kv.length,
+        pool: PoolId.none,
       };
       this.#append(version);
     });
@@ -260,6 +261,7 @@ export class Machine {
         lease: event.lease,
         kv: event.kv,
         size: event.kv.length,
+        pool: PoolId.none,
       };
       this.#append(version);
       return { version, previous, field: event.field };
@@ -519,6 +521,7 @@ export class Machine {
       lease,
       kv: encoded.kv,
       size: encoded.kv.length,
+      pool: PoolId.none,
     };
     this.#append(version);
     this.#writing.push({ version, previous: this.#beforeRevision(current, revision), field: encoded.field });
@@ -538,6 +541,7 @@ export class Machine {
         lease: 0n,
         kv: encoded.kv,
         size: encoded.kv.length,
+        pool: PoolId.none,
       };
       this.#append(version);
       this.#writing.push({ version, previous: this.#beforeRevision(current, revision), field: encoded.field });
@@ -553,12 +557,12 @@ export class Machine {
 
   #append(version: Version): void {
     let history = this.#keys.get(version.key);
+    const before = history?.versions.at(-1);
     if (history === undefined) {
-      history = { key: version.key, versions: [] };
+      // Most keys have one version; an empty list that is added to takes room for seventeen.
+      history = { key: version.key, versions: [version] };
       this.#keys.set(version.key, history);
-    }
-    const before = history.versions.at(-1);
-    history.versions.push(version);
+    } else history.versions.push(version);
     if (before !== undefined) this.#cache.supersede(before);
     this.#cache.addCurrent(version);
     this.leases.move(version.key, before?.lease ?? 0n, version.lease);

@@ -23,8 +23,8 @@ export class OrderedMap<V> {
 
   /** Adds a key that is not there yet, or replaces its value. */
   set(key: string, value: V): void {
-    const known = this.#direct.has(key);
-    this.#direct.set(key, value);
+    const before = this.#direct.size;
+    const known = this.#direct.set(key, value).size === before;
     if (this.#blocks.length === 0) {
       this.#blocks.push({ keys: [key], values: [value] });
       return;

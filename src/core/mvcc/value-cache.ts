@@ -7,6 +7,10 @@ export interface ValueCacheLimits {
   readonly pastBytes: number;
 }
 
+/** Where the value of a version is kept; see `Version.pool`. */
+export const PoolId = { none: 0, current: 1, past: 2 } as const;
+export type PoolId = (typeof PoolId)[keyof typeof PoolId];
+
 /**
  * Decides which encoded key-values stay in memory: first in, first out, current ones apart from past ones so that a key that is
  * overwritten all the time cannot push out the others. A value leaves only when it can be read back from the log, that is when
@@ -18,8 +22,8 @@ export class ValueCache {
   stored = 0;
 
   constructor(limits: ValueCacheLimits) {
-    this.#current = new Pool(limits.currentBytes);
-    this.#past = new Pool(limits.pastBytes);
+    this.#current = new Pool(PoolId.current, limits.currentBytes);
+    this.#past = new Pool(PoolId.past, limits.pastBytes);
   }
 
   get bytes(): number {
@@ -47,30 +51,52 @@ export class ValueCache {
   }
 }
 
+/** Places in the queue that are free or left behind, beyond as many as are in use, before they are given back. */
+const SPARE = 1024;
+
 class Pool {
+  readonly #id: PoolId;
   readonly #limit: number;
-  /** In the order of arrival. */
-  readonly #members = new Set<Version>();
+  /**
+   * In the order of arrival, from `#first` on. Who has left in between stays until its place comes up: its `pool` says so. Not a set, which looks at
+   * every place that was given up at its front each time it is asked for its first.
+   */
+  #queue: Version[] = [];
+  #first = 0;
+  #members = 0;
   bytes = 0;
 
-  constructor(limit: number) {
+  constructor(id: PoolId, limit: number) {
+    this.#id = id;
     this.#limit = limit;
   }
 
   add(version: Version, stored: number): void {
-    if (version.kv === undefined || this.#members.has(version)) return;
-    this.#members.add(version);
+    if (version.kv === undefined || version.pool === this.#id) return;
+    version.pool = this.#id;
+    this.#queue.push(version);
+    this.#members += 1;
     this.bytes += version.size;
-    if (this.bytes <= this.#limit) return;
-    for (const oldest of this.#members) {
-      if (this.bytes <= this.#limit || oldest.revision > stored) return;
-      this.remove(oldest);
-      oldest.kv = undefined;
+    while (this.bytes > this.#limit) {
+      const oldest = this.#queue[this.#first];
+      if (oldest === undefined) break;
+      if (oldest.pool === this.#id) {
+        if (oldest.revision > stored) break;
+        this.remove(oldest);
+        oldest.kv = undefined;
+      }
+      this.#first += 1;
+    }
+    if (this.#queue.length > 2 * this.#members + SPARE) {
+      this.#queue = this.#queue.filter((one, at) => at >= this.#first && one.pool === this.#id);
+      this.#first = 0;
     }
   }
 
   remove(version: Version): boolean {
-    if (!this.#members.delete(version)) return false;
+    if (version.pool !== this.#id) return false;
+    version.pool = PoolId.none;
+    this.#members -= 1;
     this.bytes -= version.size;
     return true;
   }

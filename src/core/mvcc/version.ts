@@ -1,3 +1,5 @@
+import type { PoolId } from './value-cache.ts';
+
 /** What one transaction did to one key. The value lives in the encoded key-value, which may have been dropped from memory. */
 export interface Version {
   readonly key: string;
@@ -12,6 +14,8 @@ export interface Version {
   kv: Buffer | undefined;
   /** Bytes of `kv`, known even when it is not in memory. */
   readonly size: number;
+  /** Kept by the cache of values. */
+  pool: PoolId;
 }
 
 /** All versions of one key that are not compacted away, oldest first. */

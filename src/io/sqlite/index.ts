@@ -125,11 +125,15 @@ class SqliteLog implements StoreLog {
   }
 
   async load(upTo: number, rows: (rows: readonly StoredEntry[]) => void): Promise<void> {
-    for (let after = 0; ; ) {
-      const some = unpack(await this.#ask('load', { kind: 'load', after, upTo }));
-      if (some.length === 0) return;
+    let reading = this.#ask('load', { kind: 'load', after: 0, upTo });
+    for (;;) {
+      const some = unpack(await reading);
+      const last = some.at(-1);
+      if (last === undefined) return;
+      // The thread reads on while these are taken over.
+      reading = this.#ask('load', { kind: 'load', after: last.revision, upTo });
+      reading.catch(() => {});
       rows(some);
-      after = some.at(-1)?.revision ?? after;
     }
   }
 

@@ -5,6 +5,7 @@ import { parentPort } from 'node:worker_threads';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { LogState } from '../../components/etcd/port.ts';
 import { Ballast } from './ballast.ts';
+import { memoryOf, type PackedEntries } from './packed-entries.ts';
 import type {
   CommitBody,
   NumberedRequest,
@@ -252,7 +253,11 @@ function fatal(error: unknown): void {
 }
 
 function send(reply: WorkerReply): void {
-  port?.postMessage(reply);
+  port?.postMessage(reply, 'value' in reply && isPacked(reply.value) ? memoryOf(reply.value) : []);
+}
+
+function isPacked(value: WorkerAnswers[keyof WorkerAnswers]): value is PackedEntries {
+  return typeof value === 'object' && 'numbers' in value;
 }
 
 port.on('message', ({ id, request }: NumberedRequest) => {

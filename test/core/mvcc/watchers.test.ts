@@ -12,7 +12,17 @@ it('finds for each watch what looking at every change for every watch finds', ()
     const key = (): string => 'abcde'.charAt(below(5)) + '-0'.charAt(below(2));
     const change = (revision: number, sub: number): Change => {
       const version = below(4);
-      const stored = { key: key(), revision, sub, createRevision: 1, version, lease: 0n, kv: undefined, size: 0 };
+      const stored = {
+        key: key(),
+        revision,
+        sub,
+        createRevision: 1,
+        version,
+        lease: 0n,
+        kv: undefined,
+        size: 0,
+        pool: 0 as const,
+      };
       return { version: stored, previous: undefined, field: Buffer.alloc(0) };
     };
     const watchers = new Watchers<WatchTarget>();
