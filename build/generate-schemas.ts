@@ -6,7 +6,7 @@
  *
  * A field's type is a compact text: a scalar name, `#full.type.name`, `[]` or `{}` followed by a type.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -131,7 +131,10 @@ function readDeclarations(): { quantities: QuantityFacts; docs: Map<string, Docu
   );
   packages.set('meta.v1', 'io.k8s.apimachinery.pkg.apis.meta.v1');
   for (const [dotted, prefix] of packages) {
-    const source = readFileSync(join(typesDir, `${dotted.replace('.', '/')}.d.ts`), 'utf8');
+    const file = join(typesDir, `${dotted.replace('.', '/')}.d.ts`);
+    // Not every package is declared there.
+    if (!existsSync(file)) continue;
+    const source = readFileSync(file, 'utf8');
     for (const match of source.matchAll(
       /((?:\/\*\*(?:[^*]|\*(?!\/))*\*\/\n)?)export interface (\w+) \{\n([\s\S]*?)\n\}/g,
     )) {

@@ -51,6 +51,7 @@ export const ROOTS: readonly { readonly prefix: string; readonly classes: readon
     ],
   },
   { prefix: 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1', classes: ['V1CustomResourceDefinition+'] },
+  { prefix: 'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1', classes: ['V1APIService+'] },
   { prefix: 'io.k8s.api.policy.v1', classes: ['V1Eviction', 'V1PodDisruptionBudget+'] },
   { prefix: 'io.k8s.api.autoscaling.v1', classes: ['V1Scale', 'V1HorizontalPodAutoscaler+'] },
   { prefix: 'io.k8s.api.autoscaling.v2', classes: ['V2HorizontalPodAutoscaler+'] },
@@ -115,6 +116,7 @@ export const RENAMED: Readonly<Record<string, string>> = {
   FlowcontrolV1Subject: 'Subject',
   AdmissionregistrationV1ServiceReference: 'ServiceReference',
   AdmissionregistrationV1WebhookClientConfig: 'WebhookClientConfig',
+  ApiregistrationV1ServiceReference: 'ServiceReference',
 };
 
 /** Quantities that the declarations we read are too old to know. */

@@ -47,6 +47,7 @@ export async function apiConfigOf(
       ...(await authenticationOf(values, { referredToBy, ownHost })),
       ...admission,
       ...(await kubeletAccess(values, { text, secret })),
+      ...(await proxyClient(values, { text, secret })),
       serviceCidr,
       nodePortRange: nodePorts,
       ...(requestTimeoutMs > 0 ? { requestTimeoutSeconds: requestTimeoutMs / 1000 } : {}),
@@ -99,6 +100,20 @@ async function kubeletAccess(values: ApiValues, { text, secret }: Readers): Prom
       ...(ca === undefined ? {} : { ca: await text(ca) }),
     },
   };
+}
+
+/** The certificate for servers that extend this one. */
+async function proxyClient(
+  values: ApiValues,
+  { text, secret }: Readers,
+): Promise<Pick<ApiServerConfig, 'proxyClient'>> {
+  const certificate = values.file('proxy-client-cert-file');
+  const key = values.file('proxy-client-key-file');
+  if (certificate === undefined && key === undefined) return {};
+  if (certificate === undefined)
+    return values.refuse('proxy-client-cert-file', 'is missing beside --proxy-client-key-file');
+  if (key === undefined) return values.refuse('proxy-client-key-file', 'is missing beside --proxy-client-cert-file');
+  return { proxyClient: { certificate: await text(certificate), key: await secret(key) } };
 }
 
 /** The pair that is given; else that of the directory; else one that is made there for this server's names. */

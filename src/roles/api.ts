@@ -72,6 +72,9 @@ function valuesOf(config: MasterConfig, configFile: string): ApiValues {
     'authConfig.requestHeader.clientCommonNames',
     ...(requestHeader?.clientCommonNames ?? []),
   );
+  const proxyClient = config.aggregatorConfig?.proxyClientInfo;
+  give('proxy-client-cert-file', 'aggregatorConfig.proxyClientInfo.certFile', proxyClient?.certFile);
+  give('proxy-client-key-file', 'aggregatorConfig.proxyClientInfo.keyFile', proxyClient?.keyFile);
   const publicUrl = config.masterPublicURL ?? `https://${servingInfo.bindAddress}`;
   give('advertise-address', 'kubernetesMasterConfig.masterIP', master?.masterIP ?? new URL(publicUrl).hostname);
   give('service-cluster-ip-range', 'kubernetesMasterConfig.servicesSubnet', master?.servicesSubnet ?? '172.30.0.0/16');

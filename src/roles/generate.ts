@@ -63,6 +63,12 @@ export function masterConfigOf(settings: Settings): MasterConfig {
         clientCommonNames: ['aggregator-front-proxy'],
       },
     },
+    aggregatorConfig: {
+      proxyClientInfo: {
+        certFile: beside(files.aggregatorFrontProxy.cert),
+        keyFile: beside(files.aggregatorFrontProxy.key),
+      },
+    },
     kubernetesMasterConfig: {
       masterIP: settings.nodeIp,
       servicesSubnet: network.serviceCidr,

@@ -235,6 +235,10 @@ describe('kube-apiserver by its own flags', () => {
   });
 
   it('refuses what it does not know, and what it cannot do', async () => {
+    const signing = join(directory, 'signing.key');
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    await writeFile(signing, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
+    const withKey = [`--service-account-signing-key-file=${signing}`, '--service-account-issuer=https://x.test'];
     const cases: [string[], RegExp][] = [
       [['--no-such-flag=1'], /unknown flag --no-such-flag/],
       [['--secure-port=abc'], /--secure-port: "abc" is not a whole number/],
@@ -243,6 +247,8 @@ describe('kube-apiserver by its own flags', () => {
       [['--enable-admission-plugins=AlwaysPullImages'], /"AlwaysPullImages" is not offered/],
       [['--enable-admission-plugins=Bogus'], /there is no admission plug-in "Bogus"/],
       [[], /--service-account-signing-key-file: is missing/],
+      [[...withKey, '--proxy-client-cert-file=/x.crt'], /--proxy-client-key-file: is missing beside/],
+      [[...withKey, '--proxy-client-key-file=/x.key'], /--proxy-client-cert-file: is missing beside/],
     ];
     for (const [args, message] of cases) {
       await assert.rejects(async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import { parse } from 'yaml';
 import { silentLog } from '../../src/base/log.ts';
 import { masterValues } from '../../src/roles/api.ts';
+import { apiConfigOf } from '../../src/roles/api-config.ts';
 import { bootstrapField } from '../../src/roles/config/bootstrap.ts';
 import { parseConfig } from '../../src/roles/config/strict-yaml.ts';
 import { openEncryption } from '../../src/roles/encryption-file.ts';
@@ -79,6 +80,21 @@ test('the manifests are OKD’s pods: names, containers, labels, host network, p
         own.map((path) => join(root, path)),
       );
     }
+  }));
+
+test('the API server shows a certificate of the front proxies’ authority, by a name that is allowed, to servers that extend it', () =>
+  withRoot(async (root) => {
+    await installHost(settings(root), options);
+    const file = join(root, 'etc/origin/master/master-config.yaml');
+    const { config } = await apiConfigOf(await masterValues(file), {
+      referredToBy: file,
+      ownHost: true,
+      soleWriter: true,
+    });
+    const certificate = new X509Certificate(config.proxyClient?.certificate ?? '');
+    assert.ok(certificate.verify(new X509Certificate(config.requestHeader?.ca ?? '').publicKey));
+    assert.ok(certificate.checkPrivateKey(createPrivateKey(config.proxyClient?.key ?? '')));
+    assert.deepEqual(config.requestHeader?.allowedNames, [certificate.subject.replace('CN=', '')]);
   }));
 
 test('secrets are encrypted where the bootstrap file says so: a key is made once and the API server told of it', () =>

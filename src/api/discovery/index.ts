@@ -2,8 +2,11 @@
  * Discovery documents, computed from the kinds. Pure: the API server caches what it serves.
  * Source: metav1.APIVersions, APIGroupList, APIResourceList; KEP-3352 (aggregated discovery).
  */
+
+import { compareVersions } from '../kinds/customresourcedefinitions/names.ts';
 import { apiVersionOf } from '../meta/object.ts';
 import type { KindDefinition } from '../registry/definition.ts';
+import { builtinPriority, CUSTOM_PRIORITY, type Priority } from './priorities.ts';
 
 export interface ApiResource {
   name: string;
@@ -52,44 +55,47 @@ export function aggregatedContentType(version: AggregatedVersion): string {
   return `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`;
 }
 
-/** Groups in the order of preference that clients see; others follow by name. */
-const GROUP_ORDER = [
-  'apps',
-  'events.k8s.io',
-  'authentication.k8s.io',
-  'authorization.k8s.io',
-  'autoscaling',
-  'batch',
-  'certificates.k8s.io',
-  'networking.k8s.io',
-  'extensions',
-  'policy',
-  'rbac.authorization.k8s.io',
-  'storage.k8s.io',
-  'admissionregistration.k8s.io',
-  'apiextensions.k8s.io',
-  'scheduling.k8s.io',
-  'coordination.k8s.io',
-  'node.k8s.io',
-  'discovery.k8s.io',
-  'flowcontrol.apiserver.k8s.io',
-];
-
-interface GroupVersion {
+export interface GroupVersion {
   readonly group: string;
   readonly version: string;
+}
+
+/** A group and version that another server has. */
+export interface ForeignVersion extends GroupVersion {
+  readonly priority: Priority;
+  /** As in aggregated discovery. */
+  readonly resources: readonly AggregatedResource[];
+  /** Stale: that server could not be asked lately. */
+  readonly freshness: 'Current' | 'Stale';
+}
+
+export interface DiscoveryOptions {
+  /** What is registered of our own groups and versions, by `group/version`; others have their usual places. */
+  readonly registered?: ReadonlyMap<string, Priority>;
+  /** Instead of our own, where both have the same. */
+  readonly foreign?: readonly ForeignVersion[];
 }
 
 interface Served extends GroupVersion {
   readonly kind: KindDefinition;
 }
 
-export function discoveryDocuments(kinds: readonly KindDefinition[]): DiscoveryDocuments {
-  const served = servedKinds(kinds);
-  const groupVersions = servedGroupVersions(kinds);
+export function discoveryDocuments(
+  kinds: readonly KindDefinition[],
+  { registered, foreign = [] }: DiscoveryOptions = {},
+): DiscoveryDocuments {
+  const theirs = new Map(foreign.map((each) => [nameOf(each), each]));
+  const served = servedKinds(kinds).filter((each) => !theirs.has(nameOf(each)));
+  const places: Placed[] = versionsOf(served).map((each) => ({
+    ...each,
+    priority: registered?.get(nameOf(each)) ?? each.priority,
+  }));
+  const groupVersions = inOrder([...places, ...foreign]);
+  const kindsOf = Map.groupBy(served, nameOf);
   const resources = new Map<string, ApiResourceList>();
   for (const groupVersion of groupVersions) {
-    const own = served.filter((each) => sameGroupVersion(each, groupVersion));
+    if (theirs.has(nameOf(groupVersion))) continue;
+    const own = kindsOf.get(nameOf(groupVersion)) ?? [];
     resources.set(apiVersionOf(groupVersion), {
       kind: 'APIResourceList',
       apiVersion: 'v1',
@@ -97,6 +103,35 @@ export function discoveryDocuments(kinds: readonly KindDefinition[]): DiscoveryD
       resources: own.flatMap(resourcesOf).sort((a, b) => (a.name < b.name ? -1 : 1)),
     });
   }
+  const groups = groupsOf(groupVersions);
+  const versionOf = (groupVersion: GroupVersion): object => {
+    const { version } = groupVersion;
+    const other = theirs.get(nameOf(groupVersion));
+    if (other !== undefined) return { version, resources: other.resources, freshness: other.freshness };
+    const own = (kindsOf.get(nameOf(groupVersion)) ?? []).map(aggregatedResource);
+    return { version, resources: own.sort((a, b) => (a.resource < b.resource ? -1 : 1)), freshness: 'Current' };
+  };
+  return {
+    apiVersions: { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] },
+    apiGroups: { kind: 'APIGroupList', apiVersion: 'v1', groups: [...groups.values()] },
+    groups,
+    resources,
+    aggregated(root, version) {
+      const wanted = root === 'api' ? [''] : [...groups.keys()];
+      return {
+        kind: 'APIGroupDiscoveryList',
+        apiVersion: `apidiscovery.k8s.io/${version}`,
+        metadata: {},
+        items: wanted.map((group) => ({
+          metadata: group === '' ? { creationTimestamp: null } : { name: group, creationTimestamp: null },
+          versions: groupVersions.filter((each) => each.group === group).map(versionOf),
+        })),
+      };
+    },
+  };
+}
+
+function groupsOf(groupVersions: readonly GroupVersion[]): Map<string, ApiGroup> {
   const groups = new Map<string, ApiGroup>();
   for (const { group, version } of groupVersions) {
     if (group === '') continue;
@@ -113,69 +148,43 @@ export function discoveryDocuments(kinds: readonly KindDefinition[]): DiscoveryD
       });
     }
   }
-  return {
-    apiVersions: { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] },
-    apiGroups: { kind: 'APIGroupList', apiVersion: 'v1', groups: [...groups.values()] },
-    groups,
-    resources,
-    aggregated(root, version) {
-      const wanted = root === 'api' ? [''] : [...groups.keys()];
-      return {
-        kind: 'APIGroupDiscoveryList',
-        apiVersion: `apidiscovery.k8s.io/${version}`,
-        metadata: {},
-        items: wanted.map((group) => ({
-          metadata: group === '' ? { creationTimestamp: null } : { name: group, creationTimestamp: null },
-          versions: groupVersions
-            .filter((each) => each.group === group)
-            .map((each) => ({
-              version: each.version,
-              resources: served
-                .filter((kind) => sameGroupVersion(kind, each))
-                .map(aggregatedResource)
-                .sort((a, b) => (a.resource < b.resource ? -1 : 1)),
-              freshness: 'Current',
-            })),
-        })),
-      };
-    },
-  };
+  return groups;
 }
 
 /** Every group and version that is served, core first, then in order of preference. */
 export function servedGroupVersions(kinds: readonly KindDefinition[]): GroupVersion[] {
-  const found = new Map<string, GroupVersion>();
-  for (const { group, version } of servedKinds(kinds)) {
-    found.set(`${group}/${version}`, { group, version });
+  return inOrder(versionsOf(servedKinds(kinds))).map(({ group, version }) => ({ group, version }));
+}
+
+const nameOf = ({ group, version }: GroupVersion): string => `${group}/${version}`;
+
+interface Placed extends GroupVersion {
+  readonly priority: Priority;
+}
+
+function versionsOf(served: readonly Served[]): Placed[] {
+  const found = new Map<string, Placed>();
+  for (const { group, version, kind } of served) {
+    const name = `${group}/${version}`;
+    if (found.has(name)) continue;
+    const priority = kind.custom === undefined ? builtinPriority(group, version) : CUSTOM_PRIORITY;
+    found.set(name, { group, version, priority });
   }
-  return [...found.values()].sort((a, b) => {
-    const order = rank(a.group) - rank(b.group);
-    if (order !== 0) return order;
-    return a.group === b.group ? versionOrder(a.version, b.version) : a.group < b.group ? -1 : 1;
+  return [...found.values()];
+}
+
+/** Groups by the highest priority among their versions; Source: k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper SortedByGroupAndVersion. */
+function inOrder(versions: readonly Placed[]): Placed[] {
+  const highest = new Map<string, number>();
+  for (const { group, priority } of versions) highest.set(group, Math.max(highest.get(group) ?? 0, priority.group));
+  return [...versions].sort((a, b) => {
+    if (a.group !== b.group) {
+      if (a.group === '' || b.group === '') return a.group === '' ? -1 : 1;
+      const order = (highest.get(b.group) ?? 0) - (highest.get(a.group) ?? 0);
+      return order !== 0 ? order : a.group < b.group ? -1 : 1;
+    }
+    return b.priority.version - a.priority.version || compareVersions(a.version, b.version);
   });
-}
-
-const VERSION = /^v(\d+)(?:(alpha|beta)(\d+))?$/;
-
-/** Stable versions first, then beta, then alpha; newer before older. Source: k8s.io/apimachinery/pkg/version CompareKubeAwareVersionStrings. */
-function versionOrder(a: string, b: string): number {
-  const parts = (version: string): number[] => {
-    const [, major = '0', stage, minor = '0'] = VERSION.exec(version) ?? [];
-    return [stage === undefined ? 2 : stage === 'beta' ? 1 : 0, Number(major), Number(minor)];
-  };
-  const left = parts(a);
-  const right = parts(b);
-  for (const [index, part] of left.entries()) {
-    const other = right[index] ?? 0;
-    if (part !== other) return other - part;
-  }
-  return 0;
-}
-
-function rank(group: string): number {
-  if (group === '') return -1;
-  const place = GROUP_ORDER.indexOf(group);
-  return place < 0 ? GROUP_ORDER.length : place;
 }
 
 /** Kinds once per version they are served in. */
@@ -247,7 +256,13 @@ function resourcesOf(served: Served): ApiResource[] {
   return list;
 }
 
-function aggregatedResource(served: Served) {
+/** A resource of aggregated discovery; of other servers' nothing more is known. */
+export interface AggregatedResource {
+  readonly resource: string;
+  readonly [field: string]: unknown;
+}
+
+function aggregatedResource(served: Served): AggregatedResource {
   const { kind, group, version } = served;
   const subresources = subresourcesOf(served).map((sub) => ({
     subresource: sub.name,

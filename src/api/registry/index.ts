@@ -1,4 +1,5 @@
 /** All built-in kinds and how to find them. Adding a kind is adding a folder and a line here. */
+import { apiServices } from '../kinds/apiservices/index.ts';
 import { certificateSigningRequests } from '../kinds/certificatesigningrequests/index.ts';
 import { clusterRoleBindings } from '../kinds/clusterrolebindings/index.ts';
 import { clusterRoles } from '../kinds/clusterroles/index.ts';
@@ -94,6 +95,7 @@ export const builtinKinds: readonly KindDefinition[] = [
   roles,
   priorityClasses,
   customResourceDefinitions,
+  apiServices,
   componentStatuses,
   podTemplates,
   limitRanges,

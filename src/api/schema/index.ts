@@ -22,9 +22,12 @@ const META_KINDS = new Set([
 /** The name of a kind's type in the schemas: `io.k8s.api.rbac.v1.Role` for rbac.authorization.k8s.io/v1 Role. */
 export function schemaNameOf(gvk: GroupVersionKind): string {
   if (gvk.group === '' && META_KINDS.has(gvk.kind)) return `${META_PACKAGE}.${gvk.kind}`;
-  // The one built-in group whose types live in a package outside k8s.io/api.
+  // The built-in groups whose types live in packages outside k8s.io/api.
   if (gvk.group === 'apiextensions.k8s.io') {
     return `io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.${gvk.version}.${gvk.kind}`;
+  }
+  if (gvk.group === 'apiregistration.k8s.io') {
+    return `io.k8s.kube-aggregator.pkg.apis.apiregistration.${gvk.version}.${gvk.kind}`;
   }
   const dot = gvk.group.indexOf('.');
   const pkg = gvk.group === '' ? 'core' : dot < 0 ? gvk.group : gvk.group.slice(0, dot);

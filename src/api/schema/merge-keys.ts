@@ -120,6 +120,7 @@ const FIELD_FACTS: Readonly<Record<string, Readonly<Record<string, FieldFacts>>>
   },
   'io.k8s.api.certificates.v1': { 'CertificateSigningRequestStatus.conditions': keyedForApply('type') },
   'io.k8s.api.discovery.v1': { 'Endpoint.addresses': set },
+  'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1': { 'APIServiceStatus.conditions': keyed('type') },
 };
 
 /** Structures that server-side apply owns and replaces as a whole, by package. */

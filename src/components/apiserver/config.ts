@@ -46,6 +46,8 @@ export interface ApiServerConfig {
     readonly extraPrefixes?: readonly string[];
     readonly uidHeaders?: readonly string[];
   };
+  /** What this server shows to those that extend it, so that they believe whom it names. Undefined: nothing, and they will not. */
+  readonly proxyClient?: { readonly certificate: string; readonly key: string };
   readonly serviceAccounts: {
     /** PEM private key, EC P-256 or RSA, that signs tokens. */
     readonly signingKey: string;

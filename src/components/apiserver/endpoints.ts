@@ -1,5 +1,6 @@
 /** Everything that is not a resource: health, version, discovery, OpenAPI, metrics, the issuer's documents. */
 import { KUBERNETES_VERSION } from '../../base/version.ts';
+import type { ForeignDiscovery } from './aggregation/discovery.ts';
 import { createDiscovery } from './discovery/index.ts';
 import { answerHealth, type HealthCheck, type HealthEndpoint } from './health/index.ts';
 import type { Exchange } from './http/exchange.ts';
@@ -13,6 +14,7 @@ const STORE_TIMEOUT_MS = 2_000;
 export interface EndpointsDeps {
   readonly context: RestContext;
   readonly metrics: Metrics;
+  readonly foreign: ForeignDiscovery;
   bootstrapped(): boolean;
   /** Rejects when what values are encrypted with does not answer. */
   readonly checkEncryption?: () => Promise<void>;
@@ -29,7 +31,7 @@ type Handler = (exchange: Exchange) => Promise<void> | undefined | void;
 export function createEndpoints(deps: EndpointsDeps): Endpoints {
   const { context, metrics } = deps;
   metrics.addGauge(() => gauges(context));
-  const discovery = createDiscovery(context, deps.loadSchemaDescriptions);
+  const discovery = createDiscovery(context, deps.foreign, deps.loadSchemaDescriptions);
   const health = healthEndpoints(deps);
   const exact = new Map<string, Handler>([
     ['/version', (exchange) => exchange.sendJson(200, versionDocument())],

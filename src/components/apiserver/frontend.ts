@@ -4,13 +4,14 @@ import type { Duplex } from 'node:stream';
 import { ApiError } from '../../api/meta/status.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import type { Timer } from '../../base/clock.ts';
+import { delegateOf, isLongRunning, passOn, passUpgradeOn } from './aggregation/proxy.ts';
 import { ANONYMOUS, unauthorized } from './authentication/index.ts';
 import { impersonate } from './authorization/impersonation.ts';
 import { actionOf } from './authorization/index.ts';
 import type { Endpoints } from './endpoints.ts';
 import { Exchange } from './http/exchange.ts';
 import { failureOf } from './http/failures.ts';
-import { parseRequestInfo, type RequestInfo } from './http/request-info.ts';
+import { parseRequestInfo, type RequestInfo, type ResourceRequestInfo } from './http/request-info.ts';
 import type { Metrics } from './metrics.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from './port.ts';
 import type { RestContext } from './rest/context.ts';
@@ -112,7 +113,7 @@ export class Frontend {
 
   #run(exchange: Exchange): void {
     const { info } = exchange;
-    const pending = info.resource ? this.#dispatchResource(exchange, info.verb) : this.#endpoints.answer(exchange);
+    const pending = info.resource ? this.#dispatchResource(exchange, info) : this.#answerPath(exchange);
     if (pending === undefined) this.#book(exchange);
     else this.#follow(exchange, pending);
   }
@@ -141,17 +142,24 @@ export class Frontend {
     return impersonate(request, user, this.#context.authorization);
   }
 
-  #dispatchResource(exchange: Exchange, verb: string): Promise<void> | undefined {
-    const { info } = exchange;
-    if (!info.resource) return undefined;
+  #answerPath(exchange: Exchange): Promise<void> | undefined {
+    const delegate = delegateOf(this.#context, exchange.info);
+    return delegate === undefined ? this.#endpoints.answer(exchange) : passOn(this.#context, exchange, delegate);
+  }
+
+  #dispatchResource(exchange: Exchange, info: ResourceRequestInfo): Promise<void> | undefined {
     const metrics = this.#metrics;
+    const { verb } = info;
     const reading = verb === 'get' || verb === 'list' || verb === 'watch';
     const limits = this.#context.config.maxInFlight ?? MAX_IN_FLIGHT;
     const most = reading ? limits.reading : limits.mutating;
     if (most > 0 && (reading ? metrics.inFlightReading : metrics.inFlightMutating) >= most) {
       throw new ApiError('TooManyRequests', 'Too many requests, please try again later.', { retryAfterSeconds: 1 });
     }
-    return dispatch(this.#context, exchange, info);
+    const delegate = delegateOf(this.#context, info);
+    if (delegate === undefined) return dispatch(this.#context, exchange, info);
+    exchange.longRunning = isLongRunning(info);
+    return passOn(this.#context, exchange, delegate);
   }
 
   /** Waits for a handler that could not answer at once. */
@@ -259,16 +267,8 @@ export class Frontend {
     const note: { authenticated: UserInfo | undefined } = { authenticated: undefined };
     const user = await this.#identify(request, connection, info, note);
     await this.#context.authorization.requireRequest(user, info);
-    if (!info.resource || !UPGRADABLE.has(info.subresource)) {
-      throw new ApiError('BadRequest', 'this resource cannot be upgraded');
-    }
-    const kind = this.#context.kinds.at(info.group, info.version, info.plural);
-    if (!(kind?.definition.extraSubresources ?? []).some((each) => each.name === info.subresource))
-      throw noSuchResource();
-    // A WebSocket begins with GET; what it does in a pod is no mere reading.
-    if (info.subresource !== 'proxy' && info.verb === 'get') {
-      await this.#context.authorization.requireEach(user, [{ ...actionOf(info), verb: 'create' }]);
-    }
+    const delegate = delegateOf(this.#context, info);
+    if (delegate === undefined) await this.#requireUpgradable(info, user);
     const { audit } = this.#context;
     const authenticated = note.authenticated ?? user;
     const record = audit?.begin({ request, connection, info, authenticated });
@@ -277,12 +277,28 @@ export class Frontend {
     record?.decided(true, this.#context.authorization.decide(user, actionOf(info)).reason);
     record?.started(SWITCHING);
     try {
-      await streamUpgrade(this.#context, request, info, user, socket, head);
+      if (delegate !== undefined)
+        await passUpgradeOn(this.#context, { request, connection, user, socket, head }, delegate);
+      else if (info.resource) await streamUpgrade(this.#context, request, info, user, socket, head);
       record?.complete(SWITCHING);
     } catch (error) {
       record?.failed(failureOf(error).failure.toStatus());
       record?.complete(failureOf(error).failure.httpCode);
       throw error;
+    }
+  }
+
+  /** Throws an ApiError for what knows no upgrade and for who may not. */
+  async #requireUpgradable(info: RequestInfo, user: UserInfo): Promise<void> {
+    if (!info.resource || !UPGRADABLE.has(info.subresource) || (info.tail !== '' && info.subresource !== 'proxy')) {
+      throw new ApiError('BadRequest', 'this resource cannot be upgraded');
+    }
+    const kind = this.#context.kinds.at(info.group, info.version, info.plural);
+    if (!(kind?.definition.extraSubresources ?? []).some((each) => each.name === info.subresource))
+      throw noSuchResource();
+    // A WebSocket begins with GET; what it does in a pod is no mere reading.
+    if (info.subresource !== 'proxy' && info.verb === 'get') {
+      await this.#context.authorization.requireEach(user, [{ ...actionOf(info), verb: 'create' }]);
     }
   }
 }

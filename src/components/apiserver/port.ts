@@ -67,6 +67,8 @@ export interface BackendRequest {
   allowAddress(address: string): boolean;
   readonly connectTimeoutMs: number;
   readonly signal: AbortSignal;
+  /** On a connection that stays open for later requests of the same kind. Default false. */
+  readonly pooled?: boolean;
 }
 
 /** Errors are `CodedError`s: 'address-refused', 'connect-failed', 'aborted'. Redirects are returned as they are, never followed. */

@@ -6,6 +6,12 @@ import { createAdmissionChain } from './admission/chain.ts';
 import { PolicyChecker } from './admission/policies/validating/checker.ts';
 import type { QuotaStore } from './admission/quota/keeper.ts';
 import { refineAdmissionKind } from './admission/refine.ts';
+import { AuthenticationMap } from './aggregation/authentication-map.ts';
+import { AvailabilityController } from './aggregation/availability.ts';
+import { ForeignDiscovery } from './aggregation/discovery.ts';
+import { AvailabilityMetrics } from './aggregation/metrics.ts';
+import { Registration } from './aggregation/registration.ts';
+import { ApiServices } from './aggregation/services.ts';
 import { AuditTrail } from './audit/trail.ts';
 import { createAuthenticator } from './authentication/index.ts';
 import { ServiceAccountTokens } from './authentication/service-accounts.ts';
@@ -74,6 +80,11 @@ class Server implements ApiServer {
   readonly #customKinds: CustomKinds;
   readonly #definitions: DefinitionController;
   readonly #policies: PolicyChecker;
+  readonly #apiServices: ApiServices;
+  readonly #registration: Registration;
+  readonly #availability: AvailabilityController;
+  readonly #foreign: ForeignDiscovery;
+  readonly #authenticationMap: AuthenticationMap;
   #listener: Listener | undefined;
   #bootstrapped = false;
   #stopped: Promise<void> | undefined;
@@ -119,7 +130,9 @@ class Server implements ApiServer {
       log,
       webhooks: { caller: webhooks, newUid: () => random.uuid() },
       kindOptions: customKindOptions,
+      changed: () => this.#registration.customKindsChanged(),
     });
+    this.#apiServices = new ApiServices({ cache, log, proxyClient: config.proxyClient });
     const kinds: Kinds = serveKinds(
       cache,
       () => this.#customKinds,
@@ -152,6 +165,7 @@ class Server implements ApiServer {
       store,
       objects,
       kinds,
+      apiServices: this.#apiServices,
       clock,
       random,
       log,
@@ -172,8 +186,15 @@ class Server implements ApiServer {
       config.compactionIntervalSeconds ?? DEFAULT_COMPACTION_SECONDS,
       () => cache.revision,
     );
+    const availability = new AvailabilityMetrics();
+    this.#metrics.addGauge(() => availability.render());
+    this.#foreign = new ForeignDiscovery(this.#context);
+    this.#registration = new Registration(this.#context);
+    this.#availability = new AvailabilityController(this.#context, availability);
+    this.#authenticationMap = new AuthenticationMap(this.#context);
     const endpoints = createEndpoints({
       context: this.#context,
+      foreign: this.#foreign,
       metrics: this.#metrics,
       bootstrapped: () => this.#bootstrapped,
       ...(encrypted === undefined ? {} : { checkEncryption: () => encrypted.checkPlugins() }),
@@ -191,6 +212,7 @@ class Server implements ApiServer {
     const began = clock.monotonicMs();
     await this.#load();
     this.#context.authorization.follow(this.#cache);
+    this.#apiServices.start();
     await this.#customKinds.start();
     const loaded = clock.monotonicMs();
     log.info('watch cache loaded', { revision: this.#cache.revision, ms: Math.round(loaded - began) });
@@ -212,6 +234,8 @@ class Server implements ApiServer {
     this.#compactor.start();
     this.#definitions.start();
     this.#policies.start();
+    this.#availability.start();
+    this.#foreign.start();
     await this.#bootstrap(port);
     log.info('ready', {
       port,
@@ -243,7 +267,11 @@ class Server implements ApiServer {
     const began = clock.monotonicMs();
     try {
       await bootstrap(this.#context);
-      await this.#masters.start(config.advertisePort ?? port);
+      await Promise.all([
+        this.#masters.start(config.advertisePort ?? port),
+        this.#registration.start(),
+        this.#authenticationMap.start(),
+      ]);
       await this.#cache.freshen();
       this.#bootstrapped = true;
       log.info('default policy and namespaces are in place', { ms: Math.round(clock.monotonicMs() - began) });
@@ -273,6 +301,7 @@ class Server implements ApiServer {
     this.#stopping.abort();
     await this.#listener?.close(STOP_GRACE_MS);
     this.#customKinds.stop();
+    this.#apiServices.stop();
     this.#cache.stop();
     await this.#context.audit?.close();
     this.#deps.log.info('stopped');

@@ -5,7 +5,7 @@
 
 import { lookup } from 'node:dns';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
-import { request as httpsRequest, type RequestOptions } from 'node:https';
+import { Agent, request as httpsRequest, type RequestOptions } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -27,7 +27,13 @@ function guardedLookup(target: BackendRequest): LookupFunction {
   };
 }
 
-function open(target: BackendRequest): ClientRequest {
+/**
+ * Connections to servers that are asked again and again. One that has been idle for a minute is closed: servers keep theirs for 90
+ * seconds, and a request on one that they are about to close would be lost.
+ */
+const pool = new Agent({ keepAlive: true, maxFreeSockets: 16, timeout: 60_000 });
+
+function open(target: BackendRequest, pooled: boolean): ClientRequest {
   const host = target.host.startsWith('[') ? target.host.slice(1, -1) : target.host;
   if (isIP(host) !== 0 && !target.allowAddress(host)) throw refused(host, host);
   const options: RequestOptions = {
@@ -36,7 +42,7 @@ function open(target: BackendRequest): ClientRequest {
     method: target.method,
     path: target.path,
     headers: target.headers,
-    agent: false,
+    agent: pooled && target.scheme === 'https' ? pool : false,
     lookup: guardedLookup(target),
     signal: target.signal,
   };
@@ -51,11 +57,15 @@ function open(target: BackendRequest): ClientRequest {
 }
 
 /** Settles with the first of: answer, upgrade, failure. The connection must stand within the time allowed. */
-function exchange(target: BackendRequest, send: (request: ClientRequest) => void): Promise<UpgradeAnswer> {
+function exchange(
+  target: BackendRequest,
+  send: (request: ClientRequest) => void,
+  pooled = false,
+): Promise<UpgradeAnswer> {
   return new Promise((resolve, reject) => {
     let request: ClientRequest;
     try {
-      request = open(target);
+      request = open(target, pooled);
     } catch (error) {
       reject(error);
       return;
@@ -69,11 +79,13 @@ function exchange(target: BackendRequest, send: (request: ClientRequest) => void
       );
     }, target.connectTimeoutMs);
     request.once('socket', (socket) => {
-      socket.once(target.scheme === 'https' ? 'secureConnect' : 'connect', () => clearTimeout(timer));
+      if (request.reusedSocket) clearTimeout(timer);
+      else socket.once(target.scheme === 'https' ? 'secureConnect' : 'connect', () => clearTimeout(timer));
     });
     request.once('error', (error) => {
       clearTimeout(timer);
       if (error instanceof CodedError) reject(error);
+      else if (request.reusedSocket && isClosed(error)) reject(new StaleConnection(error));
       else if (target.signal.aborted) reject(new CodedError('aborted', 'the client went away', { cause: error }));
       else
         reject(
@@ -92,12 +104,34 @@ function exchange(target: BackendRequest, send: (request: ClientRequest) => void
   });
 }
 
+/** A connection of the pool was closed by the other side before anything was answered. */
+class StaleConnection extends CodedError {
+  constructor(cause: Error) {
+    super('connect-failed', messageOf(cause), { cause });
+  }
+}
+
+function isClosed(error: NodeJS.ErrnoException): boolean {
+  return error.code === 'ECONNRESET' || error.code === 'EPIPE';
+}
+
+async function answered(target: BackendRequest, body: Readable | undefined): Promise<UpgradeAnswer> {
+  const send = (request: ClientRequest): void => {
+    if (body === undefined) request.end();
+    else body.pipe(request);
+  };
+  try {
+    return await exchange(target, send, target.pooled);
+  } catch (error) {
+    const repeatable = body === undefined && (target.method === 'GET' || target.method === 'HEAD');
+    if (!(error instanceof StaleConnection) || !repeatable) throw error;
+    return exchange(target, send);
+  }
+}
+
 export const backends: BackendConnector = {
   async request(target: BackendRequest, body: Readable | undefined): Promise<IncomingMessage> {
-    const answer = await exchange(target, (request) => {
-      if (body === undefined) request.end();
-      else body.pipe(request);
-    });
+    const answer = await answered(target, body);
     if (answer.upgraded) {
       answer.socket.destroy();
       throw new CodedError('connect-failed', `${target.host}:${target.port} switched protocols without being asked`);

@@ -49,6 +49,10 @@ const shape = {
   authConfig: object({
     requestHeader: object({ clientCA: string(), clientCommonNames: list(string()) }, ['clientCA', 'clientCommonNames']),
   }),
+  /** The certificate by which servers that extend the API know this one. */
+  aggregatorConfig: object({
+    proxyClientInfo: object({ certFile: string(), keyFile: string() }, ['certFile', 'keyFile']),
+  }),
   kubernetesMasterConfig: object({
     masterIP: string(),
     servicesSubnet: string(),

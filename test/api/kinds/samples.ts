@@ -270,6 +270,17 @@ const CONTENTS: Readonly<Record<string, object>> = {
     },
   },
   MutatingAdmissionPolicyBinding: { spec: { policyName: 'x', paramRef: { selector: {} }, matchResources: {} } },
+  APIService: {
+    metadata: { name: 'v1.lab.test' },
+    spec: {
+      group: 'lab.test',
+      version: 'v1',
+      groupPriorityMinimum: 1000,
+      versionPriority: 15,
+      service: { namespace: 'ns', name: 'rigs' },
+      caBundle: 'aGVsbG8=',
+    },
+  },
   CustomResourceDefinition: {
     metadata: { name: 'rigs.lab.test' },
     spec: {

@@ -12,10 +12,11 @@ const clients = [
   { label: '1.20', path: process.env['KUBECTL_120'] ?? 'dist/test-tools/kubectl-1.20' },
 ].filter((each) => existsSync(each.path));
 
-/** Definitions of custom kinds have tests of their own; requests for certificates need a real one. */
+/** Definitions of custom kinds and APIServices are named by what is in them and have tests of their own; requests for certificates need a real one. */
 const created = storedKinds.filter(
   ({ verbs, kind }) =>
-    verbs.includes('create') && !['CertificateSigningRequest', 'CustomResourceDefinition', 'Event'].includes(kind),
+    verbs.includes('create') &&
+    !['APIService', 'CertificateSigningRequest', 'CustomResourceDefinition', 'Event'].includes(kind),
 );
 
 function document(kind: KindDefinition, name: string, alias?: KindAlias): KubeObject {

@@ -23,6 +23,8 @@ export interface CustomKindsDeps {
   readonly log: Log;
   readonly webhooks: WebhookCaller;
   readonly kindOptions: Pick<CustomKindOptions, 'compileRules'>;
+  /** Called when kinds have come or gone. */
+  changed(): void;
 }
 
 interface Entry {
@@ -218,6 +220,7 @@ export class CustomKinds implements ChangingKinds {
   #changed(): void {
     this.#all = undefined;
     this.#generation += 1;
+    this.#deps.changed();
   }
 }
 

@@ -1,6 +1,7 @@
 /** `/api`, `/apis` and below, plain and aggregated, and OpenAPI. */
 import { aggregatedContentType, discoveryDocuments } from '../../../api/discovery/index.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
+import { type ForeignDiscovery, openapiPathOf } from '../aggregation/discovery.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { negotiate } from '../http/negotiate.ts';
 import type { RestContext } from '../rest/context.ts';
@@ -15,16 +16,21 @@ export interface Discovery {
 
 export function createDiscovery(
   context: RestContext,
+  foreign: ForeignDiscovery,
   loadDescriptions: (() => Promise<unknown>) | undefined,
 ): Discovery {
-  const { kinds } = context;
-  const openapi = createOpenApi(kinds, loadDescriptions);
+  const { kinds, apiServices } = context;
+  const openapi = createOpenApi(context, foreign, loadDescriptions);
   let made: ReturnType<typeof discoveryDocuments> | undefined;
-  let generation = -1;
+  let generation = '';
   const documents = (): ReturnType<typeof discoveryDocuments> => {
-    if (made === undefined || generation !== kinds.generation) {
-      generation = kinds.generation;
-      made = discoveryDocuments(kinds.definitions);
+    const now = `${kinds.generation} ${apiServices.generation} ${foreign.generation}`;
+    if (made === undefined || generation !== now) {
+      generation = now;
+      made = discoveryDocuments(kinds.definitions, {
+        registered: new Map(apiServices.all.map((each) => [`${each.group}/${each.version}`, each.priority])),
+        foreign: foreign.versions(),
+      });
       plain = memo(plainDocument);
       aggregated = memo(aggregatedDocument);
     }
@@ -59,7 +65,10 @@ export function createDiscovery(
   return {
     paths() {
       const { groups, resources } = documents();
-      const versions = [...resources.keys()].map((each) => (each.includes('/') ? `/apis/${each}` : `/api/${each}`));
+      const versions = [
+        ...[...resources.keys()].map((each) => (each.includes('/') ? `/apis/${each}` : `/api/${each}`)),
+        ...foreign.versions().map((each) => `/${openapiPathOf(each)}`),
+      ];
       return ['/api', '/apis', ...[...groups.keys()].map((group) => `/apis/${group}`), ...versions, ...openapi.paths()];
     },
     answer(exchange, path) {

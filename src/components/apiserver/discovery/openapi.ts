@@ -11,13 +11,21 @@ import { openapiV3, openapiV3Index, openapiV3Paths } from '../../../api/openapi/
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import { builtinKinds } from '../../../api/registry/index.ts';
 import type { Descriptions } from '../../../api/schema/types-format.ts';
+import { type ForeignDiscovery, openapiPathOf } from '../aggregation/discovery.ts';
+import { passOn } from '../aggregation/proxy.ts';
+import type { Delegated } from '../aggregation/services.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { Kinds } from '../rest/kinds.ts';
+import type { RestContext } from '../rest/context.ts';
 import { type StaticDocument, sendDocument, staticDocument } from './documents.ts';
 
 const V3 = '/openapi/v3';
 
-export function createOpenApi(kinds: Kinds, loadDescriptions: (() => Promise<unknown>) | undefined) {
+export function createOpenApi(
+  context: RestContext,
+  foreign: ForeignDiscovery,
+  loadDescriptions: (() => Promise<unknown>) | undefined,
+) {
+  const { kinds, apiServices } = context;
   const made = new Map<string, Made>();
   const always: readonly KindDefinition[] = [];
   let descriptions: Promise<Descriptions> | undefined;
@@ -47,6 +55,9 @@ export function createOpenApi(kinds: Kinds, loadDescriptions: (() => Promise<unk
     return document;
   };
   const json = (value: unknown): StaticDocument => staticDocument(Buffer.from(JSON.stringify(value)));
+  /** Whoever else has the group and version of a document. */
+  const delegateAt = (path: string): Delegated | undefined =>
+    apiServices.delegated.find((each) => openapiPathOf(each) === path);
   const paths = (): string[] => [...new Set([...pathsOfBuiltin(), ...openapiV3Paths(kinds.custom).filter(isCustom)])];
   const isCustom = (path: string): boolean =>
     kinds.custom.some((each) => `apis/${each.group}/${each.version}` === path);
@@ -59,6 +70,11 @@ export function createOpenApi(kinds: Kinds, loadDescriptions: (() => Promise<unk
   const v3Index = async (): Promise<StaticDocument> => {
     const hashes = new Map<string, string>();
     for (const path of paths()) hashes.set(path, (await v3(path)).hash);
+    for (const each of apiServices.delegated) {
+      const hash = foreign.openapiHashOf(each.name);
+      if (hash === undefined) hashes.delete(openapiPathOf(each));
+      else hashes.set(openapiPathOf(each), hash);
+    }
     return json(openapiV3Index([...hashes.keys()], (path) => hashes.get(path) ?? ''));
   };
   const jsonPieces = new WeakMap<KindDefinition, V2Parts>();
@@ -108,6 +124,8 @@ export function createOpenApi(kinds: Kinds, loadDescriptions: (() => Promise<unk
       }
       if (path === V3) return v3Index().then((document) => sendDocument(exchange, document));
       const tail = path.startsWith(`${V3}/`) ? path.slice(V3.length + 1) : '';
+      const delegate = tail === '' ? undefined : delegateAt(tail);
+      if (delegate !== undefined) return passOn(context, exchange, delegate);
       if (!paths().includes(tail)) return undefined;
       return v3(tail).then((document) => {
         const asked = exchange.info.query.get('hash');

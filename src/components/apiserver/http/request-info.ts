@@ -17,7 +17,7 @@ export interface ResourceRequestInfo {
   readonly plural: string;
   readonly name: string;
   readonly subresource: string;
-  /** What follows the sub-resource, undecoded, with its leading slash: only `proxy` has it. */
+  /** What follows the sub-resource, undecoded, with its leading slash: only `proxy` and other servers' resources have it. */
   readonly tail: string;
 }
 
@@ -112,9 +112,8 @@ export function parseRequestInfo(method: string, url: string): RequestInfo {
   let name = at + 1 < last ? segment(parts[at + 1] ?? '') : '';
   const subresource = at + 2 < last ? segment(parts[at + 2] ?? '') : '';
   const tail = at + 3 < parts.length ? `/${parts.slice(at + 3).join('/')}` : '';
-  if (tail !== '' && subresource !== 'proxy' && last > at + 3) {
-    throw new ApiError('NotFound', 'the server could not find the requested resource');
-  }
+  // Below `proxy` names are the back end's business.
+  if (subresource !== 'proxy') for (const part of parts.slice(at + 3)) segment(part);
   if (name === '') {
     if (verb === 'get') verb = isTrue(query.get('watch')) ? 'watch' : 'list';
     else if (verb === 'delete') verb = 'deletecollection';

@@ -3,6 +3,7 @@ import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Store } from '../../../core/mvcc/port.ts';
 import type { Admission } from '../admission/index.ts';
+import type { ApiServices } from '../aggregation/services.ts';
 import type { AuditTrail } from '../audit/trail.ts';
 import type { Authenticator } from '../authentication/index.ts';
 import type { ServiceAccountTokens } from '../authentication/service-accounts.ts';
@@ -19,6 +20,7 @@ export interface RestContext {
   readonly store: Store;
   readonly objects: ObjectStore;
   readonly kinds: Kinds;
+  readonly apiServices: ApiServices;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Log;

@@ -95,6 +95,7 @@ export function dispatch(
 function kindOf(context: RestContext, info: ResourceRequestInfo): ServedKind {
   const kind = context.kinds.at(info.group, info.version, info.plural);
   if (kind === undefined) throw noSuchResource();
+  if (info.tail !== '' && info.tail !== '/' && info.subresource !== 'proxy') throw noSuchResource();
   const inNamespace = info.namespace !== '' && info.plural !== 'namespaces';
   if (!kind.definition.namespaced && inNamespace) throw noSuchResource();
   if (kind.definition.namespaced && !inNamespace) {

@@ -1,2 +1,3 @@
 /** Sub-resources that are conversations with a kubelet, pod or service. */
-export { endUpgrade, stream, streamUpgrade } from './proxy.ts';
+export { endUpgrade } from './forward.ts';
+export { stream, streamUpgrade } from './proxy.ts';

@@ -8,46 +8,18 @@ import { pipeline } from 'node:stream';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { failureOf } from '../http/failures.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
 import type { BackendRequest } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
 import { admitConnect } from './connect.ts';
+import { answerHeaders, passedHeaders, upgradeThrough } from './forward.ts';
 import { kubeletTarget, proxyTarget, type Target } from './targets.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Meant for the next hop only, or for us (RFC 9110 §7.6.1). */
-const NOT_FORWARDED: ReadonlySet<string> = new Set([
-  'authorization',
-  'connection',
-  'host',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'http2-settings',
-]);
-
 function forwardedHeaders(headers: IncomingHttpHeaders, target: Target): OutgoingHttpHeaders {
-  const forwarded: OutgoingHttpHeaders = {};
-  for (const [name, value] of Object.entries(headers)) {
-    if (
-      name.startsWith(':') ||
-      NOT_FORWARDED.has(name) ||
-      name.startsWith('impersonate-') ||
-      name.startsWith('x-remote-')
-    )
-      continue;
-    if (value !== undefined) forwarded[name] = value;
-  }
   const host = target.host.includes(':') ? `[${target.host}]` : target.host;
-  forwarded['host'] = `${host}:${target.port}`;
-  return forwarded;
+  return { ...passedHeaders(headers), host: `${host}:${target.port}` };
 }
 
 function backendRequest(
@@ -126,15 +98,6 @@ async function kubeletFailure(answer: IncomingMessage, status: number, info: Res
   return new ApiError('InternalError', message === '' ? `the kubelet answered ${status}` : message);
 }
 
-function answerHeaders(answer: IncomingMessage): OutgoingHttpHeaders {
-  const headers: OutgoingHttpHeaders = {};
-  for (const [name, value] of Object.entries(answer.headers)) {
-    if (NOT_FORWARDED.has(name) || value === undefined) continue;
-    headers[name] = value;
-  }
-  return headers;
-}
-
 /** Upgrades: the client's socket and the kubelet's become one. The request has been authorised. */
 export async function streamUpgrade(
   context: RestContext,
@@ -153,85 +116,6 @@ export async function streamUpgrade(
   headers['connection'] = 'Upgrade';
   headers['upgrade'] = request.headers.upgrade ?? '';
   delete headers['content-length'];
-  const answer = await context.backends.upgrade(backendRequest(target, request.method ?? 'GET', headers, abort.signal));
-  if (!answer.upgraded) {
-    await returnFailure(socket, answer.response);
-    return;
-  }
-  const { response, socket: backend, head: first } = answer;
-  const lines = [`HTTP/1.1 101 ${response.statusMessage ?? 'Switching Protocols'}`];
-  for (let index = 0; index + 1 < response.rawHeaders.length; index += 2) {
-    lines.push(`${response.rawHeaders[index]}: ${response.rawHeaders[index + 1]}`);
-  }
-  socket.write(`${lines.join('\r\n')}\r\n\r\n`);
-  if (first.length > 0) socket.write(first);
-  if (head.length > 0) backend.write(head);
-  splice(socket, backend, context.stopping);
-}
-
-function splice(left: Duplex, right: Duplex, stopping: AbortSignal): void {
-  const close = (): void => {
-    left.destroy();
-    right.destroy();
-    stopping.removeEventListener('abort', close);
-  };
-  for (const [from, to] of [
-    [left, right],
-    [right, left],
-  ] as const) {
-    from.on('error', close);
-    from.once('close', () => {
-      // What the other side has yet to read is delivered before it is closed.
-      to.end();
-      setTimeout(close, 1_000).unref();
-    });
-    from.pipe(to);
-  }
-  stopping.addEventListener('abort', close, { once: true });
-}
-
-/** A refusal goes to the client as it is, and the connection ends with it. */
-async function returnFailure(socket: Duplex, response: IncomingMessage): Promise<void> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response) {
-    const bytes = Buffer.from(chunk as Uint8Array);
-    length += bytes.length;
-    if (length > 64 * 1024) break;
-    chunks.push(bytes);
-  }
-  response.destroy();
-  const body = Buffer.concat(chunks);
-  const status = response.statusCode ?? 502;
-  const redirect = status >= 300 && status < 400;
-  const type = response.headers['content-type'] ?? 'text/plain';
-  if (redirect) {
-    endUpgrade(
-      socket,
-      new ApiError('BadGateway', `the kubelet answered with a redirect (${status}), which is not followed`),
-    );
-    return;
-  }
-  socket.end(
-    Buffer.concat([
-      Buffer.from(
-        `HTTP/1.1 ${status} ${response.statusMessage ?? ''}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
-      ),
-      body,
-    ]),
-  );
-}
-
-/** Answers an upgrade request with a Status and closes the connection. */
-export function endUpgrade(socket: Duplex, error: unknown): void {
-  const { failure } = failureOf(error);
-  const body = Buffer.from(JSON.stringify(failure.toStatus()));
-  socket.end(
-    Buffer.concat([
-      Buffer.from(
-        `HTTP/1.1 ${failure.httpCode} ${failure.reason}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
-      ),
-      body,
-    ]),
-  );
+  const backend = backendRequest(target, request.method ?? 'GET', headers, abort.signal);
+  await upgradeThrough(context, backend, socket, head, 'the kubelet');
 }

@@ -6,6 +6,7 @@ import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import type { BackendTls } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
+import { SERVICE_NAME_LABEL } from '../webhooks/service-endpoints.ts';
 
 export interface Target {
   readonly scheme: 'http' | 'https';
@@ -19,7 +20,6 @@ export interface Target {
 const DEFAULT_KUBELET_PORT = 10250;
 /** Preference of kubelet addresses; upstream's --kubelet-preferred-address-types. */
 const ADDRESS_TYPES = ['InternalIP', 'ExternalIP', 'Hostname', 'InternalDNS', 'ExternalDNS'];
-const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 
 /** Never a pod, a service or a kubelet; source: upstream's isProxyableIP. */
 const refused = new BlockList();
@@ -179,7 +179,7 @@ interface ControlPlane {
 }
 
 /** Where the control plane itself listens. */
-function controlPlane(context: RestContext): ControlPlane {
+export function controlPlane(context: RestContext): ControlPlane {
   const addresses = new Set([context.config.advertiseAddress]);
   const ports = new Set([context.config.port]);
   for (const slice of context.cache.kind('endpointslices').list('default')) {

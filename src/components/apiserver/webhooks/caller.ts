@@ -4,18 +4,16 @@
  */
 import { Readable } from 'node:stream';
 import { rootCertificates } from 'node:tls';
-import type { Service } from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
 import { decodeJson } from '../http/decode.ts';
 import type { BackendConnector } from '../port.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
+import { type HostPort, serviceEndpoints } from './service-endpoints.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_ANSWER = 16 * 1024 * 1024;
-const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 
 /** Where a webhook is, as definitions and configurations say it. */
 export interface WebhookClient {
@@ -121,36 +119,10 @@ export class WebhookCaller {
     }
     const { service } = client;
     if (service === undefined) throw new CodedError('no-address', 'the webhook names neither a url nor a service');
-    const { host, port } = this.#endpoint(service.namespace, service.name, service.port ?? 443);
+    const found = serviceEndpoints(this.#deps.cache, service.namespace, service.name, service.port ?? 443);
+    const { host, port } = found[Math.floor(this.#deps.random.random() * found.length)] as HostPort;
     const serverName = `${service.name}.${service.namespace}.svc`;
     return { host, port, path: service.path ?? '/', serverName, authority: `${serverName}:${service.port ?? 443}` };
-  }
-
-  /** A ready end point of the service: the API server need not be where cluster addresses are forwarded. */
-  #endpoint(namespace: string, name: string, port: number): { readonly host: string; readonly port: number } {
-    const { cache, random } = this.#deps;
-    const service = cache.kind('services/specs').get(namespace, name)?.shared<Service>();
-    if (service === undefined)
-      throw new CodedError('no-service', `service ${JSON.stringify(`${namespace}/${name}`)} not found`);
-    if (service.spec?.type === 'ExternalName') return { host: service.spec.externalName ?? '', port };
-    const declared = service.spec?.ports?.find((each) => each.port === port);
-    if (declared === undefined)
-      throw new CodedError('no-port', `no service port ${port} found for service ${JSON.stringify(name)}`);
-    const found: { host: string; port: number }[] = [];
-    for (const object of cache.kind('endpointslices').list(namespace)) {
-      const slice = object.shared<EndpointSlice>();
-      if (slice.metadata?.labels?.[SERVICE_NAME_LABEL] !== name) continue;
-      const number = slice.ports?.find((each) => (each.name ?? '') === (declared.name ?? ''))?.port;
-      for (const endpoint of slice.endpoints ?? []) {
-        const [host] = endpoint.addresses;
-        if (number !== undefined && host !== undefined && endpoint.conditions?.ready !== false)
-          found.push({ host, port: number });
-      }
-    }
-    const chosen = found[Math.floor(random.random() * found.length)];
-    if (chosen === undefined)
-      throw new CodedError('no-endpoints', `no endpoints available for service ${JSON.stringify(name)}`);
-    return chosen;
   }
 }
 
@@ -160,6 +132,6 @@ function authorityOf(client: WebhookClient): string {
 }
 
 /** Where clouds keep their machines' identities. */
-function isLinkLocal(address: string): boolean {
+export function isLinkLocal(address: string): boolean {
   return /^(?:::ffff:)?169\.254\./i.test(address) || /^fe[89ab][0-9a-f]:/i.test(address);
 }

@@ -58,8 +58,12 @@ describe('request info', () => {
     it(`refuses ${url}`, () => assert.throws(() => parseRequestInfo('GET', url), { httpCode: 400 }));
   }
 
-  it('has no resource below a named sub-resource', () => {
-    assert.throws(() => parseRequestInfo('GET', '/api/v1/namespaces/a/pods/x/log/y'), { httpCode: 404 });
+  it('tells what is below a sub-resource, and refuses there what it refuses elsewhere', () => {
+    const info = parseRequestInfo('GET', '/apis/g/v1/namespaces/a/pods/x/log/y/z');
+    assert.equal(info.resource && info.tail, '/y/z');
+    for (const below of ['..', 'a%2fb', '%00']) {
+      assert.throws(() => parseRequestInfo('GET', `/apis/g/v1/namespaces/a/pods/x/log/${below}`), { httpCode: 400 });
+    }
   });
 });
 

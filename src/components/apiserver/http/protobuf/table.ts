@@ -1,5 +1,8 @@
 /** The messages of the API, from the generated table, made on first use. */
-import { MESSAGES } from './generated/messages.ts';
+import { MESSAGES as GENERATED } from './generated/messages.ts';
+import { withRegistration } from './registration-messages.ts';
+
+const MESSAGES = withRegistration(GENERATED);
 
 export const PROTOBUF = 'application/vnd.kubernetes.protobuf';
 

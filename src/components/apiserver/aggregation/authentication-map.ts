@@ -1,0 +1,160 @@
+/**
+ * Tells servers that extend this one whom to believe: the config map extension-apiserver-authentication in kube-system. What another API
+ * server has written stays beside ours until it expires. Source: k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust.
+ */
+import { X509Certificate } from 'node:crypto';
+import type { ConfigMap } from 'kubernetes-types/core/v1';
+import { semanticEqual } from '../../../api/meta/equality.ts';
+import { isApiError } from '../../../api/meta/status.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { ownRequest } from '../bootstrap/index.ts';
+import type { ApiServerConfig } from '../config.ts';
+import type { RestContext } from '../rest/context.ts';
+import { createObject } from '../rest/create.ts';
+import { updateObject } from '../rest/update.ts';
+import { Work } from './work.ts';
+
+const NAMESPACE = 'kube-system';
+const NAME = 'extension-apiserver-authentication';
+const BUNDLES: ReadonlySet<string> = new Set(['client-ca-file', 'requestheader-client-ca-file']);
+
+export class AuthenticationMap {
+  readonly #context: RestContext;
+  readonly #wanted: Readonly<Record<string, string>>;
+  readonly #work: Work;
+  #isFollowing = false;
+
+  constructor(context: RestContext) {
+    this.#context = context;
+    this.#wanted = dataOf(context.config);
+    this.#work = new Work({
+      clock: context.clock,
+      stopping: context.stopping,
+      workers: 1,
+      firstRetryMs: 1_000,
+      lastRetryMs: 60_000,
+      sync: () => this.#sync(),
+      failed: (name, error) => context.log.warn(`cannot write the config map ${name}`, { error: messageOf(error) }),
+    });
+  }
+
+  /** Writes it, and again whenever somebody spoils it. Rejects when it cannot be written now. */
+  async start(): Promise<void> {
+    await this.#sync();
+    if (this.#isFollowing) return;
+    this.#isFollowing = true;
+    this.#follow();
+  }
+
+  #follow(): void {
+    const { cache, stopping } = this.#context;
+    const follow = (): void => {
+      if (stopping.aborted) return;
+      cache.kind('configmaps').subscribe(
+        {
+          deliver: ({ events }) => {
+            if (events.some(({ object }) => object.name === NAME && object.namespace === NAMESPACE))
+              this.#work.add(NAME);
+          },
+          reset: () => queueMicrotask(follow),
+        },
+        undefined,
+        cache.revision,
+      );
+      this.#work.add(NAME);
+    };
+    follow();
+  }
+
+  async #sync(): Promise<void> {
+    const { cache, clock } = this.#context;
+    const request = ownRequest(this.#context, 'configmaps', '', NAMESPACE, NAME);
+    const present = cache.kind('configmaps').get(NAMESPACE, NAME)?.parse<ConfigMap>();
+    if (present === undefined) {
+      const made: ConfigMap = { metadata: { name: NAME, namespace: NAMESPACE }, data: { ...this.#wanted } };
+      try {
+        await createObject(this.#context, request, made);
+      } catch (error) {
+        // Another server was first, or the cache does not have it yet: it is looked at when it comes.
+        if (!isApiError(error, 'AlreadyExists')) throw error;
+      }
+      return;
+    }
+    const next = (map: ConfigMap): ConfigMap => ({
+      ...map,
+      data: { ...map.data, ...joined(map.data ?? {}, this.#wanted, clock.nowMs()) },
+    });
+    if (semanticEqual(next(present).data, present.data)) return;
+    await updateObject(this.#context, request, {
+      strategy: request.kind.definition.strategy,
+      next: (current) => next(current as ConfigMap),
+    });
+  }
+}
+
+function dataOf({ clientCa, requestHeader }: ApiServerConfig): Record<string, string> {
+  const data: Record<string, string> = clientCa === undefined ? {} : { 'client-ca-file': clientCa };
+  if (requestHeader === undefined) return data;
+  const names = (values: readonly string[]): string => JSON.stringify(values.map(headerName));
+  data['requestheader-client-ca-file'] = requestHeader.ca;
+  data['requestheader-allowed-names'] = JSON.stringify(requestHeader.allowedNames);
+  data['requestheader-username-headers'] = names(requestHeader.userHeaders ?? ['x-remote-user']);
+  data['requestheader-group-headers'] = names(requestHeader.groupHeaders ?? ['x-remote-group']);
+  data['requestheader-extra-headers-prefix'] = names(requestHeader.extraPrefixes ?? ['x-remote-extra-']);
+  data['requestheader-uid-headers'] = names(requestHeader.uidHeaders ?? ['x-remote-uid']);
+  return data;
+}
+
+/** As one would write it: `X-Remote-User`. */
+function headerName(name: string): string {
+  return name.replaceAll(/(^|-)([a-z])/g, (_, before: string, letter: string) => `${before}${letter.toUpperCase()}`);
+}
+
+/** Ours, and what other servers have put there. */
+function joined(
+  present: Readonly<Record<string, string>>,
+  wanted: Readonly<Record<string, string>>,
+  nowMs: number,
+): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const [key, value] of Object.entries(wanted)) {
+    const before = present[key] ?? '';
+    found[key] = BUNDLES.has(key) ? joinedBundles(before, value, nowMs) : joinedLists(before, value);
+  }
+  return found;
+}
+
+function joinedBundles(before: string, ours: string, nowMs: number): string {
+  const own = certificatesIn(ours);
+  const others = certificatesIn(before).filter((each) => !own.includes(each) && !isOver(each, nowMs));
+  return others.length === 0 ? ours : `${[...own, ...others].sort().join('\n')}\n`;
+}
+
+function certificatesIn(pem: string): string[] {
+  return pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
+}
+
+function isOver(pem: string, nowMs: number): boolean {
+  try {
+    return Date.parse(new X509Certificate(pem).validTo) < nowMs;
+  } catch {
+    return true;
+  }
+}
+
+function joinedLists(before: string, ours: string): string {
+  const own = namesIn(ours);
+  const others = namesIn(before);
+  // An empty list means any: there is nothing wider.
+  if (own.length === 0 || others.every((each) => own.includes(each))) return ours;
+  return JSON.stringify([...new Set([...own, ...others])].sort());
+}
+
+function namesIn(text: string): string[] {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return Array.isArray(parsed) ? parsed.filter((each) => typeof each === 'string') : [];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,103 @@
+/** Requests of this server's own to one that extends it: discovery, probes, OpenAPI. Bounded in time and size. */
+import type { IncomingHttpHeaders } from 'node:http';
+import { CodedError } from '../../../base/errors.ts';
+import type { BackendRequest, BackendTls } from '../port.ts';
+import type { RestContext } from '../rest/context.ts';
+import { controlPlane } from '../streaming/targets.ts';
+import { isLinkLocal } from '../webhooks/caller.ts';
+import { type HostPort, serviceEndpoints } from '../webhooks/service-endpoints.ts';
+import { AGGREGATOR, identityHeaders } from './identity.ts';
+import type { Delegated } from './services.ts';
+
+export const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Any of the service's ready end points. Throws CodedErrors. */
+export function endpointOf(context: RestContext, { service }: Delegated): HostPort {
+  const { namespace, name, port } = service;
+  const found = serviceEndpoints(context.cache, namespace, name, port);
+  return found[Math.floor(context.random.random() * found.length)] as HostPort;
+}
+
+export const authorityOf = ({ host, port }: HostPort): string => `${host.includes(':') ? `[${host}]` : host}:${port}`;
+
+/**
+ * Where connections may lead. Whoever may write end points could otherwise have this server ask itself, which would delegate to
+ * itself again, or a cloud's metadata service.
+ */
+export function addressRule(context: RestContext, port: number): (address: string) => boolean {
+  const { addresses, ports } = controlPlane(context);
+  return (address) => !isLinkLocal(address) && !(ports.has(port) && (addresses.has(address) || isLoopback(address)));
+}
+
+function isLoopback(address: string): boolean {
+  return /^(?:::ffff:)?127\./i.test(address) || address === '::1';
+}
+
+export interface Asked {
+  readonly at: HostPort;
+  readonly path: string;
+  readonly accept: string;
+  readonly etag?: string;
+  readonly tls: BackendTls;
+  readonly timeoutMs: number;
+  /** Longest answer in bytes; 0: the body is of no interest. */
+  readonly maxBytes: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface Answered {
+  readonly code: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+/** A GET. Throws CodedErrors that say what went wrong. */
+export async function ask(context: RestContext, asked: Asked): Promise<Answered> {
+  const { backends, clock } = context;
+  const { at, timeoutMs, maxBytes } = asked;
+  const abort = new AbortController();
+  const timer = clock.setTimer(timeoutMs, () => abort.abort());
+  const signals = [abort.signal, context.stopping, ...(asked.signal === undefined ? [] : [asked.signal])];
+  const request: BackendRequest = {
+    scheme: 'https',
+    host: at.host,
+    port: at.port,
+    method: 'GET',
+    path: asked.path,
+    headers: {
+      host: authorityOf(at),
+      accept: asked.accept,
+      'user-agent': 'kube-apiserver',
+      ...(asked.etag === undefined ? {} : { 'if-none-match': asked.etag }),
+      ...identityHeaders(AGGREGATOR),
+    },
+    tls: asked.tls,
+    allowAddress: addressRule(context, at.port),
+    connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
+    signal: AbortSignal.any(signals),
+    pooled: true,
+  };
+  try {
+    const answer = await backends.request(request, undefined);
+    const { statusCode: code = 0, headers } = answer;
+    if (maxBytes === 0) {
+      answer.destroy();
+      return { code, headers, body: Buffer.alloc(0) };
+    }
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > maxBytes) throw new CodedError('answer-too-large', `answers more than ${maxBytes} bytes`);
+      chunks.push(chunk);
+    }
+    return { code, headers, body: Buffer.concat(chunks) };
+  } catch (error) {
+    const late = abort.signal.aborted;
+    abort.abort();
+    if (late) throw new CodedError('timeout', `did not answer within ${timeoutMs} ms`, { cause: error });
+    throw error;
+  } finally {
+    timer.cancel();
+  }
+}

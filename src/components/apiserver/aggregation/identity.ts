@@ -1,0 +1,33 @@
+/** Who asks, told to a server that believes this one. Source: k8s.io/client-go/transport SetAuthProxyHeaders. */
+import type { OutgoingHttpHeaders } from 'node:http';
+import type { UserInfo } from '../../../api/registry/definition.ts';
+
+/** This server's own identity there, for discovery and probes. */
+export const AGGREGATOR: UserInfo = { name: 'system:kube-aggregator', groups: ['system:masters'] };
+
+/** Bytes that a header's name may have (RFC 9110 §5.6.2), without the percent sign that escapes all others. */
+const PLAIN = /^[!#$&'*+\-.^_`|~0-9A-Za-z]$/;
+
+export function identityHeaders({ name, uid, groups, extra = {} }: UserInfo): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = { 'X-Remote-User': headerText(name) };
+  if (uid !== undefined && uid !== '') headers['X-Remote-Uid'] = headerText(uid);
+  if (groups.length > 0) headers['X-Remote-Group'] = groups.map(headerText);
+  for (const [key, values] of Object.entries(extra)) {
+    if (values.length > 0) headers[`X-Remote-Extra-${escapedKey(key)}`] = values.map(headerText);
+  }
+  return headers;
+}
+
+/** Headers are bytes: those of UTF-8, one to a character. */
+function headerText(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1');
+}
+
+function escapedKey(key: string): string {
+  let escaped = '';
+  for (const byte of Buffer.from(key, 'utf8')) {
+    const character = String.fromCharCode(byte);
+    escaped += PLAIN.test(character) ? character : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+  }
+  return escaped;
+}

@@ -1,0 +1,173 @@
+/**
+ * The groups and versions that are registered, and which server has them: what the APIServices in the watch cache say, so every member of
+ * a control plane delegates the same. Source: k8s.io/kube-aggregator/pkg/apiserver.
+ */
+import { rootCertificates } from 'node:tls';
+import type { GroupVersion } from '../../../api/discovery/index.ts';
+import type { Priority } from '../../../api/discovery/priorities.ts';
+import { type APIService, availableCondition, DEFAULT_PORT } from '../../../api/kinds/apiservices/conditions.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { BackendTls } from '../port.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { WatchCache } from '../watchcache/watch-cache.ts';
+
+/** Where they are stored. */
+export const API_SERVICES = 'apiregistration.k8s.io/apiservices';
+
+/** The service that a group and version are delegated to. */
+export interface ServiceAddress {
+  readonly namespace: string;
+  readonly name: string;
+  readonly port: number;
+}
+
+export interface Registered extends GroupVersion {
+  readonly name: string;
+  readonly priority: Priority;
+  /** Undefined: this server itself. */
+  readonly service: ServiceAddress | undefined;
+  readonly available: boolean;
+  /** For the proxy: the authority that is trusted, our certificate. */
+  readonly tls: BackendTls;
+  /** Equal texts: the same specification. */
+  readonly specText: string;
+  readonly object: CachedObject;
+}
+
+/** One to whom a group and version are delegated. */
+export interface Delegated extends Registered {
+  readonly service: ServiceAddress;
+}
+
+export interface ClientCertificate {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+export interface ApiServicesDeps {
+  readonly cache: WatchCache;
+  readonly log: Log;
+  /** What we show to servers that extend this one. */
+  readonly proxyClient: ClientCertificate | undefined;
+}
+
+const isDelegated = (each: Registered): each is Delegated => each.service !== undefined;
+
+const publicAuthorities = rootCertificates.join('\n');
+
+export class ApiServices {
+  readonly #deps: ApiServicesDeps;
+  readonly #byName = new Map<string, Registered>();
+  readonly #listeners: ((name: string) => void)[] = [];
+  #delegated: readonly Delegated[] | undefined;
+  #generation = 0;
+  #unsubscribe: (() => void) | undefined;
+
+  constructor(deps: ApiServicesDeps) {
+    this.#deps = deps;
+  }
+
+  /** Follows the watch cache, which is loaded. */
+  start(): void {
+    const { cache } = this.#deps;
+    const kind = cache.kind(API_SERVICES);
+    this.#unsubscribe = kind.subscribe(
+      {
+        deliver: (batch) => {
+          for (const { type, object } of batch.events) this.#take(object, type === 'DELETED');
+        },
+        // Loaded anew: what is gone is noticed by comparing.
+        reset: () => queueMicrotask(() => this.start()),
+      },
+      undefined,
+      cache.revision,
+    );
+    for (const { object } of [...this.#byName.values()]) {
+      if (kind.get('', object.name) === undefined) this.#take(object, true);
+    }
+    for (const object of kind) if (this.#byName.get(object.name)?.object !== object) this.#take(object, false);
+  }
+
+  stop(): void {
+    this.#unsubscribe?.();
+  }
+
+  /** Told the name of each that came, changed or went; at once, so it must not wait. */
+  onChange(listener: (name: string) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Changes whenever any of them does. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  get(name: string): Registered | undefined {
+    return this.#byName.get(name);
+  }
+
+  get all(): readonly Registered[] {
+    return [...this.#byName.values()];
+  }
+
+  get delegated(): readonly Delegated[] {
+    this.#delegated ??= this.all.filter(isDelegated);
+    return this.#delegated;
+  }
+
+  /** Who has the group and version, when it is not this server. */
+  delegate(group: string, version: string): Delegated | undefined {
+    const found = this.#byName.get(`${version}.${group}`);
+    return found !== undefined && isDelegated(found) ? found : undefined;
+  }
+
+  #take(object: CachedObject, gone: boolean): void {
+    try {
+      if (gone) this.#byName.delete(object.name);
+      else this.#byName.set(object.name, this.#read(object));
+    } catch (error) {
+      this.#deps.log.error('an APIService cannot be read', { name: object.name, error: messageOf(error) });
+      return;
+    }
+    this.#generation += 1;
+    this.#delegated = undefined;
+    for (const listener of this.#listeners) listener(object.name);
+  }
+
+  #read(object: CachedObject): Registered {
+    const service = object.parse<APIService>();
+    const { spec } = service;
+    const reference = spec?.service;
+    const known = this.#byName.get(object.name);
+    const specText = JSON.stringify(spec);
+    return {
+      name: object.name,
+      group: spec?.group ?? '',
+      version: spec?.version ?? '',
+      priority: { group: spec?.groupPriorityMinimum ?? 0, version: spec?.versionPriority ?? 0 },
+      service:
+        reference === undefined
+          ? undefined
+          : {
+              namespace: reference.namespace ?? '',
+              name: reference.name ?? '',
+              port: reference.port ?? DEFAULT_PORT,
+            },
+      available: availableCondition(service)?.status === 'True',
+      tls: known?.specText === specText ? known.tls : this.#tlsOf(spec),
+      specText,
+      object,
+    };
+  }
+
+  #tlsOf(spec: APIService['spec']): BackendTls {
+    const { service, caBundle = '', insecureSkipTLSVerify = false } = spec ?? {};
+    const trusted = caBundle === '' ? publicAuthorities : Buffer.from(caBundle, 'base64').toString('utf8');
+    return {
+      ...this.#deps.proxyClient,
+      serverName: `${service?.name ?? ''}.${service?.namespace ?? ''}.svc`,
+      authority: insecureSkipTLSVerify ? undefined : trusted,
+    };
+  }
+}

@@ -1,0 +1,143 @@
+/** What passing requests on has in common, whoever they are for. */
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { ApiError } from '../../../api/meta/status.ts';
+import { failureOf } from '../http/failures.ts';
+import type { BackendRequest } from '../port.ts';
+import type { RestContext } from '../rest/context.ts';
+
+/** Meant for the next hop only, or for us (RFC 9110 §7.6.1). */
+const NOT_FORWARDED: ReadonlySet<string> = new Set([
+  'authorization',
+  'connection',
+  'host',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+]);
+
+/** A browser's way to bring a bearer token with a WebSocket. */
+const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.';
+
+/** Those of a request that are the back end's business: neither credentials nor who it is for. */
+export function passedHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
+  const passed: OutgoingHttpHeaders = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.startsWith(':') || NOT_FORWARDED.has(name)) continue;
+    if (name.startsWith('impersonate-') || name.startsWith('x-remote-') || value === undefined) continue;
+    passed[name] = value;
+  }
+  const protocols = headers['sec-websocket-protocol'];
+  if (protocols?.includes(TOKEN_PROTOCOL) === true) {
+    const others = protocols.split(',').filter((each) => !each.trim().startsWith(TOKEN_PROTOCOL));
+    passed['sec-websocket-protocol'] = others.join(',').trim();
+  }
+  return passed;
+}
+
+/** Those of an answer that are the client's business. */
+export function answerHeaders(answer: IncomingMessage): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = {};
+  for (const [name, value] of Object.entries(answer.headers)) {
+    if (NOT_FORWARDED.has(name) || value === undefined) continue;
+    headers[name] = value;
+  }
+  return headers;
+}
+
+/** The client's socket and the back end's become one once that has answered 101; `whom`: for messages. */
+export async function upgradeThrough(
+  context: RestContext,
+  request: BackendRequest,
+  socket: Duplex,
+  head: Buffer,
+  whom: string,
+): Promise<void> {
+  const answer = await context.backends.upgrade(request);
+  if (!answer.upgraded) {
+    await returnFailure(socket, answer.response, whom);
+    return;
+  }
+  const { response, socket: backend, head: first } = answer;
+  const lines = [`HTTP/1.1 101 ${response.statusMessage ?? 'Switching Protocols'}`];
+  for (let index = 0; index + 1 < response.rawHeaders.length; index += 2) {
+    lines.push(`${response.rawHeaders[index]}: ${response.rawHeaders[index + 1]}`);
+  }
+  socket.write(`${lines.join('\r\n')}\r\n\r\n`);
+  if (first.length > 0) socket.write(first);
+  if (head.length > 0) backend.write(head);
+  splice(socket, backend, context.stopping);
+}
+
+function splice(left: Duplex, right: Duplex, stopping: AbortSignal): void {
+  const close = (): void => {
+    left.destroy();
+    right.destroy();
+    stopping.removeEventListener('abort', close);
+  };
+  for (const [from, to] of [
+    [left, right],
+    [right, left],
+  ] as const) {
+    from.on('error', close);
+    from.once('close', () => {
+      // What the other side has yet to read is delivered before it is closed.
+      to.end();
+      setTimeout(close, 1_000).unref();
+    });
+    from.pipe(to);
+  }
+  stopping.addEventListener('abort', close, { once: true });
+}
+
+/** A refusal goes to the client as it is, and the connection ends with it. */
+async function returnFailure(socket: Duplex, response: IncomingMessage, whom: string): Promise<void> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of response) {
+    const bytes = Buffer.from(chunk as Uint8Array);
+    length += bytes.length;
+    if (length > 64 * 1024) break;
+    chunks.push(bytes);
+  }
+  response.destroy();
+  const body = Buffer.concat(chunks);
+  const status = response.statusCode ?? 502;
+  const redirect = status >= 300 && status < 400;
+  const type = response.headers['content-type'] ?? 'text/plain';
+  if (redirect) {
+    endUpgrade(
+      socket,
+      new ApiError('BadGateway', `${whom} answered with a redirect (${status}), which is not followed`),
+    );
+    return;
+  }
+  socket.end(
+    Buffer.concat([
+      Buffer.from(
+        `HTTP/1.1 ${status} ${response.statusMessage ?? ''}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
+      ),
+      body,
+    ]),
+  );
+}
+
+/** Answers an upgrade request with a Status and closes the connection. */
+export function endUpgrade(socket: Duplex, error: unknown): void {
+  const { failure } = failureOf(error);
+  const body = Buffer.from(JSON.stringify(failure.toStatus()));
+  socket.end(
+    Buffer.concat([
+      Buffer.from(
+        `HTTP/1.1 ${failure.httpCode} ${failure.reason}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
+      ),
+      body,
+    ]),
+  );
+}
