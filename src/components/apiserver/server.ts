@@ -34,6 +34,7 @@ import { Compactor } from './storage/compactor.ts';
 import { ExpiryLeases } from './storage/expiry-leases.ts';
 import { ObjectStore } from './storage/object-store.ts';
 import { ServiceAllocator } from './storage/service-allocator.ts';
+import { StoredForms } from './storage/stored-forms.ts';
 import { WatchCache } from './watchcache/watch-cache.ts';
 import { WebhookCaller } from './webhooks/caller.ts';
 
@@ -104,7 +105,7 @@ class Server implements ApiServer {
             log,
             nowMs: () => clock.monotonicMs(),
           });
-    const store = encrypted ?? deps.store;
+    const store = new StoredForms(encrypted ?? deps.store, log);
     const cache = new WatchCache({ store, clock, log, soleWriter: config.soleWriter }, cacheOptions());
     const nowMs = (): number => clock.nowMs();
     const { serviceAccounts } = config;
