@@ -387,3 +387,15 @@ function unescapeFieldValue(text: string): string | undefined {
   }
   return value;
 }
+
+/** Labels as they stand in flags and annotations: `a=b,c=d`. Undefined: it is something else. */
+export function labelsOfText(text: string): Labels | undefined {
+  const labels = new Map<string, string>();
+  for (const part of text.trim() === '' ? [] : text.split(',')) {
+    const [key = '', value, ...more] = part.split('=').map((each) => each.trim());
+    if (value === undefined || more.length > 0) return undefined;
+    if (qualifiedNameErrors(key).length > 0 || labelValueErrors(value).length > 0) return undefined;
+    labels.set(key, value);
+  }
+  return Object.fromEntries(labels);
+}

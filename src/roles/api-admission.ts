@@ -19,7 +19,9 @@ const ON_BY_DEFAULT = [
   'CertificateApproval',
   'CertificateSigning',
   'CertificateSubjectRestriction',
+  'PersistentVolumeClaimResize',
   'DefaultIngressClass',
+  'PodTopologyLabels',
   'MutatingAdmissionPolicy',
   'MutatingAdmissionWebhook',
   'ValidatingAdmissionPolicy',
@@ -28,28 +30,26 @@ const ON_BY_DEFAULT = [
 ] as const;
 /** Upstream's that have to be asked for; on a host of ours they run anyway. */
 const OFF_UNLESS_OWN: readonly string[] = ['NodeRestriction', 'OwnerReferencesPermissionEnforcement'];
-/** Upstream has them on by default; to ask for them is not to ask for more. */
-const DEFAULT_ELSEWHERE: ReadonlySet<string> = new Set([
-  'StorageObjectInUseProtection',
-  'PersistentVolumeClaimResize',
-  'ClusterTrustBundleAttest',
-  'PodTopologyLabels',
-]);
-/** Known upstream, and not here. */
-const ELSEWHERE: ReadonlySet<string> = new Set([
-  'AlwaysAdmit',
-  'AlwaysDeny',
+/** Upstream's that run only where they are asked for. */
+const OFF: readonly string[] = [
   'AlwaysPullImages',
   'DenyServiceExternalIPs',
   'EventRateLimit',
   'ExtendedResourceToleration',
-  'ImagePolicyWebhook',
   'LimitPodHardAntiAffinityTopology',
   'NamespaceAutoProvision',
   'NamespaceExists',
-  'PersistentVolumeLabel',
   'PodNodeSelector',
   'PodTolerationRestriction',
+];
+/** Upstream has them on by default; to ask for them is not to ask for more. */
+const DEFAULT_ELSEWHERE: ReadonlySet<string> = new Set(['StorageObjectInUseProtection', 'ClusterTrustBundleAttest']);
+/** Known upstream, and not here. */
+const ELSEWHERE: ReadonlySet<string> = new Set([
+  'AlwaysAdmit',
+  'AlwaysDeny',
+  'ImagePolicyWebhook',
+  'PersistentVolumeLabel',
   'SecurityContextDeny',
 ]);
 
@@ -57,10 +57,10 @@ const ELSEWHERE: ReadonlySet<string> = new Set([
 export async function admissionOf(
   values: ApiValues,
   { referredToBy, ownHost }: { readonly referredToBy: string; readonly ownHost: boolean },
-): Promise<Pick<ApiServerConfig, 'disabledAdmission' | 'admission'>> {
+): Promise<Pick<ApiServerConfig, 'disabledAdmission' | 'enabledAdmission' | 'admission'>> {
   const path = values.file('admission-control-config-file');
   return {
-    disabledAdmission: disabledAdmission(values, ownHost),
+    ...chosenPlugins(values, ownHost),
     ...(path === undefined
       ? {}
       : {
@@ -72,10 +72,13 @@ export async function admissionOf(
 }
 
 /** Throws for names that nobody knows and for plug-ins that one would count on in vain. */
-function disabledAdmission(values: ApiValues, ownHost: boolean): string[] {
+function chosenPlugins(
+  values: ApiValues,
+  ownHost: boolean,
+): Pick<ApiServerConfig, 'disabledAdmission' | 'enabledAdmission'> {
   const on = values.list('enable-admission-plugins');
   const off = values.list('disable-admission-plugins');
-  const here: ReadonlySet<string> = new Set([...ON_BY_DEFAULT, ...OFF_UNLESS_OWN]);
+  const here: ReadonlySet<string> = new Set([...ON_BY_DEFAULT, ...OFF_UNLESS_OWN, ...OFF]);
   for (const [flag, names] of [
     ['enable-admission-plugins', on],
     ['disable-admission-plugins', off],
@@ -87,5 +90,8 @@ function disabledAdmission(values: ApiValues, ownHost: boolean): string[] {
         values.refuse(flag, `"${name}" is not offered; leave it out if you can do without`);
     }
   }
-  return [...off, ...(ownHost ? [] : OFF_UNLESS_OWN.filter((name) => !on.includes(name)))];
+  return {
+    disabledAdmission: [...off, ...(ownHost ? [] : OFF_UNLESS_OWN.filter((name) => !on.includes(name)))],
+    enabledAdmission: OFF.filter((name) => on.includes(name)),
+  };
 }

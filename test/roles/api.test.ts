@@ -244,7 +244,7 @@ describe('kube-apiserver by its own flags', () => {
       [['--secure-port=abc'], /--secure-port: "abc" is not a whole number/],
       [['--authorization-mode=ABAC'], /--authorization-mode: "ABAC" is not accepted/],
       [['--etcd-prefix=/other'], /--etcd-prefix=\/other: objects are kept below \/registry/],
-      [['--enable-admission-plugins=AlwaysPullImages'], /"AlwaysPullImages" is not offered/],
+      [['--enable-admission-plugins=ImagePolicyWebhook'], /"ImagePolicyWebhook" is not offered/],
       [['--enable-admission-plugins=Bogus'], /there is no admission plug-in "Bogus"/],
       [[], /--service-account-signing-key-file: is missing/],
       [[...withKey, '--proxy-client-cert-file=/x.crt'], /--proxy-client-key-file: is missing beside/],

@@ -34,6 +34,8 @@ export interface ApiServerConfig {
   readonly authorizers?: readonly Authorizer[];
   /** Admission plug-ins that are not to run. */
   readonly disabledAdmission?: readonly string[];
+  /** Of those that run only where they are asked for: which do. */
+  readonly enabledAdmission?: readonly string[];
   /** What admission plug-ins are told. */
   readonly admission?: AdmissionSettings;
   /** Front proxies: only with it, and only with a certificate of it, are X-Remote-* headers heeded. */

@@ -16,7 +16,7 @@ import { AuditTrail } from './audit/trail.ts';
 import { createAuthenticator } from './authentication/index.ts';
 import { ServiceAccountTokens } from './authentication/service-accounts.ts';
 import { Authorization, DEFAULT_AUTHORIZERS } from './authorization/index.ts';
-import { bootstrap } from './bootstrap/index.ts';
+import { bootstrap, ensure } from './bootstrap/index.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
 import { DefinitionController } from './customresources/controller.ts';
 import { CustomKinds } from './customresources/registry.ts';
@@ -146,12 +146,14 @@ class Server implements ApiServer {
       clock,
       random,
       disabled: new Set(config.disabledAdmission),
+      enabled: new Set(config.enabledAdmission),
       settings: config.admission ?? {},
       kinds: () => kinds,
       webhooks,
       metrics: this.#metrics,
       log,
       quotas: quotaStore(cache, objects, kinds),
+      createNamespace: (name) => ensure(this.#context, 'namespaces', '', { metadata: { name } }),
       storedNamespace: (name) => objects.readStored({ definition: namespaces, namespace: '', name }),
     });
     const services = new ServiceAllocator({

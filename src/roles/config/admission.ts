@@ -1,5 +1,6 @@
 /** Upstream's AdmissionConfiguration (`--admission-control-config-file`): what plug-ins are told, in the file or in files beside it. */
 import { CodedError } from '../../base/errors.ts';
+import { labelsOfText } from '../../base/selector.ts';
 import type { AdmissionSettings } from '../../components/apiserver/index.ts';
 import {
   LEVEL_MESSAGE,
@@ -10,7 +11,21 @@ import {
   VERSION_MESSAGE,
 } from '../../core/podsecurity/policy.ts';
 import type { LimitedResource } from '../../core/quota/check.ts';
-import { type Cursor, checkedString, type Field, list, object, oneOf, parseConfig, string } from './strict-yaml.ts';
+import {
+  type Cursor,
+  checkedString,
+  dictionary,
+  type Field,
+  integer,
+  list,
+  object,
+  oneOf,
+  parseConfig,
+  string,
+} from './strict-yaml.ts';
+
+/** The key that is no namespace. */
+const CLUSTER_DEFAULT = 'clusterDefaultNodeSelector';
 
 /** The field as it stands: what it means depends on another. */
 const undecided: Field<Cursor> = { parse: (at) => at };
@@ -115,8 +130,74 @@ function resourceQuota(at: Cursor): AdmissionSettings {
   return { limitedResources: limited };
 }
 
+const selectorText = checkedString((value) =>
+  labelsOfText(value) === undefined ? 'write labels such as key=value,key=value' : undefined,
+);
+
+function podNodeSelector(at: Cursor): AdmissionSettings {
+  const file = object({ podNodeSelectorPluginConfig: dictionary(selectorText) }, ['podNodeSelectorPluginConfig']);
+  const { podNodeSelectorPluginConfig: selectors } = file.parse(at);
+  const { [CLUSTER_DEFAULT]: clusterDefault = {}, ...whitelists } = Object.fromEntries(
+    [...selectors].map(([name, text]) => [name, labelsOfText(text) ?? {}]),
+  );
+  return { podNodeSelector: { clusterDefault, whitelists: new Map(Object.entries(whitelists)) } };
+}
+
+const toleration = object({
+  key: string(),
+  operator: oneOf('Exists', 'Equal'),
+  value: string(),
+  effect: oneOf('NoSchedule', 'PreferNoSchedule', 'NoExecute'),
+  tolerationSeconds: integer(0, Number.MAX_SAFE_INTEGER),
+});
+const podTolerationFile = object(
+  {
+    apiVersion: oneOf('podtolerationrestriction.admission.k8s.io/v1alpha1'),
+    kind: oneOf('Configuration'),
+    default: list(toleration),
+    whitelist: list(toleration),
+  },
+  ['apiVersion', 'kind'],
+);
+
+function podTolerations(at: Cursor): AdmissionSettings {
+  const { default: defaults = [], whitelist = [] } = podTolerationFile.parse(at);
+  return { podTolerations: { defaults, whitelist } };
+}
+
+const MAX_LIMIT = 1_000_000;
+const DEFAULT_CACHE = 4096;
+const eventFile = object(
+  {
+    apiVersion: oneOf('eventratelimit.admission.k8s.io/v1alpha1'),
+    kind: oneOf('Configuration'),
+    limits: list(
+      object(
+        {
+          type: oneOf('Server', 'Namespace', 'User', 'SourceAndObject'),
+          qps: integer(1, MAX_LIMIT),
+          burst: integer(1, MAX_LIMIT),
+          cacheSize: integer(0, MAX_LIMIT),
+        },
+        ['type', 'qps', 'burst'],
+      ),
+    ),
+  },
+  ['apiVersion', 'kind', 'limits'],
+);
+
+function eventRateLimit(at: Cursor): AdmissionSettings {
+  const { limits } = eventFile.parse(at);
+  return {
+    eventLimits: limits.map(({ cacheSize = 0, ...limit }) => ({ ...limit, cacheSize: cacheSize || DEFAULT_CACHE })),
+  };
+}
+
 const READERS: Readonly<Record<string, (at: Cursor) => AdmissionSettings>> = {
+  EventRateLimit: eventRateLimit,
+  PodNodeSelector: podNodeSelector,
   PodSecurity: podSecurity,
+  PodTolerationRestriction: podTolerations,
   ResourceQuota: resourceQuota,
 };
 

@@ -33,7 +33,9 @@ describe('admission flags', () => {
 
   it('runs what upstream runs; on a host of ours, what protects it too', async () => {
     assert.deepEqual((await read([])).disabledAdmission, ['NodeRestriction', 'OwnerReferencesPermissionEnforcement']);
-    assert.deepEqual((await read([], true)).disabledAdmission, []);
+    assert.deepEqual(await read([], true), { disabledAdmission: [], enabledAdmission: [] });
+    const asked = await read(['--enable-admission-plugins=PodNodeSelector,AlwaysPullImages,ClusterTrustBundleAttest']);
+    assert.deepEqual(asked.enabledAdmission, ['AlwaysPullImages', 'PodNodeSelector']);
     const some = await read(['--enable-admission-plugins=NodeRestriction', '--disable-admission-plugins=PodSecurity']);
     assert.deepEqual(some.disabledAdmission, ['PodSecurity', 'OwnerReferencesPermissionEnforcement']);
   });
@@ -54,6 +56,44 @@ describe('admission flags', () => {
     assert.deepEqual(await configured(`- name: PodSecurity\n  configuration:\n${inline}`), expected);
   });
 
+  it('reads what other plug-ins are told', async () => {
+    const settings = await configured(`- name: PodNodeSelector
+  configuration: {podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: "a=b,c=d", ns: ""}}
+- name: PodTolerationRestriction
+  configuration:
+    apiVersion: podtolerationrestriction.admission.k8s.io/v1alpha1
+    kind: Configuration
+    default: [{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 60}]
+- name: EventRateLimit
+  configuration:
+    apiVersion: eventratelimit.admission.k8s.io/v1alpha1
+    kind: Configuration
+    limits: [{type: Server, qps: 50, burst: 100}]
+- name: ResourceQuota
+  configuration:
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: ResourceQuotaConfiguration
+    limitedResources:
+    - {resource: pods, matchScopes: [{scopeName: PriorityClass, operator: In, values: [high]}]}
+    - {resource: persistentvolumeclaims, matchContains: [requests.storage]}
+`);
+    assert.deepEqual(settings, {
+      podNodeSelector: { clusterDefault: { a: 'b', c: 'd' }, whitelists: new Map([['ns', {}]]) },
+      podTolerations: {
+        defaults: [{ key: 'k', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 60 }],
+        whitelist: [],
+      },
+      eventLimits: [{ type: 'Server', qps: 50, burst: 100, cacheSize: 4096 }],
+      limitedResources: new Map([
+        [
+          'pods.',
+          [{ matchContains: [], matchScopes: [{ scopeName: 'PriorityClass', operator: 'In', values: ['high'] }] }],
+        ],
+        ['persistentvolumeclaims.', [{ matchContains: ['requests.storage'], matchScopes: [] }]],
+      ]),
+    });
+  });
+
   it('refuses what it does not understand, by file, line and field', async () => {
     const cases: [string, RegExp][] = [
       ['- {name: Bogus}\n', /admission\.yaml: plugins\[0\]\.name: "Bogus" takes no configuration here/],
@@ -64,6 +104,10 @@ describe('admission flags', () => {
       [
         '- name: PodSecurity\n  configuration:\n    apiVersion: pod-security.admission.config.k8s.io/v1\n    kind: PodSecurityConfiguration\n    defaults: {enforce: strict}\n',
         /admission\.yaml:8: plugins\[0\]\.configuration\.defaults\.enforce: "strict" is not accepted; must be one of privileged, baseline, restricted/,
+      ],
+      [
+        '- name: PodNodeSelector\n  configuration: {podNodeSelectorPluginConfig: {ns: "a in (b)"}}\n',
+        /podNodeSelectorPluginConfig\.ns: "a in \(b\)" is not accepted; write labels such as key=value,key=value/,
       ],
       ['- {name: PodSecurity, path: missing.yaml}\n', /cannot read .*missing\.yaml/],
     ];

@@ -1,6 +1,7 @@
 /** All plug-ins in the order they run; upstream's recommended order. */
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Labels } from '../../../base/selector.ts';
 import { PRIVILEGED_POLICY } from '../../../core/podsecurity/policy.ts';
 import type { Authorization } from '../authorization/index.ts';
 import type { Metrics } from '../metrics.ts';
@@ -9,16 +10,23 @@ import { randomSuffix } from '../rest/write-request.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { WebhookCaller } from '../webhooks/caller.ts';
+import { alwaysPullImages } from './always-pull-images.ts';
 import { certificateApproval, certificateSigning, certificateSubjectRestriction } from './certificates.ts';
+import { persistentVolumeClaimResize } from './claims.ts';
 import { defaultIngressClass, defaultStorageClass } from './default-classes.ts';
 import { escalation } from './escalation.ts';
+import { eventRateLimit } from './event-rate-limit.ts';
+import { denyServiceExternalIps } from './external-ips.ts';
 import { type Admission, createAdmission } from './index.ts';
 import { limitRanger } from './limit-ranger.ts';
 import { mirrorPods } from './mirror-pods.ts';
+import { namespaceAutoProvision, namespaceExists } from './namespace-existence.ts';
 import { namespaceLifecycle } from './namespace-lifecycle.ts';
 import { nodeRestriction } from './node-restriction.ts';
 import { ownerReferences } from './owner-references.ts';
+import { limitPodHardAntiAffinityTopology, podNodeSelector, podTopologyLabels } from './pod-placement.ts';
 import { podSecurity } from './pod-security.ts';
+import { extendedResourceToleration, podTolerationRestriction } from './pod-tolerations.ts';
 import { mutatingPolicies } from './policies/mutating/index.ts';
 import { validatingPolicies } from './policies/validating/index.ts';
 import { priority } from './priority.ts';
@@ -37,6 +45,9 @@ const NO_POD_SECURITY = {
   exemptions: { usernames: new Set<string>(), namespaces: new Set<string>(), runtimeClasses: new Set<string>() },
 };
 
+const NO_NODE_SELECTORS = { clusterDefault: {}, whitelists: new Map<string, Labels>() };
+const NO_TOLERATIONS = { defaults: [], whitelist: [] };
+
 export interface ChainDeps {
   readonly cache: WatchCache;
   readonly authorization: Authorization;
@@ -47,9 +58,12 @@ export interface ChainDeps {
   readonly log: Log;
   /** Names of plug-ins that are not to run. */
   readonly disabled: ReadonlySet<string>;
+  /** Names of those that run only where they are asked for. */
+  readonly enabled: ReadonlySet<string>;
   readonly settings: AdmissionSettings;
   kinds(): Kinds;
   readonly quotas: QuotaStore;
+  createNamespace(name: string): Promise<void>;
   /** A namespace from the store itself. */
   storedNamespace(name: string): Promise<CachedObject | undefined>;
 }
@@ -69,39 +83,61 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     newUid: () => deps.random.uuid(),
     nowMs: () => deps.clock.monotonicMs(),
   });
+  const { settings } = deps;
+  const node = (name: string) => cache.kind('minions').get('', name);
+  const optional = [
+    namespaceAutoProvision(namespaces, deps.createNamespace),
+    namespaceExists(namespaces),
+    limitPodHardAntiAffinityTopology,
+    alwaysPullImages,
+    podNodeSelector(settings.podNodeSelector ?? NO_NODE_SELECTORS, namespaces),
+    podTolerationRestriction(settings.podTolerations ?? NO_TOLERATIONS, namespaces),
+    eventRateLimit(settings.eventLimits ?? [], () => deps.clock.monotonicMs()),
+    extendedResourceToleration,
+    denyServiceExternalIps,
+  ];
+  const asked = (name: string) => optional.filter((plugin) => plugin.name === name && deps.enabled.has(name));
   const all = [
+    ...asked('NamespaceAutoProvision'),
     namespaceLifecycle(namespaces),
-    taintNodesByCondition,
-    priority(() => cache.kind('priorityclasses')),
-    defaultTolerationSeconds,
+    ...asked('NamespaceExists'),
+    ...asked('LimitPodHardAntiAffinityTopology'),
+    limitRanger((namespace) => {
+      const ranges = cache.kind('limitranges');
+      return ranges.size === 0 ? [] : ranges.list(namespace);
+    }),
     serviceAccount({
       accounts: (namespace, name) => cache.kind('serviceaccounts').get(namespace, name),
       clock: deps.clock,
       randomSuffix: (length) => randomSuffix(deps.random, length),
     }),
-    runtimeClass((name) => cache.kind('runtimeclasses').get('', name)),
-    limitRanger((namespace) => {
-      const ranges = cache.kind('limitranges');
-      return ranges.size === 0 ? [] : ranges.list(namespace);
-    }),
-    defaultStorageClass(() => cache.kind('storageclasses')),
-    defaultIngressClass(() => cache.kind('ingressclasses')),
     mirrorPods,
+    nodeRestriction({ node, pod: (namespace, name) => cache.kind('pods').get(namespace, name) }),
+    taintNodesByCondition,
+    ...asked('AlwaysPullImages'),
     podSecurity({
-      settings: deps.settings.podSecurity ?? NO_POD_SECURITY,
+      settings: settings.podSecurity ?? NO_POD_SECURITY,
       namespaces,
       pods: (namespace) => cache.kind('pods').list(namespace),
       clock: deps.clock,
     }),
-    nodeRestriction({
-      node: (name) => cache.kind('minions').get('', name),
-      pod: (namespace, name) => cache.kind('pods').get(namespace, name),
-    }),
+    ...asked('PodNodeSelector'),
+    priority(() => cache.kind('priorityclasses')),
+    defaultTolerationSeconds,
+    ...asked('PodTolerationRestriction'),
+    ...asked('EventRateLimit'),
+    ...asked('ExtendedResourceToleration'),
+    defaultStorageClass(() => cache.kind('storageclasses')),
+    ownerReferences(authorization, deps.kinds),
+    persistentVolumeClaimResize((name) => cache.kind('storageclasses').get('', name)),
+    runtimeClass((name) => cache.kind('runtimeclasses').get('', name)),
     certificateApproval(authorization),
     certificateSigning(authorization),
     certificateSubjectRestriction,
+    defaultIngressClass(() => cache.kind('ingressclasses')),
+    ...asked('DenyServiceExternalIPs'),
+    podTopologyLabels(node),
     escalation(authorization),
-    ownerReferences(authorization, deps.kinds),
     // What comes from outside sees what the plug-ins of this server have made of an object, and judges last.
     mutatingPolicies({
       policies: () => cache.kind('mutatingadmissionpolicies'),
@@ -122,7 +158,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     // Behind everything that could still refuse: what it sets aside is then as good as used.
     resourceQuota({
       quotas: deps.quotas,
-      limited: deps.settings.limitedResources ?? new Map(),
+      limited: settings.limitedResources ?? new Map(),
       clock: deps.clock,
     }),
   ];

@@ -1,4 +1,6 @@
 /** What plug-ins can be told beside whether they run: upstream's AdmissionConfiguration. */
+import type { Toleration } from 'kubernetes-types/core/v1';
+import type { Labels } from '../../../base/selector.ts';
 import type { Policy } from '../../../core/podsecurity/policy.ts';
 import type { LimitedResource } from '../../../core/quota/check.ts';
 
@@ -12,9 +14,32 @@ export interface PodSecuritySettings {
   };
 }
 
+export interface PodNodeSelectorSettings {
+  /** For namespaces without an annotation. */
+  readonly clusterDefault: Labels;
+  /** By namespace: labels that pods there may select by; none: any. */
+  readonly whitelists: ReadonlyMap<string, Labels>;
+}
+
+export interface PodTolerationSettings {
+  readonly defaults: readonly Toleration[];
+  readonly whitelist: readonly Toleration[];
+}
+
+export interface EventLimit {
+  readonly type: 'Server' | 'Namespace' | 'User' | 'SourceAndObject';
+  readonly qps: number;
+  readonly burst: number;
+  /** How many keys are remembered. */
+  readonly cacheSize: number;
+}
+
 /** Each absent: the plug-in's defaults. */
 export interface AdmissionSettings {
   readonly podSecurity?: PodSecuritySettings;
+  readonly podNodeSelector?: PodNodeSelectorSettings;
+  readonly podTolerations?: PodTolerationSettings;
+  readonly eventLimits?: readonly EventLimit[];
   /** What may be used only where a quota covers it, by `plural.group`. */
   readonly limitedResources?: ReadonlyMap<string, readonly LimitedResource[]>;
 }

@@ -29,3 +29,8 @@ export function forbid(request: AdmissionRequest, why: string): ApiError {
     kind: plural,
   });
 }
+
+/** As `forbid`, where upstream does not name the object. */
+export function forbidPlainly(request: AdmissionRequest, message: string): ApiError {
+  return new ApiError('Forbidden', message, forbid(request, message).details);
+}

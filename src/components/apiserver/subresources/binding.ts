@@ -44,13 +44,15 @@ function bound(current: KubeObject, node: string, binding: Binding, request: Wri
     conflict(`pod ${request.name} is already assigned to node ${JSON.stringify(spec.nodeName)}`);
   }
   if ((spec.schedulingGates ?? []).length > 0) conflict(`pod ${request.name} has non-empty .spec.schedulingGates`);
-  const annotations = binding.metadata?.annotations;
+  const { annotations, labels } = binding.metadata ?? {};
   const others = (pod.status?.conditions ?? []).filter((each) => each.type !== 'PodScheduled');
   return {
     ...pod,
     metadata: {
       ...pod.metadata,
       ...(annotations === undefined ? {} : { annotations: { ...pod.metadata?.annotations, ...annotations } }),
+      // Those that the pod has already stay.
+      ...(labels === undefined ? {} : { labels: { ...labels, ...pod.metadata?.labels } }),
     },
     spec: { ...spec, nodeName: node },
     status: {

@@ -1,12 +1,12 @@
 /** Resource quotas: nothing is stored that would use more of a namespace's quotas than they allow. What is counted how: core/quota. */
 import type { ResourceQuota } from 'kubernetes-types/core/v1';
-import { ApiError, errors } from '../../../../api/meta/status.ts';
+import { errors } from '../../../../api/meta/status.ts';
 import type { Clock } from '../../../../base/clock.ts';
 import { amountsOf } from '../../../../core/quota/amounts.ts';
 import type { LimitedResource, QuotaRequest } from '../../../../core/quota/check.ts';
 import { evaluatorOf } from '../../../../core/quota/evaluators.ts';
 import type { AdmissionPlugin, AdmissionRequest } from '../index.ts';
-import { forbid, isFor } from '../subject.ts';
+import { forbid, forbidPlainly, isFor } from '../subject.ts';
 import { QuotaKeeper, type QuotaStore, type Refusal } from './keeper.ts';
 
 export interface ResourceQuotaDeps {
@@ -56,7 +56,5 @@ export function resourceQuota(deps: ResourceQuotaDeps): AdmissionPlugin {
   }
 }
 
-function refusal(request: AdmissionRequest, { message, plain }: Refusal): ApiError {
-  const full = forbid(request, message);
-  return plain ? new ApiError('Forbidden', message, full.details) : full;
-}
+const refusal = (request: AdmissionRequest, { message, plain }: Refusal) =>
+  plain ? forbidPlainly(request, message) : forbid(request, message);

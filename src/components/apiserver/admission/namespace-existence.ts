@@ -1,0 +1,33 @@
+/** Sources: plugin/pkg/admission/namespace/{exists,autoprovision}. */
+import { errors } from '../../../api/meta/status.ts';
+import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import type { NamespaceSource } from './matching.ts';
+
+const isInside = ({ kind, namespace }: AdmissionRequest): boolean => kind.definition.namespaced && namespace !== '';
+
+/** Nothing happens in a namespace that is not there. */
+export function namespaceExists(namespaces: NamespaceSource): AdmissionPlugin {
+  return {
+    name: 'NamespaceExists',
+    async validate(request) {
+      if (!isInside(request) || namespaces.cached(request.namespace) !== undefined) return;
+      if ((await namespaces.stored(request.namespace)) !== undefined) return;
+      throw errors.notFound({ group: '', plural: 'namespaces' }, request.namespace);
+    },
+  };
+}
+
+/** A namespace that is not there is made for whatever is created in it. */
+export function namespaceAutoProvision(
+  namespaces: NamespaceSource,
+  create: (name: string) => Promise<void>,
+): AdmissionPlugin {
+  return {
+    name: 'NamespaceAutoProvision',
+    async mutate(request) {
+      if (request.operation !== 'CREATE' || !isInside(request) || request.dryRun) return;
+      if (namespaces.cached(request.namespace) !== undefined) return;
+      if ((await namespaces.stored(request.namespace)) === undefined) await create(request.namespace);
+    },
+  };
+}

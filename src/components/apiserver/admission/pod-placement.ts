@@ -1,0 +1,103 @@
+/**
+ * What administrators say of where pods run, and what pods learn of it.
+ * Sources: plugin/pkg/admission/{podnodeselector,antiaffinity,podtopologylabels}.
+ */
+import type { Binding, Pod } from 'kubernetes-types/core/v1';
+import { type Labels, labelsOfText } from '../../../base/selector.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
+import { type NamespaceSource, namespaceOf } from './matching.ts';
+import type { PodNodeSelectorSettings } from './settings.ts';
+import { forbid, isFor } from './subject.ts';
+
+const SELECTOR_ANNOTATION = 'scheduler.alpha.kubernetes.io/node-selector';
+const HOSTNAME = 'kubernetes.io/hostname';
+const TOPOLOGY_LABELS = ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone'] as const;
+
+const isNewPod = (request: AdmissionRequest): boolean =>
+  request.operation === 'CREATE' && isFor(request, '', 'pods') && request.subresource === '';
+
+/** Pods get the node selector of their namespace, and may not ask for more than it allows. */
+export function podNodeSelector(settings: PodNodeSelectorSettings, namespaces: NamespaceSource): AdmissionPlugin {
+  const selectorFor = async (request: AdmissionRequest): Promise<Labels> => {
+    const annotations = (await namespaceOf(request, namespaces))?.metadata?.annotations ?? {};
+    if (!Object.hasOwn(annotations, SELECTOR_ANNOTATION)) return settings.clusterDefault;
+    const selector = labelsOfText(annotations[SELECTOR_ANNOTATION] ?? '');
+    if (selector === undefined) {
+      throw forbid(request, `the namespace's annotation ${SELECTOR_ANNOTATION} is no list such as key=value,key=value`);
+    }
+    return selector;
+  };
+  const checkConflict = (request: AdmissionRequest, pod: Pod, selector: Labels): void => {
+    const wanted = pod.spec?.nodeSelector ?? {};
+    const conflicts = Object.entries(selector).some(
+      ([key, value]) => Object.hasOwn(wanted, key) && wanted[key] !== value,
+    );
+    if (conflicts) throw forbid(request, 'pod node label selector conflicts with its namespace node label selector');
+  };
+  return {
+    name: 'PodNodeSelector',
+    async mutate(request) {
+      const pod = request.object as Pod | undefined;
+      if (!isNewPod(request) || pod?.spec === undefined) return;
+      const selector = await selectorFor(request);
+      checkConflict(request, pod, selector);
+      const merged = { ...selector, ...pod.spec.nodeSelector };
+      if (Object.keys(merged).length > 0) pod.spec.nodeSelector = merged;
+    },
+    async validate(request) {
+      const pod = request.object as Pod | undefined;
+      if (!isNewPod(request) || pod?.spec === undefined) return;
+      checkConflict(request, pod, await selectorFor(request));
+      const allowed = settings.whitelists.get(request.namespace) ?? {};
+      if (Object.keys(allowed).length === 0) return;
+      const isAllowed = ([key, value]: [string, string]): boolean =>
+        Object.hasOwn(allowed, key) && allowed[key] === value;
+      if (!Object.entries(pod.spec.nodeSelector ?? {}).every(isAllowed)) {
+        throw forbid(request, 'pod node label selector labels conflict with its namespace whitelist');
+      }
+    },
+  };
+}
+
+/** A pod that keeps others off more than its own node keeps them off a zone, or a whole cluster. */
+export const limitPodHardAntiAffinityTopology: AdmissionPlugin = {
+  name: 'LimitPodHardAntiAffinityTopology',
+  validate(request) {
+    const isWrite = request.operation === 'CREATE' || request.operation === 'UPDATE';
+    if (!isWrite || !isFor(request, '', 'pods') || request.subresource !== '') return;
+    const affinity = (request.object as Pod).spec?.affinity?.podAntiAffinity;
+    for (const { topologyKey } of affinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []) {
+      if (topologyKey === HOSTNAME) continue;
+      throw forbid(
+        request,
+        `affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey ${topologyKey} but only key ${HOSTNAME} is allowed`,
+      );
+    }
+  },
+};
+
+/** Pods bear the zone and region of their node, so that they can read them from themselves. */
+export function podTopologyLabels(node: (name: string) => CachedObject | undefined): AdmissionPlugin {
+  const label = (object: { metadata?: { labels?: Record<string, string> } }, name: string): void => {
+    const all = node(name)?.labels() ?? {};
+    const found = TOPOLOGY_LABELS.filter((key) => Object.hasOwn(all, key)).map((key) => [key, all[key] ?? '']);
+    if (found.length === 0) return;
+    object.metadata ??= {};
+    object.metadata.labels = { ...Object.fromEntries(found), ...object.metadata.labels };
+  };
+  return {
+    name: 'PodTopologyLabels',
+    takesBodies: true,
+    mutate(request) {
+      if (request.operation !== 'CREATE' || !isFor(request, '', 'pods')) return;
+      if (request.subresource === 'binding') {
+        const binding = request.body as Binding | undefined;
+        if (binding?.target.kind === 'Node') label(binding, binding.target.name ?? '');
+      } else if (request.subresource === '' && request.object !== undefined) {
+        const pod = request.object as Pod;
+        if ((pod.spec?.nodeName ?? '') !== '') label(pod, pod.spec?.nodeName ?? '');
+      }
+    },
+  };
+}
