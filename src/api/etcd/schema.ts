@@ -137,6 +137,10 @@ export const MESSAGES: Readonly<Record<string, Fields>> = {
     isLearner: [5, 'bool'],
   },
   MemberListResponse: { ...HEADER, members: [2, 'Member[]'] },
+  MemberAddRequest: { peerURLs: [1, 'string[]'], isLearner: [2, 'bool'] },
+  MemberAddResponse: { ...HEADER, member: [2, 'Member'], members: [3, 'Member[]'] },
+  MemberIDRequest: { ID: [1, 'uint64'] },
+  MemberUpdateRequest: { ID: [1, 'uint64'], peerURLs: [2, 'string[]'] },
   StatusResponse: {
     ...HEADER,
     version: [2, 'string'],

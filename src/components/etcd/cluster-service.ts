@@ -26,10 +26,11 @@ const READY_SHARE = 0.9;
 /** `etcdserverpb.Cluster`. Changes are the leader's. */
 export function clusterService(deps: ClusterServiceDeps): UnaryHandlers {
   const { engine, encoder, log } = deps;
-  const { cluster, machine } = engine;
+  const { cluster } = engine;
 
   const answerWithMembers = (added?: Member): Uint8Array => {
-    const out = encoder.begin(machine.visible);
+    // As etcd's, without the revision.
+    const out = encoder.begin(0);
     // Of an answer that names the member it is about, the list comes third.
     if (added !== undefined) writeMember(out, 2, added, cluster.isLearner(added.id));
     for (const member of cluster.members)
