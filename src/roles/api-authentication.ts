@@ -1,7 +1,10 @@
 /** The flags of authentication and authorization → what the API server is told. */
+
+import type { Log } from '../base/log.ts';
 import {
   type ApiServerConfig,
   type Authorizer,
+  type IdentitySettings,
   SIGNING_ALGORITHMS,
   type TokenIssuer,
 } from '../components/apiserver/index.ts';
@@ -9,6 +12,7 @@ import { authorizersOf } from './api-authorization.ts';
 import type { ApiValues } from './config/apiserver/index.ts';
 import { type AuthenticationFile, parseAuthentication } from './config/authentication.ts';
 import { readReferenced, readSecret } from './files.ts';
+import { type FollowedFile, followFile } from './followed-file.ts';
 import { readRemoteEndpoint } from './remote-endpoint.ts';
 
 type AuthenticationConfig = Pick<
@@ -31,24 +35,18 @@ export async function authenticationOf(
   { referredToBy, ownHost }: { readonly referredToBy: string; readonly ownHost: boolean },
 ): Promise<AuthenticationConfig> {
   const { authorizers } = await authorizersOf(values, referredToBy);
-  const file = values.file('authentication-config');
-  const structured =
-    file === undefined ? undefined : parseAuthentication(await readReferenced(file, referredToBy), file);
-  if (file !== undefined && values.has('oidc-issuer-url'))
-    values.refuse('authentication-config', 'and --oidc-issuer-url exclude each other; write the issuer into the file');
-  const issuer = await issuerOfFlags(values, referredToBy);
+  const identities = await identitiesOf(values, authorizers, { referredToBy, ownHost });
   const clientCa = values.file('client-ca-file');
   const tokens = values.file('token-auth-file');
   const webhook = values.file('authentication-token-webhook-config-file');
   return {
-    ...anonymous(values, authorizers, ownHost, structured),
+    ...identities,
     authorizers,
     bootstrapTokens: values.boolean('enable-bootstrap-token-auth'),
     ...(clientCa === undefined ? {} : { clientCa: await readReferenced(clientCa, referredToBy) }),
     ...(await requestHeader(values, referredToBy)),
     serviceAccounts: await serviceAccounts(values, referredToBy),
     ...(tokens === undefined ? {} : { staticTokens: await readSecret(tokens, referredToBy) }),
-    tokenIssuers: [...(issuer === undefined ? [] : [issuer]), ...(structured?.issuers ?? [])],
     ...(webhook === undefined
       ? {}
       : {
@@ -59,6 +57,49 @@ export async function authenticationOf(
           },
         }),
   };
+}
+
+interface Surroundings {
+  readonly referredToBy: string;
+  readonly ownHost: boolean;
+}
+
+async function identitiesOf(
+  values: ApiValues,
+  authorizers: readonly Authorizer[],
+  { referredToBy, ownHost }: Surroundings,
+): Promise<IdentitySettings> {
+  const file = values.file('authentication-config');
+  if (file === undefined) {
+    const issuer = await issuerOfFlags(values, referredToBy);
+    return {
+      ...anonymous(values, authorizers, ownHost, undefined),
+      tokenIssuers: issuer === undefined ? [] : [issuer],
+    };
+  }
+  if (values.has('oidc-issuer-url'))
+    values.refuse('authentication-config', 'and --oidc-issuer-url exclude each other; write the issuer into the file');
+  return identitiesOfFile(values, authorizers, ownHost, file)(await readReferenced(file, referredToBy));
+}
+
+const identitiesOfFile =
+  (values: ApiValues, authorizers: readonly Authorizer[], ownHost: boolean, file: string) =>
+  (text: string): IdentitySettings => {
+    const structured = parseAuthentication(text, file);
+    return { ...anonymous(values, authorizers, ownHost, structured), tokenIssuers: structured.issuers };
+  };
+
+/** The file that the flags name, followed; undefined: they name none. */
+export async function followIdentities(
+  values: ApiValues,
+  authorizers: readonly Authorizer[],
+  { referredToBy, ownHost }: Surroundings,
+  log: Log,
+): Promise<FollowedFile<IdentitySettings> | undefined> {
+  const file = values.file('authentication-config');
+  if (file === undefined) return undefined;
+  const parse = identitiesOfFile(values, authorizers, ownHost, file);
+  return followFile(file, { what: 'authentication', log, first: () => readReferenced(file, referredToBy), parse });
 }
 
 function anonymous(

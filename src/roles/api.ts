@@ -5,6 +5,7 @@ import { createApiServer } from '../components/apiserver/index.ts';
 import type { Store } from '../core/mvcc/port.ts';
 import { createEtcdStore } from '../io/grpc/index.ts';
 import { createHttp } from '../io/http/index.ts';
+import { followIdentities } from './api-authentication.ts';
 import { followAuthorizers } from './api-authorization.ts';
 import { type ApiOptions, apiConfigOf } from './api-config.ts';
 import { loadJsonAsset } from './assets.ts';
@@ -134,6 +135,12 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
           log: log.named('encryption'),
         });
   const authorizers = await followAuthorizers(values, options.referredToBy, log.named('authorization'));
+  const identities = await followIdentities(
+    values,
+    config.authorizers ?? [],
+    { referredToBy: options.referredToBy, ownHost: options.ownHost },
+    log.named('authentication'),
+  );
   const store = await openStore(values, options.referredToBy, log);
   const http = createHttp();
   const audit = await openAudit(values, { referredToBy: options.referredToBy, http, log: log.named('audit') });
@@ -146,6 +153,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     loadSchemaDescriptions: () => loadJsonAsset('descriptions.json'),
     ...(encryption === undefined ? {} : { encryption }),
     ...(authorizers === undefined ? {} : { authorizers }),
+    ...(identities === undefined ? {} : { identities }),
     ...(audit === undefined ? {} : { audit }),
     config,
   });
@@ -157,6 +165,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
       await store.close();
       encryption?.stop();
       authorizers?.stop();
+      identities?.stop();
     },
   };
 }

@@ -14,6 +14,9 @@ export interface Followed<T> {
   readonly current: T;
 }
 
+/** Whom it believes of those whom others know, and whom it lets in without credentials. */
+export type IdentitySettings = Pick<ApiServerConfig, 'anonymous' | 'anonymousPaths' | 'tokenIssuers'>;
+
 /** Everything the API server is told. All PEM material is passed as text: reading files is the composition's business. */
 export interface ApiServerConfig {
   readonly bindAddress: string;

@@ -134,7 +134,7 @@ export class Frontend {
     }
     note.authenticated = user;
     if (user === undefined) {
-      const { anonymous = 'health', anonymousPaths = [] } = this.#context.config;
+      const { anonymous = 'health', anonymousPaths = [] } = this.#context.identities.current;
       if (anonymous === 'paths' && anonymousPaths.includes(info.path)) return ANONYMOUS;
       if (anonymous === 'all' || (anonymous === 'health' && !info.resource && PUBLIC.test(info.path))) return ANONYMOUS;
       throw unauthorized();

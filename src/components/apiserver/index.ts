@@ -3,10 +3,16 @@ export type { AdmissionSettings } from './admission/settings.ts';
 export { AUDIT_LEVELS, AUDIT_STAGES, type AuditPolicy } from './audit/policy.ts';
 export type { AuditSettings } from './audit/trail.ts';
 export { createAuditWebhook } from './audit/webhook-sink.ts';
-export type { ClaimMapping, TokenIssuer } from './authentication/issuers.ts';
+export {
+  type ClaimExpression,
+  type ClaimMapping,
+  type ClaimPurpose,
+  compileClaimExpression,
+} from './authentication/claims.ts';
+export type { TokenIssuer } from './authentication/issuers.ts';
 export { SIGNING_ALGORITHMS } from './authentication/issuers.ts';
 export { compileAccessConditions } from './authorization/conditions.ts';
-export type { ApiServerConfig, AuthorizationMode, Authorizer, Followed } from './config.ts';
+export type { ApiServerConfig, AuthorizationMode, Authorizer, Followed, IdentitySettings } from './config.ts';
 export type { ApiServer, ApiServerDeps } from './deps.ts';
 export type { EncryptionConfiguration, EncryptionProvider, EncryptionSource } from './encryption/configuration.ts';
 export type { KmsPlugin } from './encryption/kms-port.ts';

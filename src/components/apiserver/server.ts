@@ -117,6 +117,7 @@ class Server implements ApiServer {
       cache,
       nowMs,
     });
+    const { identities = { current: config } } = deps;
     const { authorizers = { current: config.authorizers ?? DEFAULT_AUTHORIZERS } } = deps;
     const authorization = new Authorization(() => authorizers.current, { backends: deps.http.backends, clock, log });
     const objects = new ObjectStore(
@@ -175,7 +176,16 @@ class Server implements ApiServer {
       config,
       audit: deps.audit === undefined ? undefined : new AuditTrail(deps.audit, clock, random),
       authorization,
-      authenticator: createAuthenticator({ config, tokens, cache, backends: deps.http.backends, clock, log }),
+      identities,
+      authenticator: createAuthenticator({
+        config,
+        identities,
+        tokens,
+        cache,
+        backends: deps.http.backends,
+        clock,
+        log,
+      }),
       tokens,
       admission,
       services,

@@ -13,6 +13,8 @@ import {
   type AuditSettings,
   createApiServer,
   type EncryptionSource,
+  type Followed,
+  type IdentitySettings,
 } from '../../../src/components/apiserver/index.ts';
 import type { HttpPort } from '../../../src/components/apiserver/port.ts';
 import type { Store } from '../../../src/core/mvcc/port.ts';
@@ -90,6 +92,7 @@ export interface HarnessOptions {
   readonly log?: Log;
   readonly encryption?: EncryptionSource;
   readonly audit?: AuditSettings;
+  readonly identities?: Followed<IdentitySettings>;
   /** Default: the real one. */
   readonly http?: HttpPort;
 }
@@ -108,6 +111,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
     random: systemRandom,
     ...(options.encryption === undefined ? {} : { encryption: options.encryption }),
     ...(options.audit === undefined ? {} : { audit: options.audit }),
+    ...(options.identities === undefined ? {} : { identities: options.identities }),
     config: {
       bindAddress: '127.0.0.1',
       port: 0,

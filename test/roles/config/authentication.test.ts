@@ -5,7 +5,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { authenticationOf } from '../../../src/roles/api-authentication.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import { authenticationOf, followIdentities } from '../../../src/roles/api-authentication.ts';
 import { ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
 import { parseAuthentication } from '../../../src/roles/config/authentication.ts';
 
@@ -43,7 +44,10 @@ describe('authentication flags', () => {
 
   it('prefixes names with the issuer unless they are addresses or told otherwise', async () => {
     const oidc = ['--oidc-issuer-url=https://id.example.com', '--oidc-client-id=me'];
-    const prefixOf = async (...more: string[]) => (await read(...oidc, ...more)).tokenIssuers?.[0]?.username.prefix;
+    const prefixOf = async (...more: string[]) => {
+      const username = (await read(...oidc, ...more)).tokenIssuers?.[0]?.username;
+      return username !== undefined && 'claim' in username ? username.prefix : undefined;
+    };
     assert.equal(await prefixOf(), 'https://id.example.com#');
     assert.equal(await prefixOf('--oidc-username-claim=email'), '');
     assert.equal(await prefixOf('--oidc-username-prefix=-'), '');
@@ -102,10 +106,86 @@ describe('authentication flags', () => {
     assert.deepEqual([...(issuer?.requiredClaims ?? [])], [['hd', 'lab']]);
   });
 
+  it('reads expressions, and refuses those that cannot work or would believe too much', () => {
+    const file = (mappings: string, rest = ''): string =>
+      `${HEAD}jwt:\n- issuer: {url: "https://a.example.com", audiences: [x]}\n  claimMappings:\n    ${mappings}\n${rest}`;
+    const parse = (mappings: string, rest?: string) => parseAuthentication(file(mappings, rest), 'f.yaml').issuers[0];
+    const found = parse(
+      'username: {expression: claims.sub}\n    groups: {expression: \'claims.roles.split(",")\'}\n    uid: {claim: sub}\n    extra: [{key: lab.test/rig, valueExpression: claims.rig}]',
+      "  claimValidationRules:\n  - {expression: claims.hd == 'lab', message: not ours}\n  - {claim: a, requiredValue: b}\n  userValidationRules:\n  - {expression: \"!user.username.startsWith('system:')\"}\n",
+    );
+    assert.ok(found && 'source' in found.username);
+    assert.equal(found.username.source, 'claims.sub');
+    assert.deepEqual(found.uid, { claim: 'sub' });
+    assert.deepEqual(
+      found.extra?.map(({ key }) => key),
+      ['lab.test/rig'],
+    );
+    assert.deepEqual(
+      found.claimRules?.map(({ message }) => message),
+      ['not ours'],
+    );
+    assert.deepEqual([...(found.requiredClaims ?? [])], [['a', 'b']]);
+    assert.equal(found.userRules?.length, 1);
+    const ok = 'username: {claim: sub, prefix: ""}';
+    const cases: [string, string, RegExp][] = [
+      [
+        'username: {claim: sub, expression: claims.sub}',
+        '',
+        /jwt\[0\]\.claimMappings\.username: give either claim or expression/,
+      ],
+      ['username: {claim: sub}', '', /username\.prefix: is missing; give ""/],
+      ['username: {expression: claims.sub, prefix: a}', '', /username\.prefix: belongs to a claim/],
+      ['username: {expression: claim.sub}', '', /username\.expression: .*undeclared reference to 'claim'/],
+      ['username: {expression: "1"}', '', /username\.expression: must evaluate to string but got int/],
+      [
+        `${ok}\n    groups: {expression: "[1]"}`,
+        '',
+        /groups\.expression: must evaluate to string or list\(string\) but got list\(int\)/,
+      ],
+      [
+        `${ok}\n    extra: [{key: rig, valueExpression: claims.rig}]`,
+        '',
+        /extra\[0\]\.key: "rig" is not a path below a domain/,
+      ],
+      [`${ok}\n    extra: [{key: a.k8s.io/x, valueExpression: claims.rig}]`, '', /a domain that Kubernetes keeps/],
+      [`${ok}\n    extra: [{key: a.b/X, valueExpression: claims.rig}]`, '', /not in lower case/],
+      [ok, '  claimValidationRules: [{claim: a, expression: "true"}]\n', /claimValidationRules\[0\]: give either/],
+      [ok, '  claimValidationRules: [{claim: a, message: b}]\n', /message: belongs to an expression/],
+      [
+        ok,
+        '  userValidationRules: [{expression: claims.a}]\n',
+        /userValidationRules\[0\]\.expression: .*undeclared reference to 'claims'/,
+      ],
+      [ok, '  userValidationRules: [{expression: user.name}]\n', /undefined field 'name'/],
+      ['username: {expression: claims.email}', '', /claims\.email_verified must be used/],
+      ['username: {expression: "claims[\'email\']"}', '', /claims\.email_verified must be used/],
+    ];
+    for (const [mappings, rest, message] of cases) assert.throws(() => parse(mappings, rest), message, mappings + rest);
+    parse('username: {expression: "claims.?email_verified.orValue(true) ? claims.email : \'\'"}');
+    parse('username: {expression: claims.email}', '  claimValidationRules: [{expression: claims.email_verified}]\n');
+  });
+
+  it('follows its file', async () => {
+    const file = join(directory, 'followed.yaml');
+    await writeFile(file, JWT);
+    const values = new ApiValues((path) => join(directory, path));
+    readApiArguments(['--authentication-config=followed.yaml', '--anonymous-auth=false'], values);
+    const surroundings = { referredToBy: 'test', ownHost: false };
+    const followed = await followIdentities(values, [{ type: 'RBAC' }], surroundings, silentLog);
+    assert.ok(followed);
+    followed.stop();
+    assert.equal(followed.current.tokenIssuers?.length, 1);
+    assert.equal(followed.current.anonymous, 'none');
+    await writeFile(file, `${HEAD}anonymous: {enabled: true, conditions: [{path: /livez}]}\n`);
+    await followed.refresh();
+    assert.deepEqual(followed.current, { anonymous: 'paths', anonymousPaths: ['/livez'], tokenIssuers: [] });
+  });
+
   it('refuses files that say what is not understood, naming the line', () => {
     const parse = (text: string) => () => parseAuthentication(text, 'f.yaml');
     assert.throws(
-      parse(JWT.replace('{claim: sub, prefix: "a:"}', '{expression: "claims.sub"}')),
+      parse(JWT.replace('{claim: sub, prefix: "a:"}', '{expresion: "claims.sub"}')),
       /f\.yaml:5: .*unknown field/,
     );
     assert.throws(parse(JWT.replace('https://a', 'http://a')), /give an https:\/\/ address/);

@@ -4,7 +4,7 @@ import { ApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import type { ApiServerConfig } from '../config.ts';
+import type { ApiServerConfig, Followed, IdentitySettings } from '../config.ts';
 import type { ConnectionInfo, HttpRequest } from '../port.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { RemoteDeps } from '../webhooks/remote.ts';
@@ -28,6 +28,7 @@ type MaybeIdentity = TokenIdentity | undefined | Promise<TokenIdentity | undefin
 
 export interface AuthenticatorDeps extends RemoteDeps {
   readonly config: ApiServerConfig;
+  readonly identities: Followed<IdentitySettings>;
   readonly tokens: ServiceAccountTokens;
   readonly cache: WatchCache;
   readonly log: Log;
@@ -37,6 +38,7 @@ export const ANONYMOUS: UserInfo = { name: 'system:anonymous', groups: ['system:
 
 export const unauthorized = (): ApiError => new ApiError('Unauthorized', 'Unauthorized');
 
+const NO_ISSUERS: NonNullable<IdentitySettings['tokenIssuers']> = [];
 const WEBSOCKET_TOKEN = 'base64url.bearer.authorization.k8s.io.';
 
 /** How long a verified token of an issuer is remembered. */
@@ -74,12 +76,23 @@ function userOf(identity: TokenIdentity | undefined): UserInfo {
 function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authenticateToken'] {
   const { config, tokens, cache, clock, log } = deps;
   const file = config.staticTokens === undefined ? undefined : createTokenFileAuthenticator(config.staticTokens);
-  const issuers = (config.tokenIssuers ?? []).map((issuer) => new IssuerTokens(issuer, deps));
   const webhook =
     config.tokenWebhook === undefined
       ? undefined
       : new TokenWebhookClient(config.tokenWebhook, deps, tokens.defaultAudiences);
   const remembered = new Map<string, { readonly user: UserInfo; readonly untilMs: number }>();
+  let configured: IdentitySettings['tokenIssuers'];
+  let known: readonly IssuerTokens[] = [];
+  /** Anew when the configuration is another: then what was verified by the former one counts no more. */
+  const issuersNow = (): readonly IssuerTokens[] => {
+    const { tokenIssuers = NO_ISSUERS } = deps.identities.current;
+    if (tokenIssuers !== configured) {
+      configured = tokenIssuers;
+      known = tokenIssuers.map((issuer) => new IssuerTokens(issuer, deps));
+      remembered.clear();
+    }
+    return known;
+  };
   /** For credentials that say nothing of audiences: they are this API server's. */
   const here = (user: UserInfo, audiences: readonly string[] | undefined): TokenIdentity | undefined => {
     const wanted = audiences ?? tokens.defaultAudiences;
@@ -87,10 +100,13 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
     return common.length === 0 ? undefined : { user, audiences: common };
   };
   const fromIssuer = async (parsed: ParsedToken, token: string): Promise<UserInfo | undefined> => {
+    const issuers = issuersNow();
     for (const issuer of issuers) {
       if (!issuer.claims(parsed)) continue;
       const found = await issuer.authenticate(parsed).catch(() => undefined);
       if (found === undefined) continue;
+      // Asking may have taken its time.
+      if (issuersNow() !== issuers) return undefined;
       if (remembered.size >= MAX_REMEMBERED) remembered.clear();
       remembered.set(token, { user: found.user, untilMs: Math.min(found.expiresMs, clock.nowMs() + REMEMBER_MS) });
       return found.user;
@@ -106,13 +122,14 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
     });
   };
   return (token, audiences) => {
-    const known = file?.authenticate(token);
-    if (known !== undefined) return here(known, audiences);
+    const listed = file?.authenticate(token);
+    if (listed !== undefined) return here(listed, audiences);
     const account = tokens.authenticate(token, audiences);
     if (account !== undefined) return account;
     const newcomer =
       config.bootstrapTokens === true ? authenticateBootstrapToken(cache, token, clock.nowMs()) : undefined;
     if (newcomer !== undefined) return here(newcomer, audiences);
+    const issuers = issuersNow();
     const recent = remembered.get(token);
     if (recent !== undefined && recent.untilMs > clock.nowMs()) return here(recent.user, audiences);
     const parsed = issuers.length === 0 ? undefined : parseToken(token);

@@ -8,15 +8,10 @@ import type { UserInfo } from '../../../api/registry/definition.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { askRemote, type RemoteDeps } from '../webhooks/remote.ts';
+import { type ClaimRules, userOfClaims } from './claims.ts';
 import type { ParsedToken } from './jwt.ts';
 
-/** A claim that becomes part of the user, with what is put before it. */
-export interface ClaimMapping {
-  readonly claim: string;
-  readonly prefix: string;
-}
-
-export interface TokenIssuer {
+export interface TokenIssuer extends ClaimRules {
   /** `iss` of its tokens, https. */
   readonly url: string;
   /** Where its discovery document is, when not below `url`. */
@@ -26,10 +21,6 @@ export interface TokenIssuer {
   /** One of them must be in `aud`. */
   readonly audiences: readonly string[];
   readonly algorithms: readonly string[];
-  readonly username: ClaimMapping;
-  readonly groups?: ClaimMapping;
-  readonly uidClaim?: string;
-  readonly requiredClaims: ReadonlyMap<string, string>;
 }
 
 const TIMEOUT_MS = 10_000;
@@ -133,44 +124,20 @@ export class IssuerTokens {
     claims: Readonly<Record<string, unknown>>,
     nowMs: number,
   ): { readonly user: UserInfo; readonly expiresMs: number } | undefined {
-    const { audiences, username, groups, uidClaim, requiredClaims, url } = this.#issuer;
+    const { audiences, url } = this.#issuer;
     const { exp, nbf, aud } = claims;
     if (claims['iss'] !== url || typeof exp !== 'number' || exp * 1000 < nowMs) return undefined;
     if (nbf !== undefined && !(typeof nbf === 'number' && nbf * 1000 <= nowMs + LEEWAY_MS)) return undefined;
     const intended: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
     if (!intended.some((each) => typeof each === 'string' && audiences.includes(each))) return undefined;
-    for (const [claim, value] of requiredClaims) if (claimed(claims, claim) !== value) return undefined;
-    const name = claimed(claims, username.claim);
-    if (typeof name !== 'string' || name === '') return undefined;
-    // An address that somebody merely typed in names nobody.
-    if (username.claim === 'email' && claims['email_verified'] !== undefined && claims['email_verified'] !== true)
+    try {
+      const user = userOfClaims(this.#issuer, claims);
+      return { user: { ...user, groups: [...user.groups, 'system:authenticated'] }, expiresMs: exp * 1000 };
+    } catch (error) {
+      this.#deps.log.v(2, 'an ID token makes no user', { issuer: url, error: messageOf(error) });
       return undefined;
-    const members = groups === undefined ? undefined : stringsOf(claimed(claims, groups.claim));
-    if (groups !== undefined && members === undefined) return undefined;
-    const uid = uidClaim === undefined ? undefined : claimed(claims, uidClaim);
-    return {
-      user: {
-        name: `${username.prefix}${name}`,
-        ...(typeof uid === 'string' ? { uid } : {}),
-        groups: [...(members ?? []).map((each) => `${groups?.prefix ?? ''}${each}`), 'system:authenticated'],
-        ...(typeof claims['jti'] === 'string'
-          ? { extra: { 'authentication.kubernetes.io/credential-id': [`JTI=${claims['jti']}`] } }
-          : {}),
-      },
-      expiresMs: exp * 1000,
-    };
+    }
   }
-}
-
-function claimed(claims: Readonly<Record<string, unknown>>, name: string): unknown {
-  return Object.hasOwn(claims, name) ? claims[name] : undefined;
-}
-
-/** None, one, or a list; undefined: something else. */
-function stringsOf(value: unknown): string[] | undefined {
-  if (value === undefined || value === null || value === '') return [];
-  if (typeof value === 'string') return [value];
-  return Array.isArray(value) && value.every((each) => typeof each === 'string') ? value : undefined;
 }
 
 function keyOf(jwk: unknown): IssuerKey[] {

@@ -1,8 +1,10 @@
 /** Those who say who somebody is, and what they may: bootstrap secrets, issuers of ID tokens, webhooks. */
+
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { createServer, type Server } from 'node:https';
 import { after, before, describe, it } from 'node:test';
+import { compileClaimExpression, type IdentitySettings } from '../../../../src/components/apiserver/index.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../../src/io/pki/index.ts';
 import { type Answer, startServer, type TestServer } from '../harness.ts';
 
@@ -93,6 +95,7 @@ function token(claims: object, key: KeyObject, header: { alg: string; kid?: stri
 describe('credentials that others vouch for', () => {
   let server: TestServer;
   let peer: Awaited<ReturnType<typeof startPeer>>;
+  const identities: { current: IdentitySettings } = { current: {} };
   const whoami = (secret: string): Promise<Answer<Whoami>> =>
     server.call('POST', `/apis/${AUTH}/selfsubjectreviews`, {
       as: null,
@@ -114,20 +117,23 @@ describe('credentials that others vouch for', () => {
 
   before(async () => {
     peer = await startPeer();
+    identities.current = {
+      tokenIssuers: [
+        {
+          url: peer.url,
+          ca: peer.ca,
+          audiences: ['hyper'],
+          algorithms: ['RS256', 'ES384'],
+          username: { claim: 'email', prefix: 'oidc:' },
+          groups: { claim: 'team', prefix: 'team:' },
+          requiredClaims: new Map([['hd', 'example.com']]),
+        },
+      ],
+    };
     server = await startServer({
+      identities,
       config: {
         bootstrapTokens: true,
-        tokenIssuers: [
-          {
-            url: peer.url,
-            ca: peer.ca,
-            audiences: ['hyper'],
-            algorithms: ['RS256', 'ES384'],
-            username: { claim: 'email', prefix: 'oidc:' },
-            groups: { claim: 'team', prefix: 'team:' },
-            requiredClaims: new Map([['hd', 'example.com']]),
-          },
-        ],
         tokenWebhook: { endpoint: { url: `${peer.url}/tokens`, ca: peer.ca }, version: 'v1', cacheMs: 60_000 },
         authorizers: [
           {
@@ -303,5 +309,38 @@ describe('credentials that others vouch for', () => {
       },
     );
     assert.equal(review.body.status.allowed, false);
+  });
+
+  it('takes whom the configuration names now, by expressions too', async () => {
+    const before = identities.current;
+    const one = good({ sub: 'changing' });
+    assert.equal((await whoami(one)).body.status.userInfo.username, 'oidc:ann@example.com');
+    const [issuer] = before.tokenIssuers ?? [];
+    assert.ok(issuer);
+    const { groups: _groups, ...rest } = issuer;
+    identities.current = {
+      anonymous: 'paths',
+      anonymousPaths: ['/livez'],
+      tokenIssuers: [
+        {
+          ...rest,
+          username: compileClaimExpression("'cel:' + claims.sub", 'text'),
+          userRules: [
+            { expression: compileClaimExpression("user.username != 'cel:barred'", 'user rule'), message: '' },
+          ],
+        },
+      ],
+    };
+    const { status } = (await whoami(one)).body;
+    assert.equal(status.userInfo.username, 'cel:changing', 'what was remembered is forgotten');
+    assert.deepEqual(status.userInfo.groups, ['system:authenticated']);
+    assert.equal((await whoami(good({ sub: 'barred' }))).code, 401);
+    assert.equal((await server.call('GET', '/livez', { as: null })).code, 200);
+    assert.equal((await server.call('GET', '/version', { as: null })).code, 401);
+    identities.current = {};
+    assert.equal((await whoami(one)).code, 401);
+    assert.equal((await server.call('GET', '/livez', { as: null })).code, 200);
+    identities.current = before;
+    assert.equal((await whoami(one)).body.status.userInfo.username, 'oidc:ann@example.com');
   });
 });
