@@ -52,13 +52,24 @@ export async function apiConfigOf(
       nodePortRange: nodePorts,
       ...(requestTimeoutMs > 0 ? { requestTimeoutSeconds: requestTimeoutMs / 1000 } : {}),
       compactionIntervalSeconds: values.milliseconds('etcd-compaction-interval') / 1000,
-      maxInFlight: {
-        reading: values.number('max-requests-inflight'),
-        mutating: values.number('max-mutating-requests-inflight'),
-      },
+      ...inFlight(values),
       soleWriter,
     },
   };
+}
+
+/** How much is served at once. Throws ApiUsageProblems. */
+export function inFlight(values: ApiValues): Pick<ApiServerConfig, 'maxInFlight' | 'priorityAndFairness'> {
+  const [reading, mutating] = ['max-requests-inflight', 'max-mutating-requests-inflight'] as const;
+  for (const name of [reading, mutating]) if (values.number(name) < 0) values.refuse(name, 'must not be negative');
+  const maxInFlight = { reading: values.number(reading), mutating: values.number(mutating) };
+  const priorityAndFairness = values.boolean('enable-priority-and-fairness');
+  if (priorityAndFairness && maxInFlight.reading + maxInFlight.mutating === 0)
+    values.refuse(
+      reading,
+      `is 0, and so is --${mutating}; with priority and fairness they must add up to something positive`,
+    );
+  return { maxInFlight, priorityAndFairness };
 }
 
 interface Readers {

@@ -97,8 +97,13 @@ export interface ApiServerConfig {
   readonly maxBodyBytes?: number;
   /** Time to answer an ordinary request. Default 60 s. */
   readonly requestTimeoutSeconds?: number;
-  /** Requests that may be under way at once; 0: no limit. Default 400 and 200. */
+  /**
+   * Requests that may be under way at once; default 400 and 200. With priority and fairness their sum is what the server does at once;
+   * without, each is a limit of its own, and 0 none.
+   */
   readonly maxInFlight?: { readonly reading: number; readonly mutating: number };
+  /** Whether requests are classified, queued and let through by flow schemas and priority levels. Default true. */
+  readonly priorityAndFairness?: boolean;
   readonly features?: {
     /** Serve `/metrics` details. Default true. */
     readonly metrics?: boolean;

@@ -19,6 +19,8 @@ export interface EndpointsDeps {
   /** Rejects when what values are encrypted with does not answer. */
   readonly checkEncryption?: () => Promise<void>;
   readonly stopping: AbortSignal;
+  /** Texts for whoever looks into the server, by path; not listed. */
+  readonly debug: ReadonlyMap<string, (query: URLSearchParams) => string>;
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
 }
 
@@ -53,6 +55,8 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
       const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
       const handler = exact.get(trimmed);
       if (handler !== undefined) return handler(exchange) ?? undefined;
+      const dump = deps.debug.get(trimmed);
+      if (dump !== undefined) return exchange.sendText(200, dump(exchange.info.query)) ?? undefined;
       const endpoint = health.find((each) => trimmed === each.path || trimmed.startsWith(`${each.path}/`));
       if (endpoint !== undefined) {
         return answerHealth(endpoint, exchange).then((found) => {

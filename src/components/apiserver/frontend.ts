@@ -9,6 +9,7 @@ import { ANONYMOUS, unauthorized } from './authentication/index.ts';
 import { impersonate } from './authorization/impersonation.ts';
 import { actionOf } from './authorization/index.ts';
 import type { Endpoints } from './endpoints.ts';
+import type { Gate } from './flowcontrol/gate.ts';
 import { Exchange } from './http/exchange.ts';
 import { failureOf } from './http/failures.ts';
 import { parseRequestInfo, type RequestInfo, type ResourceRequestInfo } from './http/request-info.ts';
@@ -18,11 +19,12 @@ import type { RestContext } from './rest/context.ts';
 import { dispatch, noSuchResource } from './rest/dispatch.ts';
 import { endUpgrade, streamUpgrade } from './streaming/index.ts';
 
-/** Requests under way at once; upstream's --max-requests-inflight and --max-mutating-requests-inflight. */
-const MAX_IN_FLIGHT = { reading: 400, mutating: 200 };
 const REQUEST_TIMEOUT_SECONDS = 60;
 
 const SWITCHING = 101;
+const TOO_MANY = 429;
+/** Shorter bodies of requests that are turned away are read to their end: whoever comes again needs no new connection. */
+const MAX_DISCARDED = 256 * 1024;
 const NOBODY: UserInfo = { name: '', groups: [] };
 const UPGRADABLE: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward', 'proxy']);
 /** Paths that say nothing about the cluster; load balancers and probes have no credentials. */
@@ -32,11 +34,13 @@ export class Frontend {
   readonly #context: RestContext;
   readonly #metrics: Metrics;
   readonly #endpoints: Endpoints;
+  readonly #gate: Gate;
 
-  constructor(context: RestContext, metrics: Metrics, endpoints: Endpoints) {
+  constructor(context: RestContext, metrics: Metrics, endpoints: Endpoints, gate: Gate) {
     this.#context = context;
     this.#metrics = metrics;
     this.#endpoints = endpoints;
+    this.#gate = gate;
   }
 
   handle(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): void {
@@ -47,7 +51,7 @@ export class Frontend {
       exchange = new Exchange(request, response, connection, info, ANONYMOUS, startedMs);
       const user = this.#identify(request, connection, info, exchange);
       if (user instanceof Promise) this.#later(exchange, user);
-      else this.#authorize(exchange, user);
+      else this.#admit(exchange, user, startedMs);
     } catch (error) {
       exchange ??= new Exchange(
         request,
@@ -57,8 +61,7 @@ export class Frontend {
         ANONYMOUS,
         startedMs,
       );
-      this.#fail(exchange, error);
-      this.#book(exchange);
+      this.reject(exchange, error);
     }
   }
 
@@ -66,21 +69,36 @@ export class Frontend {
   #later(exchange: Exchange, user: Promise<UserInfo>): void {
     this.#wait(
       exchange,
-      user.then((known) => this.#authorize(exchange, known)),
+      user.then((known) => this.#admit(exchange, known, this.#context.clock.monotonicMs())),
     );
   }
 
   #wait(exchange: Exchange, step: Promise<void>): void {
-    step.catch((error: unknown) => {
-      this.#fail(exchange, error);
-      this.#book(exchange);
-    });
+    step.catch((error: unknown) => this.reject(exchange, error));
   }
 
-  #authorize(exchange: Exchange, user: UserInfo): void {
+  #admit(exchange: Exchange, user: UserInfo, nowMs: number): void {
     exchange.user = user;
     if (this.#context.audit !== undefined) this.#record(exchange, user);
-    const allowed = this.#context.authorization.requireRequest(user, exchange.info);
+    if (this.#gate.admit(exchange, nowMs)) this.#authorize(exchange);
+  }
+
+  /** Whoever had to wait may go on. */
+  resume(exchange: Exchange): void {
+    try {
+      this.#authorize(exchange);
+    } catch (error) {
+      this.reject(exchange, error);
+    }
+  }
+
+  reject(exchange: Exchange, error: unknown): void {
+    this.#fail(exchange, error);
+    this.#book(exchange);
+  }
+
+  #authorize(exchange: Exchange): void {
+    const allowed = this.#context.authorization.requireRequest(exchange.user, exchange.info);
     if (allowed === undefined) this.#run(exchange);
     else
       this.#wait(
@@ -148,17 +166,11 @@ export class Frontend {
   }
 
   #dispatchResource(exchange: Exchange, info: ResourceRequestInfo): Promise<void> | undefined {
-    const metrics = this.#metrics;
-    const { verb } = info;
-    const reading = verb === 'get' || verb === 'list' || verb === 'watch';
-    const limits = this.#context.config.maxInFlight ?? MAX_IN_FLIGHT;
-    const most = reading ? limits.reading : limits.mutating;
-    if (most > 0 && (reading ? metrics.inFlightReading : metrics.inFlightMutating) >= most) {
-      throw new ApiError('TooManyRequests', 'Too many requests, please try again later.', { retryAfterSeconds: 1 });
-    }
     const delegate = delegateOf(this.#context, info);
     if (delegate === undefined) return dispatch(this.#context, exchange, info);
     exchange.longRunning = isLongRunning(info);
+    // When the other server's watch has begun is not known here.
+    exchange.initialised?.();
     return passOn(this.#context, exchange, delegate);
   }
 
@@ -210,8 +222,9 @@ export class Frontend {
     if (exchange.audit === undefined && this.#context.audit !== undefined) this.#recordStranger(exchange);
     exchange.audit?.failed(status);
     const { listMeta } = failure as { listMeta?: object };
+    const keep = failure.httpCode === TOO_MANY && exchange.discardBody(MAX_DISCARDED);
     exchange.sendObject(failure.httpCode, listMeta === undefined ? status : { ...status, metadata: listMeta });
-    if (!request.complete) this.#abandonBody(exchange);
+    if (!request.complete && !keep) this.#abandonBody(exchange);
   }
 
   /** The rest of a body nobody will read: HTTP/1.1 connections are closed after the answer, HTTP/2 streams alone. */
@@ -231,7 +244,9 @@ export class Frontend {
     const { info, response, startedMs } = exchange;
     exchange.audit?.complete(response.statusCode);
     const { clock, log, kinds } = this.#context;
-    const ms = clock.monotonicMs() - startedMs;
+    const nowMs = clock.monotonicMs();
+    const ms = nowMs - startedMs;
+    this.#gate.leave(exchange, nowMs);
     const known = info.resource && kinds.at(info.group, info.version, info.plural) !== undefined;
     this.#metrics.record(info, known, response.statusCode, exchange.longRunning ? undefined : ms / 1000);
     if (log.enabled(6)) {

@@ -25,6 +25,8 @@ import type { ApiServer, ApiServerDeps } from './deps.ts';
 import { EncryptedStore } from './encryption/encrypted-store.ts';
 import { createResourceOf } from './encryption/stored-resources.ts';
 import { createEndpoints } from './endpoints.ts';
+import { createFairness, type Fairness } from './flowcontrol/fairness.ts';
+import { ensureFlowObjects } from './flowcontrol/keeper.ts';
 import { Frontend } from './frontend.ts';
 import { Metrics } from './metrics.ts';
 import type { Listener } from './port.ts';
@@ -86,6 +88,7 @@ class Server implements ApiServer {
   readonly #availability: AvailabilityController;
   readonly #foreign: ForeignDiscovery;
   readonly #authenticationMap: AuthenticationMap;
+  readonly #fairness: Fairness;
   #listener: Listener | undefined;
   #bootstrapped = false;
   #stopped: Promise<void> | undefined;
@@ -205,6 +208,7 @@ class Server implements ApiServer {
     this.#registration = new Registration(this.#context);
     this.#availability = new AvailabilityController(this.#context, availability);
     this.#authenticationMap = new AuthenticationMap(this.#context);
+    this.#fairness = createFairness(this.#context, this.#metrics);
     const endpoints = createEndpoints({
       context: this.#context,
       foreign: this.#foreign,
@@ -212,10 +216,11 @@ class Server implements ApiServer {
       bootstrapped: () => this.#bootstrapped,
       ...(encrypted === undefined ? {} : { checkEncryption: () => encrypted.checkPlugins() }),
       stopping: this.#stopping.signal,
+      debug: this.#fairness.debug,
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
     this.#masters = new MasterEndpoints(this.#context);
-    this.#frontend = new Frontend(this.#context, this.#metrics, endpoints);
+    this.#frontend = new Frontend(this.#context, this.#metrics, endpoints, this.#fairness.gate);
     this.#definitions = new DefinitionController(this.#context, this.#customKinds);
     this.#policies = new PolicyChecker(this.#context);
   }
@@ -227,6 +232,7 @@ class Server implements ApiServer {
     this.#context.authorization.follow(this.#cache);
     this.#apiServices.start();
     await this.#customKinds.start();
+    this.#fairness.load(this.#frontend);
     const loaded = clock.monotonicMs();
     log.info('watch cache loaded', { revision: this.#cache.revision, ms: Math.round(loaded - began) });
     this.#listener = await http.listen({
@@ -279,13 +285,14 @@ class Server implements ApiServer {
     const { clock, log, config } = this.#deps;
     const began = clock.monotonicMs();
     try {
-      await bootstrap(this.#context);
+      await Promise.all([bootstrap(this.#context), ensureFlowObjects(this.#context)]);
       await Promise.all([
         this.#masters.start(config.advertisePort ?? port),
         this.#registration.start(),
         this.#authenticationMap.start(),
       ]);
       await this.#cache.freshen();
+      await this.#fairness.keep();
       this.#bootstrapped = true;
       log.info('default policy and namespaces are in place', { ms: Math.round(clock.monotonicMs() - began) });
       return;
@@ -315,6 +322,7 @@ class Server implements ApiServer {
     await this.#listener?.close(STOP_GRACE_MS);
     this.#customKinds.stop();
     this.#apiServices.stop();
+    this.#fairness.stop();
     this.#cache.stop();
     await this.#context.audit?.close();
     this.#deps.log.info('stopped');

@@ -7,6 +7,8 @@ import type {
   Subject,
 } from 'kubernetes-types/flowcontrol/v1';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
+import { mandatorySchemas, mandatorySpec } from '../../flowcontrol/defaults.ts';
+import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import { validateNameRule, validateOneOf } from '../../validation/scalars.ts';
@@ -38,6 +40,11 @@ export function validateFlowSchema(schema: FlowSchema): FieldError[] {
   (spec?.rules ?? []).forEach((rule, index) => {
     errors.push(...validateRule(rule, `spec.rules[${index}]`));
   });
+  const { name } = schema.metadata ?? {};
+  const fixed = mandatorySpec(mandatorySchemas, name);
+  if (fixed !== undefined && !semanticEqual(spec, fixed)) {
+    errors.push(fieldError.invalid('spec', spec, `spec of '${name}' must equal the fixed value`));
+  }
   return errors;
 }
 

@@ -1,5 +1,7 @@
 /** Priority levels. Source: k8s.io/kubernetes/pkg/registry/flowcontrol/prioritylevelconfiguration, pkg/apis/flowcontrol/{v1,validation}. */
 import type { LimitResponse, PriorityLevelConfiguration, QueuingConfiguration } from 'kubernetes-types/flowcontrol/v1';
+import { EXEMPT, mandatoryLevels, mandatorySpec } from '../../flowcontrol/defaults.ts';
+import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import type { KubeObject } from '../../meta/object.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
@@ -15,14 +17,29 @@ const MAX_QUEUES = 10_000_000;
 /** A hand is dealt from a hash of so many bits. */
 const MAX_ENTROPY_BITS = 60;
 
-const { strategy, statusStrategy } = specStatusStrategies<Level>({ validate });
+const { strategy, statusStrategy } = specStatusStrategies<Level>({
+  validate: (level) => [...validate(level), ...validateMandatory(level)],
+});
+
+/** Of the exempt level the shares are free, of the catch-all nothing. */
+function validateMandatory({ metadata, spec }: Level): FieldError[] {
+  const { name } = metadata ?? {};
+  const fixed = mandatorySpec(mandatoryLevels, name);
+  if (fixed === undefined) return [];
+  const free = name === EXEMPT;
+  if (semanticEqual(free ? { ...spec, exempt: fixed.exempt } : spec, fixed)) return [];
+  const but = free ? " except the 'spec.exempt' field" : '';
+  return [fieldError.invalid('spec', spec, `spec of '${name}'${but} must equal the fixed value`)];
+}
 
 function validate(level: Level): FieldError[] {
   const { type, limited, exempt } = level.spec ?? { type: '' };
   const name = level.metadata?.name ?? '';
   const errors: FieldError[] = [];
-  if (name === 'exempt' && type !== 'Exempt') {
-    errors.push(fieldError.invalid('spec.type', type, "type must be 'Exempt' for the level named 'exempt'"));
+  if ((name === EXEMPT) !== (type === 'Exempt')) {
+    errors.push(
+      fieldError.invalid('spec.type', type, "type must be 'Exempt' if and only if `metadata.name` is 'exempt'"),
+    );
   }
   switch (type) {
     case 'Exempt':

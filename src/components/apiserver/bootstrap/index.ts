@@ -12,6 +12,7 @@ import { updateObject } from '../rest/update.ts';
 import type { WriteRequest } from '../rest/write-request.ts';
 
 const OWN: UserInfo = { name: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] };
+const OWN_MANAGER = 'kube-apiserver';
 const RBAC = 'rbac.authorization.k8s.io';
 
 const NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease', 'openshift-infra', 'openshift-node'];
@@ -43,7 +44,7 @@ export function ownRequest(
     name,
     subresource: '',
     user: OWN,
-    options: { dryRun: false, validation: 'Ignore', fieldManager: 'kube-apiserver', force: false },
+    options: { dryRun: false, validation: 'Ignore', fieldManager: OWN_MANAGER, force: false },
     warnings: [],
   };
 }
@@ -55,9 +56,11 @@ export async function ensure(
   group: string,
   object: KubeObject,
   reconcile?: (stored: KubeObject) => KubeObject | 'replace' | undefined,
+  fieldManager = OWN_MANAGER,
 ): Promise<void> {
   const { name = '', namespace = '' } = object.metadata ?? {};
-  const request = ownRequest(context, plural, group, namespace, name);
+  const own = ownRequest(context, plural, group, namespace, name);
+  const request = { ...own, options: { ...own.options, fieldManager } };
   const cached = request.kind.cache?.get(namespace, name);
   if (cached === undefined) {
     try {

@@ -2,6 +2,7 @@
 import { gzip } from 'node:zlib';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { FlowRequest, Flows } from '../../../core/flowcontrol/index.ts';
 import type { AuditRecord } from '../audit/trail.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from '../port.ts';
 import { renderObject } from './render-object.ts';
@@ -23,10 +24,19 @@ export class Exchange {
   authenticated: UserInfo | undefined;
   /** What is recorded of this request; undefined: nothing. */
   audit: AuditRecord | undefined;
+  /** The schema and the level that priority and fairness have put it to. */
+  flows: Flows<Exchange> | undefined;
+  /** Its place there. */
+  flow: FlowRequest<Exchange> | undefined;
+  /** Of a watch: what it has that a write costs more for. */
+  forgetWatch: (() => void) | undefined;
+  /** Of a watch: called when it has begun. */
+  initialised: (() => void) | undefined;
   readonly warnings: string[] = [];
   /** Set when the request has no end of its own: watches, logs. */
   longRunning = false;
   #abort: AbortController | undefined;
+  #discarding = false;
 
   constructor(
     request: HttpRequest,
@@ -59,12 +69,28 @@ export class Exchange {
     return typeof value === 'string' ? value : undefined;
   }
 
+  /** Lets the body go by unread when it says that it is no longer than `limit`; false when it does not. */
+  discardBody(limit: number): boolean {
+    const { request } = this;
+    if (request.complete) return true;
+    const length = request.headers['content-length'];
+    if (length === undefined || !(Number(length) <= limit)) return false;
+    this.#discarding = true;
+    request.resume();
+    return true;
+  }
+
   /** Headers every answer has. HTTP/1.1 connections are kept unless the body of the request was left unread. */
   headers(contentType: string): Record<string, string | number | string[]> {
     const headers: Record<string, string | number | string[]> = {
       'content-type': contentType,
       'cache-control': 'no-cache, private',
     };
+    const { flows } = this;
+    if (flows !== undefined) {
+      headers['X-Kubernetes-PF-FlowSchema-UID'] = flows.uid;
+      headers['X-Kubernetes-PF-PriorityLevel-UID'] = flows.level.uid;
+    }
     if (this.warnings.length > 0) headers['warning'] = warningHeaders(this.warnings);
     return headers;
   }
@@ -102,7 +128,8 @@ export class Exchange {
       return;
     }
     headers['content-length'] = body.length;
-    if (!this.request.complete && this.request.httpVersionMajor < 2 && this.request.method !== 'GET') {
+    const unread = !this.request.complete && !this.#discarding;
+    if (unread && this.request.httpVersionMajor < 2 && this.request.method !== 'GET') {
       headers['connection'] = 'close';
     }
     response.writeHead(code, headers);

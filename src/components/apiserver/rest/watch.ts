@@ -146,6 +146,7 @@ class WatchStream {
     });
     if (initial) await this.#beginWithState();
     else await this.#resume(resourceVersion);
+    this.#exchange.initialised?.();
     if (!this.#ended) this.#arm();
     return done;
   }

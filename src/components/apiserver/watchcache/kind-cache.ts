@@ -83,6 +83,14 @@ export class KindCache {
     return sorted.slice(start, end);
   }
 
+  /** Objects of one namespace; of all, where the kind knows none. */
+  count(namespace: string): number {
+    if (!this.options.namespaced) return this.size;
+    this.#inOrder();
+    // Names are ASCII: none comes after this.
+    return this.#lowerBound(namespace, '\uffff') - this.#lowerBound(namespace, '');
+  }
+
   *[Symbol.iterator](): IterableIterator<CachedObject> {
     yield* this.#inOrder();
   }

@@ -230,7 +230,11 @@ const CLUSTER = {
   'emulated-version': unused('list', '', 'features are fixed'),
   'emulation-forward-compatible': unused('boolean', 'false', 'features are fixed'),
   'min-compatibility-version': unused('list', '', 'features are fixed'),
-  'enable-priority-and-fairness': unused('boolean', 'true', 'requests at once are limited'),
+  'enable-priority-and-fairness': used(
+    'boolean',
+    'true',
+    'let requests through by flow schemas and priority levels; else by two limits',
+  ),
   'egress-selector-config-file': refused('string', '', 'connections are made directly'),
   'peer-advertise-ip': unused('string', '', 'servers do not call each other'),
   'peer-advertise-port': unused('string', '', 'servers do not call each other'),

@@ -1,0 +1,52 @@
+/** The parts of the gate, put together by what the server is told. */
+import type { Metrics } from '../metrics.ts';
+import type { RestContext } from '../rest/context.ts';
+import { dumpsOf } from './dump.ts';
+import { type Gate, InFlightGate } from './gate.ts';
+import { FlowGate, type Waiters } from './index.ts';
+import { FlowConfigurationKeeper } from './keeper.ts';
+import { renderFlows } from './metrics.ts';
+
+/** Upstream's --max-requests-inflight and --max-mutating-requests-inflight. */
+const DEFAULT_IN_FLIGHT = { reading: 400, mutating: 200 };
+const DEFAULT_REQUEST_SECONDS = 60;
+
+export interface Fairness {
+  readonly gate: Gate;
+  /** Texts for whoever looks into the server, by path. */
+  readonly debug: ReadonlyMap<string, (query: URLSearchParams) => string>;
+  /** Begins, with what is stored; before the first request. */
+  load(waiters: Waiters): void;
+  /** Writes what ought to be there, and follows changes from then on. */
+  keep(): Promise<void>;
+  stop(): void;
+}
+
+export function createFairness(context: RestContext, metrics: Metrics): Fairness {
+  const { config, clock, kinds } = context;
+  const limits = config.maxInFlight ?? DEFAULT_IN_FLIGHT;
+  if (config.priorityAndFairness === false) {
+    return { gate: new InFlightGate(limits), debug: new Map(), load: () => {}, keep: async () => {}, stop: () => {} };
+  }
+  const gate = new FlowGate({
+    clock,
+    kinds,
+    seats: limits.reading + limits.mutating,
+    requestTimeoutMs: (config.requestTimeoutSeconds ?? DEFAULT_REQUEST_SECONDS) * 1000,
+  });
+  const keeper = new FlowConfigurationKeeper(context, gate.flows);
+  metrics.addGauge(() => renderFlows(gate.flows));
+  return {
+    gate,
+    debug: dumpsOf(gate.flows, clock),
+    load(waiters) {
+      keeper.load();
+      gate.start(waiters);
+    },
+    async keep() {
+      await keeper.keepNow();
+      keeper.start();
+    },
+    stop: () => gate.stop(),
+  };
+}

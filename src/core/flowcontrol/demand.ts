@@ -1,0 +1,65 @@
+/** How many seats a level would use, over time. Source: KEP-1040, "Dispatching": smoothed seat demand. */
+
+/** Half of what was is forgotten in five minutes of adjustments every ten seconds. */
+const SMOOTHING = 0.977;
+
+export interface DemandStatistics {
+  readonly highWatermark: number;
+  readonly average: number;
+  readonly deviation: number;
+  readonly smoothed: number;
+}
+
+/** Integrates a step function: seats in use and waiting. */
+export class SeatDemand {
+  #value = 0;
+  #sinceMs: number;
+  #startMs: number;
+  #integral = 0;
+  #squares = 0;
+  #max = 0;
+  #statistics: DemandStatistics = { highWatermark: 0, average: 0, deviation: 0, smoothed: 0 };
+
+  constructor(nowMs: number) {
+    this.#sinceMs = nowMs;
+    this.#startMs = nowMs;
+  }
+
+  get statistics(): DemandStatistics {
+    return this.#statistics;
+  }
+
+  set(value: number, nowMs: number): void {
+    this.#integrate(nowMs);
+    this.#value = value;
+    if (value > this.#max) this.#max = value;
+  }
+
+  #integrate(nowMs: number): void {
+    const ms = nowMs - this.#sinceMs;
+    if (ms <= 0) return;
+    this.#integral += this.#value * ms;
+    this.#squares += this.#value * this.#value * ms;
+    this.#sinceMs = nowMs;
+  }
+
+  /** Ends a period and begins the next. */
+  settle(nowMs: number): DemandStatistics {
+    this.#integrate(nowMs);
+    const ms = nowMs - this.#startMs;
+    const highWatermark = this.#max;
+    if (ms > 0) {
+      const average = this.#integral / ms;
+      const deviation = Math.sqrt(Math.max(0, this.#squares / ms - average * average));
+      const envelope = average + deviation;
+      const faded = SMOOTHING * this.#statistics.smoothed + (1 - SMOOTHING) * envelope;
+      this.#statistics = { highWatermark, average, deviation, smoothed: Math.max(envelope, faded) };
+    } else this.#statistics = { ...this.#statistics, highWatermark };
+    this.#startMs = nowMs;
+    this.#sinceMs = nowMs;
+    this.#integral = 0;
+    this.#squares = 0;
+    this.#max = this.#value;
+    return this.#statistics;
+  }
+}

@@ -1,0 +1,298 @@
+/**
+ * API Priority and Fairness as a machine: it is told of requests and of time, and says who may go on.
+ * The server's thread is shared out in turns: see `turns.ts`.
+ *
+ * Source: KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol.
+ */
+import type { FlowSchema, PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
+import { CATCH_ALL, EXEMPT, mandatoryLevels, mandatorySchemas } from '../../api/flowcontrol/defaults.ts';
+import { type AllocationClass, allocate } from './allocation.ts';
+import { FlowCounters } from './counters.ts';
+import { FlowRequest } from './flow-request.ts';
+import { byPrecedence, matches, type OwnRules, rulesFor } from './matching.ts';
+import { PriorityLevel, sharesOf } from './priority-level.ts';
+import { dealHand, flowHash } from './shuffle-sharding.ts';
+import { Turns } from './turns.ts';
+import type { RejectReason, Requester, RequestTarget, WorkEstimate } from './types.ts';
+
+/** Flows whose hands are remembered for each schema. */
+const MAX_HANDS = 4096;
+
+/** Requests of one schema; one object for each configuration. */
+export interface Flows<T> {
+  readonly schema: FlowSchema;
+  readonly name: string;
+  readonly uid: string;
+  readonly level: PriorityLevel<T>;
+  readonly counters: FlowCounters;
+  readonly hands: Map<string, readonly number[]>;
+}
+
+interface Candidate<T> {
+  readonly rules: OwnRules;
+  readonly flows: Flows<T>;
+}
+
+export interface SchemaState {
+  readonly name: string;
+  readonly level: string;
+  readonly dangling: boolean;
+}
+
+const NO_HAND: readonly number[] = [0];
+
+export class FlowControl<T> {
+  readonly #serverLimit: number;
+  readonly #levels = new Map<string, PriorityLevel<T>>();
+  #flows: Flows<T>[] = [];
+  /** Everybody's candidates, until the configuration changes. */
+  #candidates = new WeakMap<Requester, readonly Candidate<T>[]>();
+  #nominalSum = 0;
+  #fairFraction = 0;
+  readonly #turns = new Turns();
+  #ended: FlowRequest<T>[] = [];
+  #pressed = false;
+
+  /** `serverLimit`: seats that the server has in all. */
+  constructor(serverLimit: number, nowMs: number) {
+    this.#serverLimit = serverLimit;
+    this.configure([], [], nowMs);
+  }
+
+  levels(): Iterable<PriorityLevel<T>> {
+    return this.#levels.values();
+  }
+
+  *counters(): Iterable<FlowCounters> {
+    for (const { counters } of this.#levels.values()) yield* counters.values();
+  }
+
+  /** What every level gets of the seats that it would like to have. */
+  get fairFraction(): number {
+    return this.#fairFraction;
+  }
+
+  /** Takes a new configuration as a whole. Says of every schema whether its level exists. */
+  configure(
+    levels: readonly PriorityLevelConfiguration[],
+    schemas: readonly FlowSchema[],
+    nowMs: number,
+  ): SchemaState[] {
+    const wanted = new Map<string, PriorityLevelConfiguration>();
+    for (const each of [...mandatoryLevels, ...levels.filter(isSound)]) wanted.set(each.metadata?.name ?? '', each);
+    const added = new Set<PriorityLevel<T>>();
+    for (const [name, configuration] of wanted) {
+      const level = this.#levels.get(name);
+      if (level !== undefined) {
+        level.configure(configuration);
+        continue;
+      }
+      const fresh = new PriorityLevel<T>(configuration, nowMs);
+      this.#levels.set(name, fresh);
+      added.add(fresh);
+    }
+    for (const [name, level] of this.#levels) if (!wanted.has(name)) level.quiescing = true;
+    const states = schemas.map((schema) => {
+      const level = schema.spec?.priorityLevelConfiguration.name ?? '';
+      const found = wanted.has(level) && levels.some(({ metadata }) => metadata?.name === level);
+      return { name: schema.metadata?.name ?? '', level, dangling: !found };
+    });
+    this.#order(schemas.filter((schema) => wanted.has(schema.spec?.priorityLevelConfiguration.name ?? '')));
+    this.#shareOut(added, nowMs);
+    return states;
+  }
+
+  #order(schemas: readonly FlowSchema[]): void {
+    const sorted = [...schemas].sort(byPrecedence);
+    const named = (name: string): boolean => sorted.some(({ metadata }) => metadata?.name === name);
+    const [exempt, catchAll] = mandatorySchemas;
+    if (exempt !== undefined && !named(EXEMPT)) sorted.unshift(exempt);
+    if (catchAll !== undefined && !named(CATCH_ALL)) sorted.push(catchAll);
+    this.#flows = sorted.flatMap((schema) => {
+      const level = this.#levels.get(schema.spec?.priorityLevelConfiguration.name ?? '');
+      const { name = '', uid = '' } = schema.metadata ?? {};
+      if (level === undefined) return [];
+      let counters = level.counters.get(name);
+      if (counters === undefined) {
+        counters = new FlowCounters(level.name, name);
+        level.counters.set(name, counters);
+      }
+      return [{ schema, name, uid, level, counters, hands: new Map() }];
+    });
+    this.#candidates = new WeakMap();
+  }
+
+  #shareOut(added: ReadonlySet<PriorityLevel<T>>, nowMs: number): void {
+    for (const [name, level] of this.#levels) {
+      if (level.quiescing && level.queues.idle) this.#levels.delete(name);
+    }
+    let sum = 0;
+    for (const level of this.#levels.values()) sum += sharesOf(level.configuration).shares;
+    this.#nominalSum = 0;
+    for (const level of this.#levels.values()) {
+      level.share(this.#serverLimit, sum, added.has(level));
+      this.#nominalSum += level.limits.nominal;
+    }
+    this.#borrow(nowMs);
+  }
+
+  /** Every ten seconds: levels that use less than theirs lend to those that would use more. */
+  adjust(nowMs: number): void {
+    if ([...this.#levels.values()].some((level) => level.quiescing && level.queues.idle)) {
+      this.#shareOut(new Set(), nowMs);
+    } else this.#borrow(nowMs);
+  }
+
+  #borrow(nowMs: number): void {
+    const levels = [...this.#levels.values()];
+    const classes = levels.map(({ limits, queues }): AllocationClass => {
+      const { highWatermark, smoothed } = queues.demand.settle(nowMs);
+      const lower = Math.max(limits.min, Math.min(limits.nominal, highWatermark));
+      return { lower, upper: limits.max, target: Math.max(lower, smoothed) };
+    });
+    const allocation = allocate(this.#nominalSum, classes);
+    if (allocation === undefined) return;
+    this.#fairFraction = allocation.proportion;
+    for (const [index, level] of levels.entries()) {
+      level.target = classes[index]?.target ?? 0;
+      level.queues.limit = Math.round(allocation.shares[index] ?? 0);
+    }
+  }
+
+  /** Which schema a request belongs to; there is always one. */
+  classify(requester: Requester, target: RequestTarget): Flows<T> {
+    let candidates = this.#candidates.get(requester);
+    if (candidates === undefined) {
+      candidates = this.#flows.flatMap((flows) => {
+        const rules = rulesFor(flows.schema, requester);
+        return rules.length === 0 ? [] : [{ rules, flows }];
+      });
+      this.#candidates.set(requester, candidates);
+    }
+    for (const candidate of candidates) if (matches(candidate.rules, target)) return candidate.flows;
+    // Somebody without any group at all.
+    const fallback = this.#flows.find(({ name }) => name === CATCH_ALL) ?? this.#flows.at(-1);
+    if (fallback === undefined) throw new Error('flow control has no catch-all schema');
+    return fallback;
+  }
+
+  /**
+   * A request has come. Its `state` says whether it may go on at once or waits for `dispatch`; a reason says that it was rejected.
+   * Whoever goes on is to be given to `finish`, whoever waits may be taken back with `cancel`.
+   */
+  arrive(
+    owner: T,
+    flows: Flows<T>,
+    distinguisher: string,
+    work: WorkEstimate,
+    nowMs: number,
+  ): FlowRequest<T> | RejectReason {
+    const { level, counters } = flows;
+    const { queues } = level;
+    const request = new FlowRequest(owner, level, counters, distinguisher, work, nowMs);
+    const hand = queues.queuing.type === 'queue' ? this.#handOf(flows, distinguisher) : NO_HAND;
+    if (queues.waiting === 0 && queues.fits(request.seats) && this.#turns.allows(level, this.#nominalSum, nowMs)) {
+      queues.execute(request, hand, nowMs);
+      this.#turns.note(level, request.seats);
+      return request;
+    }
+    const reason = queues.enqueue(request, hand, nowMs);
+    if (reason === undefined) return request;
+    counters.rejected[reason] += 1;
+    return reason;
+  }
+
+  #handOf(flows: Flows<T>, distinguisher: string): readonly number[] {
+    let hand = flows.hands.get(distinguisher);
+    if (hand === undefined) {
+      const { queuing } = flows.level.queues;
+      if (queuing.type !== 'queue') return NO_HAND;
+      if (flows.hands.size >= MAX_HANDS) flows.hands.clear();
+      hand = dealHand(flowHash(flows.name, distinguisher), queuing.queues, queuing.handSize);
+      flows.hands.set(distinguisher, hand);
+    }
+    return hand;
+  }
+
+  /** A request has been answered (a watch: has begun). Its seats are free when the turn ends. */
+  finish(request: FlowRequest<T>, nowMs: number): void {
+    if (request.state !== 'executing') return;
+    request.state = 'finished';
+    request.finishedMs = nowMs;
+    this.#ended.push(request);
+  }
+
+  /** A waiting request's client has gone away. */
+  cancel(request: FlowRequest<T>, nowMs: number): void {
+    if (request.state === 'waiting') request.level.queues.reject(request, 'cancelled', nowMs);
+  }
+
+  /** Rejects those that have waited since `beforeMs` or longer. */
+  expire(beforeMs: number, nowMs: number): FlowRequest<T>[] {
+    const expired: FlowRequest<T>[] = [];
+    for (const { queues } of this.#levels.values()) {
+      for (const request of queues.waitingSince(beforeMs)) {
+        queues.reject(request, 'time-out', nowMs);
+        expired.push(request);
+      }
+    }
+    return expired;
+  }
+
+  /** When the longest waiting request came; undefined: nobody waits. */
+  get oldestMs(): number | undefined {
+    let oldest = Number.POSITIVE_INFINITY;
+    for (const { queues } of this.#levels.values()) if (queues.waiting > 0) oldest = Math.min(oldest, queues.oldestMs);
+    return oldest === Number.POSITIVE_INFINITY ? undefined : oldest;
+  }
+
+  /** The turn is over: seats of what was answered in it are free. Returns those that are to be given to `release` after their latency. */
+  endTurn(nowMs: number): readonly FlowRequest<T>[] {
+    this.#turns.end();
+    const ended = this.#ended;
+    if (ended.length === 0) return [];
+    this.#ended = [];
+    const lingering: FlowRequest<T>[] = [];
+    for (const request of ended) if (!request.level.queues.finish(request, nowMs)) lingering.push(request);
+    return lingering;
+  }
+
+  release(request: FlowRequest<T>, nowMs: number): void {
+    if (request.state === 'lingering') request.level.queues.release(request, nowMs);
+  }
+
+  /** The next waiting request that may go on in this turn, of the level that has had least of it. */
+  dispatch(nowMs: number): FlowRequest<T> | undefined {
+    this.#pressed = false;
+    const ready = [...this.#levels.values()].filter((level) => level.queues.dispatchable);
+    if (ready.length > 1) ready.sort((a, b) => this.#turns.had(a) - this.#turns.had(b));
+    for (const level of ready) {
+      if (!this.#turns.allows(level, this.#nominalSum, nowMs)) {
+        this.#pressed = true;
+        continue;
+      }
+      const request = level.queues.dispatch(nowMs);
+      if (request === undefined) continue;
+      this.#turns.note(level, request.seats);
+      return request;
+    }
+    return undefined;
+  }
+
+  /** After the last `dispatch`: somebody waits for nothing but the next turn. */
+  get pressed(): boolean {
+    return this.#pressed;
+  }
+}
+
+/** Levels that are exempt are so by their name; objects that are not whole are passed over. */
+function isSound({ metadata, spec }: PriorityLevelConfiguration): boolean {
+  if (spec === undefined || (spec.type === 'Exempt') !== (metadata?.name === EXEMPT)) return false;
+  if (spec.type === 'Exempt') return spec.exempt !== undefined && spec.limited === undefined;
+  const response = spec.limited?.limitResponse;
+  return (
+    spec.type === 'Limited' &&
+    response !== undefined &&
+    (response.type === 'Queue') === (response.queuing !== undefined)
+  );
+}

@@ -1,0 +1,33 @@
+/**
+ * How the server keeps the objects that it suggests. Whoever sets the annotation to 'false', or has changed an object that does not bear
+ * it, keeps their spec; of the mandatory ones nobody does.
+ * Source: docs, "API Priority and Fairness", Maintenance of the mandatory and suggested configuration objects.
+ */
+import type { FlowSchema, PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
+import { AUTO_UPDATE_ANNOTATION, EXEMPT } from '../../api/flowcontrol/defaults.ts';
+import { semanticEqual } from '../../api/meta/equality.ts';
+
+type FlowObject = FlowSchema | PriorityLevelConfiguration;
+
+/** The stored object as it shall be; undefined: as it is. */
+export function reconcileFlowObject<T extends FlowObject>(wanted: T, stored: T, mandatory: boolean): T | undefined {
+  const annotation = stored.metadata?.annotations?.[AUTO_UPDATE_ANNOTATION];
+  const follows = followsServer(stored);
+  const update = mandatory || follows;
+  let spec = update ? wanted.spec : stored.spec;
+  // Shares of the exempt level are the administrator's.
+  if (mandatory && !follows && wanted.metadata?.name === EXEMPT && 'exempt' in (stored.spec ?? {})) {
+    spec = { ...(wanted.spec as object), exempt: (stored as PriorityLevelConfiguration).spec?.exempt } as T['spec'];
+  }
+  const said = String(mandatory && wanted.metadata?.name === EXEMPT ? follows : update);
+  if (annotation === said && semanticEqual(spec, stored.spec)) return undefined;
+  const annotations = { ...stored.metadata?.annotations, [AUTO_UPDATE_ANNOTATION]: said };
+  return { ...stored, metadata: { ...stored.metadata, annotations }, spec };
+}
+
+/** Whether the object's spec is the server's to change: it says so, or says nothing and nobody has ever changed it. */
+function followsServer({ metadata }: FlowObject): boolean {
+  const annotation = metadata?.annotations?.[AUTO_UPDATE_ANNOTATION];
+  if (annotation === 'true' || annotation === 'false') return annotation === 'true';
+  return metadata?.generation === 1;
+}

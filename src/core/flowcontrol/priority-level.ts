@@ -1,0 +1,109 @@
+/** A priority level: its configuration, its limits and its queues. Source: KEP-1040, "Dispatching" and "Configuration". */
+import type { PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
+import type { FlowCounters } from './counters.ts';
+import { QueueSet, type Queuing } from './queue-set.ts';
+
+/** One request never gets more of a level than this part of it. */
+const MAX_SEATS_SHARE = 0.15;
+
+export interface Limits {
+  readonly nominal: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+interface Totals {
+  readonly dispatched: number;
+  readonly rejected: number;
+  readonly timedOut: number;
+  readonly cancelled: number;
+}
+
+export class PriorityLevel<T> {
+  readonly name: string;
+  configuration: PriorityLevelConfiguration;
+  readonly queues: QueueSet<T>;
+  limits: Limits = { nominal: 0, min: 0, max: 0 };
+  /** What it would have had at the last adjustment. */
+  target = 0;
+  /** What one request may take at most, by the estimate. */
+  maxSeats = 1;
+  /** Nobody wants it any more; it goes when it is idle. */
+  quiescing = false;
+  /** Those of its schemas. */
+  readonly counters = new Map<string, FlowCounters>();
+  /** Seats that were begun in the turn of that number. */
+  turn = 0;
+  turnSeats = 0;
+
+  constructor(configuration: PriorityLevelConfiguration, nowMs: number) {
+    this.name = configuration.metadata?.name ?? '';
+    this.configuration = configuration;
+    this.queues = new QueueSet(queuingOf(configuration), 0, nowMs);
+  }
+
+  get exempt(): boolean {
+    return this.queues.queuing.type === 'exempt';
+  }
+
+  get totals(): Totals {
+    const totals = { dispatched: 0, rejected: 0, timedOut: 0, cancelled: 0 };
+    for (const { dispatched, rejected } of this.counters.values()) {
+      totals.dispatched += dispatched;
+      totals.timedOut += rejected['time-out'];
+      totals.cancelled += rejected.cancelled;
+      for (const count of Object.values(rejected)) totals.rejected += count;
+    }
+    return totals;
+  }
+
+  get uid(): string {
+    return this.configuration.metadata?.uid ?? '';
+  }
+
+  configure(configuration: PriorityLevelConfiguration): void {
+    this.configuration = configuration;
+    this.queues.queuing = queuingOf(configuration);
+    this.quiescing = false;
+  }
+
+  /** Takes its part of what the server does at once. `first`: the level is new, and begins with half of what it may lend. */
+  share(serverLimit: number, shareSum: number, first: boolean): void {
+    const { shares, lendablePercent, borrowingLimitPercent } = sharesOf(this.configuration);
+    const nominal = shareSum === 0 ? 0 : Math.ceil((serverLimit * shares) / shareSum);
+    const lendable = Math.round((nominal * lendablePercent) / 100);
+    const borrowing =
+      borrowingLimitPercent === undefined ? serverLimit : Math.round((nominal * borrowingLimitPercent) / 100);
+    this.limits = { nominal, min: nominal - lendable, max: nominal + borrowing };
+    const { queuing } = this.queues;
+    if (queuing.type === 'queue') {
+      const part = Math.min(Math.ceil(nominal * MAX_SEATS_SHARE), Math.floor(nominal / queuing.handSize));
+      this.maxSeats = Math.max(1, part);
+    } else this.maxSeats = Number.POSITIVE_INFINITY;
+    if (first) this.queues.limit = nominal - Math.floor(lendable / 2);
+  }
+}
+
+interface Shares {
+  readonly shares: number;
+  readonly lendablePercent: number;
+  /** Undefined: no limit of its own. */
+  readonly borrowingLimitPercent: number | undefined;
+}
+
+export function sharesOf({ spec }: PriorityLevelConfiguration): Shares {
+  const { limited, exempt } = spec ?? {};
+  return {
+    shares: limited?.nominalConcurrencyShares ?? exempt?.nominalConcurrencyShares ?? 0,
+    lendablePercent: limited?.lendablePercent ?? exempt?.lendablePercent ?? 0,
+    borrowingLimitPercent: limited?.borrowingLimitPercent,
+  };
+}
+
+function queuingOf({ spec }: PriorityLevelConfiguration): Queuing {
+  if (spec?.type === 'Exempt') return { type: 'exempt' };
+  const queuing = spec?.limited?.limitResponse?.queuing;
+  if (queuing === undefined) return { type: 'reject' };
+  const { queues = 1, handSize = 1, queueLengthLimit = 1 } = queuing;
+  return { type: 'queue', queues, handSize, queueLengthLimit };
+}

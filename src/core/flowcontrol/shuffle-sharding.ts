@@ -1,0 +1,34 @@
+/**
+ * Shuffle sharding: a flow is dealt a hand of queues by its hash, so that a flow that fills its queues shares all of them with few others.
+ * Source: KEP-1040, "Fair queuing for server requests"; k8s.io/apiserver/pkg/util/shufflesharding.
+ */
+
+const OFFSET = 0xcbf29ce484222325n;
+const PRIME = 0x100000001b3n;
+const MASK = 0xffffffffffffffffn;
+
+/** 64 bits that a flow is dealt by: FNV-1a over its schema and distinguisher, mixed so that all bits count alike. */
+export function flowHash(schema: string, distinguisher: string): bigint {
+  let hash = OFFSET;
+  // The length keeps ('a', 'bc') and ('ab', 'c') apart.
+  for (const text of [`${schema.length}:${schema}`, distinguisher]) {
+    for (let at = 0; at < text.length; at++) hash = ((hash ^ BigInt(text.charCodeAt(at))) * PRIME) & MASK;
+  }
+  hash = ((hash ^ (hash >> 33n)) * 0xff51afd7ed558ccdn) & MASK;
+  hash = ((hash ^ (hash >> 33n)) * 0xc4ceb9fe1a85ec53n) & MASK;
+  return hash ^ (hash >> 33n);
+}
+
+/** `hand` different cards of 0 … deck-1; every ordered hand comes from about as many hashes. */
+export function dealHand(hash: bigint, deck: number, hand: number): number[] {
+  const dealt: number[] = [];
+  let rest = hash;
+  for (let left = deck; dealt.length < hand; left--) {
+    let card = Number(rest % BigInt(left));
+    rest /= BigInt(left);
+    // The n-th of the cards that are left, counted around those that were dealt before.
+    for (const earlier of [...dealt].sort((a, b) => a - b)) if (card >= earlier) card += 1;
+    dealt.push(card);
+  }
+  return dealt;
+}
