@@ -19,6 +19,7 @@ const ON_BY_DEFAULT = [
   'CertificateApproval',
   'CertificateSigning',
   'CertificateSubjectRestriction',
+  'StorageObjectInUseProtection',
   'PersistentVolumeClaimResize',
   'DefaultIngressClass',
   'PodTopologyLabels',
@@ -43,7 +44,7 @@ const OFF: readonly string[] = [
   'PodTolerationRestriction',
 ];
 /** Upstream has them on by default; to ask for them is not to ask for more. */
-const DEFAULT_ELSEWHERE: ReadonlySet<string> = new Set(['StorageObjectInUseProtection', 'ClusterTrustBundleAttest']);
+const DEFAULT_ELSEWHERE: ReadonlySet<string> = new Set(['ClusterTrustBundleAttest']);
 /** Known upstream, and not here. */
 const ELSEWHERE: ReadonlySet<string> = new Set([
   'AlwaysAdmit',

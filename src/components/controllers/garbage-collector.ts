@@ -31,6 +31,7 @@ export const WHOLE_COPIES: readonly ResourceType[] = [
   resources.namespaces,
   resources.nodes,
   resources.persistentVolumeClaims,
+  resources.persistentVolumes,
   resources.pods,
   resources.resourceQuotas,
   resources.services,

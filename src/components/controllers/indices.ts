@@ -3,6 +3,7 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { Informer } from '../../client/types.ts';
 import { controllerOf } from '../../core/reconcile/ownership.ts';
+import { claimNames } from '../../core/reconcile/protection/plan.ts';
 
 const added = new WeakMap<object, Set<string>>();
 
@@ -46,4 +47,13 @@ export function indexByNode(informer: Informer<Pod>): void {
 
 export function podsOnNode(informer: Informer<Pod>, node: string): Pod[] {
   return informer.byIndex('node', node);
+}
+
+/** Pods by the claims that they name, as `namespace/name`. */
+export function indexByClaim(informer: Informer<Pod>): void {
+  addOnce(informer, 'claim', (pod) => claimNames(pod).map((name) => `${pod.metadata?.namespace ?? ''}/${name}`));
+}
+
+export function podsWithClaim(informer: Informer<Pod>, claim: string): Pod[] {
+  return informer.byIndex('claim', claim);
 }

@@ -15,6 +15,7 @@ import { replicaSetController, replicationControllerController } from './replica
 import { resourceQuotaController } from './resource-quota.ts';
 import { taintEvictionController } from './taint-eviction.ts';
 import { tokenSecretController } from './token-secrets.ts';
+import { claimProtectionController, volumeProtectionController } from './volume-protection.ts';
 
 export const controllers: readonly ControllerSpec[] = [
   serviceAccountController,
@@ -36,6 +37,8 @@ export const controllers: readonly ControllerSpec[] = [
   csrCleanerController,
   tokenSecretController,
   resourceQuotaController,
+  claimProtectionController,
+  volumeProtectionController,
   podGcController,
   ttlController,
 ];

@@ -12,7 +12,7 @@ import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { WebhookCaller } from '../webhooks/caller.ts';
 import { alwaysPullImages } from './always-pull-images.ts';
 import { certificateApproval, certificateSigning, certificateSubjectRestriction } from './certificates.ts';
-import { persistentVolumeClaimResize } from './claims.ts';
+import { persistentVolumeClaimResize, storageObjectInUseProtection } from './claims.ts';
 import { defaultIngressClass, defaultStorageClass } from './default-classes.ts';
 import { escalation } from './escalation.ts';
 import { eventRateLimit } from './event-rate-limit.ts';
@@ -128,6 +128,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     ...asked('EventRateLimit'),
     ...asked('ExtendedResourceToleration'),
     defaultStorageClass(() => cache.kind('storageclasses')),
+    storageObjectInUseProtection,
     ownerReferences(authorization, deps.kinds),
     persistentVolumeClaimResize((name) => cache.kind('storageclasses').get('', name)),
     runtimeClass((name) => cache.kind('runtimeclasses').get('', name)),

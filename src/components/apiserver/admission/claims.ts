@@ -1,6 +1,10 @@
-/** Claims grow only where their class can make them. Source: plugin/pkg/admission/storage/persistentvolume/resize. */
+/**
+ * Claims grow only where their class can make them, and stay, as volumes do, while they are in use.
+ * Sources: plugin/pkg/admission/storage/{persistentvolume/resize,storageobjectinuseprotection}.
+ */
 import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import type { StorageClass } from 'kubernetes-types/storage/v1';
+import { CLAIM_PROTECTION, VOLUME_PROTECTION } from '../../../api/volumes/protection.ts';
 import { compareQuantity, tryParseQuantity } from '../../../base/quantity.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { AdmissionPlugin } from './index.ts';
@@ -35,3 +39,20 @@ export function persistentVolumeClaimResize(classes: (name: string) => CachedObj
     },
   };
 }
+
+/** The controllers take the finalizers away when nobody uses the object any more. */
+export const storageObjectInUseProtection: AdmissionPlugin = {
+  name: 'StorageObjectInUseProtection',
+  mutate(request) {
+    const { object, operation, subresource } = request;
+    if (operation !== 'CREATE' || subresource !== '' || object === undefined) return;
+    const finalizer = isFor(request, '', 'persistentvolumeclaims')
+      ? CLAIM_PROTECTION
+      : isFor(request, '', 'persistentvolumes')
+        ? VOLUME_PROTECTION
+        : undefined;
+    const present = object.metadata?.finalizers ?? [];
+    if (finalizer === undefined || present.includes(finalizer)) return;
+    object.metadata = { ...object.metadata, finalizers: [...present, finalizer] };
+  },
+};

@@ -172,6 +172,11 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
     'pod-garbage-collector',
     [rule('delete list watch', 'core', 'pods'), rule(READ, 'core', 'nodes'), rule('patch', 'core', 'pods/status')],
   ],
+  ['pv-protection-controller', [rule('get list update watch', 'core', 'persistentvolumes'), eventsRule]],
+  [
+    'pvc-protection-controller',
+    [rule('get list update watch', 'core', 'persistentvolumeclaims'), rule(READ, 'core', 'pods'), eventsRule],
+  ],
   [
     'replicaset-controller',
     [...owner(WORKLOADS, 'replicasets'), rule('create delete list patch watch', 'core', 'pods'), eventsRule],
