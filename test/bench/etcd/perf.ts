@@ -41,7 +41,7 @@ function check(cluster: BenchCluster, { certificates }: CostOptions, load: strin
     });
   return new Promise((resolve) => {
     child.once('close', () => {
-      const lines = output.split(/[\r\n]/).filter((line) => /PASS|FAIL|Error|error/.test(line));
+      const lines = output.split(/[\r\n]/).filter((line) => /PASS|FAIL|too |Error|error/.test(line));
       resolve(`${lines.map((line) => `  ${line.trim()}`).join('\n')}\n`);
     });
   });
