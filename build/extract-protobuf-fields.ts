@@ -133,6 +133,25 @@ for (let at = bytes.indexOf(MAGIC); at >= 0; at = bytes.indexOf(MAGIC, at + 8)) 
   }
 }
 
+const VERSION = /\.(v\d+(?:(?:alpha|beta)\d+)?)\.(?=\w+$)/;
+
+/** A version that is newer than the program has the numbers of the one that it grew out of: upstream never gives a number a second meaning. */
+function messageOf(name: string): Message | undefined {
+  const own = messages.get(name);
+  if (own !== undefined) return own;
+  for (const older of ['v1beta1', 'v1alpha1']) {
+    const from = name.replace(VERSION, `.${older}.`);
+    const message = messages.get(from);
+    if (message === undefined) continue;
+    const [scope = ''] = from.split(VERSION);
+    const [, version = ''] = VERSION.exec(name) ?? [];
+    const typeName = (text: string): string =>
+      text.startsWith(`${scope}.${older}.`) ? text.replace(VERSION, `.${version}.`) : text;
+    return { ...message, fields: message.fields.map((each) => ({ ...each, typeName: typeName(each.typeName) })) };
+  }
+  return undefined;
+}
+
 const SCALARS: Readonly<Record<number, string>> = { 1: 'd', 3: 'i', 5: 'i', 8: 'b', 9: 's', 12: 'y' };
 const order: string[] = [];
 const indexOf = (name: string): number => {
@@ -146,7 +165,7 @@ function code(field: Field, owner: string | undefined): string {
     const absentWhenZero = !field.repeated && !field.nullable ? '!' : '';
     return prefix + (SCALARS[field.type] ?? '?') + absentWhenZero;
   }
-  const entry = messages.get(field.typeName);
+  const entry = messageOf(field.typeName);
   if (entry?.isMapEntry === true) {
     const value = entry.fields.find((each) => each.number === 2);
     return value === undefined ? '?' : `%${code(value, undefined)}`;
@@ -188,7 +207,7 @@ for (const name of [
 const rows: string[] = [];
 for (let index = 0; index < order.length; index++) {
   const name = order[index] ?? '';
-  const message = messages.get(name);
+  const message = messageOf(name);
   if (message === undefined && !SPECIAL.has(name)) console.error(`not in the program: ${name}`);
   const fields = SPECIAL.has(name) ? [] : (message?.fields ?? []);
   rows.push(
