@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { resourcesInDiscovery, resourcesInList } from '../../src/api/discovery/foreign.ts';
 import { aggregatedContentType, discoveryDocuments, servedGroupVersions } from '../../src/api/discovery/index.ts';
 import { builtinKinds } from '../../src/api/registry/index.ts';
 
@@ -105,4 +106,78 @@ test('aggregated discovery says the same in one document', () => {
     }
     assert.match(aggregatedContentType(version), new RegExp(`v=${version};as=APIGroupDiscoveryList$`));
   }
+});
+
+test('what other servers have stands where its priority says, in place of ours where it is the same', () => {
+  const resources = [{ resource: 'things' }];
+  const foreign = (group: string, version: string, groupPriority: number, versionPriority: number) => ({
+    group,
+    version,
+    priority: { group: groupPriority, version: versionPriority },
+    resources,
+    freshness: 'Stale' as const,
+  });
+  const merged = discoveryDocuments(builtinKinds, {
+    registered: new Map([['policy/v1', { group: 20_000, version: 15 }]]),
+    foreign: [foreign('b.test', 'v1', 100, 1), foreign('b.test', 'v2', 17_790, 2), foreign('apps', 'v1', 17_800, 15)],
+  });
+  const names = merged.apiGroups.groups.map(({ name }) => name);
+  assert.deepEqual(names.slice(0, 4), ['apiregistration.k8s.io', 'policy', 'apps', 'b.test']);
+  assert.deepEqual(
+    merged.groups.get('b.test')?.versions.map(({ version }) => version),
+    ['v2', 'v1'],
+  );
+  // Its list is asked of the server that has it.
+  assert.equal(merged.resources.has('apps/v1'), false);
+  const { items } = merged.aggregated('apis', 'v2') as { items: { metadata: { name: string }; versions: object[] }[] };
+  assert.deepEqual(items.find(({ metadata }) => metadata.name === 'apps')?.versions, [
+    { version: 'v1', resources, freshness: 'Stale' },
+  ]);
+});
+
+test('discovery of others is read with care', () => {
+  const at = { group: 'g.test', version: 'v1' };
+  for (const rubbish of [
+    null,
+    3,
+    [],
+    {},
+    { items: 3 },
+    { items: [null, { metadata: { name: 'g.test' }, versions: {} }] },
+  ]) {
+    assert.equal(resourcesInDiscovery(rubbish as never, at), undefined);
+    assert.deepEqual(resourcesInList(rubbish as never, at), []);
+  }
+  const versions = (resources: unknown) => ({
+    items: [{ metadata: { name: 'g.test' }, versions: [{ version: 'v1', resources }] }],
+  });
+  const verbs = ['get', 5, null, 'x'.repeat(300)];
+  const odd = [
+    { resource: 'things', verbs, extra: 1, subresources: [{ subresource: 'a', verbs: 'get' }] },
+    { resource: 7 },
+    'x',
+  ];
+  assert.deepEqual(resourcesInDiscovery(versions(odd) as never, at), [
+    {
+      resource: 'things',
+      scope: 'Cluster',
+      singularResource: '',
+      verbs: ['get'],
+      subresources: [{ subresource: 'a', verbs: [] }],
+    },
+  ]);
+  const many = Array.from({ length: 10_000 }, (_, index) => ({ resource: `r${index}`, verbs: [] }));
+  assert.equal(resourcesInDiscovery(versions(many) as never, at)?.length, 2_000);
+  const orphan = {
+    resources: [{ name: 'things/part', namespaced: true, kind: 'Part', verbs: ['get'] }, { name: '/x' }],
+  };
+  assert.deepEqual(resourcesInList(orphan, at), [
+    {
+      resource: 'things',
+      scope: 'Namespaced',
+      singularResource: '',
+      verbs: [],
+      subresources: [{ subresource: 'part', responseKind: { ...at, kind: 'Part' }, verbs: ['get'] }],
+    },
+  ]);
 });

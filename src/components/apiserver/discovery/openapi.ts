@@ -1,7 +1,8 @@
 /** `/openapi/v2` and `/openapi/v3`: large, so made on demand, one at a time, with a pause for others in between. */
 import { setImmediate as pause } from 'node:timers/promises';
 import { ApiError } from '../../../api/meta/status.ts';
-import { customV2, joinV2, openapiV2, type V2Parts, v2Parts } from '../../../api/openapi/v2.ts';
+import { besideKnown } from '../../../api/openapi/foreign-v2.ts';
+import { customV2, joinV2, type OpenApiV2, openapiV2, type V2Parts, v2Parts } from '../../../api/openapi/v2.ts';
 import {
   encodeOpenapiV2,
   OPENAPI_V2_PROTOBUF,
@@ -12,6 +13,7 @@ import type { KindDefinition } from '../../../api/registry/definition.ts';
 import { builtinKinds } from '../../../api/registry/index.ts';
 import type { Descriptions } from '../../../api/schema/types-format.ts';
 import { type ForeignDiscovery, openapiPathOf } from '../aggregation/discovery.ts';
+import { ForeignOpenApi, type ForeignPart } from '../aggregation/openapi-v2.ts';
 import { passOn } from '../aggregation/proxy.ts';
 import type { Delegated } from '../aggregation/services.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -26,6 +28,7 @@ export function createOpenApi(
   loadDescriptions: (() => Promise<unknown>) | undefined,
 ) {
   const { kinds, apiServices } = context;
+  const foreignV2 = new ForeignOpenApi(context);
   const made = new Map<string, Made>();
   const always: readonly KindDefinition[] = [];
   let descriptions: Promise<Descriptions> | undefined;
@@ -34,10 +37,10 @@ export function createOpenApi(
     descriptions ??= (loadDescriptions?.() ?? Promise.resolve({})) as Promise<Descriptions>;
     return descriptions;
   };
-  /** Kept while the same kinds are served. */
-  const once = <T>(key: string, of: readonly KindDefinition[], make: (descriptions: Descriptions) => T): Promise<T> => {
+  /** Kept while it would be made of the same. */
+  const once = <T>(key: string, of: readonly object[], make: (descriptions: Descriptions) => T): Promise<T> => {
     const known = made.get(key);
-    if (known !== undefined && sameKinds(known.of, of)) return known.document as Promise<T>;
+    if (known !== undefined && areSame(known.of, of)) return known.document as Promise<T>;
     const before = last;
     const document = (async () => {
       await before.catch(() => {});
@@ -98,6 +101,16 @@ export function createOpenApi(
     }
     return found;
   };
+  /** What other servers add, each beside ours and those before it. */
+  const besideOurs = async (
+    builtin: V2Parts,
+    custom: readonly KindDefinition[],
+    foreignParts: readonly ForeignPart[],
+  ): Promise<readonly OpenApiV2[]> => {
+    if (foreignParts.length === 0) return [];
+    const ours = await pieces(custom, jsonPieces, (kind) => v2Parts(customV2(kind, builtin)));
+    return once('v2 of others', [...custom, ...foreignParts], () => addedByOthers(builtin, ours, foreignParts));
+  };
   const v2 = async (accept: string): Promise<StaticDocument> => {
     const protobuf = OPENAPI_V2_PROTOBUF_REQUESTS.some((type) => accept.includes(type));
     if (!protobuf && accept !== '' && !/application\/(?:json|\*)|\*\/\*/.test(accept)) {
@@ -105,16 +118,22 @@ export function createOpenApi(
     }
     const builtin = await parts();
     const custom = kinds.custom;
+    const others = await besideOurs(builtin, custom, await foreignV2.parts());
     if (protobuf) {
       const encoded = await once('v2 protobuf builtin', always, (texts) =>
         encodeOpenapiV2(openapiV2(builtinKinds, texts)),
       );
       const added = await pieces(custom, protobufPieces, (kind) => encodeOpenapiV2(customV2(kind, builtin), 1 << 16));
       // Messages written one after the other are read as one.
-      return once('v2 protobuf', custom, () => staticDocument(Buffer.concat([encoded, ...added]), OPENAPI_V2_PROTOBUF));
+      return once('v2 protobuf', [...custom, ...others], () => {
+        const theirs = others.map((each) => encodeOpenapiV2(each, 1 << 16));
+        return staticDocument(Buffer.concat([encoded, ...added, ...theirs]), OPENAPI_V2_PROTOBUF);
+      });
     }
     const added = await pieces(custom, jsonPieces, (kind) => v2Parts(customV2(kind, builtin)));
-    return once('v2', custom, () => staticDocument(Buffer.from(joinV2(builtin, added))));
+    return once('v2', [...custom, ...others], () =>
+      staticDocument(Buffer.from(joinV2(builtin, [...added, ...others.map(v2Parts)]))),
+    );
   };
   return {
     paths: (): string[] => ['/openapi/v2', V3, ...paths().map((path) => `${V3}/${path}`)],
@@ -135,13 +154,31 @@ export function createOpenApi(
   };
 }
 
+function addedByOthers(
+  builtin: V2Parts,
+  custom: readonly V2Parts[],
+  foreign: readonly ForeignPart[],
+): readonly OpenApiV2[] {
+  const head = JSON.parse(`${builtin.head.slice(0, -1)}}`) as Pick<OpenApiV2, 'swagger' | 'info'>;
+  const known = JSON.parse(`{${builtin.definitions}}`) as { [name: string]: object };
+  const taken = new Set([builtin, ...custom].flatMap(({ names }) => [...names]));
+  for (const name of taken) if (!Object.hasOwn(known, name)) known[name] = {};
+  return foreign.map((part) => {
+    const added = besideKnown(part, known as OpenApiV2['definitions']);
+    Object.assign(known, added.definitions);
+    const paths = Object.entries(added.paths).filter(([path]) => !taken.has(path));
+    for (const [path] of paths) taken.add(path);
+    return { ...head, paths: Object.fromEntries(paths), definitions: added.definitions };
+  });
+}
+
 interface Made {
-  readonly of: readonly KindDefinition[];
+  readonly of: readonly object[];
   readonly document: Promise<unknown>;
 }
 
-function sameKinds(a: readonly KindDefinition[], b: readonly KindDefinition[]): boolean {
-  return a.length === b.length && a.every((kind, index) => kind === b[index]);
+function areSame(a: readonly object[], b: readonly object[]): boolean {
+  return a.length === b.length && a.every((each, index) => each === b[index]);
 }
 
 let builtinPaths: readonly string[] | undefined;

@@ -188,6 +188,22 @@ describe('a server that extends the API', () => {
     assert.equal(document.body.info.title, 'Flunders');
   });
 
+  it('adds to the one document of older clients, under other names where it differs', async () => {
+    const { main, flunders } = extended;
+    type Named = Record<string, { properties?: Record<string, { $ref?: string }> }>;
+    const read = () => main.call<{ paths: Named; definitions: Named }>('GET', '/openapi/v2');
+    const { body, headers } = await read();
+    assert.ok(body.paths[`${ROOT}/namespaces/{namespace}/flunders`]);
+    const meta = body.definitions['com.example.wardle.v1alpha1.Flunder']?.properties?.['metadata']?.$ref;
+    assert.equal(meta, '#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta_v2');
+    assert.ok(body.definitions['io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta']?.properties?.['labels']);
+    assert.equal(body.definitions['com.example.unused.Thing'], undefined);
+    assert.ok((JSON.stringify(body.paths['/api/v1/nodes']) ?? '').includes('NodeList'));
+    flunders.take('/');
+    assert.equal((await read()).headers.etag, headers.etag);
+    assert.deepEqual(flunders.take('/openapi/v2'), []);
+  });
+
   it('that is down is said to be, without waiting for it', async () => {
     const { main, flunders } = extended;
     await writeSlice(main, 'flunders', flunders.port, []);

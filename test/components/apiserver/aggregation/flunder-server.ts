@@ -55,7 +55,10 @@ const schemas = (prefix: string): Record<string, object> => ({
     properties: { reference: { description: 'What it is about.', type: 'string' } },
   },
   // Not as the main server has it.
-  [`${META}.ObjectMeta`]: { type: 'object', properties: { name: { type: 'string', description: 'Its own name.' } } },
+  [`${META}.ObjectMeta`]: {
+    type: 'object',
+    properties: { name: { type: 'string', description: 'Its own name.' }, namespace: { type: 'string' } },
+  },
 });
 
 const operation = (action: string, more: object) => ({

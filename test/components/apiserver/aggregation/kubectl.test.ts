@@ -1,0 +1,96 @@
+/** Stock kubectl, the installed one and (where it is found) Debian's 1.20, on what other servers have. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import { run } from '../harness.ts';
+import { GROUP, ROOT, VERSION } from './flunder-server.ts';
+import { startMetricsServer } from './metrics-server.ts';
+import { API_SERVICES, apiService, available, type Extended, publish, startExtended, writeSlice } from './setup.ts';
+
+const FLUNDER = (name: string): string =>
+  JSON.stringify({
+    apiVersion: `${GROUP}/${VERSION}`,
+    kind: 'Flunder',
+    metadata: { name, namespace: 'default' },
+    spec: { reference: 'x' },
+  });
+
+const clients = [
+  { label: 'installed', path: '/usr/bin/kubectl' },
+  { label: '1.20', path: process.env['KUBECTL_120'] ?? 'dist/test-tools/kubectl-1.20' },
+].filter((each) => existsSync(each.path));
+
+describe('kubectl and servers that extend the API', () => {
+  let extended: Extended;
+  before(async () => {
+    extended = await startExtended();
+  });
+  after(() => extended.stop());
+  for (const { label, path } of clients) {
+    const kubectl = async (args: string, input?: string): Promise<string> => {
+      const { kubeconfig, directory } = extended.main;
+      const common = ['--kubeconfig', kubeconfig, '--cache-dir', `${directory}/${label}`];
+      const { code, stdout, stderr } = await run(path, [...common, ...args.split(' ')], input, 60_000);
+      assert.equal(code, 0, `kubectl ${args}: ${stderr}`);
+      return stdout;
+    };
+
+    it(`lists, makes and explains their resources (${label})`, async () => {
+      const name = `from-${label}`;
+      assert.match(await kubectl('get apiservices'), /v1alpha1\.wardle\.example\.com +default\/flunders +True +\d+/);
+      assert.match(await kubectl('get apiservices'), /v1\.apps +Local +True +\d+/);
+      assert.match(await kubectl('api-resources'), /flunders +fl +wardle\.example\.com\/v1alpha1 +true +Flunder/);
+      assert.match(await kubectl('create -f -', FLUNDER(name)), /created/);
+      assert.match(await kubectl('get flunders'), new RegExp(`^NAME +AGE\n(?:.*\n)*${name} +`));
+      assert.match(await kubectl('get fl -o name'), new RegExp(`flunder\\.wardle\\.example\\.com/${name}`));
+      assert.match(await kubectl('explain flunder.spec.reference'), /What it is about\./);
+      assert.match(await kubectl('explain flunders'), /A flunder is what it is\./);
+      assert.match(await kubectl(`get --raw ${ROOT}`), /"APIResourceList"/);
+      // Ours are explained in our words.
+      assert.doesNotMatch(await kubectl('explain pod.metadata'), /Its own name\./);
+      assert.match(await kubectl('explain flunder.metadata.name'), /Its own name\./);
+      assert.match(await kubectl(`delete flunder ${name}`), /deleted/);
+    });
+  }
+
+  it('says what is not available, and goes on with the rest', async () => {
+    const { main, flunders } = extended;
+    await writeSlice(main, 'flunders', flunders.port, []);
+    await available(main, 'MissingEndpoints');
+    for (const { label, path } of clients) {
+      const common = ['--kubeconfig', main.kubeconfig, '--cache-dir', `${main.directory}/down-${label}`];
+      const { stdout } = await run(path, [...common, 'get', 'apiservices'], undefined, 60_000);
+      assert.match(stdout, /v1alpha1\.wardle\.example\.com +default\/flunders +False \(MissingEndpoints\) +\d+/);
+      const listed = await run(path, [...common, 'get', 'namespaces'], undefined, 60_000);
+      assert.equal(listed.code, 0, listed.stderr);
+      assert.match(listed.stdout, /kube-system +Active/);
+    }
+    await writeSlice(main, 'flunders', flunders.port, ['127.0.0.1']);
+    await available(main, 'Passed');
+  });
+
+  it('shows what nodes use once there is a server for that', async () => {
+    const { main } = extended;
+    const metrics = await startMetricsServer(main);
+    try {
+      await publish(main, 'metrics-server', metrics.port);
+      const name = 'v1beta1.metrics.k8s.io';
+      const made = await main.call('POST', API_SERVICES, {
+        body: apiService(metrics.caBundle, 'metrics-server', name),
+      });
+      assert.equal(made.code, 201, made.text);
+      await available(main, 'Passed', name);
+      const capacity = { cpu: '2', memory: '4Gi', pods: '10' };
+      await main.call('POST', '/api/v1/nodes', {
+        body: { metadata: { name: 'n1' }, status: { capacity, allocatable: capacity } },
+      });
+      for (const { label, path } of clients) {
+        const common = ['--kubeconfig', main.kubeconfig, '--cache-dir', `${main.directory}/top-${label}`];
+        const { stdout, stderr } = await run(path, [...common, 'top', 'nodes'], undefined, 60_000);
+        assert.match(stdout, /n1 +500m +25% +1024Mi +25%/, stderr);
+      }
+    } finally {
+      await metrics.stop();
+    }
+  });
+});
