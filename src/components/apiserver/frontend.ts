@@ -257,6 +257,8 @@ export class Frontend {
         agent: exchange.header('user-agent')?.slice(0, 128),
         from: exchange.connection.remoteAddress,
         code: response.statusCode,
+        apf_pl: exchange.flows?.level.name,
+        apf_fs: exchange.flows?.name,
         ms: Math.round(ms * 1000) / 1000,
       });
     }

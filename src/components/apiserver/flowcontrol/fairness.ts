@@ -17,7 +17,7 @@ export interface Fairness {
   readonly debug: ReadonlyMap<string, (query: URLSearchParams) => string>;
   /** Begins, with what is stored; before the first request. */
   load(waiters: Waiters): void;
-  /** Writes what ought to be there, and follows changes from then on. */
+  /** Once the objects are there: says of them what is to be said, and keeps and follows them from then on. */
   keep(): Promise<void>;
   stop(): void;
 }
@@ -44,7 +44,7 @@ export function createFairness(context: RestContext, metrics: Metrics): Fairness
       gate.start(waiters);
     },
     async keep() {
-      await keeper.keepNow();
+      await keeper.judge();
       keeper.start();
     },
     stop: () => gate.stop(),

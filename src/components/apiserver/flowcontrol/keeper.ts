@@ -140,7 +140,7 @@ export class FlowConfigurationKeeper {
     this.#dirty = false;
     const before = this.#lastChange;
     try {
-      await this.keepNow();
+      await this.#ensure();
     } catch (error) {
       log.v(2, 'cannot keep the objects of flow control yet', { error: messageOf(error) });
       this.#dirty = true;
@@ -160,12 +160,11 @@ export class FlowConfigurationKeeper {
     return Math.max(cache.kind(LEVELS).lastChange, cache.kind(SCHEMAS).lastChange);
   }
 
-  /** What ought to be there, once; and what schemas say of their levels. */
-  async keepNow(): Promise<void> {
+  async #ensure(): Promise<void> {
     await ensureFlowObjects(this.#context);
     await Promise.all([this.#removeStrays(LEVELS, levels), this.#removeStrays(SCHEMAS, schemas)]);
     await this.#context.cache.freshen();
-    await this.#judge();
+    await this.judge();
   }
 
   /** Objects that follow the server, which it has never heard of: an older version's. */
@@ -187,7 +186,8 @@ export class FlowConfigurationKeeper {
     }
   }
 
-  async #judge(): Promise<void> {
+  /** Lets schemas say whether their level exists. */
+  async judge(): Promise<void> {
     const { cache } = this.#context;
     const names = new Set([...cache.kind(LEVELS)].map(({ name }) => name));
     const stored = [...cache.kind(SCHEMAS)].map((each) => each.parse<FlowSchema>());

@@ -120,6 +120,7 @@ describe('kind cache', () => {
           sorted.filter((key) => key.startsWith(`${namespace}/`)),
           `seed ${seed}`,
         );
+        assert.equal(cache.count(namespace), cache.list(namespace).length, `seed ${seed}`);
       }
       for (const [key, text] of oracle) {
         const [namespace = '', name = ''] = key.split('/');
