@@ -93,6 +93,7 @@ export async function startEtcd({
     ...(settings.progressNotifyMs > 0 ? { progressNotifyMs: settings.progressNotifyMs } : {}),
     jsonGateway: settings.jsonGateway,
     ...(await forceNewCluster(settings)),
+    slow: settings.slow,
     compareMs: settings.corruption.intervalMs,
     compareAtStart: settings.corruption.checkAtStart,
     defer: atTurnEnd,

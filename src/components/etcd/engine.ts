@@ -55,6 +55,12 @@ export interface EngineDeps {
   readonly onMembers: () => void;
   /** The disk is full; called again now and then while it is. */
   readonly onFull: () => void;
+  /** A range took this long, in milliseconds, without the wait for what is committed. */
+  readonly onRead: (ms: number) => void;
+  /** Proposals have come to nothing: dropped, or lost with leadership. */
+  readonly onProposalsFailed: (count: number) => void;
+  /** What is committed could not be found out in the time that a request has. */
+  readonly onReadTimedOut: () => void;
   readonly onAuth: AuthState;
   readonly streamSnapshot: (to: NodeId, index: number) => void;
   /** Gives the complete snapshot that stands ready for `index`. */
@@ -116,6 +122,7 @@ export class Engine implements ReplicatedMachine {
   #leadsFrom = 0;
   /** The last change of the configuration that was proposed here. */
   #confIndex = 0;
+  #readTimedOutMs = Number.NEGATIVE_INFINITY;
   #appliedRevision = 0;
   #bytesSinceApplied = 0;
   #appliedWaiters: AppliedWaiter[] = [];
@@ -223,10 +230,14 @@ export class Engine implements ReplicatedMachine {
   /** A linearizable read: everything acknowledged before the call is in it. Throws MvccError, CodedError 'no-leader'. */
   async range(request: RangeRequest): Promise<{ readonly answer: RangeAnswer; readonly revision: number }> {
     if (!request.serializable && !this.#current) await this.linearizable();
+    const { clock, onRead } = this.#deps;
+    const began = clock.monotonicMs();
     let pinned: Map<Version, Buffer> | undefined;
     for (;;) {
       try {
-        return { answer: this.machine.range(request, pinned), revision: this.machine.visible };
+        const answer = this.machine.range(request, pinned);
+        onRead(clock.monotonicMs() - began);
+        return { answer, revision: this.machine.visible };
       } catch (error) {
         if (!(error instanceof ValuesNeeded)) throw error;
         pinned = await this.values(error.versions, pinned);
@@ -258,10 +269,19 @@ export class Engine implements ReplicatedMachine {
         return;
       } catch (error) {
         const again = error instanceof CodedError && error.code === 'no-leader' && clock.monotonicMs() < deadline;
+        if (!again && clock.monotonicMs() >= deadline) this.#readTimedOut();
         if (!again || this.#stopped) throw error;
         await this.leadershipChange(Math.min(this.replica.electionMs, deadline - clock.monotonicMs()));
       }
     }
+  }
+
+  /** All reads that wait at the same time ask one question. */
+  #readTimedOut(): void {
+    const now = this.#deps.clock.monotonicMs();
+    if (now - this.#readTimedOutMs < this.requestTimeoutMs) return;
+    this.#readTimedOutMs = now;
+    this.#deps.onReadTimedOut();
   }
 
   /** etcd's: five seconds for the disk and two elections. Source: etcd server/config. */
@@ -797,6 +817,7 @@ export class Engine implements ReplicatedMachine {
 
   /** Nothing of `batch` has happened, and it is the last that was decided. */
   #takeBack(batch: readonly Pending[], error: Error): void {
+    if (!this.#stopped && batch.length > 0) this.#deps.onProposalsFailed(batch.length);
     const first = batch.find((pending) => pending.decided !== undefined)?.decided;
     for (const { lease } of batch) if (lease !== undefined) this.machine.leases.restore(lease);
     if (first !== undefined) this.machine.rollBack(Math.max(first.revision - 1, this.machine.visible));

@@ -3,6 +3,7 @@
  * what replication knows is asked of it when metrics are shown. Source: etcd's metrics documentation.
  */
 import { readdir } from 'node:fs/promises';
+import type { Log } from '../../base/log.ts';
 import type { DecidedRevision } from '../../core/mvcc/machine.ts';
 import { isDelete } from '../../core/mvcc/version.ts';
 import type { Engine } from './engine.ts';
@@ -32,6 +33,14 @@ export class EtcdMetrics {
   putBytes = 0;
   leaderChanges = 0;
   #leader: string | undefined;
+  readonly #slowMs: number;
+  readonly #log: Log;
+
+  /** `slowMs`: what takes longer is counted as slow, and said. */
+  constructor(slowMs: number, log: Log) {
+    this.#slowMs = slowMs;
+    this.#log = log;
+  }
 
   /** The member that leads now, if any does. */
   leaderSeen(leader: string | undefined): void {
@@ -43,6 +52,21 @@ export class EtcdMetrics {
   written(ms: number): void {
     this.walFsyncSeconds.observe(ms / 1000);
     this.backendCommitSeconds.observe(ms / 1000);
+  }
+
+  /** Entries were applied, or a range was read, in this time. Source: etcd server/etcdserver/util.go, warnOfExpensiveRequest. */
+  applied(ms: number): void {
+    if (ms <= this.#slowMs) return;
+    this.slowApplies += 1;
+    this.#log.warn('apply request took too long', { ms: Math.round(ms), expected: this.#slowMs });
+  }
+
+  lateHeartbeat(to: string, ms: number): void {
+    this.heartbeatSendFailures += 1;
+    this.#log.warn('leader failed to send out heartbeat on time; took too long, leader is overloaded', {
+      to,
+      exceeded: Math.round(ms),
+    });
   }
 
   published(revisions: readonly DecidedRevision[]): void {

@@ -62,6 +62,12 @@ export interface ReplicaDeps {
   readonly runId: string;
   /** This member cannot go on: its log and the cluster's contradict each other. */
   readonly onFatal: (error: Error) => void;
+  /** How long entries took to apply, in milliseconds. */
+  readonly onApplied?: (ms: number) => void;
+  /** A question for the commit index has come to nothing. */
+  readonly onReadFailed?: () => void;
+  /** A heartbeat left this much later, in milliseconds, than it should have. */
+  readonly onLateHeartbeat?: (to: NodeId, ms: number) => void;
   /** How long a commit took, in milliseconds. */
   readonly onWritten?: (ms: number) => void;
 }
@@ -78,6 +84,8 @@ interface Ripe {
 }
 
 const SPACE_RETRY_MS = 250;
+/** Intervals after which a heartbeat counts as late. */
+const LATE_HEARTBEATS = 2;
 /** A leader whose disk has not answered for this many election timeouts had better not lead. */
 const STUCK_ELECTIONS = 4;
 /** How often the election timeout is looked at. */
@@ -110,6 +118,8 @@ export class Replica {
   #asking: Read[] | undefined;
   readonly #asked = new Map<string, Read[]>();
   #ripe: Ripe[] = [];
+  /** When each of the others was last sent a heartbeat. */
+  readonly #beats = new Map<NodeId, number>();
   /** Milliseconds that recent writes took, smoothed. */
   #writeMs = 0;
   #writes = 0;
@@ -302,6 +312,7 @@ export class Replica {
   #abort(context: string, why: string): void {
     const reads = this.#asked.get(context) ?? [];
     this.#asked.delete(context);
+    this.#deps.onReadFailed?.();
     for (const read of reads) read.reject(new CodedError('no-leader', why));
   }
 
@@ -405,17 +416,23 @@ export class Replica {
   }
 
   #take(ready: Ready): void {
-    if (ready.messages.length > 0) this.#deps.send(ready.messages);
+    if (ready.messages.length > 0) {
+      this.#deps.send(ready.messages);
+      this.#watchBeats(ready.messages);
+    }
     const beat = this.#pace === undefined ? undefined : ready.messages.find((message) => message.type === 'heartbeat');
     if (beat !== undefined) this.#pace?.asked(beat.round, this.#otherVoters(), this.#deps.clock.monotonicMs());
     const last = ready.committed.at(-1);
     if (last !== undefined) {
       if (ready.confState !== undefined) this.#conf = ready.confState;
+      const began = this.#deps.clock.monotonicMs();
       this.#deps.machine.apply(ready.committed, ready.confState);
+      this.#deps.onApplied?.(this.#deps.clock.monotonicMs() - began);
       this.#applied = last.index;
     }
     this.#term = this.#raft.term;
     if (ready.softState !== undefined) {
+      if (this.#leads !== (ready.softState.role === 'leader')) this.#beats.clear();
       this.#leads = ready.softState.role === 'leader';
       if (this.#leader !== undefined && ready.softState.leader === undefined)
         this.#pace?.lost(this.#deps.clock.monotonicMs());
@@ -433,6 +450,17 @@ export class Replica {
     for (const { to, index } of ready.snapshotsToSend) this.#deps.machine.streamSnapshot(to, index);
     for (const { from, maxBytes } of ready.entryReads) void this.#readEntries(from, maxBytes);
     this.#queue.push(ready);
+  }
+
+  /** Heartbeats leave late where the event loop had no time for them. Source: etcd raft.go, contention.TimeoutDetector. */
+  #watchBeats(messages: readonly Message[]): void {
+    for (const { type, to } of messages) {
+      if (type !== 'heartbeat') continue;
+      const now = this.#deps.clock.monotonicMs();
+      const late = now - (this.#beats.get(to) ?? now) - LATE_HEARTBEATS * this.heartbeatMs;
+      if (late > 0) this.#deps.onLateHeartbeat?.(to, late);
+      this.#beats.set(to, now);
+    }
   }
 
   #serveReads(): void {

@@ -23,6 +23,8 @@ export interface RouterDeps {
   /** Undefined: this member has no others. */
   readonly peers: () => Peers | undefined;
   readonly authRevision: () => number;
+  /** What was to be written has come to nothing, as far as this member knows. */
+  readonly failed: () => void;
 }
 
 type Handler = UnaryHandlers[string];
@@ -139,7 +141,10 @@ export class Router {
     const deadline = clock.monotonicMs() + engine.requestTimeoutMs;
     for (;;) {
       const left = deadline - clock.monotonicMs();
-      if (left <= 0 || givenUp()) throw new CodedError('timed-out', 'nobody led in time');
+      if (left <= 0 || givenUp()) {
+        this.#deps.failed();
+        throw new CodedError('timed-out', 'nobody led in time');
+      }
       const { leader, id } = engine.replica;
       if (engine.leads) {
         try {
@@ -172,6 +177,7 @@ export class Router {
     try {
       return await Promise.race([peers.forward(leader, request, leftMs), replaced.promise]);
     } catch (error) {
+      this.#deps.failed();
       if (!(error instanceof CodedError && error.code === 'peer-unreachable')) throw error;
       throw new CodedError('leader-failed', error.message, { cause: error });
     } finally {

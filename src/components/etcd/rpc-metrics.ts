@@ -1,4 +1,6 @@
 /** Counts calls by method and outcome, and the bytes of their messages, under grpc-prometheus' and etcd's names. */
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { StreamHandlers } from './local-client.ts';
 import type { MetricsText, Sample } from './metrics-text.ts';
@@ -36,10 +38,22 @@ interface Method {
 /** Calls that the client answers with a stream but asks only once. */
 const SERVER_STREAMS = new Set(['Snapshot', 'Observe']);
 
+export interface RpcMetricsDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Requests for keys that take longer are said. */
+  readonly slowMs: number;
+}
+
 export class RpcMetrics {
+  readonly #deps: RpcMetricsDeps;
   readonly #methods: Method[] = [];
   #receivedBytes = 0;
   #sentBytes = 0;
+
+  constructor(deps: RpcMetricsDeps) {
+    this.#deps = deps;
+  }
 
   /** The same handlers, counted. */
   unary(handlers: UnaryHandlers): UnaryHandlers {
@@ -136,10 +150,22 @@ export class RpcMetrics {
     method.handled.set(code, (method.handled.get(code) ?? 0) + 1);
   }
 
+  /** Source: etcd server/etcdserver/api/v3rpc/interceptor.go, logUnaryRequestStats. */
+  #took({ labels }: Method, ms: number): void {
+    const { log, slowMs } = this.#deps;
+    if (ms <= slowMs || labels['grpc_service'] !== 'etcdserverpb.KV') return;
+    log.warn('request took long', { method: labels['grpc_method'], ms: Math.round(ms), expected: slowMs });
+  }
+
   #counted(method: Method, call: UnaryCall): UnaryCall {
+    const { clock } = this.#deps;
+    const began = clock.monotonicMs();
     let over = false;
     const end = (code: number): void => {
-      if (!over) this.#handled(method, code);
+      if (!over) {
+        this.#handled(method, code);
+        this.#took(method, clock.monotonicMs() - began);
+      }
       over = true;
     };
     return {

@@ -46,6 +46,8 @@ const FLUSH_INTERVAL_MS = 1000;
 const PROGRESS_INTERVAL_MS = 600_000;
 /** Watches never end by themselves; their clients come back elsewhere. */
 const CLOSE_GRACE_MS = 100;
+/** etcd's. */
+const SLOW = { applyMs: 100, requestMs: 300 };
 const TIMING = { heartbeatMs: 100, electionMs: 1000, adapts: true };
 const TICKS_PER_HEARTBEAT = 2;
 const HAND_OVER_MS = 1000;
@@ -86,7 +88,7 @@ export interface StoreServer extends EtcdServer {
 
 class Server implements StoreServer {
   readonly #deps: EtcdServerDeps;
-  readonly #metrics = new EtcdMetrics();
+  readonly #metrics: EtcdMetrics;
   readonly #random: NonNullable<EtcdServerDeps['random']>;
   readonly #defer: NonNullable<EtcdServerDeps['defer']>;
   readonly #bounds: StoreBounds;
@@ -117,7 +119,8 @@ class Server implements StoreServer {
   constructor(deps: EtcdServerDeps, replaces: ReadonlyArray<readonly string[]> | undefined) {
     this.#deps = deps;
     this.#replaces = replaces;
-    const { storage, clock, log, random = RANDOM } = deps;
+    const { storage, clock, log, random = RANDOM, slow = SLOW } = deps;
+    this.#metrics = new EtcdMetrics(slow.applyMs, log);
     this.#random = random;
     this.#defer = deps.defer ?? ((run) => void setImmediate(run));
     this.#bounds = { ...BOUNDS, ...deps.bounds };
@@ -150,6 +153,13 @@ class Server implements StoreServer {
       onLeadership: () => this.#leadership(),
       onMembers: () => this.#membersChanged(),
       onFull: () => void this.#fullDisk.handOver(),
+      onRead: (ms) => this.#metrics.applied(ms),
+      onProposalsFailed: (count) => {
+        this.#metrics.proposalsFailed += count;
+      },
+      onReadTimedOut: () => {
+        this.#metrics.slowReadIndexes += 1;
+      },
       onAuth: this.#auth,
       streamSnapshot: (to, index) => this.#snapshots.stream(to, index),
       takeSnapshot: (index) => this.#snapshots.take(index),
@@ -235,6 +245,9 @@ class Server implements StoreServer {
         log,
         peers: () => this.#peers,
         authRevision: () => (this.#auth.machine.enabled ? this.#auth.machine.revision : 0),
+        failed: () => {
+          this.#metrics.proposalsFailed += 1;
+        },
       });
       this.#router = router;
       const service = this.#service(encoder, router);
@@ -359,6 +372,11 @@ class Server implements StoreServer {
       machine: this.#engine,
       runId: this.#runId,
       onFatal,
+      onApplied: (ms) => this.#metrics.applied(ms),
+      onReadFailed: () => {
+        this.#metrics.readIndexesFailed += 1;
+      },
+      onLateHeartbeat: (to, ms) => this.#metrics.lateHeartbeat(to, ms),
       onWritten: (ms) => this.#metrics.written(ms),
     });
   }
@@ -539,7 +557,7 @@ class Server implements StoreServer {
       ...authService({ auth: this.#auth, encoder, log, revision: () => engine.machine.visible }),
     };
     const sessions = { ...lockService(client, encoder, log), ...elections.unary };
-    const rpc = new RpcMetrics();
+    const rpc = new RpcMetrics({ clock, log, slowMs: (this.#deps.slow ?? SLOW).requestMs });
     router.serveOthers({ ...handlers, ...leases.forOthers });
     const required = this.#requireLeader;
     const streams = this.#guard.streams({
