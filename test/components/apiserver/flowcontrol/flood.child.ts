@@ -24,7 +24,8 @@ function ask(index: number): void {
       codes[response.statusCode ?? 0] = (codes[response.statusCode ?? 0] ?? 0) + 1;
       response.resume();
       response.once('end', () => {
-        latencies.push(performance.now() - began);
+        // Those that are turned away do not wait.
+        if ((response.statusCode ?? 0) < 400) latencies.push(performance.now() - began);
         ask(index + 1);
       });
     },

@@ -175,56 +175,61 @@ class Held {
   }
 }
 
+/** A server with a level of one seat and a queue of one place for the user `queued`, and one of one seat and no queue for `rejected`. */
+async function startNarrow(requestTimeoutSeconds: number) {
+  const server = await startServer({ config: { maxInFlight: { reading: 10, mutating: 10 }, requestTimeoutSeconds } });
+  const [queued, rejected] = [await server.user('queued'), await server.user('rejected')];
+  const create = async (path: string, body: unknown): Promise<string> => {
+    const answer = await server.call<{ metadata: { uid: string } }>('POST', path, { body });
+    assert.equal(answer.code, 201, answer.text);
+    return answer.body.metadata.uid;
+  };
+  const queuing = { queues: 1, handSize: 1, queueLengthLimit: 1 };
+  await create(LEVELS, levelOf('one-seat', { nominalConcurrencyShares: 1, limitResponse: { type: 'Queue', queuing } }));
+  await create(LEVELS, levelOf('no-queue', { nominalConcurrencyShares: 1, limitResponse: { type: 'Reject' } }));
+  const uids = [
+    await create(SCHEMAS, schemaOf('queued', 'one-seat', 'queued')),
+    await create(SCHEMAS, schemaOf('rejected', 'no-queue', 'rejected')),
+  ];
+  await create('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
+    metadata: { name: 'both' },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+    subjects: ['queued', 'rejected'].map((name) => ({ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name })),
+  });
+  await until('both levels are in use', async () => {
+    const answers = await Promise.all([queued, rejected].map((as) => server.call('GET', PATH, { as })));
+    return answers.every(({ headers }, index) => headers['x-kubernetes-pf-flowschema-uid'] === uids[index]);
+  });
+  return { server, queued, rejected };
+}
+
+async function metric(server: TestServer, name: string, ...labels: string[]): Promise<number> {
+  const { text } = await server.call('GET', '/metrics');
+  const line = text
+    .split('\n')
+    .find((each) => each.startsWith(`apiserver_flowcontrol_${name}{`) && labels.every((label) => each.includes(label)));
+  return Number(line?.split(' ').at(-1) ?? 0);
+}
+
+async function held(server: TestServer, who: KeyPair, schema: string, name: string): Promise<Held> {
+  const request = new Held(server, who, name);
+  const executing = () => metric(server, 'current_executing_requests', `flow_schema="${schema}"`);
+  await until('the seat is taken', async () => (await executing()) === 1);
+  return request;
+}
+
 describe('requests under priority and fairness', () => {
   let server: TestServer;
   let queued: KeyPair;
   let rejected: KeyPair;
   before(async () => {
-    server = await startServer({ config: { maxInFlight: { reading: 10, mutating: 10 }, requestTimeoutSeconds: 8 } });
-    queued = await server.user('queued');
-    rejected = await server.user('rejected');
-    const create = async (path: string, body: unknown): Promise<void> => {
-      const answer = await server.call('POST', path, { body });
-      assert.equal(answer.code, 201, answer.text);
-    };
-    const queuing = { queues: 1, handSize: 1, queueLengthLimit: 1 };
-    await create(
-      LEVELS,
-      levelOf('one-seat', { nominalConcurrencyShares: 1, limitResponse: { type: 'Queue', queuing } }),
-    );
-    await create(LEVELS, levelOf('no-queue', { nominalConcurrencyShares: 1, limitResponse: { type: 'Reject' } }));
-    await create(SCHEMAS, schemaOf('queued', 'one-seat', 'queued'));
-    await create(SCHEMAS, schemaOf('rejected', 'no-queue', 'rejected'));
-    await create('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
-      metadata: { name: 'both' },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
-      subjects: ['queued', 'rejected'].map((name) => ({ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name })),
-    });
-    await until('both levels are in use', async () => {
-      const answers = await Promise.all([queued, rejected].map((as) => server.call('GET', PATH, { as })));
-      const uids = answers.map(({ headers }) => headers['x-kubernetes-pf-flowschema-uid']);
-      return uids[0] !== uids[1];
-    });
+    ({ server, queued, rejected } = await startNarrow(60));
   });
   after(() => server.stop());
 
   const uid = async (path: string) => (await server.call<{ metadata: { uid: string } }>('GET', path)).body.metadata.uid;
-  const metric = async (name: string, ...labels: string[]): Promise<number> => {
-    const { text } = await server.call('GET', '/metrics');
-    const line = text
-      .split('\n')
-      .find(
-        (each) => each.startsWith(`apiserver_flowcontrol_${name}{`) && labels.every((label) => each.includes(label)),
-      );
-    return Number(line?.split(' ').at(-1) ?? 0);
-  };
-  const executing = (schema: string) => metric('current_executing_requests', `flow_schema="${schema}"`);
-  const waiting = () => metric('current_inqueue_requests', 'flow_schema="queued"');
-  const held = async (who: KeyPair, schema: string, name: string): Promise<Held> => {
-    const request = new Held(server, who, name);
-    await until('the seat is taken', async () => (await executing(schema)) === 1);
-    return request;
-  };
+  const executing = (schema: string) => metric(server, 'current_executing_requests', `flow_schema="${schema}"`);
+  const waiting = () => metric(server, 'current_inqueue_requests', 'flow_schema="queued"');
 
   it('are told their schema and their level', async () => {
     const mine = await server.call('GET', PATH, { as: queued });
@@ -240,7 +245,7 @@ describe('requests under priority and fairness', () => {
   });
 
   it('are turned away at once where there is no queue', async () => {
-    const first = await held(rejected, 'rejected', 'first');
+    const first = await held(server, rejected, 'rejected', 'first');
     const body = { metadata: { name: 'second' } };
     const second = await server.call<{ message: string; reason: string }>('POST', PATH, { as: rejected, body });
     assert.equal(second.code, 429);
@@ -252,16 +257,19 @@ describe('requests under priority and fairness', () => {
     assert.equal(await first.end(), 201);
     await until('the seat is free', async () => (await executing('rejected')) === 0);
     assert.equal((await server.call('GET', PATH, { as: rejected })).code, 200);
-    assert.equal(await metric('rejected_requests_total', 'flow_schema="rejected"', 'reason="concurrency-limit"'), 1);
+    assert.equal(
+      await metric(server, 'rejected_requests_total', 'flow_schema="rejected"', 'reason="concurrency-limit"'),
+      1,
+    );
   });
 
   it('wait for a seat, in a queue of limited length, and are answered in their turn', async () => {
-    const first = await held(queued, 'queued', 'third');
+    const first = await held(server, queued, 'queued', 'third');
     const second = server.call('GET', PATH, { as: queued });
     await until('the second waits', async () => (await waiting()) === 1);
     const third = await server.call('GET', PATH, { as: queued });
     assert.equal(third.code, 429);
-    assert.equal(await metric('rejected_requests_total', 'flow_schema="queued"', 'reason="queue-full"'), 1);
+    assert.equal(await metric(server, 'rejected_requests_total', 'flow_schema="queued"', 'reason="queue-full"'), 1);
 
     const dump = async (name: string, query = ''): Promise<string[][]> =>
       (await server.call('GET', `/debug/api_priority_and_fairness/${name}${query}`)).text
@@ -299,23 +307,30 @@ describe('requests under priority and fairness', () => {
   });
 
   it('wait for a part of their time only', async () => {
-    const first = await held(queued, 'queued', 'fourth');
-    const began = performance.now();
-    const late = await server.call('GET', PATH, { as: queued });
-    assert.equal(late.code, 429);
-    assert.ok(performance.now() - began >= 1_900, 'a quarter of eight seconds');
-    assert.equal(await metric('rejected_requests_total', 'flow_schema="queued"', 'reason="time-out"'), 1);
-    assert.equal(await first.end(), 201);
+    const hasty = await startNarrow(8);
+    try {
+      const first = await held(hasty.server, hasty.queued, 'queued', 'first');
+      const began = performance.now();
+      const late = await hasty.server.call('GET', PATH, { as: hasty.queued });
+      assert.equal(late.code, 429);
+      assert.ok(performance.now() - began >= 1_900, 'a quarter of eight seconds');
+      const reason = ['flow_schema="queued"', 'reason="time-out"'];
+      assert.equal(await metric(hasty.server, 'rejected_requests_total', ...reason), 1);
+      first.sent.on('error', () => {});
+      first.sent.destroy();
+    } finally {
+      await hasty.server.stop();
+    }
   });
 
   it('leave the queue when their client leaves', async () => {
-    const first = await held(queued, 'queued', 'fifth');
+    const first = await held(server, queued, 'queued', 'fifth');
     const second = new Held(server, queued, 'never');
     second.sent.on('error', () => {});
     await until('the second waits', async () => (await waiting()) === 1);
     second.sent.destroy();
     await until('it is gone', async () => (await waiting()) === 0);
-    assert.equal(await metric('rejected_requests_total', 'flow_schema="queued"', 'reason="cancelled"'), 1);
+    assert.equal(await metric(server, 'rejected_requests_total', 'flow_schema="queued"', 'reason="cancelled"'), 1);
     assert.equal(await first.end(), 201);
     assert.equal((await server.call('GET', `${PATH}/never`)).code, 404);
   });
@@ -364,8 +379,8 @@ describe('requests under priority and fairness', () => {
         response.resume();
       }),
     );
-    const seats = () => metric('work_estimated_seats_sum', 'flow_schema="exempt"');
-    const events = () => metric('watch_count_samples_sum', 'flow_schema="exempt"');
+    const seats = () => metric(server, 'work_estimated_seats_sum', 'flow_schema="exempt"');
+    const events = () => metric(server, 'watch_count_samples_sum', 'flow_schema="exempt"');
     const [before, seen] = [await seats(), await events()];
     await server.call('POST', PATH, { body: { metadata: { name: 'watched' } } });
     // The metrics' own requests have one seat each.
