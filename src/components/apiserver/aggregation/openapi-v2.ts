@@ -25,6 +25,8 @@ interface Entry {
   digest: string;
   part: ForeignPart | undefined;
   pending: Promise<void> | undefined;
+  /** Nobody waits a second time for a server that said nothing. */
+  wasAsked: boolean;
 }
 
 export class ForeignOpenApi {
@@ -47,11 +49,24 @@ export class ForeignOpenApi {
     return entries.flatMap(({ part }) => (part === undefined ? [] : [part]));
   }
 
+  /** Of one server; undefined when it says nothing. */
+  async partOf(to: Delegated): Promise<ForeignPart | undefined> {
+    return (await this.#entryOf(to)).part;
+  }
+
   async #entryOf(to: Delegated): Promise<Entry> {
     let entry = this.#entries.get(to.name);
     if (entry === undefined || entry.specText !== to.specText) {
       const { specText } = to;
-      entry = { specText, askedMs: -FRESH_MS, etag: undefined, digest: '', part: undefined, pending: undefined };
+      entry = {
+        specText,
+        askedMs: -FRESH_MS,
+        etag: undefined,
+        digest: '',
+        part: undefined,
+        pending: undefined,
+        wasAsked: false,
+      };
       this.#entries.set(to.name, entry);
     }
     const { clock } = this.#context;
@@ -64,9 +79,10 @@ export class ForeignOpenApi {
         })
         .finally(() => {
           asked.pending = undefined;
+          asked.wasAsked = true;
         });
     }
-    if (entry.part === undefined) await entry.pending;
+    if (!entry.wasAsked) await entry.pending;
     return entry;
   }
 

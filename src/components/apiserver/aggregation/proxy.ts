@@ -69,6 +69,7 @@ export async function passOn(context: RestContext, exchange: Exchange, to: Deleg
   }
   response.writeHead(status, answerHeaders(answer));
   response.flushHeaders();
+  if (exchange.longRunning) exchange.audit?.started(status);
   await new Promise<void>((resolve) => {
     pipeline(answer, response, () => resolve());
   });

@@ -2,6 +2,7 @@
 import { setImmediate as pause } from 'node:timers/promises';
 import { ApiError } from '../../../api/meta/status.ts';
 import { besideKnown } from '../../../api/openapi/foreign-v2.ts';
+import { asV3 } from '../../../api/openapi/foreign-v3.ts';
 import { customV2, joinV2, type OpenApiV2, openapiV2, type V2Parts, v2Parts } from '../../../api/openapi/v2.ts';
 import {
   encodeOpenapiV2,
@@ -70,11 +71,18 @@ export function createOpenApi(
     const of = pathsOfBuiltin().includes(path) ? [...builtinKinds, ...custom] : custom;
     return once(`v3 ${path}`, of, (texts) => json(openapiV3(of, path, texts)));
   };
+  /** Of a server that has only the older version. */
+  const convertedV3 = async (to: Delegated): Promise<StaticDocument | undefined> => {
+    const part = await foreignV2.partOf(to);
+    return part === undefined
+      ? undefined
+      : once(`v3 ${to.name}`, [part], () => json(asV3(part, `${to.group}/${to.version}`)));
+  };
   const v3Index = async (): Promise<StaticDocument> => {
     const hashes = new Map<string, string>();
     for (const path of paths()) hashes.set(path, (await v3(path)).hash);
     for (const each of apiServices.delegated) {
-      const hash = foreign.openapiHashOf(each.name);
+      const hash = foreign.openapiHashOf(each.name) ?? (await convertedV3(each))?.hash;
       if (hash === undefined) hashes.delete(openapiPathOf(each));
       else hashes.set(openapiPathOf(each), hash);
     }
@@ -144,7 +152,12 @@ export function createOpenApi(
       if (path === V3) return v3Index().then((document) => sendDocument(exchange, document));
       const tail = path.startsWith(`${V3}/`) ? path.slice(V3.length + 1) : '';
       const delegate = tail === '' ? undefined : delegateAt(tail);
-      if (delegate !== undefined) return passOn(context, exchange, delegate);
+      if (delegate !== undefined) {
+        if (foreign.openapiHashOf(delegate.name) !== undefined) return passOn(context, exchange, delegate);
+        return convertedV3(delegate).then((document) =>
+          document === undefined ? passOn(context, exchange, delegate) : sendDocument(exchange, document),
+        );
+      }
       if (!paths().includes(tail)) return undefined;
       return v3(tail).then((document) => {
         const asked = exchange.info.query.get('hash');

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import type { APIService } from '../../../../src/api/kinds/apiservices/conditions.ts';
 import { startServer, type TestServer } from '../harness.ts';
-import { FLUNDERS, FlunderServer, GROUP, ROOT, VERSION } from './flunder-server.ts';
+import { FLUNDERS, FlunderServer, GROUP, ROOT, schemas, VERSION } from './flunder-server.ts';
 import {
   AGGREGATED,
   API_SERVICES,
@@ -377,9 +377,24 @@ describe('servers that mean harm', () => {
   it('hold up nobody else', async () => {
     const extended = await startExtended((flunders) => {
       flunders.aggregated = false;
+      flunders.explained = false;
     });
     const { main, flunders } = extended;
     try {
+      // Its second version of OpenAPI is told in the third.
+      const at = ROOT.slice(1);
+      const index = await main.call<{ paths: Record<string, { serverRelativeURL: string }> }>('GET', '/openapi/v3');
+      const url = index.body.paths[at]?.serverRelativeURL ?? '';
+      assert.match(url, /^\/openapi\/v3\/apis\/wardle\.example\.com\/v1alpha1\?hash=[0-9A-F]{128}$/);
+      const document = await main.call('GET', url);
+      assert.deepEqual(document.body['components'], {
+        schemas: schemas('#/components/schemas/'),
+      });
+      const { post } = (document.body['paths'] as Record<string, { post: Record<string, unknown> }>)[
+        `${ROOT}/namespaces/{namespace}/flunders`
+      ] ?? { post: {} };
+      const schema = { $ref: '#/components/schemas/com.example.wardle.v1alpha1.Flunder' };
+      assert.deepEqual(post['requestBody'], { content: { 'application/json': { schema } } });
       // The older form of discovery says as much.
       const [resource] = (await groups(main)).at(-1)?.versions[0]?.resources ?? [];
       assert.deepEqual(resource, {

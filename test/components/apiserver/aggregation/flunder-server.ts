@@ -38,7 +38,8 @@ const VERBS = ['create', 'delete', 'get', 'list', 'watch'];
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 const GVK = { group: GROUP, kind: 'Flunder', version: VERSION };
 
-const schemas = (prefix: string): Record<string, object> => ({
+/** As both versions of OpenAPI have them. */
+export const schemas = (prefix: string): Record<string, object> => ({
   'com.example.wardle.v1alpha1.Flunder': {
     description: 'A flunder is what it is.',
     type: 'object',
@@ -92,6 +93,8 @@ export class FlunderServer {
   mischief: Mischief = () => false;
   /** Whether it knows aggregated discovery. */
   aggregated = true;
+  /** Whether it knows the third version of OpenAPI. */
+  explained = true;
   resources: object[] = [
     {
       resource: 'flunders',
@@ -198,6 +201,7 @@ export class FlunderServer {
   #documentAt(method: string, path: string, body: string): { readonly code: number; readonly document: object } {
     const found = (document: object) => ({ code: 200, document });
     if (path === ROOT) return found(this.#resourceList());
+    if (path.startsWith('/openapi/v3') && !this.explained) return NOT_FOUND;
     if (path === '/openapi/v3') {
       return found({ paths: { [ROOT.slice(1)]: { serverRelativeURL: `/openapi/v3${ROOT}?hash=ABC` } } });
     }
