@@ -337,3 +337,14 @@ export class Reader {
     if (this.#wireType !== wireType) throw new WireError(`wire type ${this.#wireType} where ${wireType} belongs`);
   }
 }
+
+/** Fields 1 to 3 of a message that has only numbers; 0n where one is not there. */
+export function firstNumbers(message: Uint8Array): readonly [first: bigint, second: bigint, third: bigint] {
+  const reader = new Reader(message);
+  const found: [bigint, bigint, bigint] = [0n, 0n, 0n];
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field <= found.length) found[field - 1] = reader.big();
+    else reader.skip();
+  }
+  return found;
+}

@@ -14,7 +14,7 @@ import {
   type RequestOp,
   type TxnRequest,
 } from '../../api/etcd/kv.ts';
-import { Reader } from '../../api/etcd/wire.ts';
+import { firstNumbers } from '../../api/etcd/wire.ts';
 import type { Log } from '../../base/log.ts';
 import type { AuthMachine } from '../../core/etcdauth/machine.ts';
 import type { Caller } from '../../core/etcdauth/types.ts';
@@ -154,16 +154,16 @@ export class AuthGuard implements SessionAccess {
       '/etcdserverpb.Lease/LeaseGrant': user,
       '/etcdserverpb.Lease/LeaseKeepAlive': user,
       '/etcdserverpb.Lease/LeaseLeases': user,
-      '/etcdserverpb.Lease/LeaseRevoke': (caller, message) => this.useLease(caller, twoNumbers(message)[0]),
+      '/etcdserverpb.Lease/LeaseRevoke': (caller, message) => this.useLease(caller, firstNumbers(message)[0]),
       '/etcdserverpb.Lease/LeaseTimeToLive': (caller, message) => {
-        const [id, withKeys] = twoNumbers(message);
+        const [id, withKeys] = firstNumbers(message);
         this.#machine.requireUser(caller);
         if (withKeys !== 0n) for (const key of this.#leaseKeys(id)) this.read(caller, key);
       },
       '/etcdserverpb.Cluster/MemberList': user,
       '/etcdserverpb.Maintenance/Status': open,
       '/etcdserverpb.Maintenance/Alarm': (caller, message) => {
-        if (twoNumbers(message)[0] === BigInt(ALARM_GET)) this.#machine.requireUser(caller);
+        if (firstNumbers(message)[0] === BigInt(ALARM_GET)) this.#machine.requireUser(caller);
         else this.#machine.requireRoot(caller);
       },
       '/etcdserverpb.Auth/Authenticate': open,
@@ -212,16 +212,3 @@ const STATUS_NAMES: Partial<Record<RpcCode, string>> = {
   [RpcCode.permissionDenied]: 'PermissionDenied',
   [RpcCode.unauthenticated]: 'Unauthenticated',
 };
-
-/** Fields 1 and 2 of a message that begins with numbers. */
-function twoNumbers(message: Uint8Array): readonly [first: bigint, second: bigint] {
-  const reader = new Reader(message);
-  let first = 0n;
-  let second = 0n;
-  for (let field = reader.field(); field !== 0; field = reader.field()) {
-    if (field === 1) first = reader.big();
-    else if (field === 2) second = reader.big();
-    else reader.skip();
-  }
-  return [first, second];
-}

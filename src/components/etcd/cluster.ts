@@ -2,18 +2,10 @@
 import { createHash } from 'node:crypto';
 import { Reader, Writer } from '../../api/etcd/wire.ts';
 import type { ConfChange, ConfState } from '../../core/raft/index.ts';
+import { decodeMember, type Member, writeMember } from './member-codec.ts';
 import { decodeConfState, encodeConfState } from './message-codec.ts';
 
-export interface Member {
-  /** Hex of etcd's member id, and raft's name for it. */
-  readonly id: string;
-  /** Empty until the member has started once. */
-  readonly name: string;
-  readonly peerUrls: readonly string[];
-  readonly clientUrls: readonly string[];
-  /** It has come in the place of one that lost its data, and is to vote as soon as it has caught up. */
-  readonly replacement?: boolean;
-}
+export type { Member };
 
 const AVAILABLE_ALARMS = ['NONE', 'NOSPACE', 'CORRUPT'] as const;
 
@@ -99,14 +91,7 @@ export class Cluster {
   encode(): Buffer {
     const out = new Writer(512);
     out.message(1, encodeConfState(this.conf));
-    for (const { id, name, peerUrls, clientUrls, replacement } of this.#members.values()) {
-      const mark = out.begin(2);
-      out.string(1, id).string(2, name);
-      for (const url of peerUrls) out.string(3, url);
-      for (const url of clientUrls) out.string(4, url);
-      if (replacement) out.bool(5, true);
-      out.end(mark);
-    }
+    for (const member of this.#members.values()) writeMember(out, 2, member);
     for (const id of this.#removed) out.string(3, id);
     for (const { member, alarm } of this.#alarms) {
       const mark = out.begin(4);
@@ -130,21 +115,6 @@ export class Cluster {
       else reader.skip();
     }
   }
-}
-
-function decodeMember(bytes: Uint8Array): Member {
-  const member = { id: '', name: '', peerUrls: [] as string[], clientUrls: [] as string[] };
-  let replacement = false;
-  const reader = new Reader(bytes);
-  for (let field = reader.field(); field !== 0; field = reader.field()) {
-    if (field === 1) member.id = reader.string();
-    else if (field === 2) member.name = reader.string();
-    else if (field === 3) member.peerUrls.push(reader.string());
-    else if (field === 4) member.clientUrls.push(reader.string());
-    else if (field === 5) replacement = reader.bool();
-    else reader.skip();
-  }
-  return replacement ? { ...member, replacement } : member;
 }
 
 function decodeAlarm(bytes: Uint8Array): Alarm {

@@ -1,4 +1,4 @@
-import { Reader } from '../../api/etcd/wire.ts';
+import { firstNumbers } from '../../api/etcd/wire.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -96,7 +96,7 @@ export class LeaseService {
   async renew(message: Uint8Array): Promise<Uint8Array> {
     const { engine, encoder, clock } = this.#deps;
     engine.requireLeader();
-    const [id] = twoNumbers(message);
+    const [id] = firstNumbers(message);
     const ttl = renewed(engine.machine.leases, id, clock.monotonicMs());
     if (ttl > 0) this.#counts.renewed += 1;
     if (ttl > 0) {
@@ -160,7 +160,7 @@ export class LeaseService {
     return {
       '/etcdserverpb.Lease/LeaseGrant': (message, call) =>
         answer(call, log, async () => {
-          const [ttl, id] = twoNumbers(message);
+          const [ttl, id] = firstNumbers(message);
           const lease = await engine.grantLease(id === 0n ? this.#unusedId() : id, Number(ttl));
           this.#counts.granted += 1;
           this.#arm();
@@ -168,14 +168,14 @@ export class LeaseService {
         }),
       '/etcdserverpb.Lease/LeaseRevoke': (message, call) =>
         answer(call, log, async () => {
-          await engine.revokeLease(twoNumbers(message)[0]);
+          await engine.revokeLease(firstNumbers(message)[0]);
           this.#counts.revoked += 1;
           this.#arm();
           return encoder.begin(machine.visible).finish();
         }),
       '/etcdserverpb.Lease/LeaseTimeToLive': (message, call) =>
         answer(call, log, () => {
-          const [id, withKeys] = twoNumbers(message);
+          const [id, withKeys] = firstNumbers(message);
           engine.requireLeader();
           const lease = machine.leases.get(id);
           const out = encoder.begin(machine.visible).big(2, id);
@@ -274,17 +274,4 @@ function renewed(leases: Engine['machine']['leases'], id: bigint, nowMs: number)
     if (error instanceof MvccError && error.code === 'lease-not-found') return 0;
     throw error;
   }
-}
-
-/** Fields 1 and 2 of a message that has only numbers. */
-function twoNumbers(message: Uint8Array): readonly [first: bigint, second: bigint] {
-  const reader = new Reader(message);
-  let first = 0n;
-  let second = 0n;
-  for (let field = reader.field(); field !== 0; field = reader.field()) {
-    if (field === 1) first = reader.big();
-    else if (field === 2) second = reader.big();
-    else reader.skip();
-  }
-  return [first, second];
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Reader } from '../../api/etcd/wire.ts';
+import { firstNumbers } from '../../api/etcd/wire.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { hex } from './cluster.ts';
@@ -63,13 +63,13 @@ export class MaintenanceService {
         }),
       '/etcdserverpb.Maintenance/HashKV': (message, call) =>
         answer(call, log, async () => {
-          const { hash, compacted } = await this.hashKv(numbers(message)[0]);
+          const { hash, compacted } = await this.hashKv(Number(firstNumbers(message)[0]));
           return encoder.begin(machine.visible).int(2, hash).int(3, compacted).finish();
         }),
     };
   }
 
-  /** The checksum of the store at a revision, 0 for now, with the compaction that it holds for. Throws MvccError. */
+  /** The checksum of the store at a revision, where 0 means the newest, with the compaction that it holds for. Throws MvccError. */
   async hashKv(
     wanted: number,
   ): Promise<{ readonly hash: number; readonly compacted: number; readonly revision: number }> {
@@ -96,7 +96,8 @@ export class MaintenanceService {
 
   async #alarm(message: Uint8Array): Promise<Uint8Array> {
     const { cluster, machine } = this.#engine;
-    const [action, member, alarm] = numbers(message);
+    const [first, second, third] = firstNumbers(message);
+    const [action, member, alarm] = [Number(first), BigInt.asUintN(64, second), Number(third)];
     const about = cluster.alarms.filter((each) => member === 0n || each.member === hex(member));
     let shown = alarm === 0 ? about : about.filter((each) => each.alarm === alarm);
     if (action === AlarmAction.activate) {
@@ -119,7 +120,7 @@ export class MaintenanceService {
 
   async #moveLeader(message: Uint8Array): Promise<Uint8Array> {
     const engine = this.#engine;
-    const [, , , target] = numbers(message);
+    const target = BigInt.asUintN(64, firstNumbers(message)[0]);
     if (!engine.replica.leads) throw new CodedError('is-not-leader', 'this member does not lead');
     const to = hex(target);
     if (to !== engine.replica.id) {
@@ -141,8 +142,8 @@ export class MaintenanceService {
 
   /** There is one format only: whatever is asked for, nothing has to be done, and nothing can be. */
   #downgrade(message: Uint8Array): Uint8Array {
-    const [action] = numbers(message);
-    if (action === 0) throw new CodedError('no-downgrade', 'this store has no older version to go back to');
+    const [action] = firstNumbers(message);
+    if (action === 0n) throw new CodedError('no-downgrade', 'this store has no older version to go back to');
     throw new CodedError('no-downgrade-job', 'no downgrade is under way');
   }
 
@@ -190,19 +191,4 @@ export class MaintenanceService {
   #piece(left: number, blob: Uint8Array): Buffer {
     return this.#encoder.begin(this.#engine.machine.visible).int(2, left).bytes(3, blob).finish();
   }
-}
-
-/** An action, a member, an alarm; and the first field as what it is in full, an id. Messages here have numbers only. */
-function numbers(message: Uint8Array): readonly [first: number, second: bigint, third: number, first64: bigint] {
-  const reader = new Reader(message);
-  let first = 0n;
-  let second = 0n;
-  let third = 0;
-  for (let field = reader.field(); field !== 0; field = reader.field()) {
-    if (field === 1) first = BigInt.asUintN(64, reader.big());
-    else if (field === 2) second = BigInt.asUintN(64, reader.big());
-    else if (field === 3) third = reader.int();
-    else reader.skip();
-  }
-  return [Number(first & 0x1f_ffff_ffff_ffffn), second, third, first];
 }

@@ -1,6 +1,6 @@
 /** What members say to each other beside raft's messages. */
 import { Reader, Writer } from '../../api/etcd/wire.ts';
-import type { Member } from './cluster.ts';
+import { decodeMember, type Member, writeMember } from './member-codec.ts';
 import { EntryKind, type LeaseRecord, type SnapshotHead, type StoredEntry } from './port.ts';
 
 export const PeerPath = {
@@ -148,13 +148,7 @@ export interface MemberTable {
 
 export function encodeMembers({ clusterId, members }: MemberTable): Buffer {
   const out = new Writer(512).big(1, clusterId);
-  for (const { id, name, peerUrls, clientUrls } of members) {
-    const mark = out.begin(2);
-    out.string(1, id).string(2, name);
-    for (const url of peerUrls) out.string(3, url);
-    for (const url of clientUrls) out.string(4, url);
-    out.end(mark);
-  }
+  for (const member of members) writeMember(out, 2, member);
   return out.finish();
 }
 
@@ -168,22 +162,6 @@ export function decodeMembers(bytes: Uint8Array): MemberTable {
     else reader.skip();
   }
   return { clusterId, members };
-}
-
-function decodeMember(bytes: Uint8Array): Member {
-  const reader = new Reader(bytes);
-  let id = '';
-  let name = '';
-  const peerUrls: string[] = [];
-  const clientUrls: string[] = [];
-  for (let field = reader.field(); field !== 0; field = reader.field()) {
-    if (field === 1) id = reader.string();
-    else if (field === 2) name = reader.string();
-    else if (field === 3) peerUrls.push(reader.string());
-    else if (field === 4) clientUrls.push(reader.string());
-    else reader.skip();
-  }
-  return { id, name, peerUrls, clientUrls };
 }
 
 /** What is left of leases, as the leader knows. */

@@ -69,7 +69,6 @@ export interface PeerHandler {
   /** Only the leader can. Resolves with the table in which the new member stands. */
   replace(request: ReplaceRequest): Promise<MemberTable>;
   hash(revision: number): Promise<StoreHash>;
-  isMember(id: NodeId): boolean;
   wasRemoved(id: NodeId): boolean;
   /** The others do not count this member as one of them any more. */
   removed(): void;

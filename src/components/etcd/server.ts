@@ -1,58 +1,44 @@
 import { randomBytes } from 'node:crypto';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { NodeId } from '../../core/raft/index.ts';
+import { announce } from './announcement.ts';
 import { Auth } from './auth.ts';
 import { AuthGuard } from './auth-guard.ts';
-import { authService } from './auth-service.ts';
 import { simpleTokens } from './auth-tokens.ts';
 import { identified, storedState } from './bootstrap.ts';
 import { hex, type Member } from './cluster.ts';
-import { clusterService } from './cluster-service.ts';
 import { Corruption } from './corruption.ts';
-import { electionService } from './election-service.ts';
 import { Encoder } from './encode.ts';
 import { ALARM_CORRUPT, Engine } from './engine.ts';
 import { FullDisk } from './full-disk.ts';
-import { gateway } from './gateway.ts';
 import { GossipLink } from './gossip-link.ts';
-import { answerHttp } from './http.ts';
+import { handOver } from './hand-over.ts';
 import type { EtcdServer, EtcdServerDeps, StoreBounds } from './index.ts';
-import { kvService, type UnaryHandlers } from './kv-service.ts';
 import { LeaseQuorum } from './lease-quorum.ts';
-import { LeaseService } from './lease-service.ts';
-import { LocalClient, type StreamHandlers } from './local-client.ts';
-import { lockService } from './lock-service.ts';
-import { MaintenanceService } from './maintenance-service.ts';
+import type { LeaseService } from './lease-service.ts';
 import { MendingServer } from './mending.ts';
-import { EtcdMetrics, type MetricsSources } from './metrics.ts';
+import { EtcdMetrics } from './metrics.ts';
 import { Newcomer } from './newcomer.ts';
 import { costLikeBcrypt, scryptHasher } from './password.ts';
 import { Peers } from './peers.ts';
-import type { RpcService } from './port.ts';
 import { Questions } from './questions.ts';
-import { recoveryService } from './recovery-service.ts';
 import { Promoter, replaceMember } from './replacement.ts';
 import { Replica } from './replica.ts';
 import { RequireLeader } from './require-leader.ts';
 import { Router } from './router.ts';
-import { RpcMetrics } from './rpc-metrics.ts';
+import { createServices } from './services.ts';
 import { Snapshots } from './snapshots.ts';
 import { Upkeep } from './upkeep.ts';
-import { WatchService } from './watch-service.ts';
+import type { WatchService } from './watch-service.ts';
 
 const CACHE_BYTES = 64 << 20;
 const FLUSH_INTERVAL_MS = 1000;
-/** etcd's default for `progress_notify`. */
-const PROGRESS_INTERVAL_MS = 600_000;
 /** Watches never end by themselves; their clients come back elsewhere. */
 const CLOSE_GRACE_MS = 100;
 /** etcd's. */
 const SLOW = { applyMs: 100, requestMs: 300 };
 const TIMING = { heartbeatMs: 100, electionMs: 1000, adapts: true };
 const TICKS_PER_HEARTBEAT = 2;
-const HAND_OVER_MS = 1000;
-const HAND_OVER_TRY_MS = 150;
-const PUBLISH_RETRY_MS = 1000;
 const FIRST_LEADER_MS = 5000;
 const ASK_MS = 3000;
 
@@ -250,7 +236,23 @@ class Server implements StoreServer {
         },
       });
       this.#router = router;
-      const service = this.#service(encoder, router);
+      const { service, watches, leases } = createServices({
+        deps: this.#deps,
+        engine,
+        encoder,
+        router,
+        auth: this.#auth,
+        guard: this.#guard,
+        requireLeader: this.#requireLeader,
+        leaseQuorum: this.#leaseQuorum,
+        metrics: this.#metrics,
+        peers: () => this.#peers,
+        bytes: this.#random.bytes,
+        defer: this.#defer,
+        slowRequestMs: (this.#deps.slow ?? SLOW).requestMs,
+      });
+      this.#watches = watches;
+      this.#leases = leases;
       if (peering !== undefined) {
         this.#peers = this.#connect(replica, clusterId);
         await peering.listener.listen(this.#peers.service);
@@ -267,7 +269,16 @@ class Server implements StoreServer {
       this.#watches?.start();
       this.#upkeep.start();
       this.#corruption.start();
-      void this.#publishAttributes();
+      const { name, clientUrls } = this.#deps;
+      void announce({
+        engine,
+        name,
+        clientUrls,
+        clock,
+        log,
+        command: (command) => this.#route().command(command),
+        stopped: () => this.#stopped,
+      });
       log.info('store is ready', {
         revision: engine.machine.visible,
         keys: engine.machine.keyCount,
@@ -282,7 +293,7 @@ class Server implements StoreServer {
 
   async stop(): Promise<void> {
     if (this.#stopped) return;
-    await this.#handOver();
+    await handOver(this.#engine, this.#deps.clock, this.#deps.log);
     await this.#close();
   }
 
@@ -303,28 +314,6 @@ class Server implements StoreServer {
     await this.#noted;
     await Promise.all([listener.close(CLOSE_GRACE_MS), peers?.listener.close(CLOSE_GRACE_MS)]);
     await storage.close();
-  }
-
-  /** So that the others need not find out that this member is gone. */
-  async #handOver(): Promise<void> {
-    const { clock, log } = this.#deps;
-    const engine = this.#engine;
-    if (!engine.leads || engine.replica.alone) return;
-    const deadline = clock.monotonicMs() + HAND_OVER_MS;
-    try {
-      for (let tried: NodeId | undefined; engine.replica.leads && clock.monotonicMs() < deadline; ) {
-        const successor = engine.replica.bestFollower((id) => id !== tried) ?? engine.replica.bestFollower();
-        if (successor === undefined) return;
-        engine.replica.transferLeadership(successor);
-        tried = successor;
-        // One that does not take it at once may be busy; the next one need not be.
-        const until = clock.monotonicMs() + HAND_OVER_TRY_MS;
-        while (engine.replica.leads && clock.monotonicMs() < until)
-          await engine.leadershipChange(until - clock.monotonicMs());
-      }
-    } catch (error) {
-      log.warn('leadership could not be handed over', { cause: messageOf(error) });
-    }
   }
 
   async #identified() {
@@ -476,7 +465,6 @@ class Server implements StoreServer {
           this.#questions.answer(forward.path, forward.message) ?? this.#route().forwarded(forward),
         snapshotPiece: (piece) => this.#snapshots.receive(piece),
         members: () => ({ clusterId, members: engine.cluster.members }),
-        isMember: (member) => engine.cluster.get(member) !== undefined,
         wasRemoved: (member) => engine.cluster.wasRemoved(member),
         removed: () => this.#removed(),
         unreachable: (to) => engine.replica.hint((raft) => raft.unreachable(to)),
@@ -486,101 +474,6 @@ class Server implements StoreServer {
       },
     });
   }
-
-  /** Tells the cluster how this member is called and where its clients find it, until it knows. */
-  async #publishAttributes(): Promise<void> {
-    const { name, clientUrls, clock, log } = this.#deps;
-    const { replica, cluster } = this.#engine;
-    // Whoever has a name has something on its disk: an empty one is a disk that has been wiped, and not one that was never written.
-    await this.#engine.appliedAt(2);
-    for (;;) {
-      const known = cluster.get(replica.id);
-      if (this.#stopped || (known?.name === name && known.clientUrls.join() === clientUrls.join())) return;
-      try {
-        await this.#route().command({ type: 'attributes', member: replica.id, name, clientUrls });
-      } catch (error) {
-        if (!this.#stopped) log.v(2, 'this member could not be announced yet', { cause: messageOf(error) });
-        await new Promise<void>((resolve) => clock.setTimer(PUBLISH_RETRY_MS, resolve));
-      }
-    }
-  }
-
-  #service(encoder: Encoder, router: Router): RpcService {
-    const { clock, log, storage, initialCluster, strictReconfigCheck = true } = this.#deps;
-    const engine = this.#engine;
-    const watches = new WatchService({
-      engine,
-      encoder,
-      clock,
-      log,
-      defer: this.#defer,
-      progressIntervalMs: this.#deps.progressNotifyMs ?? PROGRESS_INTERVAL_MS,
-      refusal: (call, key, end) => this.#guard.watchRefusal(call, key, end),
-    });
-    this.#watches = watches;
-    const leases = new LeaseService({
-      engine,
-      encoder,
-      clock,
-      log,
-      newLeaseId: () => Buffer.from(this.#random.bytes(8)).readBigUInt64BE() >> 1n,
-      ask: (path, message, here) => router.ask(path, message, here),
-      quorum: this.#leaseQuorum,
-      tell: (news) => this.#peers?.sendLeaseNews(news),
-    });
-    this.#leases = leases;
-    const maintenance = new MaintenanceService({
-      engine,
-      encoder,
-      storage,
-      log,
-      command: (command) => router.command(command),
-    });
-    const kv = kvService(engine, encoder, log, this.#deps.limits);
-    // Locks and elections are guarded themselves; what they do for their callers is not asked about again.
-    const client = new LocalClient(router.unary({ ...kv, ...leases.unary }), {
-      '/etcdserverpb.Watch/Watch': watches.unguarded,
-    });
-    const elections = electionService(client, encoder, log);
-    const handlers: UnaryHandlers = {
-      ...kv,
-      ...leases.unary,
-      ...maintenance.unary,
-      ...clusterService({
-        engine,
-        encoder,
-        clock,
-        log,
-        token: initialCluster?.token ?? '',
-        strict: strictReconfigCheck,
-      }),
-      ...authService({ auth: this.#auth, encoder, log, revision: () => engine.machine.visible }),
-    };
-    const sessions = { ...lockService(client, encoder, log), ...elections.unary };
-    const rpc = new RpcMetrics({ clock, log, slowMs: (this.#deps.slow ?? SLOW).requestMs });
-    router.serveOthers({ ...handlers, ...leases.forOthers });
-    const required = this.#requireLeader;
-    const streams = this.#guard.streams({
-      '/etcdserverpb.Watch/Watch': watches.handler,
-      '/etcdserverpb.Lease/LeaseKeepAlive': leases.keepAlive,
-      '/etcdserverpb.Maintenance/Snapshot': maintenance.snapshot,
-      ...elections.streams,
-    });
-    const routed = router.unary(this.#guard.unary({ ...handlers, ...sessions }));
-    const unary = rpc.unary(required.unary({ ...routed, ...recoveryService(engine, storage, log) }));
-    const counted = rpc.streams(required.streams(streams));
-    const json = this.#deps.jsonGateway === false ? () => undefined : gateway(new LocalClient(unary, counted), log);
-    return rpcService(unary, counted, json, {
-      engine,
-      watches,
-      leases: leases.counts,
-      rpc,
-      metrics: this.#metrics,
-      size: () => storage.size(),
-      nowMs: () => clock.nowMs(),
-      quotaBytes: this.#deps.quotaBytes ?? 0,
-    });
-  }
 }
 
 function removedError(): CodedError {
@@ -588,21 +481,4 @@ function removedError(): CodedError {
     'removed',
     'this member has been permanently removed from the cluster; to add this host again, empty its data directory and run: hyperedge members add',
   );
-}
-
-function rpcService(
-  unary: UnaryHandlers,
-  streams: StreamHandlers,
-  json: ReturnType<typeof gateway>,
-  sources: MetricsSources,
-): RpcService {
-  const unaryByPath = new Map(Object.entries(unary));
-  const streamByPath = new Map(Object.entries(streams));
-  const services = new Set([...unaryByPath.keys(), ...streamByPath.keys()].map((path) => path.split('/')[1]));
-  return {
-    hasService: (name) => services.has(name),
-    unary: (path) => unaryByPath.get(path),
-    stream: (path) => streamByPath.get(path),
-    http: (request) => json(request) ?? answerHttp(request, sources),
-  };
 }

@@ -7,7 +7,7 @@ import type { DialPeer } from '../../../src/components/etcd/port.ts';
 import { createPeerDialer, createRpcListener } from '../../../src/io/grpc/index.ts';
 import { createSqliteLog } from '../../../src/io/sqlite/index.ts';
 import { freePort } from '../../ports.ts';
-import { clock } from './harness.ts';
+import { clock, remove, temporaryDirectory } from './harness.ts';
 
 export interface ClusterMember {
   readonly name: string;
@@ -73,6 +73,23 @@ export async function member(directory: string, name: string, all: readonly Clus
     },
   };
   return created;
+}
+
+/** `count` members that run, and what ends them and removes their data. */
+export async function runningCluster(
+  count: number,
+): Promise<{ readonly directory: string; readonly members: ClusterMember[]; remove(): Promise<void> }> {
+  const directory = await temporaryDirectory();
+  const members = await cluster(directory, count);
+  await Promise.all(members.map((each) => each.start()));
+  return {
+    directory,
+    members,
+    remove: async () => {
+      await Promise.all(members.map((each) => each.stop()));
+      await remove(directory);
+    },
+  };
 }
 
 function mutable(dial: DialPeer, isMute: () => boolean): DialPeer {

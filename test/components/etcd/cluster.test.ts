@@ -4,8 +4,8 @@ import { rm } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import type { Store } from '../../../src/core/mvcc/port.ts';
-import { type ClusterMember, cluster, member } from './cluster-harness.ts';
-import { connect, remove, temporaryDirectory } from './harness.ts';
+import { type ClusterMember, cluster, member, runningCluster } from './cluster-harness.ts';
+import { connect } from './harness.ts';
 
 const run = promisify(execFile);
 
@@ -52,17 +52,14 @@ async function leaderOf(members: readonly ClusterMember[]): Promise<ClusterMembe
 }
 
 describe('three members', () => {
+  let running: Awaited<ReturnType<typeof runningCluster>>;
   let directory = '';
   let members: ClusterMember[] = [];
   before(async () => {
-    directory = await temporaryDirectory();
-    members = await cluster(directory, 3);
-    await Promise.all(members.map((each) => each.start()));
+    running = await runningCluster(3);
+    ({ directory, members } = running);
   });
-  after(async () => {
-    await Promise.all(members.map((each) => each.stop()));
-    await remove(directory);
-  });
+  after(() => running.remove());
 
   it('take writes at any of them, and each reads what was written at another at once', async () => {
     const stores = members.map((each) => connect(each.endpoint, undefined));

@@ -3,8 +3,8 @@ import { execFile } from 'node:child_process';
 import { after, before, describe, it } from 'node:test';
 import { RpcCode, type StreamCall, type UnaryCall } from '../../../src/components/etcd/port.ts';
 import { RequireLeader } from '../../../src/components/etcd/require-leader.ts';
-import { type ClusterMember, cluster } from './cluster-harness.ts';
-import { clock, remove, temporaryDirectory } from './harness.ts';
+import { type ClusterMember, runningCluster } from './cluster-harness.ts';
+import { clock } from './harness.ts';
 
 describe('a member that knows of no leader', () => {
   const answers: string[] = [];
@@ -56,20 +56,14 @@ describe('a member that knows of no leader', () => {
 });
 
 describe('etcdctl, which asks for a leader', () => {
-  let directory = '';
-  let members: ClusterMember[] = [];
+  let running: Awaited<ReturnType<typeof runningCluster>>;
   before(async () => {
-    directory = await temporaryDirectory();
-    members = await cluster(directory, 3);
-    await Promise.all(members.map((each) => each.start()));
+    running = await runningCluster(3);
   });
-  after(async () => {
-    await Promise.all(members.map((each) => each.stop()));
-    await remove(directory);
-  });
+  after(() => running.remove());
 
   it('is told that its watch is at a member that is cut off', async () => {
-    const [first, second, third] = members as [ClusterMember, ClusterMember, ClusterMember];
+    const [first, second, third] = running.members as [ClusterMember, ClusterMember, ClusterMember];
     const watching = new Promise<string>((resolve) => {
       const env = { ...process.env, ETCDCTL_API: '3' };
       const child = execFile('etcdctl', [`--endpoints=${first.endpoint}`, 'watch', 'a'], { env, timeout: 20_000 });

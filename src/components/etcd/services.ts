@@ -1,0 +1,145 @@
+/** All that a member answers: etcd's services, each behind what guards, routes and counts it, and plain HTTP on the same port. */
+import type { Auth } from './auth.ts';
+import type { AuthGuard } from './auth-guard.ts';
+import { authService } from './auth-service.ts';
+import { clusterService } from './cluster-service.ts';
+import { electionService } from './election-service.ts';
+import type { Encoder } from './encode.ts';
+import type { Engine } from './engine.ts';
+import { gateway } from './gateway.ts';
+import { answerHttp } from './http.ts';
+import type { EtcdServerDeps } from './index.ts';
+import { kvService, type UnaryHandlers } from './kv-service.ts';
+import type { LeaseQuorum } from './lease-quorum.ts';
+import { LeaseService } from './lease-service.ts';
+import { LocalClient, type StreamHandlers } from './local-client.ts';
+import { lockService } from './lock-service.ts';
+import { MaintenanceService } from './maintenance-service.ts';
+import type { EtcdMetrics, MetricsSources } from './metrics.ts';
+import type { Peers } from './peers.ts';
+import type { RpcService } from './port.ts';
+import { recoveryService } from './recovery-service.ts';
+import type { RequireLeader } from './require-leader.ts';
+import type { Router } from './router.ts';
+import { RpcMetrics } from './rpc-metrics.ts';
+import { WatchService } from './watch-service.ts';
+
+/** etcd's default for `progress_notify`. */
+const PROGRESS_INTERVAL_MS = 600_000;
+
+export interface ServiceParts {
+  readonly deps: EtcdServerDeps;
+  readonly engine: Engine;
+  readonly encoder: Encoder;
+  readonly router: Router;
+  readonly auth: Auth;
+  readonly guard: AuthGuard;
+  readonly requireLeader: RequireLeader;
+  readonly leaseQuorum: LeaseQuorum;
+  readonly metrics: EtcdMetrics;
+  readonly peers: () => Peers | undefined;
+  /** Random ones. */
+  readonly bytes: (length: number) => Uint8Array;
+  readonly defer: (run: () => void) => void;
+  readonly slowRequestMs: number;
+}
+
+export interface Services {
+  readonly service: RpcService;
+  readonly watches: WatchService;
+  readonly leases: LeaseService;
+}
+
+/** Nothing runs yet: watches and leases have to be started. */
+export function createServices(parts: ServiceParts): Services {
+  const { deps, engine, encoder, router, auth, guard, leaseQuorum, peers, bytes } = parts;
+  const { clock, log, storage, initialCluster, strictReconfigCheck = true } = deps;
+  const watches = new WatchService({
+    engine,
+    encoder,
+    clock,
+    log,
+    defer: parts.defer,
+    progressIntervalMs: deps.progressNotifyMs ?? PROGRESS_INTERVAL_MS,
+    refusal: (call, key, end) => guard.watchRefusal(call, key, end),
+  });
+  const leases = new LeaseService({
+    engine,
+    encoder,
+    clock,
+    log,
+    newLeaseId: () => Buffer.from(bytes(8)).readBigUInt64BE() >> 1n,
+    ask: (path, message, here) => router.ask(path, message, here),
+    quorum: leaseQuorum,
+    tell: (news) => peers()?.sendLeaseNews(news),
+  });
+  const maintenance = new MaintenanceService({
+    engine,
+    encoder,
+    storage,
+    log,
+    command: (command) => router.command(command),
+  });
+  const kv = kvService(engine, encoder, log, deps.limits);
+  // Locks and elections are guarded themselves; what they do for their callers is not asked about again.
+  const client = new LocalClient(router.unary({ ...kv, ...leases.unary }), {
+    '/etcdserverpb.Watch/Watch': watches.unguarded,
+  });
+  const elections = electionService(client, encoder, log);
+  const handlers: UnaryHandlers = {
+    ...kv,
+    ...leases.unary,
+    ...maintenance.unary,
+    ...clusterService({
+      engine,
+      encoder,
+      clock,
+      log,
+      token: initialCluster?.token ?? '',
+      strict: strictReconfigCheck,
+    }),
+    ...authService({ auth: auth, encoder, log, revision: () => engine.machine.visible }),
+  };
+  const sessions = { ...lockService(client, encoder, log), ...elections.unary };
+  const rpc = new RpcMetrics({ clock, log, slowMs: parts.slowRequestMs });
+  router.serveOthers({ ...handlers, ...leases.forOthers });
+  const required = parts.requireLeader;
+  const streams = guard.streams({
+    '/etcdserverpb.Watch/Watch': watches.handler,
+    '/etcdserverpb.Lease/LeaseKeepAlive': leases.keepAlive,
+    '/etcdserverpb.Maintenance/Snapshot': maintenance.snapshot,
+    ...elections.streams,
+  });
+  const routed = router.unary(guard.unary({ ...handlers, ...sessions }));
+  const unary = rpc.unary(required.unary({ ...routed, ...recoveryService(engine, storage, log) }));
+  const counted = rpc.streams(required.streams(streams));
+  const json = deps.jsonGateway === false ? () => undefined : gateway(new LocalClient(unary, counted), log);
+  const service = rpcService(unary, counted, json, {
+    engine,
+    watches,
+    leases: leases.counts,
+    rpc,
+    metrics: parts.metrics,
+    size: () => storage.size(),
+    nowMs: () => clock.nowMs(),
+    quotaBytes: deps.quotaBytes ?? 0,
+  });
+  return { service, watches, leases };
+}
+
+function rpcService(
+  unary: UnaryHandlers,
+  streams: StreamHandlers,
+  json: ReturnType<typeof gateway>,
+  sources: MetricsSources,
+): RpcService {
+  const unaryByPath = new Map(Object.entries(unary));
+  const streamByPath = new Map(Object.entries(streams));
+  const services = new Set([...unaryByPath.keys(), ...streamByPath.keys()].map((path) => path.split('/')[1]));
+  return {
+    hasService: (name) => services.has(name),
+    unary: (path) => unaryByPath.get(path),
+    stream: (path) => streamByPath.get(path),
+    http: (request) => json(request) ?? answerHttp(request, sources),
+  };
+}
