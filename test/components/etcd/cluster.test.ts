@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import type { Store } from '../../../src/core/mvcc/port.ts';
-import { type ClusterMember, cluster, member, runningCluster } from './cluster-harness.ts';
+import { type ClusterMember, member, runningCluster } from './cluster-harness.ts';
 import { connect } from './harness.ts';
 
 const run = promisify(execFile);
