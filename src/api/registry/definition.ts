@@ -38,6 +38,11 @@ export interface WriteStrategy<T extends KubeObject> {
   validateCreate?(object: T): FieldError[];
   /** Runs after `validate` on updates: immutability and transitions. */
   validateUpdate?(object: T, old: T): FieldError[];
+  /**
+   * Runs last, and not over values of a wrong type: what may take its time. It is advanced step by step, and others have their turn
+   * between any two.
+   */
+  judge?(object: T, old: T | undefined): Iterator<undefined, FieldError[]>;
   /** Warnings returned in `Warning` headers. */
   warnings?(object: T, old: T | undefined): string[];
 }

@@ -6,8 +6,9 @@ import { CompileError, dottedName, type Expr } from './ast.ts';
 import { compileIndex, compileSelect, typeName } from './compile-access.ts';
 import { compileList, compileMap, compileStruct, constantType } from './compile-literals.ts';
 import { equal } from './equality.ts';
-import { dispatch, sizesOf } from './functions.ts';
+import { fitting, sizesOf } from './functions.ts';
 import { compileMacro } from './macros.ts';
+import { metered } from './meter.ts';
 import { parse } from './parser.ts';
 import type { Environment, Frame, Part, Program, Structure } from './part.ts';
 import { assignable, BOOL, DYN, formatType, join, maxSize, type Type } from './types.ts';
@@ -31,7 +32,7 @@ export function compile(source: string, environment: Environment): Program {
     evaluate(value, budget) {
       const frame: Frame = { slots: new Array<Value>(slots).fill(null), budget };
       for (const [slot, name] of names.entries()) if (used.has(name)) frame.slots[slot] = value(name);
-      return part.run(frame);
+      return metered(budget, () => part.run(frame));
     },
   };
 }
@@ -223,7 +224,7 @@ export class Compiler {
     const own = (sizes: readonly number[]): number => Math.max(1, Math.ceil(Math.min(...sizes) * 0.1));
     return {
       type: BOOL,
-      cost: left.cost + right.cost + own([left.size, right.size]),
+      cost: left.cost + right.cost + own([left.size, right.size]) + (isContainer(left) ? CONTENTS_COST : 0),
       size: 1,
       run(frame) {
         const a = left.run(frame);
@@ -266,9 +267,9 @@ export class Compiler {
       size: sized ? largest : maxSize(type),
       run(frame) {
         const values = args.map((each) => each.run(frame));
-        if (only?.cost === undefined) frame.budget.spend(1);
-        else frame.budget.spend(1 + only.cost(sizesOf(values)));
-        return settled && only !== undefined ? only.run(values) : dispatch(name, overloads, values);
+        const overload = settled && only !== undefined ? only : fitting(name, overloads, values);
+        frame.budget.spend(overload.cost === undefined ? 1 : 1 + overload.cost(sizesOf(values)));
+        return overload.run(values);
       },
     };
   }
@@ -277,6 +278,10 @@ export class Compiler {
     return this.#source;
   }
 }
+
+/** Contents are paid for as they are compared; a few are reckoned with. */
+const CONTENTS_COST = 16;
+const isContainer = ({ type }: Part): boolean => ['list', 'map', 'object', 'optional'].includes(type.kind);
 
 function isBool(part: Part): boolean {
   return part.type.kind === 'bool' || part.type.kind === 'dyn' || part.type.kind === 'param';

@@ -1,5 +1,6 @@
 /** When two values are equal. Source: cel-spec, doc/langdef.md (equality). */
 import { ANY_READER, fromJson, JsonList } from './documents.ts';
+import { spend } from './meter.ts';
 import {
   CelMap,
   Duration,
@@ -45,6 +46,7 @@ function equalLists(a: List, b: List): boolean {
   const ours = a instanceof JsonList ? a.keyed() : undefined;
   const theirs = b instanceof JsonList ? b.keyed() : undefined;
   if (ours !== undefined && theirs !== undefined) {
+    spend(a.length + b.length);
     // The order of sets and maps says nothing.
     for (const [key, item] of ours) {
       const other = theirs.get(key);
@@ -52,13 +54,17 @@ function equalLists(a: List, b: List): boolean {
     }
     return true;
   }
-  for (let index = 0; index < a.length; index++) if (!equal(a.at(index) ?? null, b.at(index) ?? null)) return false;
+  for (let index = 0; index < a.length; index++) {
+    spend(1);
+    if (!equal(a.at(index) ?? null, b.at(index) ?? null)) return false;
+  }
   return true;
 }
 
 function equalMaps(a: CelMap, b: CelMap): boolean {
   if (a.size !== b.size) return false;
   for (const key of a.keys()) {
+    spend(4);
     const left = a.get(key);
     const right = b.get(key);
     if (left === undefined || right === undefined) {

@@ -93,10 +93,10 @@ export class FunctionTable {
   }
 }
 
-/** Calls the overload that the values at hand fit. */
-export function dispatch(name: string, overloads: readonly Overload[], args: readonly Value[]): Value {
+/** The overload that the values at hand fit. */
+export function fitting(name: string, overloads: readonly Overload[], args: readonly Value[]): Overload {
   for (const overload of overloads) {
-    if (overload.params.every((param, index) => fits(param, args[index] as Value))) return overload.run(args);
+    if (overload.params.every((param, index) => fits(param, args[index] as Value))) return overload;
   }
   throw new EvaluationError(`no such overload: ${name}(${args.map(typeOf).join(', ')})`);
 }

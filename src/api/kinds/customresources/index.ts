@@ -20,7 +20,7 @@ import { validateLists, validateValue } from '../../structural/validate.ts';
 import { columnsOf } from './columns.ts';
 
 /** Judges the rules of a schema (x-kubernetes-validations). `old`: the object before an update. */
-export type RuleCheck = (object: JsonObject, old: JsonObject | undefined) => FieldError[];
+export type RuleCheck = (object: JsonObject, old: JsonObject | undefined) => Iterator<undefined, FieldError[]>;
 
 export interface CustomKindOptions {
   /** The schema of a version, as the definition has it; asked for when an object is first looked at. Undefined: there is none. */
@@ -169,6 +169,7 @@ function mainStrategy(
     },
     validateCreate: (object) => validate(lazy, scale, object, undefined),
     validateUpdate: (object, old) => validate(lazy, scale, object, old),
+    judge: (object, old) => lazy.rules(asJson(object), old === undefined ? undefined : asJson(old)),
   };
 }
 
@@ -202,6 +203,7 @@ function statusStrategy(lazy: VersionSchema, scale: ScaleMapping | undefined): W
       if (resourceVersion !== undefined) metadata.resourceVersion = resourceVersion;
     },
     validateUpdate: (object, old) => validate(lazy, scale, object, old),
+    judge: (object, old) => lazy.rules(asJson(object), old === undefined ? undefined : asJson(old)),
   };
 }
 
@@ -218,8 +220,6 @@ function validate(
   found.push(...validateEmbedded(schema, next));
   if (before === undefined || validateLists(schema, before).length === 0) found.push(...validateLists(schema, next));
   if (scale !== undefined) found.push(...replicaErrors(scale, next));
-  // A value of the wrong type is no value for an expression.
-  if (!found.some((each) => each.type === 'FieldValueTypeInvalid')) found.push(...lazy.rules(next, before));
   return found;
 }
 

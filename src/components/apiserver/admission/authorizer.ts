@@ -13,6 +13,7 @@ import {
   resourceCheckValue,
 } from '../../../core/cel/library/authorizer.ts';
 import type { Value } from '../../../core/cel/values.ts';
+import { inTurns } from '../rest/turns.ts';
 import type { AdmissionRequest } from './index.ts';
 
 /** Who is asked; a promise where somebody elsewhere has to be. */
@@ -34,11 +35,14 @@ export function rethrowPending(error: unknown): void {
   if (error instanceof PendingAnswer) throw error;
 }
 
-/** Runs what evaluates expressions, anew after each answer that it had to wait for; so it must not do anything else. */
-export async function withAnswers<T>(evaluate: () => T): Promise<T> {
+/**
+ * Runs what evaluates expressions, in turns with others, and anew after each answer that it had to wait for; so it must not do anything
+ * else.
+ */
+export async function withAnswers<T>(evaluate: () => Iterator<undefined, T>): Promise<T> {
   for (;;) {
     try {
-      return evaluate();
+      return await inTurns(evaluate());
     } catch (error) {
       if (!(error instanceof PendingAnswer)) throw error;
       await error.arrived;

@@ -11,7 +11,7 @@ import { ANY_READER, fromJson } from '../../../core/cel/documents.ts';
 import { AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE } from '../../../core/cel/library/authorizer.ts';
 import { standardFunctions } from '../../../core/cel/library/index.ts';
 import { APPLY_TYPE, mutationStructure, PATCH_TYPE } from '../../../core/cel/mutation.ts';
-import { Budget, type Program } from '../../../core/cel/part.ts';
+import { Budget, type Program, TURN_COST } from '../../../core/cel/part.ts';
 import {
   assignable,
   BOOL,
@@ -28,6 +28,8 @@ import { rethrowPending } from './authorizer.ts';
 
 /** Upstream's limits on what one expression, and all conditions of a webhook together, may cost. */
 const MAX_CALL_COST = 1_000_000;
+/** What an expression may cost together with the variables that it is the first to need: they are worked out in one go. */
+const MAX_TURN_COST = MAX_CALL_COST + TURN_COST;
 export const MAX_CONDITIONS_COST = 2_500_000;
 /** What all expressions of a policy together may cost for one request, or those of one mutation. */
 export const MAX_POLICY_COST = 10_000_000;
@@ -127,24 +129,48 @@ export function variablesOf(
   };
 }
 
-/** Evaluates within `left`; what it cost is taken off. Throws an Error worded as upstream. */
+/** What expressions about one request may still cost. */
+export class CostBudget {
+  left: number;
+  /** What was left at the beginning of the turn that is under way, and what an expression and its variables may cost in one. */
+  #turn: number;
+  constructor(limit: number) {
+    this.left = limit;
+    this.#turn = limit;
+  }
+
+  /** Whether others should have their turn now; begins another. */
+  isTurnOver(): boolean {
+    if (this.#turn - this.left < TURN_COST) return false;
+    this.#turn = this.left;
+    return true;
+  }
+
+  /** What one evaluation may cost. */
+  get call(): number {
+    return Math.min(MAX_CALL_COST, this.left, MAX_TURN_COST - (this.#turn - this.left));
+  }
+}
+
+/** Evaluates within `budget`; what it cost is taken off. Throws an Error worded as upstream. */
 export function evaluate(
   program: Program,
   source: string,
   variables: (name: string) => Value,
-  left: { cost: number },
+  budget: CostBudget,
 ): Value {
-  if (left.cost <= 0) throw outOfBudget();
-  const budget = new Budget(Math.min(MAX_CALL_COST, left.cost));
-  const started = budget.left;
+  if (budget.left <= 0) throw outOfBudget();
+  const own = new Budget(Math.max(budget.call, 0));
+  const started = own.left;
   try {
-    return program.evaluate(variables, budget);
+    return program.evaluate(variables, own);
   } catch (error) {
     rethrowPending(error);
     if (error instanceof BudgetError) throw outOfBudget();
     throw new Error(`expression '${source}' resulted in error: ${messageOf(error)}`, { cause: error });
   } finally {
-    left.cost -= started - Math.max(budget.left, 0);
+    // Variables that were worked out on the way have taken off theirs.
+    budget.left -= started - Math.max(own.left, 0);
   }
 }
 
@@ -171,21 +197,25 @@ export function compileConditions(
   });
 }
 
-/** A condition that is false counts more than another's error. Throws the errors when none is false. */
-export function conditionsHold(
+/**
+ * A condition that is false counts more than another's error. Throws the errors when none is false. Stops where others should have their
+ * turn.
+ */
+export function* conditionsHold(
   conditions: readonly Condition[],
   variables: (name: string) => Value,
-  left = { cost: MAX_CONDITIONS_COST },
-): boolean {
+  budget = new CostBudget(MAX_CONDITIONS_COST),
+): Generator<undefined, boolean> {
   const failures: string[] = [];
   for (const { source, program } of conditions) {
     try {
       if (program === undefined) throw new Error(`expression '${source}' cannot be compiled`);
-      if (evaluate(program, source, variables, left) !== true) return false;
+      if (evaluate(program, source, variables, budget) !== true) return false;
     } catch (error) {
       rethrowPending(error);
       failures.push(messageOf(error));
     }
+    if (budget.isTurnOver()) yield;
   }
   if (failures.length > 0) throw new Error(failures.length === 1 ? failures[0] : `[${failures.join(', ')}]`);
   return true;

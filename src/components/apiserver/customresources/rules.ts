@@ -6,7 +6,8 @@ import type { CustomKindOptions } from '../../../api/kinds/customresources/index
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { FieldError } from '../../../api/meta/field-error.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
-import { rulesOf, validateRules } from '../../../core/cel/rules.ts';
+import { rulesOf } from '../../../core/cel/rule-run.ts';
+import { validateRules } from '../../../core/cel/rules.ts';
 
 export const customKindOptions: Pick<CustomKindOptions, 'compileRules'> = { compileRules: rulesOf };
 

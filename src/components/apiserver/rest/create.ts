@@ -11,7 +11,7 @@ import { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { toStored } from './kinds.ts';
 import { trackWrite } from './managed-fields.ts';
-import { giveTurn, isLarge } from './turns.ts';
+import { giveTurn, isLarge, judgement } from './turns.ts';
 import { metadataOf, placeOf, randomSuffix, strategyContext, timestamp, type WriteRequest } from './write-request.ts';
 
 /** Upstream's tries for a generated name, and ours for an address another server took meanwhile. */
@@ -75,6 +75,8 @@ export async function createObject(
     ...(definition.strategy.validate?.(stored) ?? []),
     ...(definition.strategy.validateCreate?.(stored) ?? []),
   ];
+  if (definition.strategy.judge !== undefined)
+    failures.push(...(await judgement(definition.strategy, stored, undefined, failures)));
   if (failures.length > 0) throw invalid(definition, metadata.name ?? metadata.generateName ?? '', failures);
   if (large) await giveTurn();
   await context.admission.validate(admission);

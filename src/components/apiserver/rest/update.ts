@@ -17,7 +17,7 @@ import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { fromStored, toStored } from './kinds.ts';
 import { trackWrite } from './managed-fields.ts';
-import { giveTurn, isLarge } from './turns.ts';
+import { giveTurn, isLarge, judgement } from './turns.ts';
 import { shown } from './view.ts';
 import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from './write-request.ts';
 
@@ -121,6 +121,7 @@ async function attemptUpdate(
     ...(change.strategy.validate?.(next) ?? []),
     ...(change.strategy.validateUpdate?.(next, old) ?? []),
   ];
+  if (change.strategy.judge !== undefined) failures.push(...(await judgement(change.strategy, next, old, failures)));
   if (failures.length > 0) throw invalid(definition, request.name, failures);
   if (large) await giveTurn();
   await context.admission.validate(admission);

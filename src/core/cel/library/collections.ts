@@ -5,6 +5,7 @@
 
 import { equal } from '../equality.ts';
 import { declare, declareIn, type Overload, visits } from '../functions.ts';
+import { spend } from '../meter.ts';
 import {
   CelMap,
   Duration,
@@ -67,10 +68,15 @@ function position(list: List, wanted: Value, last: boolean): bigint {
 
 function flatten(list: List, depth: bigint): Value[] {
   const result: Value[] = [];
-  for (const item of list) {
-    if (depth > 0n && isList(item)) result.push(...flatten(item, depth - 1n));
-    else result.push(item);
-  }
+  const take = (from: List, left: bigint): void => {
+    for (const item of from) {
+      // What comes of it may be much larger than what was there: the same list may be in it many times.
+      spend(2);
+      if (left > 0n && isList(item)) take(item, left - 1n);
+      else result.push(item);
+    }
+  };
+  take(list, depth);
   return result;
 }
 
@@ -96,7 +102,7 @@ const lists: readonly Overload[] = [
     declare(`list<${type}>.max(): ${type}`, (list: List) => extreme(list, 1), visits),
     declare(`list<${type}>.sort(): list<${type}>`, (list: List) => [...list].sort(compareValues), {
       ...kept,
-      cost: ([list = 0]) => list * 4,
+      cost: ([list = 0]) => list * 8,
     }),
   ]),
   ...SUMMABLE.map((type) => {

@@ -16,7 +16,7 @@ import {
   subtractQuantity,
   tryParseQuantity,
 } from '../../../base/quantity.ts';
-import { declare, declareIn, type Overload, perCharacter, walks } from '../functions.ts';
+import { type Costs, declare, declareIn, type Overload, perCharacter, walks } from '../functions.ts';
 import { EntryMap, EvaluationError, Opaque, Optional, type Value } from '../values.ts';
 import { type Cidr, type Ip, isIp, parseCidr, parseIp } from './network.ts';
 
@@ -26,6 +26,9 @@ const IP = 'net.IP';
 const CIDR = 'net.CIDR';
 const FORMAT = 'kubernetes.NamedFormat';
 const SEMVER = 'kubernetes.Semver';
+
+/** Reading one of these takes as long as some ordinary steps. */
+const reads: Costs = { cost: ([text = 0]) => perCharacter(text) + 8 };
 
 const of = <T>(value: Opaque): T => value.value as T;
 
@@ -111,9 +114,9 @@ const quantities: readonly Overload[] = [
         tryParseQuantity(text) ??
           fail(`quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`),
       ),
-    walks,
+    reads,
   ),
-  declare('isQuantity(string): bool', (text: string) => tryParseQuantity(text) !== undefined, walks),
+  declare('isQuantity(string): bool', (text: string) => tryParseQuantity(text) !== undefined, reads),
   declare('kubernetes.Quantity.sign(): int', (value: Opaque) =>
     BigInt(Math.sign(compareQuantity(amount(value), quantityOf(0n)))),
   ),
@@ -159,16 +162,16 @@ const containsNet = (outer: Cidr, inner: Cidr): boolean =>
   inner.bits >> BigInt(outer.hostBits) === outer.bits >> BigInt(outer.hostBits);
 
 const question = (name: string, test: (address: Ip) => boolean): Overload =>
-  declare(`net.IP.${name}(): bool`, (value: Opaque) => test(of(value)));
+  declare(`net.IP.${name}(): bool`, (value: Opaque) => test(of(value)), { cost: () => 20 });
 const inside = (...nets: string[]): ((address: Ip) => boolean) => {
   const parsed = nets.map(toCidr);
   return (address) => parsed.some((net) => contains(net, address));
 };
 
 const addresses: readonly Overload[] = [
-  declare('ip(string): net.IP', (text: string) => ip(toIp(text)), walks),
-  declare('isIP(string): bool', (text: string) => isIp(text), walks),
-  declareIn('ip', 'isCanonical(string): bool', (text: string) => toIp(text).text === text, walks),
+  declare('ip(string): net.IP', (text: string) => ip(toIp(text)), reads),
+  declare('isIP(string): bool', (text: string) => isIp(text), reads),
+  declareIn('ip', 'isCanonical(string): bool', (text: string) => toIp(text).text === text, reads),
   declare('net.IP.family(): int', (value: Opaque) => BigInt(of<Ip>(value).family)),
   question('isUnspecified', (address) => address.bits === 0n),
   question('isLoopback', inside('127.0.0.0/8', '::1/128')),
@@ -188,8 +191,8 @@ const addresses: readonly Overload[] = [
       )(address) && address.bits !== 0n,
   ),
   declare('string(net.IP): string', (value: Opaque) => of<Ip>(value).text, { size: () => 39 }),
-  declare('cidr(string): net.CIDR', (text: string) => cidr(toCidr(text)), walks),
-  declare('isCIDR(string): bool', (text: string) => parseCidr(text) !== undefined, walks),
+  declare('cidr(string): net.CIDR', (text: string) => cidr(toCidr(text)), reads),
+  declare('isCIDR(string): bool', (text: string) => parseCidr(text) !== undefined, reads),
   declare('net.CIDR.ip(): net.IP', (value: Opaque) => ip(of<Cidr>(value).address)),
   declare('net.CIDR.prefixLength(): int', (value: Opaque) => BigInt(of<Cidr>(value).prefix)),
   declare('net.CIDR.masked(): net.CIDR', (value: Opaque) => cidr(of<Cidr>(value).masked())),
@@ -197,13 +200,13 @@ const addresses: readonly Overload[] = [
   declare(
     'net.CIDR.containsIP(string): bool',
     (net: Opaque, address: string) => contains(of(net), addressOf(address)),
-    walks,
+    reads,
   ),
   declare('net.CIDR.containsCIDR(net.CIDR): bool', (net: Opaque, other: Opaque) => containsNet(of(net), of(other))),
   declare(
     'net.CIDR.containsCIDR(string): bool',
     (net: Opaque, other: string) => containsNet(of(net), toCidr(other)),
-    walks,
+    reads,
   ),
   declare('string(net.CIDR): string', (value: Opaque) => of<Cidr>(value).text, { size: () => 43 }),
 ];
@@ -300,13 +303,13 @@ const semver = (text: string, normalize: boolean): Opaque => {
 };
 
 const semvers: readonly Overload[] = [
-  declare('semver(string): kubernetes.Semver', (text: string) => semver(text, false), walks),
-  declare('semver(string, bool): kubernetes.Semver', semver, walks),
-  declare('isSemver(string): bool', (text: string) => parseSemver(text, false) !== undefined, walks),
+  declare('semver(string): kubernetes.Semver', (text: string) => semver(text, false), reads),
+  declare('semver(string, bool): kubernetes.Semver', semver, reads),
+  declare('isSemver(string): bool', (text: string) => parseSemver(text, false) !== undefined, reads),
   declare(
     'isSemver(string, bool): bool',
     (text: string, normalize: boolean) => parseSemver(text, normalize) !== undefined,
-    walks,
+    reads,
   ),
   ...(['major', 'minor', 'patch'] as const).map((name, index) =>
     declare(`kubernetes.Semver.${name}(): int`, (value: Opaque) => of<Semver>(value).numbers[index] ?? 0n),

@@ -40,6 +40,9 @@ function nonZero<T extends bigint>(value: T, what: string): T {
 const both = { cost: ([a = 0, b = 0]: readonly number[]) => perCharacter(a + b) };
 const least = { cost: ([a = 0, b = 0]: readonly number[]) => perCharacter(Math.min(a, b)) };
 
+/** Reading one takes as long as some ordinary steps. */
+const reads = { cost: (): number => 6 };
+
 const MAX_TEXT = 10 * 1024 * 1024;
 
 function joinedText(a: string, b: string): string {
@@ -237,10 +240,10 @@ const conversions: readonly Overload[] = [
     size: ([a = 0]) => a * 4,
   }),
   declare('timestamp(timestamp): timestamp', (a: Timestamp) => a),
-  declare('timestamp(string): timestamp', (a: string) => parseTimestamp(a)),
+  declare('timestamp(string): timestamp', (a: string) => parseTimestamp(a), reads),
   declare('timestamp(int): timestamp', (a: bigint) => moment(a * 1_000_000_000n)),
   declare('duration(duration): duration', (a: Duration) => a),
-  declare('duration(string): duration', (a: string) => parseDuration(a)),
+  declare('duration(string): duration', (a: string) => parseDuration(a), reads),
   declare('duration(int): duration', (a: bigint) => new Duration(int(a))),
   declare('dyn(A): dyn', (a: Value) => a, { size: ([a = 0]) => a }),
   declare('type(A): type', (a: Value) => new TypeValue(typeOf(a))),
@@ -251,7 +254,9 @@ const sizes: readonly Overload[] = ['string', 'bytes', 'list<A>', 'map<A, B>'].f
     if (typeof value === 'string') return BigInt(characters(value));
     return BigInt(value instanceof CelMap ? value.size : (value as List | Uint8Array).length);
   };
-  const costs = type === 'string' ? { cost: ([a = 0]: readonly number[]) => perCharacter(a), ...one } : one;
+  // Keys of documents have to be counted.
+  const walked = type === 'string' || type.startsWith('map');
+  const costs = walked ? { cost: ([a = 0]: readonly number[]) => perCharacter(a), ...one } : one;
   return [declare(`size(${type}): int`, size, costs), declare(`${type}.size(): int`, size, costs)];
 });
 

@@ -3,6 +3,7 @@
 import { messageOf } from '../../../base/errors.ts';
 import { compileRegexp, type Regexp } from '../../../base/regexp/index.ts';
 import { declare, declareIn, type Overload, perCharacter, walks } from '../functions.ts';
+import { spend } from '../meter.ts';
 import {
   CelMap,
   Duration,
@@ -28,6 +29,8 @@ const same = {
   cost: ([text = 0]: readonly number[]) => perCharacter(text),
   size: ([text = 0]: readonly number[]) => text,
 };
+/** Taken apart character by character. */
+const apart = { ...same, cost: ([text = 0]: readonly number[]) => perCharacter(text) * 2 };
 const pieces = {
   cost: ([text = 0]: readonly number[]) => perCharacter(text),
   size: ([text = 0]: readonly number[]) => text,
@@ -36,6 +39,13 @@ const pieces = {
 const matching = {
   cost: ([text = 0, pattern = 0]: readonly number[]) => perCharacter(text) * Math.max(1, Math.ceil(pattern * 0.25)),
 };
+
+/** What is written out is paid for as it is; a little is reckoned with. */
+const CLAUSES_COST = 16;
+const SEPARATORS_COST = 4;
+
+/** Where it occurs is more work than whether. */
+const finding = { cost: (sizes: readonly number[]) => matching.cost(sizes) * 16 };
 
 /** Patterns of expressions are mostly written in them, so few are used again and again. */
 const compiled = new Map<string, Regexp>();
@@ -138,6 +148,7 @@ const joined = (list: List, separator: string): string => {
     texts.push(item);
   }
   bounded(length);
+  spend(Math.max(0, perCharacter(length) - SEPARATORS_COST));
   return texts.join(separator);
 };
 
@@ -182,20 +193,24 @@ export const strings: readonly Overload[] = [
     pieces,
   ),
   declare('string.split(string, int): list<string>', split, pieces),
-  declare('string.substring(int): string', (text: string, start: bigint) => substring(text, start), same),
+  declare('string.substring(int): string', (text: string, start: bigint) => substring(text, start), apart),
   declare(
     'string.substring(int, int): string',
     (text: string, start: bigint, end: bigint) => substring(text, start, end),
-    same,
+    apart,
   ),
   declare('string.trim(): string', (text: string) => text.trim(), same),
-  declare('string.reverse(): string', (text: string) => codes(text).reverse().join(''), same),
-  declare('list<string>.join(): string', (list: List) => joined(list, ''), { cost: ([list = 0]) => list }),
+  declare('string.reverse(): string', (text: string) => codes(text).reverse().join(''), apart),
+  declare('list<string>.join(): string', (list: List) => joined(list, ''), {
+    cost: ([list = 0]) => list + SEPARATORS_COST,
+  }),
   declare('list<string>.join(string): string', joined, {
-    cost: ([list = 0]) => list,
+    cost: ([list = 0]) => list + SEPARATORS_COST,
     size: ([list = 0, by = 0]) => list * (by + 64),
   }),
-  declare('string.format(list<dyn>): string', format, { cost: ([text = 0]) => perCharacter(text) + 1 }),
+  declare('string.format(list<dyn>): string', format, {
+    cost: ([text = 0]) => perCharacter(text) + CLAUSES_COST,
+  }),
   declareIn('strings', 'quote(string): string', (text: string) => JSON.stringify(text), same),
   declare(
     'string.find(string): string',
@@ -203,13 +218,13 @@ export const strings: readonly Overload[] = [
       const match = regexp(pattern).exec(text);
       return match === undefined ? '' : text.slice(match.start, match.end);
     },
-    { ...matching, size: ([text = 0]) => text },
+    { ...finding, size: ([text = 0]) => text },
   ),
   declare('string.findAll(string): list<string>', (text: string, pattern: string) => findAll(text, pattern, -1n), {
-    ...matching,
+    ...finding,
     size: ([text = 0]) => text,
   }),
-  declare('string.findAll(string, int): list<string>', findAll, { ...matching, size: ([text = 0]) => text }),
+  declare('string.findAll(string, int): list<string>', findAll, { ...finding, size: ([text = 0]) => text }),
 ];
 
 function findAll(text: string, pattern: string, limit: bigint): string[] {
@@ -280,7 +295,14 @@ function hexOf(value: Value): string | undefined {
   return bytes === undefined ? undefined : [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
+/** What is written out with a value. */
+function contentsOf(value: Value): number {
+  if (value instanceof CelMap) return value.size * 8;
+  return typeof value === 'object' && value !== null && isList(value) ? value.length * 4 : 0;
+}
+
 function shown(value: Value): string {
+  spend(typeof value === 'string' ? Math.floor(value.length * 0.1) : contentsOf(value));
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return formatDouble(value);
   if (typeof value !== 'object') return String(value);

@@ -1,5 +1,6 @@
 /** Timestamps and durations. Source: cel-spec (timestamps), Go's time.ParseDuration. */
 import { declare, type Overload } from '../functions.ts';
+import { spend } from '../meter.ts';
 import { Duration, EvaluationError, Timestamp } from '../values.ts';
 
 const SECOND = 1_000_000_000n;
@@ -72,22 +73,7 @@ function inZone({ ns }: Timestamp, zone: string): Date {
     return new Date(ms + (offset[1] === '-' ? -minutes : minutes) * 60_000);
   }
   if (zone === 'UTC' || zone === 'Z' || zone === '') return new Date(ms);
-  let parts: Intl.DateTimeFormatPart[];
-  try {
-    const format = new Intl.DateTimeFormat('en-US', {
-      timeZone: zone,
-      hourCycle: 'h23',
-      year: 'numeric',
-      month: 'numeric',
-      day: 'numeric',
-      hour: 'numeric',
-      minute: 'numeric',
-      second: 'numeric',
-    });
-    parts = format.formatToParts(new Date(ms));
-  } catch {
-    throw new EvaluationError(`unknown time zone ${zone.slice(0, 64)}`);
-  }
+  const parts = formatOf(zone).formatToParts(new Date(ms));
   const part = (type: string): number => Number(parts.find((each) => each.type === type)?.value ?? 0);
   return new Date(
     Date.UTC(
@@ -100,6 +86,34 @@ function inZone({ ns }: Timestamp, zone: string): Date {
       ((ms % 1000) + 1000) % 1000,
     ),
   );
+}
+
+/** They take long to make, and few zones are ever asked for. */
+const formats = new Map<string, Intl.DateTimeFormat>();
+const MAX_FORMATS = 64;
+
+function formatOf(zone: string): Intl.DateTimeFormat {
+  const known = formats.get(zone);
+  if (known !== undefined) return known;
+  // As long as some hundreds of ordinary steps.
+  spend(1_000);
+  try {
+    const format = new Intl.DateTimeFormat('en-US', {
+      timeZone: zone,
+      hourCycle: 'h23',
+      year: 'numeric',
+      month: 'numeric',
+      day: 'numeric',
+      hour: 'numeric',
+      minute: 'numeric',
+      second: 'numeric',
+    });
+    if (formats.size >= MAX_FORMATS) formats.clear();
+    formats.set(zone, format);
+    return format;
+  } catch {
+    throw new EvaluationError(`unknown time zone ${zone.slice(0, 64)}`);
+  }
 }
 
 const GETTERS: readonly (readonly [string, (date: Date) => number])[] = [
@@ -124,7 +138,9 @@ const spans: Readonly<Record<string, bigint>> = {
 export const times: readonly Overload[] = [
   ...GETTERS.flatMap(([name, read]) => [
     declare(`timestamp.${name}(): int`, (time: Timestamp) => BigInt(read(inZone(time, 'UTC')))),
-    declare(`timestamp.${name}(string): int`, (time: Timestamp, zone: string) => BigInt(read(inZone(time, zone)))),
+    declare(`timestamp.${name}(string): int`, (time: Timestamp, zone: string) => BigInt(read(inZone(time, zone))), {
+      cost: () => 60,
+    }),
   ]),
   ...Object.entries(spans).map(([name, unit]) =>
     declare(`duration.${name}(): int`, (duration: Duration) => duration.ns / unit),

@@ -5,7 +5,7 @@ import type { Program } from '../../../../../core/cel/part.ts';
 import { DYN, type Type } from '../../../../../core/cel/types.ts';
 import { CelMap, EvaluationError, type MapKey, type Value } from '../../../../../core/cel/values.ts';
 import { rethrowPending } from '../../authorizer.ts';
-import { compileExpression, type Expected, evaluate, explainProblem } from '../../expressions.ts';
+import { type CostBudget, compileExpression, type Expected, evaluate, explainProblem } from '../../expressions.ts';
 import type { MatchSpec } from '../../matching.ts';
 
 /** An expression with what became of it: a program, or what is wrong with it. */
@@ -85,18 +85,18 @@ export function sharedExpressions(policy: Policy): Expression[] {
 }
 
 /** Throws an Error that says which expression failed, and why. */
-export function evaluateOne(expression: Expression, variables: (name: string) => Value, left: { cost: number }): Value {
+export function evaluateOne(expression: Expression, variables: (name: string) => Value, budget: CostBudget): Value {
   if (expression.program === undefined) throw new Error(`compilation error: ${expression.problem}`);
-  return evaluate(expression.program, expression.source, variables, left);
+  return evaluate(expression.program, expression.source, variables, budget);
 }
 
 /** What expressions of `policy` can speak of: what `given` gives, and `variables`. */
 export function composedVariables(
   policy: Policy,
   given: (name: string) => Value,
-  left: { cost: number },
+  budget: CostBudget,
 ): (name: string) => Value {
-  const composed = new Composed(policy, (each) => evaluateOne(each, variables, left));
+  const composed = new Composed(policy, (each) => evaluateOne(each, variables, budget));
   const variables = (name: string): Value => (name === 'variables' ? composed : given(name));
   return variables;
 }

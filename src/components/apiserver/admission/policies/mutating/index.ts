@@ -7,17 +7,18 @@ import { ApiError, isApiError } from '../../../../../api/meta/status.ts';
 import { schemaOf } from '../../../../../api/schema/index.ts';
 import { jsonEqual } from '../../../../../api/structural/schema.ts';
 import { messageOf } from '../../../../../base/errors.ts';
+import type { Value } from '../../../../../core/cel/values.ts';
 import type { ServedKind } from '../../../rest/kinds.ts';
 import { authorizerOf, withAnswers } from '../../authorizer.ts';
 import { exchangeObject, targetOf } from '../../exchange.ts';
-import { conditionsHold, documentsOf, MAX_POLICY_COST, variablesOf } from '../../expressions.ts';
+import { CostBudget, conditionsHold, documentsOf, MAX_POLICY_COST, variablesOf } from '../../expressions.ts';
 import type { AdmissionPlugin, AdmissionRequest, Mutation as Pass } from '../../index.ts';
 import { isExempt, matchRules, namespaceOf, selects } from '../../matching.ts';
 import { describeRequest } from '../../review.ts';
 import { forbid } from '../../subject.ts';
 import { type Binding, isBound } from '../generic/bindings.ts';
 import { type Bound, BoundPolicies, type PolicySources } from '../generic/bound.ts';
-import { composedVariables, evaluateOne } from '../generic/composition.ts';
+import { composedVariables, type Expression, evaluateOne } from '../generic/composition.ts';
 import { paramsOf } from '../generic/params.ts';
 import { compileMutating, type MutatingPolicy, type Mutation } from './compile.ts';
 import { withConfiguration, withPatches } from './patch.ts';
@@ -155,16 +156,26 @@ class Dispatch {
   async #mutate({ policy, as, param }: Invocation, { type, expression }: Mutation): Promise<boolean> {
     const described = await describeRequest(this.#request, as, '');
     const live = described['object'] as JsonObject;
-    const value = await withAnswers(() => {
-      const left = { cost: MAX_POLICY_COST };
-      return evaluateOne(expression, composedVariables(policy, this.#variables(described, param), left), left);
-    });
+    const value = await withAnswers(() => this.#evaluate(policy, expression, described, param));
     const { bodyKind } = this.#request;
     const schema = bodyKind === undefined ? as.schema : schemaOf(bodyKind);
     const next = type === 'JSONPatch' ? withPatches(live, value) : withConfiguration(live, value, schema);
     if (jsonEqual(live, next)) return false;
     await this.#exchange(as, next, type);
     return true;
+  }
+
+  *#evaluate(
+    policy: MutatingPolicy,
+    expression: Expression,
+    described: JsonObject,
+    param: KubeObject | undefined,
+  ): Generator<undefined, Value> {
+    const budget = new CostBudget(MAX_POLICY_COST);
+    const variables = composedVariables(policy, this.#variables(described, param), budget);
+    const value = evaluateOne(expression, variables, budget);
+    if (budget.isTurnOver()) yield;
+    return value;
   }
 
   async #exchange(as: ServedKind, next: JsonObject, type: Mutation['type']): Promise<void> {

@@ -1,0 +1,144 @@
+/** Running the rules of a schema over an object. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go. */
+import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
+import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
+import { fieldPathSteps } from '../../api/structural/rules.ts';
+import { fieldOf, isObject, jsonEqual, type Schema, type ValidationRule } from '../../api/structural/schema.ts';
+import { correlated } from '../../api/structural/validate.ts';
+import { messageOf } from '../../base/errors.ts';
+import { fromJson } from './documents.ts';
+import { Budget, TURN_COST } from './part.ts';
+import { Compilation, type CompiledRule, type RuleNode } from './rules.ts';
+import { readerOf } from './schema.ts';
+import { BudgetError, Optional, type Value } from './values.ts';
+
+/** Actual cost of one evaluation, and of all that one write causes. */
+const MAX_CALL_COST = 1_000_000;
+const MAX_WRITE_COST = 10_000_000;
+/** A message comes in the same piece of work as the rule that failed. */
+const MAX_MESSAGE_COST = 250_000;
+
+/**
+ * Judges objects by the rules of a schema; rules that cannot be compiled are passed over, since they were refused when they came. A
+ * judgement comes to a stop after each piece of work that took its time, so that others can have their turn.
+ */
+export function rulesOf(
+  schema: Schema,
+): (object: JsonObject, old: JsonObject | undefined) => Generator<undefined, FieldError[]> {
+  const root = new Compilation().node(schema, '', true, 1, undefined);
+  return function* judge(object, old) {
+    if (root === undefined) return [];
+    const run = new Run();
+    yield* run.node(root, object, old, '');
+    return run.found;
+  };
+}
+
+const OUT_OF_BUDGET = 'validation failed due to running out of cost budget, no further validation rules will be run';
+
+class Run {
+  readonly found: FieldError[] = [];
+  #left = MAX_WRITE_COST;
+  #lastTurn = MAX_WRITE_COST;
+
+  *node(node: RuleNode, value: JsonValue, old: JsonValue | undefined, path: string): Generator<undefined, void> {
+    if (this.#left < 0 || value === null) return;
+    for (const rule of node.rules) {
+      this.#rule(node, rule, value, old, path);
+      if (this.#lastTurn - this.#left < TURN_COST) continue;
+      this.#lastTurn = this.#left;
+      yield;
+    }
+    if (Array.isArray(value)) {
+      if (node.items === undefined) return;
+      const before = correlated(node.schema, old);
+      for (const [index, item] of value.entries())
+        yield* this.node(node.items, item, before(item), `${path}[${index}]`);
+    } else if (isObject(value)) {
+      const before = isObject(old) ? old : undefined;
+      for (const name of Object.keys(value)) {
+        const below = node.properties.get(name) ?? node.additional;
+        if (below === undefined) continue;
+        const was = before === undefined ? undefined : fieldOf(before, name);
+        yield* this.node(below, value[name] ?? null, was, path === '' ? name : `${path}.${name}`);
+      }
+    }
+  }
+
+  #rule(node: RuleNode, compiled: CompiledRule, value: JsonValue, old: JsonValue | undefined, path: string): void {
+    const { rule, program, transition } = compiled;
+    if (this.#left < 0) return;
+    const was = old === null ? undefined : old;
+    if (transition) {
+      if (was === undefined && rule.optionalOldSelf !== true) return;
+    } else if (was !== undefined && jsonEqual(value, was)) return;
+    const type = node.schema.type === '' ? 'integer,string' : node.schema.type;
+    const field = path === '' ? '<nil>' : path;
+    const budget = new Budget(Math.min(MAX_CALL_COST, this.#left));
+    const started = budget.left;
+    try {
+      if (program.evaluate((name) => this.#variable(name, node, rule, value, was), budget) !== true) {
+        this.#failed(node, compiled, value, was, path);
+      }
+    } catch (error) {
+      if (error instanceof BudgetError) {
+        const all = this.#left <= MAX_CALL_COST;
+        this.found.push(
+          fieldError.invalid(
+            field,
+            type,
+            all ? OUT_OF_BUDGET : `'${rule.rule}': call cost exceeds limit for rule: ${rule.rule}`,
+          ),
+        );
+        if (all) this.#left = -1;
+      } else {
+        this.found.push(
+          fieldError.invalid(field, type, `${messageOf(error)} evaluating rule: ${rule.message || rule.rule}`),
+        );
+      }
+    }
+    this.#left -= started - Math.max(0, budget.left);
+  }
+
+  #variable(name: string, node: RuleNode, rule: ValidationRule, value: JsonValue, old: JsonValue | undefined): Value {
+    const reader = readerOf(node.schema, node.resource);
+    if (name !== 'oldSelf') return fromJson(value, reader);
+    const was = old === undefined ? undefined : fromJson(old, reader);
+    return rule.optionalOldSelf === true ? new Optional(was) : (was ?? null);
+  }
+
+  #failed(node: RuleNode, compiled: CompiledRule, value: JsonValue, old: JsonValue | undefined, path: string): void {
+    const { rule } = compiled;
+    const message = this.#message(node, compiled, value, old);
+    const steps = rule.fieldPath === '' ? [] : (fieldPathSteps(rule.fieldPath) ?? []);
+    const at = steps.reduce((place, step) => (place === '' ? step : `${place}.${step}`), path);
+    const field = at === '' ? '<nil>' : at;
+    const type = node.schema.type === '' ? 'integer,string' : node.schema.type;
+    switch (rule.reason) {
+      case 'FieldValueForbidden':
+        this.found.push(fieldError.forbidden(field, message));
+        break;
+      case 'FieldValueRequired':
+        this.found.push(fieldError.required(field, message));
+        break;
+      case 'FieldValueDuplicate':
+        this.found.push(fieldError.duplicate(field, type));
+        break;
+      default:
+        this.found.push(fieldError.invalid(field, type, message));
+    }
+  }
+
+  #message(node: RuleNode, { rule, message }: CompiledRule, value: JsonValue, old: JsonValue | undefined): string {
+    const plain = rule.message === '' ? `failed rule: ${rule.rule.trim()}` : rule.message.trim();
+    if (message === undefined) return plain;
+    try {
+      const budget = new Budget(Math.min(MAX_MESSAGE_COST, Math.max(0, this.#left)));
+      const text = message.evaluate((name) => this.#variable(name, node, rule, value, old), budget);
+      if (typeof text !== 'string' || text.trim() === '' || /[\r\n]/.test(text) || text.length > 5 * 1024) return plain;
+      return text.trim();
+    } catch {
+      // The message is an extra; the rule has failed all the same.
+      return plain;
+    }
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * That costs tell how long things take, and that nothing takes long in one go. Measured in CPU time of this thread, which others on the
+ * machine do not lengthen by much.
+ */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { JsonObject } from '../../../src/api/meta/object.ts';
+import { parseSchema } from '../../../src/api/structural/schema.ts';
+import { compile } from '../../../src/core/cel/compile.ts';
+import { ANY_READER, fromJson } from '../../../src/core/cel/documents.ts';
+import { standardFunctions } from '../../../src/core/cel/library/index.ts';
+import { Budget } from '../../../src/core/cel/part.ts';
+import { rulesOf } from '../../../src/core/cel/rule-run.ts';
+import { DYN } from '../../../src/core/cel/types.ts';
+import { BudgetError } from '../../../src/core/cel/values.ts';
+
+const cpuMs = (): number => process.threadCpuUsage().user / 1000;
+const nested = (depth: number, width: number): unknown =>
+  depth === 0 ? 'leaf' : Array.from({ length: width }, () => nested(depth - 1, width));
+const numbers = Array.from({ length: 1000 }, (_, index) => index);
+const self = {
+  ints: numbers,
+  same: [...numbers],
+  texts: numbers.map((each) => `item-${each}`),
+  map: Object.fromEntries(numbers.map((each) => [`key${each}`, each])),
+  copy: Object.fromEntries(numbers.map((each) => [`key${each}`, each])),
+  nest: nested(5, 6),
+  twin: nested(5, 6),
+  deep: nested(150, 1),
+  deeper: nested(150, 1),
+  text: 'abcdefghij'.repeat(10_000),
+  signs: 'é😀'.repeat(5_000),
+};
+
+/** Each is worked out again and again until the budget is spent. */
+const HEAVY = [
+  'i >= 0',
+  'self.ints == self.same',
+  'self.map == self.copy',
+  'self.nest == self.twin',
+  'self.deep == self.deeper',
+  '!(1000 in self.ints)',
+  "!('none' in self.texts)",
+  'size(self.map) > 0',
+  'self.ints + self.same != []',
+  "self.text + self.text != ''",
+  "bytes(self.text) != b''",
+  'math.greatest(self.ints) > 0',
+  'self.ints.distinct().size() > 0',
+  'self.texts.sort().size() > 0',
+  'self.nest.flatten(5).size() > 0',
+  'sets.contains(self.ints, self.same)',
+  "'%s'.format([self.nest]) != ''",
+  "'%s'.format([self.map]) != ''",
+  "self.texts.join(',') != ''",
+  "!self.text.matches('(a|b)*c.*z$')",
+  "self.text.find('z') == ''",
+  "self.text.findAll('z').size() == 0",
+  "self.text.replace('a', 'bb') != ''",
+  "self.signs.substring(3) != ''",
+  "self.signs.reverse() != ''",
+  "ip('fe80::1').isLinkLocalUnicast()",
+  "cidr('10.0.0.0/8').containsIP('10.1.2.3')",
+  "semver('1.2.3').isLessThan(semver('2.0.0'))",
+  "quantity('1500m').isGreaterThan(quantity('1'))",
+  "url('https://example.com/a?b=c').getHost() != ''",
+  "duration('1h2m3s') > duration('1s')",
+  "timestamp('2020-01-01T00:00:00Z').getFullYear('America/New_York') > 0",
+  'self.map.exists(k, v, v == -1) == false',
+];
+const BUDGET = 100_000;
+
+function perUnit(source: string): number {
+  const program = compile(`lists.range(10000).all(i, ${source})`, {
+    functions: standardFunctions(),
+    variables: new Map([['self', DYN]]),
+  });
+  const once = (): number => {
+    const budget = new Budget(BUDGET);
+    const began = cpuMs();
+    try {
+      program.evaluate(() => fromJson(self as never, ANY_READER), budget);
+    } catch (error) {
+      if (!(error instanceof BudgetError)) throw error;
+    }
+    return ((cpuMs() - began) * 1e6) / (BUDGET - Math.max(0, budget.left));
+  };
+  return Math.min(once(), once(), once());
+}
+
+describe('time', () => {
+  it('is what costs say, about, whatever is done', () => {
+    const ordinary = perUnit('i >= 0');
+    const slow = HEAVY.map((source) => ({ source, times: perUnit(source) / ordinary })).filter(
+      ({ times }) => times > 20,
+    );
+    assert.deepEqual(slow, []);
+  });
+
+  it('is given to others between any two rules that take some', () => {
+    const rule = 'self.l.all(a, self.l.all(b, a + b >= 0))';
+    const { schema } = parseSchema(
+      {
+        type: 'object',
+        properties: { l: { type: 'array', maxItems: 320, items: { type: 'integer' } } },
+        'x-kubernetes-validations': Array.from({ length: 12 }, (_, index) => ({ rule: `${rule} && ${index} >= 0` })),
+      },
+      '',
+    );
+    const judge = rulesOf(schema);
+    const object: JsonObject = { l: numbers.slice(0, 320) };
+    const turns: number[] = [];
+    const steps = judge(object, undefined);
+    for (;;) {
+      const began = cpuMs();
+      const { done, value } = steps.next();
+      turns.push(cpuMs() - began);
+      if (done !== true) continue;
+      // All of it costs as much as a write may.
+      assert.match(value[0]?.message ?? '', /out of cost budget|^$/);
+      break;
+    }
+    const total = turns.reduce((sum, each) => sum + each, 0);
+    assert.ok(turns.length >= 10, `${turns.length} turns`);
+    const longest = Math.max(...turns);
+    assert.ok(longest < total / 4, `the longest of ${turns.length} turns took ${longest} of ${total} ms`);
+    assert.ok(longest < Math.max(100, (total / 10) * 2.5), `the longest turn took ${longest} ms`);
+  });
+});
