@@ -69,6 +69,8 @@ export function podSecurity(deps: PodSecurityDeps): AdmissionPlugin {
   };
 }
 
+type ReadPolicy = ReturnType<typeof policyOf>;
+
 class PodSecurity {
   readonly #deps: PodSecurityDeps;
 
@@ -76,9 +78,13 @@ class PodSecurity {
     this.#deps = deps;
   }
 
-  async validatePod(request: AdmissionRequest): Promise<void> {
+  /** Hardly any request has to wait: the namespace is at hand. */
+  validatePod(request: AdmissionRequest): void | Promise<void> {
     if (HARMLESS.has(request.subresource) || this.#isExempt(request)) return;
-    const read = await this.#policyFor(request);
+    return this.#withPolicy(request, (read) => this.#judgePod(request, read));
+  }
+
+  #judgePod(request: AdmissionRequest, read: ReadPolicy): void {
     if (read.problems.length === 0 && isFullyPrivileged(read.policy)) {
       annotate(request, 'enforce-policy', levelVersionText(read.policy.enforce));
       return;
@@ -88,9 +94,12 @@ class PodSecurity {
     this.#evaluate(request, read, podLike(pod.metadata, pod.spec), true);
   }
 
-  async validateWorkload(request: AdmissionRequest): Promise<void> {
+  validateWorkload(request: AdmissionRequest): void | Promise<void> {
     if (this.#isExempt(request)) return;
-    const read = await this.#policyFor(request);
+    return this.#withPolicy(request, (read) => this.#judgeWorkload(request, read));
+  }
+
+  #judgeWorkload(request: AdmissionRequest, read: ReadPolicy): void {
     const { audit, warn } = read.policy;
     if (read.problems.length === 0 && warn.level === 'privileged' && audit.level === 'privileged') return;
     const template = templateOf(request.object as KubeObject);
@@ -129,17 +138,16 @@ class PodSecurity {
     return why !== undefined;
   }
 
-  async #policyFor(request: AdmissionRequest): Promise<ReturnType<typeof policyOf>> {
-    const namespace = await namespaceOf(request, this.#deps.namespaces);
-    return policyOf(namespace?.metadata?.labels, this.#deps.settings.defaults);
+  #withPolicy(request: AdmissionRequest, judge: (read: ReadPolicy) => void): void | Promise<void> {
+    const { namespaces, settings } = this.#deps;
+    const cached = namespaces.cached(request.namespace);
+    if (cached !== undefined) return judge(policyOf(cached.labels(), settings.defaults));
+    return namespaceOf(request, namespaces).then((namespace) =>
+      judge(policyOf(namespace?.metadata?.labels, settings.defaults)),
+    );
   }
 
-  #evaluate(
-    request: AdmissionRequest,
-    { policy, problems }: ReturnType<typeof policyOf>,
-    pod: PodLike,
-    enforced: boolean,
-  ): void {
+  #evaluate(request: AdmissionRequest, { policy, problems }: ReadPolicy, pod: PodLike, enforced: boolean): void {
     if (this.#deps.settings.exemptions.runtimeClasses.has(pod.spec.runtimeClassName ?? '')) {
       annotate(request, 'exempt', 'runtimeClass');
       return;
