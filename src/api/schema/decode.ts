@@ -63,8 +63,14 @@ function checkObject(schema: ObjectNode, object: Container, place: Place): void 
       goPath: joinPath(place.goPath, key),
       struct: place.struct,
     });
-    if (checked !== value) object[key] = checked;
+    // Go's encoder leaves empty maps out, so nobody can tell one from none.
+    if (node.kind === 'map' && isEmptyContainer(checked)) delete object[key];
+    else if (checked !== value) object[key] = checked;
   }
+}
+
+function isEmptyContainer(value: JsonValue): boolean {
+  return isContainer(value) && Object.keys(value).length === 0;
 }
 
 /** The commonest case by far, answered without making a `Place`. */

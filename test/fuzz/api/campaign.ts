@@ -21,7 +21,7 @@ const ABUSIVE = 15;
 const ANSWER_MS = 10_000;
 const OPEN_ENDED_MS = 300;
 const TIDY_EVERY = 2_500;
-const ASK_EVERY = 20_000;
+const ASK_EVERY = 5_000;
 
 export interface Report {
   readonly inputs: number;
@@ -131,6 +131,7 @@ class Run {
   #residentMb = 0;
   #next: number;
   #done = false;
+  #told = 0;
 
   constructor(options: CampaignOptions, server: Server) {
     this.#options = options;
@@ -161,6 +162,7 @@ class Run {
       await tidy(ask);
       if (this.#next % ASK_EVERY === 0 || this.#next >= end) {
         await this.#take();
+        this.#tell();
         this.#options.progress?.(
           `${this.#next} inputs, ${this.#faults.length} faults, ${this.#heapMb.at(-1)?.toFixed(0)} MB`,
         );
@@ -174,7 +176,13 @@ class Run {
       await this.#take();
     } else this.#faults.push(this.#server.ended);
     keeper.close();
+    this.#tell();
     return this.#report(seconds);
+  }
+
+  #tell(): void {
+    for (const line of this.#faults.slice(this.#told)) this.#options.progress?.(`fault: ${line}`);
+    this.#told = this.#faults.length;
   }
 
   async #lane(

@@ -46,7 +46,6 @@ for (const stall of stalled.slice(0, SHOWN))
   console.log(
     `stall of ${stall.cpuMs.toFixed(0)} ms CPU (${stall.wallMs.toFixed(0)} ms): inputs ${stall.inputs.slice(0, 40).join(' ')}`,
   );
-for (const line of report.faults.slice(0, SHOWN)) console.log(`fault: ${line}`);
 console.log(
   `${report.inputs} inputs in ${report.seconds.toFixed(0)} s: ${report.faults.length} faults, ${stalled.length} stalls over ${MAX_STALL_MS} ms`,
 );

@@ -56,5 +56,6 @@ process.on('message', (question) => {
     else void server.stop().then(() => process.exit(0));
   }, 20);
 });
+process.on('disconnect', () => process.exit(1));
 observer.start();
 process.send?.({ port: server.port, ca: server.ca.certPem, admin: server.admin, user });

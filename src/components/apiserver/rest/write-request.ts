@@ -109,12 +109,19 @@ export function decodeObject(
       `${kind.kind} in version ${JSON.stringify(kind.apiVersion.split('/').at(-1))} cannot be handled as a ${kind.kind}: ${typeError}`,
     );
   }
+  dropEmptyLists(object.metadata);
   const findings = [...duplicates, ...found.unknownFields.map((field) => `unknown field ${JSON.stringify(field)}`)];
   if (findings.length > 0) {
     if (validation === 'Strict') throw errors.badRequest(`strict decoding error: ${findings.join(', ')}`);
     if (validation === 'Warn') warnings.push(...findings);
   }
   return object;
+}
+
+/** As with empty maps: Go's encoder leaves them out. */
+function dropEmptyLists(metadata: Mutable<ObjectMeta> | undefined): void {
+  if (metadata?.finalizers?.length === 0) delete metadata.finalizers;
+  if (metadata?.ownerReferences?.length === 0) delete metadata.ownerReferences;
 }
 
 export const conflictMessage =
