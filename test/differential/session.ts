@@ -42,7 +42,7 @@ export class Session {
   ): Promise<void> {
     const answer = await this.#send(method, path, options);
     this.#trace.push(
-      `${method} ${path} ${options.type ?? ''} ${options.raw ?? JSON.stringify(options.body)} -> ${answer.code} ${answer.text.slice(0, 800)}`,
+      `${method} ${path} ${options.type ?? ''} ${options.raw ?? JSON.stringify(options.body)} -> ${answer.code} ${answer.text.slice(0, 3800)}`,
     );
     if (expected.answer === 'failure') this.#checkFailure(answer, expected, name);
     else if (expected.answer === 'deleted') this.#checkDeleted(answer, expected.object, dryRun);

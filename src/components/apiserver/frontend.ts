@@ -18,6 +18,7 @@ import type { ConnectionInfo, HttpRequest, HttpResponse } from './port.ts';
 import type { RestContext } from './rest/context.ts';
 import { dispatch, noSuchResource } from './rest/dispatch.ts';
 import { endUpgrade, streamUpgrade } from './streaming/index.ts';
+import { hasSubresource } from './subresources/strategies.ts';
 
 const REQUEST_TIMEOUT_SECONDS = 60;
 
@@ -247,7 +248,9 @@ export class Frontend {
     const nowMs = clock.monotonicMs();
     const ms = nowMs - startedMs;
     this.#gate.leave(exchange, nowMs);
-    const known = info.resource && kinds.at(info.group, info.version, info.plural) !== undefined;
+    const kind = info.resource ? kinds.at(info.group, info.version, info.plural) : undefined;
+    // Whatever else anybody writes there must not become a series of its own.
+    const known = info.resource && kind !== undefined && hasSubresource(kind, info.subresource);
     this.#metrics.record(info, known, response.statusCode, exchange.longRunning ? undefined : ms / 1000);
     if (log.enabled(6)) {
       log.v(6, 'request', {

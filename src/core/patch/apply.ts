@@ -55,6 +55,8 @@ export interface ApplyOptions extends WriteFacts {
   readonly applied: JsonObject;
   /** Take conflicting fields from their owners instead of failing. */
   readonly force: boolean;
+  /** What the merged object is once it has been read as bodies are: maps that lost all they had are gone, and so is who owned them. */
+  readonly decode?: (object: JsonObject) => JsonObject;
 }
 
 export interface UpdateOptions extends WriteFacts {
@@ -168,7 +170,8 @@ function attempt(options: ApplyOptions, known: ManagedFields, force: boolean): O
   const last = known.get(identity)?.fields;
   const managed = new Map(known);
   managed.set(identity, { ...entryFacts(options), operation: 'Apply', time: options.nowIso, fields });
-  const object = asObject(last === undefined ? merged : pruneUnowned(merged, last, ownedByAll(managed), schema));
+  const kept = asObject(last === undefined ? merged : pruneUnowned(merged, last, ownedByAll(managed), schema));
+  const object = options.decode?.(kept) ?? kept;
   const changes = withoutIgnored(compare(before, object, schema), ignored);
   const conflicts = force ? [] : conflictsWith(managed, identity, changes);
   return { object, managed: yieldFields(managed, changes, identity), conflicts };
@@ -210,12 +213,20 @@ function finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome): 
   const before = known.get(identity);
   const now = outcome.managed.get(identity);
   const managed = new Map(outcome.managed);
-  const unchanged = options.live !== undefined && equal(object, bare(options.live));
+  const unchanged = options.live !== undefined && isSame(options, bare(options.live), object);
   if (unchanged && before?.time !== undefined && now !== undefined) {
     const sameFields = equal(stripped(now.fields), stripped(before.fields));
     if (sameFields && now.apiVersion === before.apiVersion) managed.set(identity, before);
   }
   return withManagedFields(object, encodeManagedFields(managed));
+}
+
+/** What this end of the API does not write is no difference: it will be put back. */
+function isSame(options: ApplyOptions, live: JsonObject, object: JsonObject): boolean {
+  if (equal(object, live)) return true;
+  if ((options.resetFields ?? []).length === 0) return false;
+  const changes = withoutIgnored(compare(live, object, options.schema), ignoredFields(options));
+  return isEmpty(changes.added) && isEmpty(changes.modified) && isEmpty(changes.removed);
 }
 
 /**

@@ -101,7 +101,8 @@ function faultOfSuccess(
   body: Buffer,
 ): string | undefined {
   if (type.startsWith('text/plain') || PUBLIC_TEXT.test(input.path)) return undefined;
-  if (input.openEnded && (!reply.complete || body.includes(0x0a))) return faultOfStream(type, body, reply.complete);
+  if (input.openEnded && (!reply.complete || body.length === 0 || body.includes(0x0a)))
+    return faultOfStream(type, body, reply.complete);
   let document: Record<string, unknown>;
   try {
     document = documentOf(type, body);

@@ -165,8 +165,17 @@ export class Channel {
           throw new Error(`bytes after the answer: ${rest.subarray(length).toString('latin1').slice(0, 80)}`);
         if (rest.length === length) answer(rest, true);
       };
+      // Large answers come in many pieces; they are joined once there is enough to judge.
+      let pieces: Buffer[] = [];
+      let pending = 0;
       const take = (chunk: Buffer): void => {
-        received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
+        pieces.push(chunk);
+        pending += chunk.length;
+        const length = parsed?.headers.get('content-length');
+        if (length !== undefined && received.length + pending < (parsed?.length ?? 0) + Number(length)) return;
+        received = Buffer.concat([received, ...pieces]);
+        pieces = [];
+        pending = 0;
         try {
           judge();
         } catch (error) {

@@ -30,24 +30,18 @@ export async function applyObject(
   const applied = decodeObject(kind, document, [], request.options.validation, request.warnings);
   checkName(request, applied);
   const merged = (live: JsonObject | undefined): KubeObject =>
-    // What was taken away may leave empty maps behind.
-    decodeObject(
-      kind,
-      applyServerSide({
-        live,
-        applied: applied as unknown as JsonObject,
-        force: request.options.force,
-        manager: request.options.fieldManager,
-        apiVersion: kind.apiVersion,
-        schema: kind.schema,
-        nowIso: timestamp(context.clock.nowMs()),
-        resetFields: resetFields(request),
-        ...(request.subresource === '' ? {} : { subresource: request.subresource }),
-      }),
-      [],
-      'Ignore',
-      [],
-    );
+    applyServerSide({
+      live,
+      applied: applied as unknown as JsonObject,
+      force: request.options.force,
+      manager: request.options.fieldManager,
+      apiVersion: kind.apiVersion,
+      schema: kind.schema,
+      nowIso: timestamp(context.clock.nowMs()),
+      resetFields: resetFields(request),
+      decode: (object) => decodeObject(kind, object, [], 'Ignore', []) as unknown as JsonObject,
+      ...(request.subresource === '' ? {} : { subresource: request.subresource }),
+    }) as unknown as KubeObject;
   for (let attempt = 1; ; attempt++) {
     try {
       const { object } = await updateObject(context, request, {

@@ -5,7 +5,7 @@
 import type { Service } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
-import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
+import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { validateObjectMetaUpdate } from '../../../api/meta/validation.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
@@ -199,10 +199,11 @@ async function write(
 ): Promise<Outcome> {
   const isService = place.definition.plural === 'services';
   if (removesItself(next, old)) {
-    if (request.options.dryRun) return { done: true, updated: { object: current, removed: true } };
+    // The answer shows the object as it goes: without the finalizer that holds it.
+    if (request.options.dryRun)
+      return { done: true, updated: { object: rendered(place, current, next), removed: true } };
     const effects = isService ? context.services.release(old as Service) : NO_EFFECTS;
     const result = await context.objects.remove(place, current, effects);
-    // The answer shows the object as it went: without the finalizer that held it.
     if (result.written) return { done: true, updated: { object: rendered(place, current, next), removed: true } };
     return { done: false, current: 'current' in result ? result.current : current };
   }
@@ -238,17 +239,21 @@ function removesItself(next: KubeObject, old: KubeObject): boolean {
   return (old.metadata?.finalizers ?? []).length > 0;
 }
 
-/** The times in managedFields alone do not make a change. */
+/** The times in managedFields alone do not make a change; who owns what does, and there an empty map is not the same as none. */
 function isUnchanged(old: KubeObject, next: KubeObject, exact: boolean): boolean {
-  if (!exact) return semanticEqual(withoutTimes(old), withoutTimes(next));
+  if (!jsonEqual(ownersOf(old), ownersOf(next))) return false;
+  if (!exact) return semanticEqual(withoutOwners(old), withoutOwners(next));
   // In custom resources an empty list is not the same as none; beside metadata documents compare as they are.
-  const { metadata: before, ...oldRest } = withoutTimes(old);
-  const { metadata: after, ...nextRest } = withoutTimes(next);
+  const { metadata: before, ...oldRest } = withoutOwners(old);
+  const { metadata: after, ...nextRest } = withoutOwners(next);
   return semanticEqual(before, after) && jsonEqual(oldRest as JsonObject, nextRest as JsonObject);
 }
 
-function withoutTimes(object: KubeObject): KubeObject {
-  const { resourceVersion: _version, managedFields, ...metadata } = object.metadata ?? {};
-  const fields = managedFields?.map(({ time: _time, ...entry }) => entry);
-  return { ...object, metadata: { ...metadata, ...(fields === undefined ? {} : { managedFields: fields }) } };
+function ownersOf({ metadata }: KubeObject): JsonValue {
+  return (metadata?.managedFields ?? []).map(({ time: _time, ...entry }) => entry as JsonObject);
+}
+
+function withoutOwners(object: KubeObject): KubeObject {
+  const { resourceVersion: _version, managedFields: _owners, ...metadata } = object.metadata ?? {};
+  return { ...object, metadata };
 }

@@ -10,3 +10,10 @@ export function strategyAt(kind: ServedKind, subresource: string): WriteStrategy
   const others = definition.subresourceStrategies ?? {};
   return Object.hasOwn(others, subresource) ? others[subresource] : undefined;
 }
+
+/** Whether the kind has an endpoint of this name; '' is the object itself. */
+export function hasSubresource(kind: ServedKind, subresource: string): boolean {
+  const { scale, extraSubresources = [] } = kind.definition;
+  if (strategyAt(kind, subresource) !== undefined || (subresource === 'scale' && scale !== undefined)) return true;
+  return extraSubresources.some((each) => each.name === subresource);
+}

@@ -113,6 +113,13 @@ describe('hostile and odd clients', () => {
       stream.end();
     });
 
+  it('makes no series of metrics of what somebody calls a sub-resource', async () => {
+    assert.equal((await server.call('GET', '/api/v1/namespaces/default/pods/x/invented-by-a-client')).code, 404);
+    const { text } = await server.call('GET', '/metrics');
+    assert.match(text, /apiserver_request_total\{/);
+    assert.doesNotMatch(text, /invented-by-a-client/);
+  });
+
   it('watches for those who read only', async () => {
     for (const method of ['POST', 'PUT', 'PATCH', 'HEAD']) {
       const answer = await server.call(method, '/api/v1/watch/namespaces/default/pods/x', {
