@@ -17,6 +17,7 @@ const SAME: readonly (readonly [older: string, current: string, kinds: string])[
     'admissionregistration.v1',
     'MutatingAdmissionPolicy MutatingAdmissionPolicyBinding',
   ],
+  ['apiregistration.v1beta1', 'apiregistration.v1', 'APIService'],
   ['authentication.v1beta1', 'authentication.v1', 'TokenReview SelfSubjectReview'],
   ['authorization.v1beta1', 'authorization.v1', 'SelfSubjectAccessReview SelfSubjectRulesReview'],
   ['autoscaling.v2beta2', 'autoscaling.v2', 'HorizontalPodAutoscaler'],
@@ -37,7 +38,8 @@ const SAME: readonly (readonly [older: string, current: string, kinds: string])[
 
 const META = '#io.k8s.apimachinery.pkg.apis.meta.v1';
 const CORE = '#io.k8s.api.core.v1';
-const named = (name: string): string => `io.k8s.api.${name}`;
+const named = (name: string): string =>
+  name.startsWith('apiregistration.') ? `io.k8s.kube-aggregator.pkg.apis.${name}` : `io.k8s.api.${name}`;
 const own: Record<string, GeneratedType> = {};
 const current = new Map<string, string>();
 

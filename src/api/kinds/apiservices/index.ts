@@ -5,6 +5,7 @@ import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, restorePart } from '../../registry/strategies.ts';
+import { sameShape } from '../../registry/versions.ts';
 import { validateNameRule } from '../../validation/scalars.ts';
 import {
   type APIService,
@@ -101,6 +102,7 @@ export const apiServices: KindDefinition<APIService> = {
   schemaName: 'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService',
   storagePrefix: 'apiregistration.k8s.io/apiservices',
   nameRule: 'pathSegment',
+  aliases: [sameShape('apiregistration.k8s.io', 'v1beta1', '1.19', '1.22')],
   setDefaults({ spec }) {
     if (spec?.service !== undefined) spec.service.port ??= DEFAULT_PORT;
   },

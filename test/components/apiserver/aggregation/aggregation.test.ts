@@ -301,6 +301,17 @@ describe('registration', () => {
     assert.equal((await read('v1.apps')).spec?.versionPriority, 7);
   });
 
+  it('takes the version of older manifests', async () => {
+    const name = 'v1.older.example.com';
+    const older = { ...apiService('', 'older', name), apiVersion: 'apiregistration.k8s.io/v1beta1' };
+    const made = await main.call('POST', API_SERVICES.replace('/v1/', '/v1beta1/'), { body: older });
+    assert.equal(made.code, 201, made.text);
+    assert.match(String(made.headers['warning']), /use apiregistration\.k8s\.io\/v1 APIService/);
+    assert.equal((await read(name)).apiVersion, 'apiregistration.k8s.io/v1');
+    assert.equal((await read(name)).spec?.service?.port, 443);
+    await main.call('DELETE', `${API_SERVICES}/${name}`);
+  });
+
   it('refuses what makes no sense', async () => {
     const wrong = apiService('', 'x', 'v1.wrong.example.com') as APIService;
     wrong.metadata = { name: 'v2.wrong.example.com' };
