@@ -10,7 +10,7 @@ import { type AllocationClass, allocate } from './allocation.ts';
 import { FlowCounters } from './counters.ts';
 import { FlowRequest } from './flow-request.ts';
 import { byPrecedence, matches, type OwnRules, rulesFor } from './matching.ts';
-import { PriorityLevel, sharesOf } from './priority-level.ts';
+import { isSound, PriorityLevel, sharesOf } from './priority-level.ts';
 import { dealHand, flowHash } from './shuffle-sharding.ts';
 import { Turns } from './turns.ts';
 import type { RejectReason, Requester, RequestTarget, WorkEstimate } from './types.ts';
@@ -264,35 +264,41 @@ export class FlowControl<T> {
   /** The next waiting request that may go on in this turn, of the level that has had least of it. */
   dispatch(nowMs: number): FlowRequest<T> | undefined {
     this.#pressed = false;
-    const ready = [...this.#levels.values()].filter((level) => level.queues.dispatchable);
-    if (ready.length > 1) ready.sort((a, b) => this.#turns.had(a) - this.#turns.had(b));
-    for (const level of ready) {
+    // Those whose next request is too wide for now are passed over.
+    let passed: Set<PriorityLevel<T>> | undefined;
+    for (;;) {
+      const level = this.#leastServed(passed, nowMs);
+      if (level === undefined) return undefined;
+      const request = level.queues.dispatch(nowMs);
+      if (request !== undefined) {
+        this.#turns.note(level, request.seats);
+        return request;
+      }
+      passed ??= new Set();
+      passed.add(level);
+    }
+  }
+
+  #leastServed(passed: ReadonlySet<PriorityLevel<T>> | undefined, nowMs: number): PriorityLevel<T> | undefined {
+    let best: PriorityLevel<T> | undefined;
+    let least = Number.POSITIVE_INFINITY;
+    for (const level of this.#levels.values()) {
+      if (!level.queues.dispatchable || passed?.has(level) === true) continue;
       if (!this.#turns.allows(level, this.#nominalSum, nowMs)) {
         this.#pressed = true;
         continue;
       }
-      const request = level.queues.dispatch(nowMs);
-      if (request === undefined) continue;
-      this.#turns.note(level, request.seats);
-      return request;
+      const had = this.#turns.had(level);
+      if (had < least) {
+        least = had;
+        best = level;
+      }
     }
-    return undefined;
+    return best;
   }
 
   /** After the last `dispatch`: somebody waits for nothing but the next turn. */
   get pressed(): boolean {
     return this.#pressed;
   }
-}
-
-/** Levels that are exempt are so by their name; objects that are not whole are passed over. */
-function isSound({ metadata, spec }: PriorityLevelConfiguration): boolean {
-  if (spec === undefined || (spec.type === 'Exempt') !== (metadata?.name === EXEMPT)) return false;
-  if (spec.type === 'Exempt') return spec.exempt !== undefined && spec.limited === undefined;
-  const response = spec.limited?.limitResponse;
-  return (
-    spec.type === 'Limited' &&
-    response !== undefined &&
-    (response.type === 'Queue') === (response.queuing !== undefined)
-  );
 }

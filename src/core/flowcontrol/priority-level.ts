@@ -1,5 +1,6 @@
 /** A priority level: its configuration, its limits and its queues. Source: KEP-1040, "Dispatching" and "Configuration". */
 import type { PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
+import { EXEMPT } from '../../api/flowcontrol/defaults.ts';
 import type { FlowCounters } from './counters.ts';
 import { QueueSet, type Queuing } from './queue-set.ts';
 
@@ -106,4 +107,16 @@ function queuingOf({ spec }: PriorityLevelConfiguration): Queuing {
   if (queuing === undefined) return { type: 'reject' };
   const { queues = 1, handSize = 1, queueLengthLimit = 1 } = queuing;
   return { type: 'queue', queues, handSize, queueLengthLimit };
+}
+
+/** Levels that are exempt are so by their name; objects that are not whole are passed over. */
+export function isSound({ metadata, spec }: PriorityLevelConfiguration): boolean {
+  if (spec === undefined || (spec.type === 'Exempt') !== (metadata?.name === EXEMPT)) return false;
+  if (spec.type === 'Exempt') return spec.exempt !== undefined && spec.limited === undefined;
+  const response = spec.limited?.limitResponse;
+  return (
+    spec.type === 'Limited' &&
+    response !== undefined &&
+    (response.type === 'Queue') === (response.queuing !== undefined)
+  );
 }

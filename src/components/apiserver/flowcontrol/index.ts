@@ -36,6 +36,7 @@ export class FlowGate implements Gate {
   readonly #work: WorkEstimator;
   #waiters: Waiters | undefined;
   #turnEnds = false;
+  #newcomers: FlowRequest<Exchange>[] = [];
   #expiry: Timer | undefined;
   #adjustment: Timer | undefined;
 
@@ -82,7 +83,7 @@ export class FlowGate implements Gate {
       this.#begun(exchange);
       return true;
     }
-    this.#wait(exchange, request);
+    this.#wait(request);
     return false;
   }
 
@@ -93,13 +94,28 @@ export class FlowGate implements Gate {
     exchange.initialised = () => this.#leave(exchange, this.#clock.monotonicMs());
   }
 
-  #wait(exchange: Exchange, request: FlowRequest<Exchange>): void {
-    exchange.response.once('close', () => {
-      if (request.state !== 'waiting') return;
-      this.flows.cancel(request, this.#clock.monotonicMs());
-      this.#waiters?.reject(exchange, tooManyRequests());
-    });
+  /** Most go on when the turn ends; whoever does not is watched, for its client may leave. */
+  #wait(request: FlowRequest<Exchange>): void {
+    this.#newcomers.push(request);
     if (this.#expiry === undefined) this.#expireLater(this.#waitLimitMs);
+  }
+
+  #watchClients(): void {
+    const newcomers = this.#newcomers;
+    if (newcomers.length === 0) return;
+    this.#newcomers = [];
+    for (const request of newcomers) {
+      if (request.state !== 'waiting') continue;
+      const { response } = request.owner;
+      if (response.destroyed) this.#cancel(request);
+      else response.once('close', () => this.#cancel(request));
+    }
+  }
+
+  #cancel(request: FlowRequest<Exchange>): void {
+    if (request.state !== 'waiting') return;
+    this.flows.cancel(request, this.#clock.monotonicMs());
+    this.#waiters?.reject(request.owner, tooManyRequests());
   }
 
   #expireLater(delayMs: number): void {
@@ -146,6 +162,7 @@ export class FlowGate implements Gate {
       this.#waiters?.resume(next.owner);
       nowMs = this.#clock.monotonicMs();
     }
+    this.#watchClients();
     if (this.flows.pressed) this.#endTurnSoon();
   };
 
