@@ -7,6 +7,7 @@ import { compileIndex, compileSelect, typeName } from './compile-access.ts';
 import { compileList, compileMap, compileStruct, constantType } from './compile-literals.ts';
 import { equal } from './equality.ts';
 import { fitting, sizesOf } from './functions.ts';
+import { literalProblem } from './literal-checks.ts';
 import { compileMacro } from './macros.ts';
 import { metered } from './meter.ts';
 import { parse } from './parser.ts';
@@ -247,6 +248,8 @@ export class Compiler {
       if (!functions.has(name)) return this.fail(at, `undeclared reference to '${name}' (in container '')`);
       return this.mismatch(name, args, at);
     }
+    const literal = literalProblem(name, args, found);
+    if (literal !== undefined) return this.fail(at, literal);
     const sizes = args.map((each) => each.size);
     const own = Math.max(...found.map(({ overload }) => 1 + (overload.cost?.(sizes) ?? 0)));
     const result = found.reduce((type, each) => join(type, each.result), first.result);

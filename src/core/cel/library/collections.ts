@@ -164,6 +164,10 @@ function isZero(value: Value): boolean {
   return (value instanceof Duration || value instanceof Timestamp) && value.ns === 0n;
 }
 
+/** What there is of them. */
+const unwrapped = (list: List): Value[] =>
+  [...list].flatMap((each) => (each instanceof Optional && each.value !== undefined ? [each.value] : []));
+
 const optionals: readonly Overload[] = [
   declareIn('optional', 'of(A): opt<A>', (value: Value) => new Optional(value)),
   declareIn('optional', 'ofNonZeroValue(A): opt<A>', (value: Value) =>
@@ -179,6 +183,10 @@ const optionals: readonly Overload[] = [
     optional.value === undefined ? other : optional,
   ),
   declare('opt<A>.orValue(A): A', (optional: Optional, other: Value) => optional.value ?? other),
+  declareIn('optional', 'unwrap(list<opt<A>>): list<A>', unwrapped, kept),
+  declare('list<opt<A>>.unwrapOpt(): list<A>', unwrapped, kept),
+  declare('list<A>.first(): opt<A>', (list: List) => new Optional(list.at(0))),
+  declare('list<A>.last(): opt<A>', (list: List) => new Optional(list.at(list.length - 1))),
 ];
 
 const extremeOf = (sign: number) => (list: List) => extreme(list, sign);

@@ -1,16 +1,30 @@
 /** All functions that expressions in Kubernetes may call. */
 import { FunctionTable } from '../functions.ts';
+import { addresses } from './addresses.ts';
 import { authorizers } from './authorizer.ts';
 import { collections } from './collections.ts';
+import { images } from './images.ts';
 import { jsonPatches } from './json-patch.ts';
 import { kubernetes } from './kubernetes.ts';
 import { operators } from './operators.ts';
+import { semvers } from './semver.ts';
 import { strings } from './strings.ts';
 import { times } from './time.ts';
 
 let table: FunctionTable | undefined;
 
 export function standardFunctions(): FunctionTable {
-  table ??= new FunctionTable([operators, times, strings, collections, kubernetes, jsonPatches, authorizers]);
+  table ??= new FunctionTable([
+    operators,
+    times,
+    strings,
+    collections,
+    kubernetes,
+    addresses,
+    semvers,
+    images,
+    jsonPatches,
+    authorizers,
+  ]);
   return table;
 }

@@ -1,0 +1,73 @@
+/** `ip` and `cidr`. Source: k8s.io/apiserver/pkg/cel/library/{ip,cidr}.go. */
+import { declare, declareIn, type Overload } from '../functions.ts';
+import { Opaque } from '../values.ts';
+import { type Cidr, type Ip, isIp, parseCidr, parseIp } from './network.ts';
+import { fail, of, reads } from './opaque.ts';
+
+const IP = 'net.IP';
+const CIDR = 'net.CIDR';
+
+const ip = (value: Ip): Opaque => new Opaque(IP, value, value.text);
+const cidr = (value: Cidr): Opaque => new Opaque(CIDR, value, value.text);
+const toIp = (text: string): Ip =>
+  parseIp(text) ?? fail(`IP Address ${JSON.stringify(text.slice(0, 64))} parse error during conversion from string`);
+const toCidr = (text: string): Cidr =>
+  parseCidr(text) ??
+  fail(`network address parse error during conversion from string: ${JSON.stringify(text.slice(0, 64))}`);
+const addressOf = (value: Opaque | string): Ip => (typeof value === 'string' ? toIp(value) : of<Ip>(value));
+const contains = (net: Cidr, address: Ip): boolean =>
+  net.family === address.family && address.bits >> BigInt(net.hostBits) === net.bits >> BigInt(net.hostBits);
+const containsNet = (outer: Cidr, inner: Cidr): boolean =>
+  outer.family === inner.family &&
+  inner.prefix >= outer.prefix &&
+  inner.bits >> BigInt(outer.hostBits) === outer.bits >> BigInt(outer.hostBits);
+
+const question = (name: string, test: (address: Ip) => boolean): Overload =>
+  declare(`net.IP.${name}(): bool`, (value: Opaque) => test(of(value)), { cost: () => 20 });
+const inside = (...nets: string[]): ((address: Ip) => boolean) => {
+  const parsed = nets.map(toCidr);
+  return (address) => parsed.some((net) => contains(net, address));
+};
+
+export const addresses: readonly Overload[] = [
+  declare('ip(string): net.IP', (text: string) => ip(toIp(text)), reads),
+  declare('isIP(string): bool', (text: string) => isIp(text), reads),
+  declareIn('ip', 'isCanonical(string): bool', (text: string) => toIp(text).text === text, reads),
+  declare('net.IP.family(): int', (value: Opaque) => BigInt(of<Ip>(value).family)),
+  question('isUnspecified', (address) => address.bits === 0n),
+  question('isLoopback', inside('127.0.0.0/8', '::1/128')),
+  question('isLinkLocalMulticast', inside('224.0.0.0/24', 'ff02::/16')),
+  question('isLinkLocalUnicast', inside('169.254.0.0/16', 'fe80::/10')),
+  question(
+    'isGlobalUnicast',
+    (address) =>
+      !inside(
+        '127.0.0.0/8',
+        '::1/128',
+        '224.0.0.0/4',
+        'ff00::/8',
+        '169.254.0.0/16',
+        'fe80::/10',
+        '255.255.255.255/32',
+      )(address) && address.bits !== 0n,
+  ),
+  declare('string(net.IP): string', (value: Opaque) => of<Ip>(value).text, { size: () => 39 }),
+  declare('cidr(string): net.CIDR', (text: string) => cidr(toCidr(text)), reads),
+  declare('isCIDR(string): bool', (text: string) => parseCidr(text) !== undefined, reads),
+  declare('net.CIDR.ip(): net.IP', (value: Opaque) => ip(of<Cidr>(value).address)),
+  declare('net.CIDR.prefixLength(): int', (value: Opaque) => BigInt(of<Cidr>(value).prefix)),
+  declare('net.CIDR.masked(): net.CIDR', (value: Opaque) => cidr(of<Cidr>(value).masked())),
+  declare('net.CIDR.containsIP(net.IP): bool', (net: Opaque, address: Opaque) => contains(of(net), addressOf(address))),
+  declare(
+    'net.CIDR.containsIP(string): bool',
+    (net: Opaque, address: string) => contains(of(net), addressOf(address)),
+    reads,
+  ),
+  declare('net.CIDR.containsCIDR(net.CIDR): bool', (net: Opaque, other: Opaque) => containsNet(of(net), of(other))),
+  declare(
+    'net.CIDR.containsCIDR(string): bool',
+    (net: Opaque, other: string) => containsNet(of(net), toCidr(other)),
+    reads,
+  ),
+  declare('string(net.CIDR): string', (value: Opaque) => of<Cidr>(value).text, { size: () => 43 }),
+];

@@ -1,0 +1,12 @@
+/** What the libraries of opaque values share. */
+import { type Costs, perCharacter } from '../functions.ts';
+import { EvaluationError, type Opaque } from '../values.ts';
+
+/** Reading one of these takes as long as some ordinary steps. */
+export const reads: Costs = { cost: ([text = 0]) => perCharacter(text) + 8 };
+
+export const of = <T>(value: Opaque): T => value.value as T;
+
+export function fail(message: string): never {
+  throw new EvaluationError(message);
+}
