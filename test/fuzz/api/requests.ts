@@ -306,7 +306,7 @@ export function inputOf(seed: number, index: number): Input {
   const as = choices.chance(0.95) ? 'admin' : choices.one(['user', 'nobody'] as const);
   const reads = method === 'GET' || method === 'HEAD';
   const openEnded =
-    (reads && (/[?&]watch=/.test(asked) || path.includes('/watch/'))) ||
+    (reads && (/[?&]watch=(?!false)/.test(asked) || path.includes('/watch/'))) ||
     STREAMS.has(made.subresource) ||
     path.includes('proxy');
   return { index, method, path: (path + asked).replaceAll(/[\r\n ]/g, '%20'), headers, body: bytes, as, openEnded };

@@ -8,7 +8,7 @@ import { strategicMergePatch } from '../../../core/patch/strategic.ts';
 import { decodeValue } from '../http/decode.ts';
 import type { RestContext } from './context.ts';
 import { type Updated, updateObject } from './update.ts';
-import { decodeObject, type WriteRequest } from './write-request.ts';
+import { decodeObject, shownText, type WriteRequest } from './write-request.ts';
 
 export type PatchForm = 'json' | 'merge' | 'strategic' | 'apply';
 
@@ -88,7 +88,7 @@ export function checkName(request: WriteRequest, object: KubeObject): void {
   const { name, namespace } = object.metadata ?? {};
   if (name !== undefined && name !== '' && name !== request.name) {
     throw errors.badRequest(
-      `the name of the object (${String(name).slice(0, 253)}) does not match the name on the URL (${request.name})`,
+      `the name of the object (${shownText(name)}) does not match the name on the URL (${request.name})`,
     );
   }
   if (
@@ -98,7 +98,7 @@ export function checkName(request: WriteRequest, object: KubeObject): void {
     namespace !== request.namespace
   ) {
     throw errors.badRequest(
-      `the namespace of the object (${String(namespace).slice(0, 253)}) does not match the namespace on the request (${request.namespace})`,
+      `the namespace of the object (${shownText(namespace)}) does not match the namespace on the request (${request.namespace})`,
     );
   }
 }

@@ -75,6 +75,13 @@ export function metadataOf(object: KubeObject): Mutable<ObjectMeta> {
   return object.metadata;
 }
 
+const MAX_SHOWN = 253;
+
+/** A value of a document for a message. It is not asked to make a text of itself: its `toString` may be anything. */
+export function shownText(value: unknown): string {
+  return (typeof value === 'string' ? value : JSON.stringify(value)).slice(0, MAX_SHOWN);
+}
+
 /** What a body is decoded by. */
 export type DecodedKind = Pick<ServedKind, 'apiVersion' | 'kind' | 'schema'> & Partial<Pick<ServedKind, 'definition'>>;
 
@@ -90,12 +97,12 @@ export function decodeObject(
   const { apiVersion, kind: kindName } = object;
   if (apiVersion !== undefined && apiVersion !== '' && apiVersion !== kind.apiVersion) {
     throw errors.badRequest(
-      `the API version in the data (${String(apiVersion).slice(0, 253)}) does not match the expected API version (${kind.apiVersion})`,
+      `the API version in the data (${shownText(apiVersion)}) does not match the expected API version (${kind.apiVersion})`,
     );
   }
   if (kindName !== undefined && kindName !== '' && kindName !== kind.kind) {
     throw errors.badRequest(
-      `the kind in the data (${String(kindName).slice(0, 253)}) does not match the expected kind (${kind.kind})`,
+      `the kind in the data (${shownText(kindName)}) does not match the expected kind (${kind.kind})`,
     );
   }
   object.apiVersion = kind.apiVersion;

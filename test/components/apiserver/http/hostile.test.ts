@@ -120,6 +120,16 @@ describe('hostile and odd clients', () => {
     assert.doesNotMatch(text, /invented-by-a-client/);
   });
 
+  it('asks no value of a document to make a text of itself', async () => {
+    for (const field of ['kind', 'apiVersion']) {
+      for (const value of ['{"toString":1,"valueOf":2}', '[{"toString":1,"valueOf":2}]', '5', '{}']) {
+        const raw = `{"metadata":{"name":"x"},"${field}":${value}}`;
+        const answer = await server.call('POST', '/api/v1/namespaces/default/configmaps', { raw });
+        assert.equal(answer.code, 400, `${raw}: ${answer.text}`);
+      }
+    }
+  });
+
   it('watches for those who read only', async () => {
     for (const method of ['POST', 'PUT', 'PATCH', 'HEAD']) {
       const answer = await server.call(method, '/api/v1/watch/namespaces/default/pods/x', {
