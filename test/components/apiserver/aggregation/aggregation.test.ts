@@ -113,6 +113,13 @@ describe('a server that extends the API', () => {
     assert.equal(JSON.parse(seen.find(({ method }) => method === 'POST')?.body ?? '').metadata.name, 'a');
     const connections = new Set(seen.filter(({ url }) => !url.includes('watch')).map((each) => each.connection));
     assert.ok(connections.size < 4, `${connections.size} connections`);
+    await until('the watch has no seat, and the question about it alone has one', async () => {
+      const { text } = await main.call('GET', '/metrics');
+      const executing = /^apiserver_flowcontrol_current_executing_requests\{flow_schema="exempt",[^}]*\} (\d+)$/m.exec(
+        text,
+      );
+      return executing?.[1] === '1' ? true : undefined;
+    });
     // A client that leaves takes its watch along.
     watching.destroy();
     await until('the watch has ended', async () => (flunders.watchers === 0 ? true : undefined));
