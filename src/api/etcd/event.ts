@@ -10,7 +10,9 @@ export const EventType = { put: 0, delete: 1 } as const;
 const EVENTS_TAG = 11 * 8 + 2;
 const KV_TAG = 2 * 8 + 2;
 const PREVIOUS_TAG = 3 * 8 + 2;
-const NONE = Buffer.alloc(0);
+const NONE: Buffer = Buffer.alloc(0);
+/** `Event.type`, field 1. */
+const DELETE_TYPE = Buffer.from([1 * 8, EventType.delete]);
 
 export interface EncodedEvent {
   /** The whole `events` field, tag included. */
@@ -52,10 +54,35 @@ export function encodePutEvent(put: PutEvent): EncodedEvent {
 
 /** Encodes a delete: its key-value holds the key and the revision of the delete. */
 export function encodeDeleteEvent(key: string, modRevision: number): EncodedEvent {
-  const kv = scratch.reset().latin1(1, key).int(3, modRevision).finish();
-  const event = scratch.int(1, EventType.delete).message(2, kv).finish();
-  const field = scratch.message(11, event).finish();
-  return { field, kv: field.subarray(field.length - 1 - varintWidth(kv.length) - kv.length) };
+  scratch.reset().latin1(1, key).int(3, modRevision);
+  const kvLength = scratch.length;
+  const eventLength = DELETE_TYPE.length + 1 + varintWidth(kvLength) + kvLength;
+  const field = roomForDelete(1 + varintWidth(eventLength) + eventLength);
+  field[0] = EVENTS_TAG;
+  const type = putVarint(field, 1, eventLength);
+  field.set(DELETE_TYPE, type);
+  const start = type + DELETE_TYPE.length;
+  field[start] = KV_TAG;
+  scratch.copyTo(field, putVarint(field, start + 1, kvLength));
+  return { field, kv: field.subarray(start) };
+}
+
+/**
+ * Deletes are small and come by the thousand when a prefix goes. Each with memory of its own would cost more in its keeping than it holds; in a piece that
+ * is shared with anything else it would keep all of that alive.
+ */
+const PIECE = 8192;
+let piece = NONE;
+let used = 0;
+
+function roomForDelete(bytes: number): Buffer {
+  if (bytes > PIECE / 8) return Buffer.allocUnsafeSlow(bytes);
+  if (used + bytes > piece.length) {
+    piece = Buffer.allocUnsafeSlow(PIECE);
+    used = 0;
+  }
+  used += bytes;
+  return piece.subarray(used - bytes, used);
 }
 
 /** The `events` field of a put, from its key-value. */
