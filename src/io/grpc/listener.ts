@@ -11,6 +11,7 @@ import type { Log } from '../../base/log.ts';
 import type { HttpAnswer, HttpRequest, RpcListener, RpcService } from '../../components/etcd/port.ts';
 import { Http2Connection } from './http2-connection.ts';
 import { PREFACE } from './http2-frames.ts';
+import { Paced } from './paced.ts';
 import { ServerCall } from './server-call.ts';
 import { createTlsFront, type TlsMaterials, type TlsSource } from './tls-source.ts';
 
@@ -43,6 +44,8 @@ export interface RpcListenerOptions {
 
 /** A connection that has not said anything sensible by then is closed. */
 const GREETING_MS = 10_000;
+/** Those that begin in one turn of the event loop. */
+const HANDSHAKES_AT_ONCE = 4;
 /** The longest delay that a timer of Node takes. */
 const LONGEST_TIMER_MS = 0x7fff_ffff;
 
@@ -73,6 +76,7 @@ class Listener implements RpcListener {
       tls === undefined
         ? undefined
         : await createTlsFront(tls, GREETING_MS, this.#log, (socket) => this.#greet(socket));
+    const handshakes = new Paced(HANDSHAKES_AT_ONCE);
     const server = createNetServer({ noDelay: true }, (socket) => {
       this.#sockets.add(socket);
       socket.on('close', () => this.#sockets.delete(socket));
@@ -81,15 +85,15 @@ class Listener implements RpcListener {
         this.#greet(socket);
         return;
       }
-      const fresh = front.refresh();
-      if (fresh === undefined) front.server.emit('connection', socket);
-      else {
-        fresh.then(
-          // Some are gone by then.
-          () => socket.destroyed || front.server.emit('connection', socket),
-          () => socket.destroy(),
-        );
-      }
+      const begin = (): void => {
+        // Some are gone by then.
+        if (!socket.destroyed) front.server.emit('connection', socket);
+      };
+      handshakes.run(() => {
+        const fresh = front.refresh();
+        if (fresh === undefined) begin();
+        else fresh.then(begin, () => socket.destroy());
+      });
     });
     server.maxConnections = maxConnections ?? 10_000;
     this.#server = server;
