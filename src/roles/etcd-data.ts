@@ -10,8 +10,8 @@ export function recoverMark(dataDirectory: string): string {
   return join(dataDirectory, 'recover-alone');
 }
 
-/** The log in `directory`, not opened yet. */
-export async function dataLog(directory: string): Promise<StoreLog> {
+/** The log in `directory`, not opened yet. `isCopy`: of a store's file, which is all there is. */
+export async function dataLog(directory: string, isCopy = false): Promise<StoreLog> {
   const { sqliteAddon } = await openAssets();
-  return createSqliteLog({ directory, nativeBinding: sqliteAddon, log: silentLog });
+  return createSqliteLog({ directory, nativeBinding: sqliteAddon, isCopy, log: silentLog });
 }

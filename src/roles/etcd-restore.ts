@@ -113,7 +113,7 @@ async function checkEmpty(directory: string): Promise<void> {
 }
 
 async function opened<T>(directory: string, use: (state: LogState, storage: StoreLog) => Promise<T>): Promise<T> {
-  const storage = await dataLog(directory);
+  const storage = await dataLog(directory, true);
   let failure: Error | undefined;
   const state = await storage.open((error) => {
     failure = error;

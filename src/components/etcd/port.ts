@@ -136,7 +136,7 @@ export interface StoreLog {
   /** Reads about a megabyte of rows above `after` for nothing but their checksums. Resolves with the last one read, 0 at the end. Rejects with 'corrupt'. */
   scrub(after: number): Promise<number>;
   size(): Promise<LogSize>;
-  /** Gives free pages back to the file system and empties the write-ahead log, in small steps. */
+  /** Gives free pages back to the file system, in small steps. */
   defragment(): Promise<void>;
   /**
    * A copy of the store as one file, in pieces: all that is committed up to index `upTo`, at least what is applied on disk, and nothing that

@@ -2,7 +2,8 @@
 import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
-const MOST_BYTES = 4 << 20;
+/** What the journal may hold that the database has no room for. */
+const MOST_BYTES = 8 << 20;
 /** Of the whole file system. */
 const SHARE = 1 / 16;
 const PIECE = 64 << 10;

@@ -1,9 +1,12 @@
-/** The log of revisions on SQLite, on a worker thread of its own. */
+/**
+ * The log of revisions: a journal that each commit is written to, and behind it SQLite, on a worker thread of its own, which takes over what the journal
+ * holds in bulk, where nobody waits for it.
+ */
 import { createReadStream } from 'node:fs';
 import { open, readFile, rename, rm, stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type {
   LogBatch,
@@ -16,8 +19,10 @@ import type {
   StoreIdentity,
   StoreLog,
 } from '../../components/etcd/port.ts';
+import { Journal } from './journal.ts';
 import { memoryOf, pack, unpack } from './packed-entries.ts';
-import type { CommitBody, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
+import { Pending } from './pending.ts';
+import type { CommitBody, Opening, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
 import { checkKind, type SnapshotSummary } from './snapshot-kind.ts';
 
 export { checkKind, type SnapshotSummary };
@@ -60,7 +65,7 @@ async function askOnce<K extends WorkerRequest['kind']>(
 }
 
 export interface SqliteLogOptions {
-  /** The data directory; it exists. Holds `revisions.db`, its write-ahead log, and `owner` with the pid. */
+  /** The data directory; it exists. Holds `revisions.db`, its journals, and `owner` with the pid. */
   readonly directory: string;
   /** Path of better-sqlite3's native add-on, where it is not beside its package. */
   readonly nativeBinding?: string;
@@ -68,6 +73,8 @@ export interface SqliteLogOptions {
   readonly workerEntry?: string | URL;
   /** False: nothing is flushed, as etcd's `--unsafe-no-fsync`. */
   readonly flush?: boolean;
+  /** The directory holds a copy of a store's file, or a snapshot, and nothing else belongs to it. */
+  readonly isCopy?: boolean;
   readonly log: Log;
 }
 
@@ -76,15 +83,28 @@ export function createSqliteLog(options: SqliteLogOptions): StoreLog {
   return new SqliteLog(options);
 }
 
-interface Pending {
+interface Asked {
   resolve(value: never): void;
   reject(error: Error): void;
 }
 
+/** What the journal may hold when somebody asks for the size of the database. */
+const SIZE_SLACK_BYTES = 256 << 10;
+
 class SqliteLog implements StoreLog {
   readonly #options: SqliteLogOptions;
-  readonly #pending = new Map<number, Pending>();
+  readonly #asked = new Map<number, Asked>();
   #worker: Worker | undefined;
+  #journal: Journal | undefined;
+  /** What the journal holds and the database does not. */
+  readonly #pending = new Pending();
+  /** Commits, and whatever must not come between them, one after the other. */
+  #last: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+  #absorbing: Promise<void> | undefined;
+  /** The ballast has been used. */
+  #full = false;
+  #prepared = false;
   #exited: Promise<void> | undefined;
   #lastId = 0;
   #onFatal: (error: Error) => void = () => {};
@@ -95,7 +115,7 @@ class SqliteLog implements StoreLog {
   }
 
   async open(onFatal: (error: Error) => void): Promise<LogState> {
-    const { directory, nativeBinding, workerEntry, flush = true } = this.#options;
+    const { directory, nativeBinding, workerEntry, flush = true, isCopy = false } = this.#options;
     this.#dead = undefined;
     this.#onFatal = () => {};
     // The thread keeps nothing between commits: a young generation of the usual size would only be memory not given back.
@@ -110,7 +130,8 @@ class SqliteLog implements StoreLog {
       worker.once('exit', () => resolve());
     });
     try {
-      const state = await this.#ask('open', { kind: 'open', directory, nativeBinding, flush });
+      const opening = await this.#ask('open', { kind: 'open', directory, nativeBinding, flush, isCopy });
+      const state = this.#begin(opening);
       this.#onFatal = onFatal;
       return state;
     } catch (error) {
@@ -119,12 +140,29 @@ class SqliteLog implements StoreLog {
     }
   }
 
+  #begin({ state, journal }: Opening): LogState {
+    this.#journal?.close();
+    this.#journal = new Journal(journal, this.#options.flush ?? true);
+    this.#pending.clear();
+    this.#full = false;
+    this.#prepared = false;
+    return state;
+  }
+
+  #opened(): Journal {
+    if (this.#journal === undefined || this.#dead !== undefined)
+      throw this.#dead ?? new CodedError('closed', 'the log is closed');
+    return this.#journal;
+  }
+
   async initialise(identity: StoreIdentity, first: LogBatch): Promise<void> {
+    await this.#absorb();
     const { body } = packed(first);
     await this.#ask('initialise', { kind: 'initialise', identity, first: body });
   }
 
   async load(upTo: number, rows: (rows: readonly StoredEntry[]) => void): Promise<void> {
+    await this.#absorb();
     let reading = this.#ask('load', { kind: 'load', after: 0, upTo });
     for (;;) {
       const some = unpack(await reading);
@@ -138,27 +176,128 @@ class SqliteLog implements StoreLog {
   }
 
   commit(batch: LogBatch): Promise<{ readonly full: boolean }> {
-    const { body, memory } = packed(batch);
-    return this.#ask('commit', { kind: 'commit', body }, memory);
+    return this.#inOrder(() => this.#commit(batch));
   }
 
-  recoverSpace(): Promise<boolean> {
-    return this.#ask('recoverSpace', { kind: 'recoverSpace' });
+  /** Runs `work` after what was begun before it; at once when that is over. */
+  #inOrder<T>(work: () => Promise<T>): Promise<T> {
+    this.#waiting += 1;
+    const result = this.#waiting === 1 ? work() : this.#last.then(work);
+    this.#last = result.then(this.#done, this.#done);
+    return result;
+  }
+
+  readonly #done = (): void => {
+    this.#waiting -= 1;
+  };
+
+  async #commit(batch: LogBatch): Promise<{ readonly full: boolean }> {
+    const journal = this.#opened();
+    const record = journal.encode(batch);
+    if (!journal.takes(record)) return this.#commitDirectly(batch);
+    if (!journal.hasRoom(record)) await this.#turn(journal);
+    try {
+      await journal.append(record);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOSPC') return this.#commitDirectly(batch);
+      const failure = new CodedError('io', `the journal could not be written: ${messageOf(error)}`);
+      this.#die(failure);
+      throw failure;
+    }
+    this.#pending.add(journal.sequence, batch, record);
+    if (!this.#prepared) {
+      this.#prepared = true;
+      void this.#ask('prepare', { kind: 'prepare' }).catch(() => {});
+    }
+    return { full: this.#full };
+  }
+
+  /** Goes on in the other half. Throws CodedError 'no-space' when the database has no room for what is in it. */
+  async #turn(journal: Journal): Promise<void> {
+    const { lastInOther } = journal;
+    while (this.#pending.first <= lastInOther) await this.#absorbMore();
+    journal.turn();
+    // Nobody waits for it, and it says itself what goes wrong.
+    this.#absorbMore().catch(() => {});
+  }
+
+  /** Large batches, and any while the journal cannot grow. */
+  async #commitDirectly(batch: LogBatch): Promise<{ readonly full: boolean }> {
+    await this.#absorb();
+    const journal = this.#opened();
+    const { body, memory } = packed(batch);
+    const { full } = await this.#ask('commit', { kind: 'commit', body, sequence: journal.sequence + 1 }, memory);
+    journal.skip();
+    this.#full ||= full;
+    return { full: this.#full };
+  }
+
+  /** Resolves when the database has everything that has been committed before the call. Throws CodedError 'no-space'. */
+  async #absorb(): Promise<void> {
+    const { sequence } = this.#opened();
+    while (this.#pending.first <= sequence) await this.#absorbMore();
+  }
+
+  #absorbMore(): Promise<void> {
+    this.#absorbing ??= this.#absorbPending().finally(() => {
+      this.#absorbing = undefined;
+    });
+    return this.#absorbing;
+  }
+
+  async #absorbPending(): Promise<void> {
+    const journal = this.#opened();
+    const part = journal.pending();
+    if (part === undefined) return;
+    try {
+      const { full } = await this.#ask('absorb', { kind: 'absorb', part });
+      this.#full ||= full;
+    } catch (error) {
+      if (error instanceof CodedError && error.code === 'no-space') this.#full = true;
+      throw error;
+    }
+    journal.absorbed(part);
+    this.#pending.absorbed(part.upTo);
+  }
+
+  async recoverSpace(): Promise<boolean> {
+    try {
+      await this.#absorb();
+    } catch (error) {
+      if (error instanceof CodedError && error.code === 'no-space') return false;
+      throw error;
+    }
+    const recovered = await this.#ask('recoverSpace', { kind: 'recoverSpace' });
+    if (recovered) this.#full = false;
+    return recovered;
   }
 
   async entries(from: number, maxBytes: number): Promise<readonly StoredEntry[]> {
+    await this.#absorb();
     return unpack(await this.#ask('entries', { kind: 'entries', from, maxBytes }));
   }
 
-  read(revisions: readonly number[]): Promise<ReadonlyArray<Uint8Array | undefined>> {
-    return this.#ask('read', { kind: 'read', revisions });
+  async read(revisions: readonly number[]): Promise<ReadonlyArray<Uint8Array | undefined>> {
+    if (revisions.some((revision) => this.#pending.changes(revision))) await this.#absorb();
+    const pending = revisions.map((revision) => this.#pending.read(revision));
+    const others = revisions.filter((_, i) => pending[i] === undefined);
+    if (others.length === 0) return pending;
+    const read = await this.#ask('read', { kind: 'read', revisions: others });
+    let next = 0;
+    return pending.map((found) => {
+      if (found !== undefined) return found;
+      next += 1;
+      return read[next - 1];
+    });
   }
 
   async rows(after: number, upTo: number): Promise<readonly StoredEntry[]> {
+    await this.#absorb();
     return unpack(await this.#ask('rows', { kind: 'rows', after, upTo }));
   }
 
-  hash(revision: number): Promise<number> {
+  async hash(revision: number): Promise<number> {
+    await this.#absorb();
     return this.#ask('hash', { kind: 'hash', revision });
   }
 
@@ -166,15 +305,22 @@ class SqliteLog implements StoreLog {
     return this.#ask('scrub', { kind: 'scrub', after });
   }
 
-  size(): Promise<LogSize> {
+  async size(): Promise<LogSize> {
+    if (this.#opened().pendingBytes > SIZE_SLACK_BYTES)
+      await this.#absorb().catch((error: unknown) => {
+        // Then what the database has is all that there is room for.
+        if (!(error instanceof CodedError && error.code === 'no-space')) throw error;
+      });
     return this.#ask('size', { kind: 'size' });
   }
 
   async defragment(): Promise<void> {
+    await this.#absorb();
     await this.#ask('defragment', { kind: 'defragment' });
   }
 
   async snapshot(upTo: number): Promise<{ readonly size: number; readonly pieces: AsyncIterable<Uint8Array> }> {
+    await this.#absorb();
     const path = await this.#ask('snapshot', { kind: 'snapshot', upTo });
     const { size } = await stat(path);
     return { size, pieces: readAndRemove(path) };
@@ -189,29 +335,45 @@ class SqliteLog implements StoreLog {
   }
 
   install(id: string, head: SnapshotHead, hardState: StoredHardState): Promise<LogState> {
-    return this.#ask('install', { kind: 'install', id, head, hardState });
+    return this.#inOrder(async () => {
+      await this.#absorb();
+      const { sequence } = this.#opened();
+      return this.#begin(await this.#ask('install', { kind: 'install', id, head, hardState, sequence }));
+    });
   }
 
   async close(): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;
-    if (this.#dead === undefined) await this.#ask('close', { kind: 'close' });
+    if (this.#dead === undefined) await this.#inOrder(() => this.#closeFiles());
     this.#worker = undefined;
     this.#dead ??= new CodedError('closed', 'the log is closed');
+    this.#journal?.close();
+    this.#journal = undefined;
     await worker.terminate();
     await this.#exited;
+  }
+
+  async #closeFiles(): Promise<void> {
+    const inOrder = await this.#absorb().then(
+      () => true,
+      // What the database has no room for is in the journal, and read again at the next start.
+      () => false,
+    );
+    if (this.#dead === undefined) await this.#ask('close', { kind: 'close', inOrder });
   }
 
   async quarantine(): Promise<string> {
     const { directory } = this.#options;
     const to = join(directory, `revisions.db.damaged-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '')}`);
-    // The database first: without its write-ahead log it would be taken for a store that knows less.
-    for (const suffix of ['', '-wal', '-shm']) {
+    // The database first: without its journals it would be taken for a store that knows less.
+    for (const suffix of ['', '-log', '-journal', '-wal', '-shm']) {
       await rename(join(directory, `revisions.db${suffix}`), `${to}${suffix}`).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'ENOENT') throw error;
       });
     }
-    for (const suffix of ['', '-wal', '-shm']) await rm(join(directory, `incoming.db${suffix}`), { force: true });
+    for (const suffix of ['', '-journal', '-wal', '-shm'])
+      await rm(join(directory, `incoming.db${suffix}`), { force: true });
     return to;
   }
 
@@ -243,21 +405,21 @@ class SqliteLog implements StoreLog {
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise<WorkerAnswers[K]>((resolve, reject) => {
-      this.#pending.set(id, { resolve: resolve as (value: never) => void, reject });
+      this.#asked.set(id, { resolve: resolve as (value: never) => void, reject });
       worker.postMessage({ id, request }, memory);
     });
   }
 
   #receive(reply: WorkerReply): void {
-    const pending = this.#pending.get(reply.id);
-    this.#pending.delete(reply.id);
+    const asked = this.#asked.get(reply.id);
+    this.#asked.delete(reply.id);
     if (!('failure' in reply)) {
-      pending?.resolve(reply.value as never);
+      asked?.resolve(reply.value as never);
       return;
     }
     const { code, message, fatal } = reply.failure;
     const error = new CodedError(code, message);
-    pending?.reject(error);
+    asked?.reject(error);
     if (fatal) this.#die(error);
   }
 
@@ -269,8 +431,8 @@ class SqliteLog implements StoreLog {
       directory: this.#options.directory,
       cause: error.message,
     });
-    for (const pending of this.#pending.values()) pending.reject(error);
-    this.#pending.clear();
+    for (const asked of this.#asked.values()) asked.reject(error);
+    this.#asked.clear();
     this.#onFatal(error);
   }
 }

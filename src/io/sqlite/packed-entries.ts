@@ -9,7 +9,7 @@ export interface PackedEntries {
   readonly data: Uint8Array<ArrayBuffer>;
 }
 
-const NUMBERS = 5;
+export const NUMBERS = 5;
 /** Handing memory over has a price of its own; below this, copying is cheaper. */
 const WORTH_HANDING_OVER = 64 << 10;
 
@@ -21,18 +21,22 @@ export function pack(entries: readonly StoredEntry[]): PackedEntries {
   const data = new Uint8Array(bytes);
   let position = 0;
   for (let i = 0; i < entries.length; i += 1) {
-    const { index, term, revision, kind, lease, body } = entries[i] as StoredEntry;
-    const at = i * NUMBERS;
-    numbers[at] = index;
-    numbers[at + 1] = term;
-    numbers[at + 2] = revision;
-    numbers[at + 3] = kind;
-    numbers[at + 4] = body.length;
+    const entry = entries[i] as StoredEntry;
+    const { lease, body } = entry;
+    putNumbers(numbers, i * NUMBERS, entry);
     if (lease !== 0n) leases.push([i, lease]);
     data.set(body, position);
     position += body.length;
   }
   return { numbers, leases, data };
+}
+
+export function putNumbers(numbers: Float64Array, at: number, entry: StoredEntry): void {
+  numbers[at] = entry.index;
+  numbers[at + 1] = entry.term;
+  numbers[at + 2] = entry.revision;
+  numbers[at + 3] = entry.kind;
+  numbers[at + 4] = entry.body.length;
 }
 
 export function unpack({ numbers, leases: pairs, data }: PackedEntries): StoredEntry[] {

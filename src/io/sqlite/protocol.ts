@@ -7,6 +7,7 @@ import type {
   StoredHardState,
   StoreIdentity,
 } from '../../components/etcd/port.ts';
+import type { JournalPart, JournalPlace } from './journal.ts';
 import type { PackedEntries } from './packed-entries.ts';
 import type { SnapshotSummary } from './snapshot-kind.ts';
 
@@ -18,10 +19,16 @@ export type WorkerRequest =
       readonly directory: string;
       readonly nativeBinding: string | undefined;
       readonly flush: boolean;
+      /** Of a store's file, which is all there is. */
+      readonly isCopy: boolean;
     }
   | { readonly kind: 'initialise'; readonly identity: StoreIdentity; readonly first: CommitBody }
   | { readonly kind: 'load'; readonly after: number; readonly upTo: number }
-  | { readonly kind: 'commit'; readonly body: CommitBody }
+  /** Sets the journal's room aside. */
+  | { readonly kind: 'prepare' }
+  | { readonly kind: 'absorb'; readonly part: JournalPart }
+  /** Past the journal; everything in it has been absorbed. */
+  | { readonly kind: 'commit'; readonly body: CommitBody; readonly sequence: number }
   | { readonly kind: 'recoverSpace' }
   | { readonly kind: 'entries'; readonly from: number; readonly maxBytes: number }
   | { readonly kind: 'read'; readonly revisions: readonly number[] }
@@ -36,13 +43,27 @@ export type WorkerRequest =
   | { readonly kind: 'lastIntact'; readonly path: string; readonly nativeBinding: string }
   | { readonly kind: 'receive'; readonly id: string }
   | { readonly kind: 'received'; readonly id: string; readonly rows: PackedEntries }
-  | { readonly kind: 'install'; readonly id: string; readonly head: SnapshotHead; readonly hardState: StoredHardState }
-  | { readonly kind: 'close' };
+  | {
+      readonly kind: 'install';
+      readonly id: string;
+      readonly head: SnapshotHead;
+      readonly hardState: StoredHardState;
+      readonly sequence: number;
+    }
+  /** `inOrder`: the journal has been absorbed. */
+  | { readonly kind: 'close'; readonly inOrder: boolean };
+
+export interface Opening {
+  readonly state: LogState;
+  readonly journal: JournalPlace;
+}
 
 export interface WorkerAnswers {
-  readonly open: LogState;
+  readonly open: Opening;
   readonly initialise: undefined;
   readonly load: PackedEntries;
+  readonly prepare: undefined;
+  readonly absorb: { readonly full: boolean };
   readonly commit: { readonly full: boolean };
   readonly recoverSpace: boolean;
   readonly entries: PackedEntries;
@@ -59,7 +80,7 @@ export interface WorkerAnswers {
   readonly lastIntact: number | undefined;
   readonly receive: number;
   readonly received: undefined;
-  readonly install: LogState;
+  readonly install: Opening;
   readonly close: undefined;
 }
 

@@ -5,6 +5,12 @@ import type Database from 'better-sqlite3';
 import { CodedError } from '../../base/errors.ts';
 
 export const SCHEMA_VERSION = 3;
+/** The same tables, but not all there is: what is missing is in the journal, which programs of version 3 know nothing of. */
+const WITH_JOURNAL = 4;
+
+export function setJournalInUse(db: Database.Database, inUse: boolean): void {
+  db.pragma(`user_version = ${inUse ? WITH_JOURNAL : SCHEMA_VERSION}`);
+}
 
 /** Checksums cover the place of an entry in the log too. */
 export function checksum(bytes: Uint8Array, index: number, term: number): number {
@@ -26,8 +32,8 @@ export function leaseChecksum(id: bigint, ttl: number | bigint, remaining: numbe
 
 export function createSchema(db: Database.Database, path: string): void {
   const version = Number(db.pragma('user_version', { simple: true }));
-  if (version === SCHEMA_VERSION) return;
-  if (version > SCHEMA_VERSION) {
+  if (version === SCHEMA_VERSION || version === WITH_JOURNAL) return;
+  if (version > WITH_JOURNAL) {
     throw new CodedError('unsupported', `${path}: schema ${version} is of a newer version of this program`);
   }
   db.transaction(() => {

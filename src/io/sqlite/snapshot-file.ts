@@ -6,7 +6,7 @@ import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { EventType, splitEvents } from '../../api/etcd/event.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
-import { checksum, SCHEMA_VERSION } from './schema.ts';
+import { checksum, SCHEMA_VERSION, setJournalInUse } from './schema.ts';
 import { checkKind, type SnapshotSummary } from './snapshot-kind.ts';
 import { StateTables } from './state-tables.ts';
 import type { EntryRow, RevisionRow } from './statements.ts';
@@ -38,6 +38,10 @@ export function sealCopy(path: string, upTo: number, nativeBinding: string | und
       db.prepare('DELETE FROM entry WHERE idx > ?').run(last);
       db.prepare("DELETE FROM document WHERE name LIKE '.%'").run();
       state.setNumber('commit', last);
+      // The journal stays behind, and what it held is here.
+      db.prepare("DELETE FROM meta WHERE name LIKE 'journal%'").run();
+      setJournalInUse(db, false);
+      db.pragma('application_id = 0');
     })();
   } finally {
     db.close();

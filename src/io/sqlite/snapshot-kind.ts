@@ -9,6 +9,9 @@ const BOLT_MAGIC = 0xed0c_daed;
 /** Of the journal that a database is written with. Source: SQLite's file format. */
 const JOURNAL_AT = 18;
 const WRITE_AHEAD = 2;
+/** What says that a database is a store's own. Source: SQLite's file format. */
+const APPLICATION_AT = 68;
+export const OWN_FILE = 0x6865_6772;
 
 export interface SnapshotSummary {
   /** The last one. */
@@ -46,7 +49,8 @@ export function checkKind(path: string, live = false): void {
   if (head.toString('latin1', 0, SQLITE_MAGIC.length) !== SQLITE_MAGIC) {
     throw new CodedError('unsupported', `${path} is no snapshot of this store`);
   }
-  if (!live && head[JOURNAL_AT] === WRITE_AHEAD) {
+  // Older ones wrote ahead.
+  if (!live && (head[JOURNAL_AT] === WRITE_AHEAD || head.readUInt32BE(APPLICATION_AT) === OWN_FILE)) {
     throw new CodedError(
       'unsupported',
       `${path} is a copy of a store's own file, not a snapshot; it can only be restored, with --skip-hash-check`,

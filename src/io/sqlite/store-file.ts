@@ -1,10 +1,9 @@
 /**
- * The SQLite file behind the log: commits, and the housekeeping that keeps file and write-ahead log small. Synchronous: it lives on a
- * worker thread. Exclusive locking, so that a second process is refused and no shared-memory file is needed.
+ * The SQLite file behind the log, and the housekeeping that keeps it small. Synchronous: it lives on a worker thread. Exclusive locking, so that a second
+ * process is refused.
  *
- * One flush a commit, of the write-ahead log, and not by SQLite: its synchronous=FULL would do the same at the same place, but the library is built to
- * call fsync(2), which has the file system write its journal for a new time of modification each time; fdatasync(2) does not.
- * synchronous=NORMAL keeps all other flushes, those around checkpoints and of a log that starts over.
+ * Commits come in bulk, out of the journal. So SQLite rolls back instead of writing ahead: what is appended is written once, not twice, and what a
+ * transaction costs beyond that, its flushes first of all, nobody waits for.
  */
 import { chmodSync, closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,50 +26,45 @@ import {
 import { LogMap } from './log-map.ts';
 import { firstIndex, type PackedEntries, pack, unpack } from './packed-entries.ts';
 import type { CommitBody } from './protocol.ts';
-import { checksum, createSchema } from './schema.ts';
+import { checksum, createSchema, setJournalInUse } from './schema.ts';
+import { OWN_FILE } from './snapshot-kind.ts';
 import { StateTables } from './state-tables.ts';
 import { type EntryRow, prepare, type RevisionRow, type Statements } from './statements.ts';
-import { WalFile } from './wal-file.ts';
 import { checkWriteAheadLog } from './write-ahead-log.ts';
 
 /** Older ones can lose a commit when the write-ahead log starts over. Source: SQLite 3.51.3 release notes. */
 const OLDEST_SQLITE = [3, 51, 3];
 const PIECE_BYTES = 1 << 20;
-const WAL_BYTES = 4 << 20;
-/**
- * Of new files. A write of the log is whole pages: with small ones a put that comes alone costs a third less of what the disk has to take.
- */
+/** Of new files. */
 const PAGE_BYTES = 1024;
-/** Pages that a small commit touches. */
-const COMMIT_PAGES = 3;
-/** What discarding a row dirties. */
-const DISCARD_BYTES = 4096;
 const VACUUM_BYTES = 256 << 10;
 /** Free pages that are not worth giving back. */
 const SPARE_BYTES = 4 << 20;
 const FILE_NAME = 'revisions.db';
+/** What stays of SQLite's own journal. */
+const JOURNAL_BYTES = 256 << 10;
+/** Of `auto_vacuum`. */
+const INCREMENTAL = 2;
 
 export class StoreFile {
   readonly #db: Database.Database;
   readonly #statements: Statements;
   readonly #state: StateTables;
-  readonly #inTransaction: (body: CommitBody) => void;
+  readonly #inTransaction: (bodies: readonly CommitBody[], sequence: number) => void;
   /** Where in the log the rows of `revision` stand, as far back as the log goes. */
   readonly #map: LogMap;
   #lastIndex: number;
-  /** About what the write-ahead log holds that is not in the database yet. Its file keeps its size when it starts over. */
-  #walBytes = 0;
   readonly #pageBytes: number;
-  /** Undefined: nothing is flushed. */
-  readonly #wal: WalFile | undefined;
 
-  private constructor(db: Database.Database, wal: WalFile | undefined) {
-    this.#wal = wal;
+  private constructor(db: Database.Database) {
     this.#db = db;
     this.#statements = prepare(db);
     this.#state = new StateTables(db);
     this.#pageBytes = pragmaNumber(db, 'page_size');
-    this.#inTransaction = db.transaction((body: CommitBody) => this.#write(body)).immediate;
+    this.#inTransaction = db.transaction((bodies: readonly CommitBody[], sequence: number) => {
+      for (const body of bodies) this.#write(body);
+      this.#state.setNumber(JOURNAL_SEQUENCE, sequence);
+    }).immediate;
     const base = this.#number('base_index');
     this.#map = new LogMap(base);
     const newest: Array<{ revision: number; idx: number }> = [];
@@ -93,16 +87,19 @@ export class StoreFile {
       checkVersion(db);
       db.pragma(`page_size = ${PAGE_BYTES}`);
       db.pragma('locking_mode = EXCLUSIVE');
-      db.pragma('auto_vacuum = INCREMENTAL');
-      db.pragma('journal_mode = WAL');
-      db.pragma(`synchronous = ${flush ? 'NORMAL' : 'OFF'}`);
-      db.pragma('wal_autocheckpoint = 0');
-      db.pragma('journal_size_limit = 8388608');
+      db.pragma(`synchronous = ${flush ? 'FULL' : 'OFF'}`);
+      // An older file's write-ahead log goes into the database with this. A journal that stays needs no room to be found again.
+      db.pragma('journal_mode = PERSIST');
+      db.pragma(`journal_size_limit = ${JOURNAL_BYTES}`);
+      // From here on nobody else reads or writes it: the journal in front of it is this process's alone as well.
+      db.exec('BEGIN EXCLUSIVE; COMMIT');
+      if (pragmaNumber(db, 'auto_vacuum') !== INCREMENTAL) db.pragma(`auto_vacuum = ${INCREMENTAL}`);
       db.pragma('cache_size = -4096');
       db.pragma('temp_store = MEMORY');
       createSchema(db, path);
+      if (pragmaNumber(db, 'application_id') !== OWN_FILE) db.pragma(`application_id = ${OWN_FILE}`);
       noteOwner(directory);
-      return new StoreFile(db, flush ? new WalFile(`${path}-wal`) : undefined);
+      return new StoreFile(db);
     } catch (error) {
       db?.close();
       throw openFailure(error, directory, path);
@@ -143,7 +140,27 @@ export class StoreFile {
         this.#write(first);
       })
       .immediate();
-    this.#wal?.flush();
+  }
+
+  /** The journal in front of this file; undefined: it was closed in order, and holds everything. */
+  get journalId(): number | undefined {
+    const id = this.#number(JOURNAL_ID);
+    return id === 0 ? undefined : id;
+  }
+
+  /** The number of the last record that is in this file. */
+  get sequence(): number {
+    return this.#number(JOURNAL_SEQUENCE);
+  }
+
+  /** From here on what is in this file is not all there is; undefined: it is again. */
+  setJournal(id: number | undefined): void {
+    this.#db
+      .transaction(() => {
+        this.#state.setNumber(JOURNAL_ID, id ?? 0);
+        setJournalInUse(this.#db, id !== undefined);
+      })
+      .immediate();
   }
 
   /** Rows of `revision` after a revision and up to a revision and an index, about a megabyte; none at the end. Throws CodedError 'corrupt'. */
@@ -188,11 +205,9 @@ export class StoreFile {
     return pack(found);
   }
 
-  commit(body: CommitBody): void {
-    this.#inTransaction(body);
-    this.#wal?.flush();
-    this.#walBytes +=
-      COMMIT_PAGES * this.#pageBytes + body.discards.length * DISCARD_BYTES + body.entries.data.length * 1.25;
+  /** Batches in their order, the last of which has the number `sequence`. */
+  commit(bodies: readonly CommitBody[], sequence: number): void {
+    this.#inTransaction(bodies, sequence);
   }
 
   read(revisions: readonly number[]): Array<Uint8Array | undefined> {
@@ -235,29 +250,12 @@ export class StoreFile {
     return { bytes: pages * this.#pageBytes, inUseBytes: (pages - free) * this.#pageBytes };
   }
 
-  /** True when the write-ahead log has grown enough to be worth emptying. */
-  get walIsLarge(): boolean {
-    return this.#walBytes >= WAL_BYTES;
-  }
-
-  /** Sets room aside for the write-ahead log, a step at a time; false when that is done. */
-  prepareWal(): boolean {
-    return this.#wal?.fill(WAL_BYTES + WAL_BYTES / 4) ?? false;
-  }
-
-  /** Moves what the write-ahead log holds into the database; with `shrink`, gives its space back. */
-  checkpoint(shrink: boolean): void {
-    this.#db.pragma(`wal_checkpoint(${shrink ? 'TRUNCATE' : 'PASSIVE'})`);
-    this.#walBytes = 0;
-  }
-
   /** Gives some free pages back to the file system; false when there is not enough to be worth it. `all`: down to none. */
   vacuumStep(all: boolean): boolean {
     const free = pragmaNumber(this.#db, 'freelist_count');
     const few = free * this.#pageBytes < SPARE_BYTES || free * 2 < pragmaNumber(this.#db, 'page_count');
     if (free === 0 || (!all && few)) return false;
     this.#db.pragma(`incremental_vacuum(${VACUUM_BYTES / this.#pageBytes})`);
-    this.#walBytes += VACUUM_BYTES;
     return true;
   }
 
@@ -266,7 +264,14 @@ export class StoreFile {
   }
 
   close(): void {
-    this.#wal?.close();
+    try {
+      // SQLite takes its journal away while it has the lock: nobody else may.
+      this.#db.pragma('locking_mode = NORMAL');
+      this.#db.pragma('journal_mode = DELETE');
+    } catch (error) {
+      // One that stays is empty, and needed by nobody.
+      if (!(error instanceof Database.SqliteError)) throw error;
+    }
     this.#db.close();
   }
 
@@ -285,10 +290,18 @@ export class StoreFile {
   }
 
   /** Makes of a snapshot that was taken in the store of a member. */
-  finishIncoming(identity: StoreIdentity, head: SnapshotHead, hardState: StoredHardState): void {
+  finishIncoming(
+    identity: StoreIdentity,
+    head: SnapshotHead,
+    hardState: StoredHardState,
+    journal: { readonly id: number; readonly sequence: number },
+  ): void {
     const { position } = head;
     this.#db
       .transaction(() => {
+        this.#state.setNumber(JOURNAL_ID, journal.id);
+        this.#state.setNumber(JOURNAL_SEQUENCE, journal.sequence);
+        setJournalInUse(this.#db, true);
         this.#state.removeDocument(INCOMING);
         this.#state.setNumber('cluster_id', BigInt.asIntN(64, identity.clusterId));
         this.#state.setNumber('member_id', BigInt.asIntN(64, identity.memberId));
@@ -304,7 +317,6 @@ export class StoreFile {
         });
       })
       .immediate();
-    this.checkpoint(true);
   }
 
   #write(body: CommitBody): void {
@@ -386,6 +398,9 @@ export class StoreFile {
 /** Names among the documents that are this file's own. */
 const VOTE = '.vote';
 const INCOMING = '.incoming';
+/** Among the numbers. */
+const JOURNAL_ID = 'journal_id';
+const JOURNAL_SEQUENCE = 'journal_sequence';
 
 function fromRevision(row: RevisionRow): StoredEntry {
   const { revision, idx, term, crc, events, lease } = row;
@@ -435,7 +450,7 @@ function openFailure(error: unknown, directory: string, path: string): CodedErro
   return new CodedError('unwritable', `${path}: ${messageOf(error)}`, { cause: error });
 }
 
-/** SQLite gives its write-ahead log the mode of the database, which holds every secret of the cluster. */
+/** SQLite gives its journal the mode of the database, which holds every secret of the cluster. */
 function keepPrivate(path: string): void {
   closeSync(openSync(path, 'a', 0o600));
   chmodSync(path, 0o600);

@@ -1,14 +1,18 @@
 /** The thread that owns the SQLite file. A flush of the disk takes milliseconds; here nobody waits but the log. */
+import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parentPort } from 'node:worker_threads';
 import { CodedError, messageOf } from '../../base/errors.ts';
-import type { LogState } from '../../components/etcd/port.ts';
 import { Ballast } from './ballast.ts';
+import type { JournalPart } from './journal.ts';
+import { JournalFile, lastRevisionIn } from './journal-file.ts';
+import type { JournalRecord } from './journal-format.ts';
 import { memoryOf, type PackedEntries } from './packed-entries.ts';
 import type {
   CommitBody,
   NumberedRequest,
+  Opening,
   WorkerAnswers,
   WorkerFailure,
   WorkerReply,
@@ -21,6 +25,10 @@ const port = parentPort;
 if (port === null) throw new Error('this is the entry of a worker thread');
 
 const INCOMING = 'incoming.db';
+const STORE = 'revisions.db';
+const JOURNAL = 'revisions.db-log';
+/** Of the journal, for one transaction. */
+const ABSORB_BYTES = 2 << 20;
 
 let directory = '';
 let binding: string | undefined;
@@ -28,11 +36,12 @@ let flush = true;
 let file: StoreFile | undefined;
 let incoming: StoreFile | undefined;
 let ballast: Ballast | undefined;
+let journal: JournalFile | undefined;
 let houseKeeping: NodeJS.Immediate | undefined;
 /** Rows have been deleted since free pages were last looked for. */
 let mayHaveFreePages = true;
-/** The write-ahead log may be shorter than it is going to be. */
-let mayBeShort = true;
+/** The journal may be shorter than it is going to be. */
+let mayBeShort = false;
 let snapshots = 0;
 
 function opened(): StoreFile {
@@ -44,31 +53,58 @@ function isFull(error: unknown): boolean {
   return sqliteCode(error) === 'SQLITE_FULL';
 }
 
-/** A commit that does not fit gets more tries: after the write-ahead log has been emptied into the database, and after the ballast is gone. */
-function commit(body: CommitBody): { readonly full: boolean } {
+/** What does not fit gets another try, after the ballast is gone. */
+function commit(bodies: readonly CommitBody[], sequence: number): { readonly full: boolean } {
   const target = opened();
-  const ways: Array<() => void> = [() => {}, () => target.checkpoint(true), () => ballast?.drop()];
-  for (const [attempt, makeRoom] of ways.entries()) {
-    try {
-      makeRoom();
-      target.commit(body);
-      return { full: attempt === ways.length - 1 };
-    } catch (error) {
-      if (!isFull(error) || attempt === ways.length - 1) throw error;
-    }
+  mayHaveFreePages ||= bodies.some((body) => body.discards.length > 0);
+  try {
+    target.commit(bodies, sequence);
+    return { full: false };
+  } catch (error) {
+    if (!isFull(error)) throw error;
+    ballast?.drop();
+    target.commit(bodies, sequence);
+    return { full: true };
+  } finally {
+    if (mayHaveFreePages) scheduleHousekeeping();
   }
-  return { full: true };
 }
 
-/** After commits, one step at a time: empty a large write-ahead log, give back free pages, set room aside. */
+/** Takes records over that are not in the file yet, a piece at a time: whoever reads waits for one piece at most. */
+async function absorb(records: readonly JournalRecord[]): Promise<{ readonly full: boolean }> {
+  const { sequence: present } = opened();
+  let full = false;
+  let bodies: CommitBody[] = [];
+  let bytes = 0;
+  for (const [i, { sequence, body }] of records.entries()) {
+    if (sequence <= present) continue;
+    bodies.push(body);
+    bytes += body.entries.data.length;
+    if (bytes < ABSORB_BYTES && i < records.length - 1) continue;
+    if (commit(bodies, sequence).full) full = true;
+    bodies = [];
+    bytes = 0;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return { full };
+}
+
+function absorbPart({ stretches, upTo }: JournalPart): Promise<{ readonly full: boolean }> {
+  const from = journal;
+  if (from === undefined) throw new CodedError('closed', 'the log is closed');
+  const records = stretches.flatMap((stretch) => from.read(stretch));
+  if (records.at(-1)?.sequence !== upTo) throw new CodedError('corrupt', `${from.path} does not hold what was written`);
+  return absorb(records);
+}
+
+/** After commits, one step at a time: give back free pages, set room aside. */
 function keepHouse(): void {
   houseKeeping = undefined;
   if (file === undefined) return;
   try {
-    if (file.walIsLarge) file.checkpoint(false);
     if (mayHaveFreePages) mayHaveFreePages = file.vacuumStep(false);
-    if (mayBeShort) mayBeShort = file.prepareWal();
-    if (file.walIsLarge || mayHaveFreePages || mayBeShort) scheduleHousekeeping();
+    if (mayBeShort) mayBeShort = journal?.prepare() ?? false;
+    if (mayHaveFreePages || mayBeShort) scheduleHousekeeping();
   } catch (error) {
     // Without room it stays as it is until there is some; anything else shows in the next commit as well.
     if (!isFull(error)) fatal(error);
@@ -104,7 +140,6 @@ async function scrub(from: number): Promise<number> {
 
 async function defragment(): Promise<undefined> {
   while (opened().vacuumStep(true)) await new Promise((resolve) => setImmediate(resolve));
-  opened().checkpoint(true);
 }
 
 async function snapshot(upTo: number): Promise<string> {
@@ -115,10 +150,18 @@ async function snapshot(upTo: number): Promise<string> {
   return path;
 }
 
+/** Of what can still be read. */
+function lastRevision(path: string, nativeBinding: string): number | undefined {
+  const inJournal = lastRevisionIn(`${path}-log`);
+  const inDatabase = lastIntactRevision(path, nativeBinding);
+  return inJournal > 0 ? Math.max(inJournal, inDatabase ?? 0) : inDatabase;
+}
+
 function removeIncoming(): void {
   incoming?.close();
   incoming = undefined;
-  for (const suffix of ['', '-wal', '-shm']) rmSync(join(directory, `${INCOMING}${suffix}`), { force: true });
+  for (const suffix of ['', '-journal', '-wal', '-shm'])
+    rmSync(join(directory, `${INCOMING}${suffix}`), { force: true });
 }
 
 function receive(id: string): number {
@@ -142,22 +185,26 @@ function taking(id: string): StoreFile {
   return incoming;
 }
 
-function install({ id, head, hardState }: Extract<WorkerRequest, { kind: 'install' }>): LogState {
+function install({ id, head, hardState, sequence }: Extract<WorkerRequest, { kind: 'install' }>): Opening {
   const next = taking(id);
   const identity = opened().state().identity;
-  if (identity === undefined) throw new CodedError('unsupported', 'a store without an identity takes no snapshot');
-  next.finishIncoming({ clusterId: head.clusterId, memberId: identity.memberId }, head, hardState);
-  // Closed before the other takes its name: a write-ahead log that is left over would be taken for the new one's.
+  if (identity === undefined || journal === undefined)
+    throw new CodedError('unsupported', 'a store without an identity takes no snapshot');
+  const { shape } = journal;
+  next.finishIncoming({ clusterId: head.clusterId, memberId: identity.memberId }, head, hardState, {
+    id: shape.id,
+    sequence,
+  });
+  // Closed before the other takes its name: a rollback journal that is left over would be taken for the new one's.
   next.close();
   incoming = undefined;
   file?.close();
   file = undefined;
   flushPath(join(directory, INCOMING));
-  renameSync(join(directory, INCOMING), join(directory, 'revisions.db'));
+  renameSync(join(directory, INCOMING), join(directory, STORE));
   flushPath(directory);
   file = StoreFile.open(directory, binding, flush);
-  mayBeShort = true;
-  return file.state();
+  return opening();
 }
 
 function flushPath(path: string): void {
@@ -169,14 +216,57 @@ function flushPath(path: string): void {
   }
 }
 
-function open(request: Extract<WorkerRequest, { kind: 'open' }>): LogState {
+async function open(request: Extract<WorkerRequest, { kind: 'open' }>): Promise<Opening> {
   directory = request.directory;
   binding = request.nativeBinding;
   flush = request.flush;
+  const path = join(directory, JOURNAL);
   file = StoreFile.open(directory, binding, flush);
   ballast = new Ballast(directory);
+  try {
+    const { journalId } = file;
+    if (journalId === undefined || request.isCopy) {
+      journal = JournalFile.make(path, randomBytes(4).readUInt32LE() || 1);
+      file.setJournal(journal.shape.id);
+    } else {
+      const found = JournalFile.open(path, journalId, file.sequence);
+      journal = found.file;
+      await absorb(found.records);
+    }
+  } catch (error) {
+    file.close();
+    file = undefined;
+    throw error;
+  }
   ballast.put(false);
-  return file.state();
+  return opening();
+}
+
+function opening(): Opening {
+  const { path, shape } = journal as JournalFile;
+  return { state: opened().state(), journal: { ...shape, path, sequence: opened().sequence } };
+}
+
+/** `inOrder`: the file holds everything. */
+function close(inOrder: boolean): void {
+  if (houseKeeping !== undefined) clearImmediate(houseKeeping);
+  const closing = file;
+  file = undefined;
+  incoming?.close();
+  let alone = false;
+  try {
+    if (inOrder) {
+      closing?.setJournal(undefined);
+      alone = true;
+    }
+  } catch (error) {
+    // The journal is read again then, and found to hold nothing new.
+    if (!isFull(error)) throw error;
+  } finally {
+    closing?.close();
+  }
+  if (alone) journal?.remove();
+  journal = undefined;
 }
 
 type Answer = WorkerAnswers[keyof WorkerAnswers];
@@ -190,12 +280,14 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
       return undefined;
     case 'load':
       return opened().rows(request.after, Number.MAX_SAFE_INTEGER, request.upTo);
-    case 'commit': {
-      const result = commit(request.body);
-      mayHaveFreePages ||= request.body.discards.length > 0;
-      if (mayHaveFreePages || mayBeShort || opened().walIsLarge) scheduleHousekeeping();
-      return result;
-    }
+    case 'prepare':
+      mayBeShort = true;
+      scheduleHousekeeping();
+      return undefined;
+    case 'absorb':
+      return absorbPart(request.part);
+    case 'commit':
+      return commit([request.body], request.sequence);
     case 'recoverSpace':
       return ballast?.put(true) ?? true;
     case 'entries':
@@ -219,7 +311,7 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
     case 'snapshotRevision':
       return snapshotRevision(request.path, request.nativeBinding);
     case 'lastIntact':
-      return lastIntactRevision(request.path, request.nativeBinding);
+      return lastRevision(request.path, request.nativeBinding);
     case 'receive':
       return receive(request.id);
     case 'received':
@@ -227,14 +319,9 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
       return undefined;
     case 'install':
       return install(request);
-    case 'close': {
-      if (houseKeeping !== undefined) clearImmediate(houseKeeping);
-      const closing = file;
-      file = undefined;
-      incoming?.close();
-      closing?.close();
+    case 'close':
+      close(request.inOrder);
       return undefined;
-    }
   }
 }
 

@@ -94,12 +94,13 @@ describe('etcd as a process', () => {
       };
       const writers = Array.from({ length: 8 }, (_, id) => writer(id));
       await new Promise((resolve) => setTimeout(resolve, 5 + ((round * 37) % 60)));
+      // On a busy machine some rounds would be over before anything was written.
+      while (writes < round * 26) await new Promise((resolve) => setTimeout(resolve, 5));
       stopped = true;
       await killed(etcd);
       await store.close();
       await Promise.all(writers);
     }
-    assert.ok(writes > 500, `only ${writes} writes`);
   });
 
   it('refuses a second process on the same data, naming the first', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -42,6 +42,12 @@ function command(index: number, body: string, term = 1): StoredEntry {
   return { index, term, kind: EntryKind.command, revision: 0, lease: 0n, body: Buffer.from(body) };
 }
 
+function flipped(bytes: Buffer, at: number): Buffer {
+  const damaged = Buffer.from(bytes);
+  damaged[at] = (damaged[at] ?? 0) ^ 1;
+  return damaged;
+}
+
 interface Opened {
   readonly log: StoreLog;
   readonly rows: StoredEntry[];
@@ -74,6 +80,12 @@ describe('the log of revisions on SQLite', () => {
     await rm(directory, { recursive: true, force: true });
   });
   const fresh = (): Promise<string> => mkdtemp(join(directory, 'data-'));
+
+  const revisionsOf = async (data: string): Promise<number[]> => {
+    const { log, rows } = await opened(data);
+    await log.close();
+    return rows.map(({ revision }) => revision);
+  };
 
   it('gives back what was committed, in order, after it was opened again', async () => {
     const data = await fresh();
@@ -331,39 +343,39 @@ describe('the log of revisions on SQLite', () => {
     await assert.rejects(opened(data), coded('corrupt'));
   });
 
-  it('takes a torn last commit for what a power cut leaves, and refuses to forget the ones before it', async () => {
+  /** What an older version of this program left when its power was cut: a write-ahead log, one commit after the other. */
+  async function writtenAhead(): Promise<{ readonly database: Buffer; readonly log: Buffer }> {
     const data = await fresh();
-    const { log } = await opened(data);
-    for (let revision = 2; revision < 8; revision += 1) await log.commit({ ...EMPTY, entries: [row(revision, 'k')] });
+    await (await opened(data)).log.close();
+    const db = new Database(join(data, 'revisions.db'));
+    db.pragma('journal_mode = WAL');
+    const insert = db.prepare('INSERT INTO revision (revision, idx, term, crc, events) VALUES (?, ?, 1, ?, ?)');
+    for (let revision = 2; revision < 8; revision += 1) {
+      const { body } = row(revision, 'k');
+      insert.run(revision, revision, crc32(body, (Math.imul(revision, 0x9e37_79b1) ^ 1) >>> 0), body);
+    }
+    const [database, log] = [
+      await readFile(join(data, 'revisions.db')),
+      await readFile(join(data, 'revisions.db-wal')),
+    ];
+    db.close();
+    return { database, log };
+  }
+
+  it('takes a torn last commit of an older version for what a power cut leaves, and refuses to forget the ones before it', async () => {
+    const { database, log: bytes } = await writtenAhead();
     const wal = 'revisions.db-wal';
-    for (const name of ['revisions.db', wal]) assert.equal((await stat(join(data, name))).mode & 0o777, 0o600);
-    const whole = await readFile(join(data, wal));
-    // Behind the log is room that has been set aside.
-    const frames = Math.ceil((whole.findLastIndex((byte) => byte !== 0) + 1 - 32) / (24 + whole.readUInt32BE(8)));
-    const bytes = whole.subarray(0, 32 + frames * (24 + whole.readUInt32BE(8)));
-    const database = await readFile(join(data, 'revisions.db'));
-    await log.close();
     const withLog = async (content: Buffer): Promise<string> => {
       const copy = await fresh();
       await writeFile(join(copy, 'revisions.db'), database);
       await writeFile(join(copy, wal), content);
       return copy;
     };
-    const flipped = (at: number): Buffer => {
-      const damaged = Buffer.from(bytes);
-      damaged[at] = (damaged[at] ?? 0) ^ 1;
-      return damaged;
-    };
-    const revisionsOf = async (copy: string): Promise<number[]> => {
-      const found = await opened(copy);
-      await found.log.close();
-      return found.rows.map(({ revision }) => revision);
-    };
     const frame = 24 + bytes.readUInt32BE(8);
     assert.deepEqual(await revisionsOf(await withLog(bytes)), [2, 3, 4, 5, 6, 7]);
     assert.deepEqual(await revisionsOf(await withLog(bytes.subarray(0, bytes.length - 100))), [2, 3, 4, 5, 6]);
-    assert.deepEqual(await revisionsOf(await withLog(flipped(bytes.length - frame + 200))), [2, 3, 4, 5, 6]);
-    const damaged = await withLog(flipped(bytes.length - 3 * frame));
+    assert.deepEqual(await revisionsOf(await withLog(flipped(bytes, bytes.length - frame + 200))), [2, 3, 4, 5, 6]);
+    const damaged = await withLog(flipped(bytes, bytes.length - 3 * frame));
     let mend = 0;
     await assert.rejects(opened(damaged), (error: unknown) => {
       mend = Number(/revisions\.db-wal .*--size=(\d+)/.exec(String(error))?.[1]);
@@ -373,7 +385,7 @@ describe('the log of revisions on SQLite', () => {
     const rest = await revisionsOf(damaged);
     assert.deepEqual(rest, [2, 3, 4, 5, 6, 7].slice(0, rest.length));
     assert.ok(rest.length > 0 && rest.length < 5);
-    await assert.rejects(opened(await withLog(flipped(17))), coded('corrupt'));
+    await assert.rejects(opened(await withLog(flipped(bytes, 17))), coded('corrupt'));
   });
 
   it('refuses a file that is not a database', async () => {

@@ -67,7 +67,7 @@ const ROTATE = 'have logrotate (with copytruncate) or systemd’s journal rotate
 const MEMBER = {
   name: used('string', 'default', 'this member’s name'),
   'data-dir': used('string', '', 'data directory; default: the name with .etcd'),
-  'wal-dir': unused('string', '', 'the log and the store are one file in the data directory'),
+  'wal-dir': unused('string', '', 'the log stands beside the store in the data directory'),
   'snapshot-count': used('uint', '100000', 'entries that the raft log keeps for members that are behind'),
   'heartbeat-interval': used('uint', '100', 'milliseconds between heartbeats'),
   'election-timeout': used(
@@ -80,7 +80,7 @@ const MEMBER = {
   'listen-client-urls': used('urls', 'http://localhost:2379', 'addresses for clients, gRPC and HTTP'),
   'listen-client-http-urls': used('urls', '', 'addresses for HTTP alone; --listen-client-urls then serve gRPC alone'),
   'max-snapshots': unused('uint', '5', 'there are no snapshot files: the store is one file'),
-  'max-wals': unused('uint', '5', 'there are no log files of their own: the store is one file'),
+  'max-wals': unused('uint', '5', 'there is one log of 4 MB, whose contents go into the store'),
   'quota-backend-bytes': used('int', '0', 'size of the store above which writes raise the NOSPACE alarm; 0: 2 GiB'),
   'backend-bbolt-freelist-type': unused('string', 'map', SQLITE),
   'experimental-backend-bbolt-freelist-type': unused('string', 'array', SQLITE),

@@ -1,0 +1,142 @@
+/**
+ * The journal in front of the database: what has been committed and is not in the database yet. A page that says whose it is, then two halves that are
+ * filled in turn. Records stand anywhere in them and are known by their numbers: those that the database has already may be written over.
+ */
+import { deserialize, serialize } from 'node:v8';
+import { crc32 } from 'node:zlib';
+import type { LogBatch } from '../../components/etcd/port.ts';
+import { NUMBERS, putNumbers } from './packed-entries.ts';
+import type { CommitBody } from './protocol.ts';
+
+export interface JournalShape {
+  /** Drawn for each journal and noted in its database; goes into every checksum. */
+  readonly id: number;
+  readonly halfBytes: number;
+}
+
+/** Of the file system's pages, so that no record shares one with it. */
+export const HEADER_BYTES = 4096;
+const HEADER_USED = 24;
+const HEADER_MAGIC = Buffer.from('hejrnl01');
+
+const RECORD_HEADER = 32;
+const RECORD_MAGIC = Buffer.from('\x93hej', 'latin1');
+const ALIGNMENT = 8;
+const LEASE_BYTES = 12;
+
+export function encodeHeader({ id, halfBytes }: JournalShape): Buffer {
+  const header = Buffer.alloc(HEADER_BYTES);
+  header.set(HEADER_MAGIC);
+  header.writeUInt32LE(id, 8);
+  header.writeUInt32LE(halfBytes, 12);
+  header.writeUInt32LE(crc32(header.subarray(0, 16)), 16);
+  return header;
+}
+
+/** Undefined: it is none. */
+export function decodeHeader(bytes: Buffer): JournalShape | undefined {
+  if (bytes.length < HEADER_USED || bytes.compare(HEADER_MAGIC, 0, 8, 0, 8) !== 0) return undefined;
+  if (bytes.readUInt32LE(16) !== crc32(bytes.subarray(0, 16))) return undefined;
+  return { id: bytes.readUInt32LE(8), halfBytes: bytes.readUInt32LE(12) };
+}
+
+/** A batch as a record. Numbers follow each other, but for those of batches that went to the database directly. */
+export function encodeRecord(id: number, sequence: number, { entries, ...others }: LogBatch): Buffer {
+  const rest = isEmpty(others) ? NOTHING : serialize(others);
+  let bytes = 0;
+  let leases = 0;
+  for (const { body, lease } of entries) {
+    bytes += body.length;
+    if (lease !== 0n) leases += 1;
+  }
+  const numbersAt = RECORD_HEADER;
+  const leasesAt = numbersAt + entries.length * NUMBERS * 8;
+  const restAt = leasesAt + leases * LEASE_BYTES;
+  const dataAt = restAt + rest.length;
+  const record = Buffer.allocUnsafe(aligned(dataAt + bytes));
+  record.set(RECORD_MAGIC);
+  record.writeDoubleLE(sequence, 8);
+  record.writeUInt32LE(dataAt + bytes, 16);
+  record.writeUInt32LE(entries.length, 20);
+  record.writeUInt32LE(leases, 24);
+  record.writeUInt32LE(rest.length, 28);
+  record.set(rest, restAt);
+  let lease = leasesAt;
+  let at = dataAt;
+  const numbers = new Float64Array(NUMBERS);
+  const numberBytes = new Uint8Array(numbers.buffer);
+  for (const [i, entry] of entries.entries()) {
+    putNumbers(numbers, 0, entry);
+    record.set(numberBytes, numbersAt + i * NUMBERS * 8);
+    if (entry.lease !== 0n) {
+      record.writeUInt32LE(i, lease);
+      record.writeBigInt64LE(BigInt.asIntN(64, entry.lease), lease + 4);
+      lease += LEASE_BYTES;
+    }
+    record.set(entry.body, at);
+    at += entry.body.length;
+  }
+  record.fill(0, at);
+  record.writeUInt32LE(crc32(record.subarray(8), id), 4);
+  return record;
+}
+
+export interface JournalRecord {
+  readonly sequence: number;
+  /** Where the next one may begin. */
+  readonly end: number;
+  readonly body: CommitBody;
+}
+
+/** The record at `at`; undefined: there is none that is whole. */
+export function decodeRecord(bytes: Buffer, at: number, id: number): JournalRecord | undefined {
+  if (bytes.length - at < RECORD_HEADER || bytes.compare(RECORD_MAGIC, 0, 4, at, at + 4) !== 0) return undefined;
+  const length = bytes.readUInt32LE(at + 16);
+  const end = at + aligned(length);
+  if (length < RECORD_HEADER || end > bytes.length) return undefined;
+  if (bytes.readUInt32LE(at + 4) !== crc32(bytes.subarray(at + 8, end), id)) return undefined;
+  const count = bytes.readUInt32LE(at + 20);
+  const leaseCount = bytes.readUInt32LE(at + 24);
+  const leasesAt = at + RECORD_HEADER + count * NUMBERS * 8;
+  const restAt = leasesAt + leaseCount * LEASE_BYTES;
+  const dataAt = restAt + bytes.readUInt32LE(at + 28);
+  const numbers = new Float64Array(count * NUMBERS);
+  new Uint8Array(numbers.buffer).set(bytes.subarray(at + RECORD_HEADER, leasesAt));
+  const leases: Array<readonly [number, bigint]> = [];
+  for (let lease = leasesAt; lease < restAt; lease += LEASE_BYTES)
+    leases.push([bytes.readUInt32LE(lease), bytes.readBigInt64LE(lease + 4)]);
+  const data = new Uint8Array(bytes.subarray(dataAt, at + length));
+  const rest: Omit<LogBatch, 'entries'> =
+    dataAt === restAt ? { discards: [] } : deserialize(bytes.subarray(restAt, dataAt));
+  return { sequence: bytes.readDoubleLE(at + 8), end, body: { ...rest, entries: { numbers, leases, data } } };
+}
+
+/** All whole records with numbers above `after`, wherever they stand, in their order. */
+export function findRecords(bytes: Buffer, id: number, after: number): JournalRecord[] {
+  const found: JournalRecord[] = [];
+  for (let at = bytes.indexOf(RECORD_MAGIC, HEADER_BYTES); at >= 0; ) {
+    const record = at % ALIGNMENT === 0 ? decodeRecord(bytes, at, id) : undefined;
+    if (record !== undefined && record.sequence > after) found.push(record);
+    at = bytes.indexOf(RECORD_MAGIC, record?.end ?? at + 1);
+  }
+  return found.sort((left, right) => left.sequence - right.sequence);
+}
+
+/** Where in a record the bodies of its entries stand, one after the other. */
+export function bodiesIn(record: Buffer, { entries }: LogBatch): Uint8Array[] {
+  let at = record.readUInt32LE(16);
+  for (const { body } of entries) at -= body.length;
+  return entries.map(({ body }) => {
+    at += body.length;
+    return record.subarray(at - body.length, at);
+  });
+}
+
+const aligned = (bytes: number): number => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
+
+function isEmpty({ discards, hardState, applied, base, reserved }: Omit<LogBatch, 'entries'>): boolean {
+  const none = hardState === undefined && applied === undefined && base === undefined && reserved === undefined;
+  return none && discards.length === 0;
+}
+
+const NOTHING = Buffer.alloc(0);
