@@ -69,6 +69,8 @@ const HEAVY = [
   'self.map.exists(k, v, v == -1) == false',
 ];
 const BUDGET = 100_000;
+/** A unit is 40 to 150 ns where nobody else wants the machine; what costs forgot took tens of microseconds. */
+const MAX_NS = 2_000;
 
 function perUnit(source: string): number {
   const program = compile(`lists.range(10000).all(i, ${source})`, {
@@ -85,15 +87,15 @@ function perUnit(source: string): number {
     }
     return ((cpuMs() - began) * 1e6) / (BUDGET - Math.max(0, budget.left));
   };
-  return Math.min(once(), once(), once());
+  let best = Number.POSITIVE_INFINITY;
+  // What is compiled, or thrown away, on the way counts for nothing: the best of a few.
+  for (let run = 0; run < 8 && (run < 2 || best > MAX_NS); run++) best = Math.min(best, once());
+  return best;
 }
 
 describe('time', () => {
   it('is what costs say, about, whatever is done', () => {
-    const ordinary = perUnit('i >= 0');
-    const slow = HEAVY.map((source) => ({ source, times: perUnit(source) / ordinary })).filter(
-      ({ times }) => times > 20,
-    );
+    const slow = HEAVY.map((source) => ({ source, ns: perUnit(source) })).filter(({ ns }) => ns > MAX_NS);
     assert.deepEqual(slow, []);
   });
 
