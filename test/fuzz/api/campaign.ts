@@ -11,7 +11,7 @@ import { abuse } from './abuse.ts';
 import { fault } from './judge.ts';
 import type { Observed, Stall } from './observer.ts';
 import { type Input, inputOf } from './requests.ts';
-import { checkRoundTrips, tidy } from './state.ts';
+import { checkRoundTrips, stored, tidy } from './state.ts';
 import { Channel, type Identity, type Peer, type Reply } from './wire.ts';
 
 const INDEX_HEADER = 'x-input';
@@ -68,11 +68,17 @@ class Server {
   }
 
   async #message<T>(): Promise<T> {
-    const exit = once(this.#child, 'exit').then(() => {
+    const told = new AbortController();
+    const { signal } = told;
+    const exit = once(this.#child, 'exit', { signal }).then(() => {
       throw new Error(this.ended ?? 'ended');
     });
     exit.catch(() => {});
-    return (await Promise.race([once(this.#child, 'message').then(([message]) => message), exit])) as T;
+    try {
+      return (await Promise.race([once(this.#child, 'message', { signal }).then(([message]) => message), exit])) as T;
+    } finally {
+      told.abort();
+    }
   }
 
   ready(): Promise<{ port: number; ca: string; admin: Identity; user: Identity }> {
@@ -163,8 +169,9 @@ class Run {
       if (this.#next % ASK_EVERY === 0 || this.#next >= end) {
         await this.#take();
         this.#tell();
+        const { objects, bytes } = await stored(ask);
         this.#options.progress?.(
-          `${this.#next} inputs, ${this.#faults.length} faults, ${this.#heapMb.at(-1)?.toFixed(0)} MB`,
+          `${this.#next} inputs, ${this.#faults.length} faults, ${this.#heapMb.at(-1)?.toFixed(0)} MB, ${objects} objects of ${(bytes / 1e6).toFixed(1)} MB`,
         );
       }
     }

@@ -69,6 +69,19 @@ async function collections(ask: Ask): Promise<{ path: string; namespaced: boolea
   return found;
 }
 
+/** How much there is, of which the server's memory is a multiple. */
+export async function stored(ask: Ask): Promise<{ objects: number; bytes: number }> {
+  let objects = 0;
+  let bytes = 0;
+  for (const { path } of await collections(ask)) {
+    const listed = await ask('GET', path);
+    if (listed.code !== 200) continue;
+    objects += json<{ items: Item[] }>(listed).items.length;
+    bytes += listed.body.length;
+  }
+  return { objects, bytes };
+}
+
 /**
  * Everything that is stored: a list and a read of each object say the same, and what was read can be written back and changes nothing.
  */
