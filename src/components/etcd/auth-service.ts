@@ -19,15 +19,18 @@ export interface AuthServiceDeps {
   readonly log: Log;
   /** The store's revision, for the headers of answers. */
   readonly revision: () => number;
+  /** Resolves when everything that anybody has been told of is known here. */
+  readonly upToDate: () => Promise<void>;
 }
 
 /** `etcdserverpb.Auth`. Who may call what is the guard's business (auth-guard.ts). */
-export function authService({ auth, encoder, log, revision }: AuthServiceDeps): UnaryHandlers {
+export function authService({ auth, encoder, log, revision, upToDate }: AuthServiceDeps): UnaryHandlers {
   const { machine } = auth;
   const changes =
     (commandOf: (message: Uint8Array) => AuthCommand | Promise<AuthCommand>): UnaryHandlers[string] =>
     (message, call) =>
       answer(call, log, async () => {
+        await upToDate();
         const command = await commandOf(message);
         await auth.change(command);
         log.info('auth changed', summary(command));
@@ -38,7 +41,10 @@ export function authService({ auth, encoder, log, revision }: AuthServiceDeps): 
     '/etcdserverpb.Auth/AuthEnable': changes(() => ({ kind: 'enable' })),
     '/etcdserverpb.Auth/AuthDisable': changes(() => ({ kind: 'disable' })),
     '/etcdserverpb.Auth/AuthStatus': (_message, call) =>
-      answer(call, log, () => encoder.begin(revision()).bool(2, machine.enabled).int(3, machine.revision).finish()),
+      answer(call, log, async () => {
+        await upToDate();
+        return encoder.begin(revision()).bool(2, machine.enabled).int(3, machine.revision).finish();
+      }),
     '/etcdserverpb.Auth/Authenticate': (message, call) =>
       answer(call, log, async () => {
         const { name, second: password } = decodeNamedRequest(message);
@@ -59,7 +65,8 @@ export function authService({ auth, encoder, log, revision }: AuthServiceDeps): 
       return noPassword ? command : { ...command, passwordHash: await auth.hash(password) };
     }),
     '/etcdserverpb.Auth/UserGet': (message, call) =>
-      answer(call, log, () => {
+      answer(call, log, async () => {
+        await upToDate();
         const user = machine.user(decodeNamedRequest(message).name);
         if (user === undefined) throw new AuthError('user-not-found');
         const out = encoder.begin(revision());
@@ -67,7 +74,8 @@ export function authService({ auth, encoder, log, revision }: AuthServiceDeps): 
         return out.finish();
       }),
     '/etcdserverpb.Auth/UserList': (_message, call) =>
-      answer(call, log, () => {
+      answer(call, log, async () => {
+        await upToDate();
         const out = encoder.begin(revision());
         for (const name of machine.userNames()) out.string(2, name);
         return out.finish();
@@ -93,7 +101,8 @@ export function authService({ auth, encoder, log, revision }: AuthServiceDeps): 
 
     '/etcdserverpb.Auth/RoleAdd': changes((message) => ({ kind: 'role-add', role: decodeNamedRequest(message).name })),
     '/etcdserverpb.Auth/RoleGet': (message, call) =>
-      answer(call, log, () => {
+      answer(call, log, async () => {
+        await upToDate();
         const role = machine.role(decodeNamedRequest(message).name);
         if (role === undefined) throw new AuthError('role-not-found');
         const out = encoder.begin(revision());
@@ -101,7 +110,8 @@ export function authService({ auth, encoder, log, revision }: AuthServiceDeps): 
         return out.finish();
       }),
     '/etcdserverpb.Auth/RoleList': (_message, call) =>
-      answer(call, log, () => {
+      answer(call, log, async () => {
+        await upToDate();
         const out = encoder.begin(revision());
         for (const name of machine.roleNames()) out.string(2, name);
         return out.finish();

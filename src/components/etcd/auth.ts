@@ -18,6 +18,8 @@ export interface AuthDeps {
   readonly hasher: PasswordHasher;
   /** A client without a token is whom its certificate's common name says. */
   readonly clientCertAuth: boolean;
+  /** Random ones; Node's own by default. */
+  readonly bytes?: (length: number) => Uint8Array;
 }
 
 /** A password that changes while it is checked is checked again, as etcd does; not for ever. */
@@ -58,7 +60,7 @@ export class Auth {
   /** Makes a change on all members. Throws AuthError when it is refused, here or where the log orders it. */
   async change(command: AuthCommand): Promise<void> {
     this.machine.check(command);
-    const id = randomBytes(8).readBigInt64BE();
+    const id = Buffer.from((this.#deps.bytes ?? randomBytes)(8)).readBigInt64BE();
     this.#outcomes.set(id, undefined);
     try {
       await this.#deps.replicate(encodeProposal({ id, command }));

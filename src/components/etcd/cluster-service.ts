@@ -42,7 +42,7 @@ export function clusterService(deps: ClusterServiceDeps): UnaryHandlers {
     '/etcdserverpb.Cluster/MemberList': (message, call) =>
       answer(call, log, async () => {
         const { flag } = decode(message);
-        if (flag && !(engine.leads && engine.replica.alone)) await engine.linearizable();
+        if (flag) await engine.upToDate();
         return answerWithMembers();
       }),
     '/etcdserverpb.Cluster/MemberAdd': (message, call) =>

@@ -284,6 +284,11 @@ export class Engine implements ReplicatedMachine {
     this.#deps.onReadTimedOut();
   }
 
+  /** As `linearizable`; nobody is asked where nobody else could know better. */
+  async upToDate(): Promise<void> {
+    if (!this.#current) await this.linearizable();
+  }
+
   /** etcd's: five seconds for the disk and two elections. Source: etcd server/config. */
   get requestTimeoutMs(): number {
     return 5000 + 2 * this.replica.electionMs;

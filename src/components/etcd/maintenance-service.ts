@@ -98,6 +98,8 @@ export class MaintenanceService {
     const { cluster, machine } = this.#engine;
     const [first, second, third] = firstNumbers(message);
     const [action, member, alarm] = [Number(first), BigInt.asUintN(64, second), Number(third)];
+    // What this member knows may be behind what somebody has been told, and what it does not know it would not disarm.
+    if (action !== AlarmAction.activate) await this.#engine.upToDate();
     const about = cluster.alarms.filter((each) => member === 0n || each.member === hex(member));
     let shown = alarm === 0 ? about : about.filter((each) => each.alarm === alarm);
     if (action === AlarmAction.activate) {

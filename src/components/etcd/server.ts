@@ -116,6 +116,7 @@ class Server implements StoreServer {
       tokens: deps.tokens ?? simpleTokens(clock),
       hasher: scryptHasher(deps.bcryptCost === undefined ? undefined : costLikeBcrypt(deps.bcryptCost)),
       clientCertAuth: deps.clientCertAuth ?? false,
+      bytes: random.bytes,
     });
     this.#guard = new AuthGuard({
       auth: this.#auth,

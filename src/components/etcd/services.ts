@@ -98,7 +98,13 @@ export function createServices(parts: ServiceParts): Services {
       token: initialCluster?.token ?? '',
       strict: strictReconfigCheck,
     }),
-    ...authService({ auth: auth, encoder, log, revision: () => engine.machine.visible }),
+    ...authService({
+      auth,
+      encoder,
+      log,
+      revision: () => engine.machine.visible,
+      upToDate: () => engine.upToDate(),
+    }),
   };
   const sessions = { ...lockService(client, encoder, log), ...elections.unary };
   const rpc = new RpcMetrics({ clock, log, slowMs: parts.slowRequestMs });

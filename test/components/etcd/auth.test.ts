@@ -383,20 +383,18 @@ describe('authenticating', () => {
 describe('AuthStatus', () => {
   it('says whether auth is on, and its revision', async () => {
     const { auth } = await enabled();
-    const status = (): readonly number[] => {
-      let answered: Uint8Array = NOTHING;
+    const status = async (): Promise<readonly number[]> => {
+      const answered = Promise.withResolvers<Uint8Array>();
       const call = {
         ...identity({}),
         whenCancelled: () => {},
         fail: assert.fail,
-        reply: (message: Uint8Array) => {
-          answered = message;
-        },
+        reply: (message: Uint8Array) => answered.resolve(message),
       };
       const encoder = new Encoder(1n, 2n);
-      const handlers = authService({ auth, encoder, log: silentLog, revision: () => 1 });
+      const handlers = authService({ auth, encoder, log: silentLog, revision: () => 1, upToDate: async () => {} });
       handlers['/etcdserverpb.Auth/AuthStatus']?.(NOTHING, call);
-      const reader = new Reader(answered);
+      const reader = new Reader(await answered.promise);
       const found = [0, 0];
       for (let field = reader.field(); field !== 0; field = reader.field()) {
         if (field === 2 || field === 3) found[field - 2] = reader.int();
@@ -405,9 +403,9 @@ describe('AuthStatus', () => {
       return found;
     };
     const { revision } = auth.machine;
-    assert.deepEqual(status(), [1, revision]);
+    assert.deepEqual(await status(), [1, revision]);
     await auth.change({ kind: 'disable' });
-    assert.deepEqual(status(), [0, revision + 1]);
+    assert.deepEqual(await status(), [0, revision + 1]);
   });
 });
 

@@ -22,6 +22,9 @@ export interface Bug {
   readonly clockRate?: number;
 }
 
+/** Asks what alarms there are and raises none. */
+const SHOW_ALARMS = Buffer.alloc(0);
+
 const RECOVERING_MS = 8_000;
 /** Field 7 of a range, `serializable`: the last one counts. */
 const SERIALIZABLE = Buffer.of(7 * 8, 1);
@@ -87,6 +90,16 @@ export const bugs: readonly Bug[] = [
   },
   { name: 'leases on clocks that run fast', checker: 'lease', clockRate: 1.2 },
   { name: 'leases on clocks that run slow', checker: 'lease', clockRate: 0.4 },
+  {
+    name: 'an alarm that is said to be raised and is not',
+    checker: 'alarm',
+    request: (path, bytes) => (path.endsWith('/Alarm') ? SHOW_ALARMS : bytes),
+  },
+  {
+    name: 'users that are added under another name',
+    checker: 'users',
+    request: (path, bytes) => (path.endsWith('/UserAdd') ? Buffer.concat([bytes, Buffer.of(10, 1, 120)]) : bytes),
+  },
   {
     name: 'votes that get lost for ever',
     checker: 'liveness',

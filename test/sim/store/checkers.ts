@@ -12,6 +12,8 @@ export type CheckerName =
   | 'revisions'
   | 'watch'
   | 'lease'
+  | 'alarm'
+  | 'users'
   | 'liveness'
   | 'no surprise';
 
@@ -56,6 +58,15 @@ export class Checkers {
   /** The highest revision that anybody has been told of. */
   known = 0;
   onShown: (revision: number, events: readonly Shown[]) => void = () => {};
+
+  /** Since when everybody may count on writes being refused; undefined: they may go through. */
+  alarmSince: number | undefined;
+
+  /** A write that adds something, asked at `askedMs`, has gone through. */
+  wrote(what: string, askedMs: number): void {
+    if (this.alarmSince !== undefined && askedMs > this.alarmSince)
+      throw new Violation('alarm', `${what} goes through though the quota is used up`);
+  }
 
   note(revision: number): void {
     if (revision > this.known) this.known = revision;

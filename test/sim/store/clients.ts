@@ -93,6 +93,7 @@ export class Clients {
       at: 0,
       serializable: false,
       floor: this.#world.checkers.known,
+      askedMs: this.#world.timeline.nowMs,
       outcome: 'open',
       revision: 0,
       succeeded: false,
@@ -140,6 +141,7 @@ export class Clients {
         'linearizability',
         `${what} ${key} is answered as of ${revision}, but ${operation.floor} was known before`,
       );
+    if (what === 'put' || operation.succeeded) checkers.wrote(`${what} ${key} ${value}`, operation.askedMs);
     checkers.note(revision);
     const [kv] = operation.found;
     this.#seen.set(key, wrote ? (operation.deleted > 0 ? 0 : revision) : (kv?.modRevision ?? 0));

@@ -216,9 +216,11 @@ export class Member {
     const { life } = this;
     const server = this.#server;
     if (!life?.alive || life.paused || server === undefined) return;
-    const ended = (): void => {
-      if (this.life === life) this.crash(false);
-    };
+    // As an event of its own: what its end shows to be wrong is then a finding of the run.
+    const ended = (): void =>
+      this.#world.timeline.after(0, () => {
+        if (this.life === life) this.crash(false);
+      });
     server.stop().then(ended, ended);
   }
 

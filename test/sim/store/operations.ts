@@ -15,6 +15,8 @@ export interface Operation {
   readonly serializable: boolean;
   /** The highest revision that anybody had been told of when it was asked. */
   readonly floor: number;
+  /** When it was asked. */
+  readonly askedMs: number;
   outcome: 'open' | 'unknown' | 'refused' | 'done';
   revision: number;
   succeeded: boolean;

@@ -1,6 +1,7 @@
 import { Random } from '../raft/random.ts';
 import { Timeline } from '../raft/timeline.ts';
 import { Trace } from '../raft/trace.ts';
+import { Administrators } from './administrators.ts';
 import type { Bug } from './bugs.ts';
 import { type CheckerName, Checkers, Violation } from './checkers.ts';
 import { Clients } from './clients.ts';
@@ -79,6 +80,7 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   for (let i = 0; i < founders; i++) add(true);
   const clients = new Clients(world, () => members);
   const leases = new LeaseClients(world, () => members);
+  const administrators = new Administrators(world, () => members);
   const faults = new Faults(world, {
     members: () => members,
     newcomer: () => (members.length < MAX_HOSTS ? add(false) : undefined),
@@ -110,12 +112,14 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
     await until(founders === 1 ? 100 : 1_000);
     clients.start(3);
     leases.start(2);
+    administrators.start();
     for (const watcher of watchers) watch(world, watcher, () => members);
     faults.start();
     await until(FAULTS_MS);
     faults.stop();
     clients.stop();
     leases.stop();
+    administrators.stop();
     await recover(world, { members, clients, leases, watchers, until, electionMs: TIMING.electionMs });
     for (const watcher of watchers) watcher.check();
     clients.check();
@@ -126,9 +130,11 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
         ? { checker: error.checker, message: error.message }
         : { checker: 'no surprise', message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
   } finally {
+    for (const member of members) member.life?.end();
+    // What is still under way may find something too, and belongs to this run.
+    await settled();
     process.off('unhandledRejection', unhandled);
   }
-  for (const member of members) member.life?.end();
   return {
     seed,
     hash: trace.hash(),
