@@ -282,7 +282,7 @@ class Run {
   #report(seconds: number): Report {
     const waits = this.#waits.sort((a, b) => a - b);
     return {
-      inputs: this.#options.inputs,
+      inputs: this.#next - (this.#options.from ?? 0),
       seconds,
       codes: new Map([...this.#codes].sort(([a], [b]) => a - b)),
       faults: this.#faults,
