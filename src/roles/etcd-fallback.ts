@@ -96,6 +96,9 @@ async function restored(
         { ...target, anyToken: true },
         { skipHashCheck: false, bumpRevision, onlyAlone: true },
       );
+      // Only the database takes the store's place: it has to hold everything.
+      if (await isThere(join(making, `${DATABASE}-log`)))
+        throw new CodedError('no-space', `${making}: no room to finish what was restored`);
       return { snapshot, revision };
     } catch (error) {
       if (!(error instanceof CodedError)) throw error;
