@@ -88,8 +88,9 @@ interface Asked {
   reject(error: Error): void;
 }
 
-/** What the journal may hold when somebody asks for the size of the database. */
-const SIZE_SLACK_BYTES = 256 << 10;
+/** What the journal may hold when somebody asks for the size: at least, and of the database. */
+const LEAST_SLACK_BYTES = 256 << 10;
+const SLACK_SHARE = 1 / 8;
 
 class SqliteLog implements StoreLog {
   readonly #options: SqliteLogOptions;
@@ -305,12 +306,15 @@ class SqliteLog implements StoreLog {
     return this.#ask('scrub', { kind: 'scrub', after });
   }
 
+  /** It is asked for every second while there are writes: taking over what little the journal holds would cost flushes that others wait behind. */
   async size(): Promise<LogSize> {
-    if (this.#opened().pendingBytes > SIZE_SLACK_BYTES)
-      await this.#absorb().catch((error: unknown) => {
-        // Then what the database has is all that there is room for.
-        if (!(error instanceof CodedError && error.code === 'no-space')) throw error;
-      });
+    const size = await this.#ask('size', { kind: 'size' });
+    const { pendingBytes } = this.#opened();
+    if (pendingBytes <= Math.max(LEAST_SLACK_BYTES, size.bytes * SLACK_SHARE)) return size;
+    await this.#absorb().catch((error: unknown) => {
+      // Then what the database has is all that there is room for.
+      if (!(error instanceof CodedError && error.code === 'no-space')) throw error;
+    });
     return this.#ask('size', { kind: 'size' });
   }
 

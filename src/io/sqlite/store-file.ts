@@ -91,9 +91,9 @@ export class StoreFile {
       // An older file's write-ahead log goes into the database with this. A journal that stays needs no room to be found again.
       db.pragma('journal_mode = PERSIST');
       db.pragma(`journal_size_limit = ${JOURNAL_BYTES}`);
-      // From here on nobody else reads or writes it: the journal in front of it is this process's alone as well.
-      db.exec('BEGIN EXCLUSIVE; COMMIT');
       if (pragmaNumber(db, 'auto_vacuum') !== INCREMENTAL) db.pragma(`auto_vacuum = ${INCREMENTAL}`);
+      // From here on nobody else reads or writes it: the journal in front of it is this process's alone as well. It makes the first page of a new file.
+      db.exec('BEGIN EXCLUSIVE; COMMIT');
       db.pragma('cache_size = -4096');
       db.pragma('temp_store = MEMORY');
       createSchema(db, path);
@@ -256,7 +256,8 @@ export class StoreFile {
     const few = free * this.#pageBytes < SPARE_BYTES || free * 2 < pragmaNumber(this.#db, 'page_count');
     if (free === 0 || (!all && few)) return false;
     this.#db.pragma(`incremental_vacuum(${VACUUM_BYTES / this.#pageBytes})`);
-    return true;
+    // A file that cannot be made shorter stays as it is.
+    return pragmaNumber(this.#db, 'freelist_count') < free;
   }
 
   async copyTo(path: string): Promise<void> {

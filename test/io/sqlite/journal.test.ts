@@ -93,6 +93,12 @@ describe('the journal', () => {
     assert.deepEqual(await revisionsOf(copy), [2, 3, 4, 5, 6, 7]);
     await log.close();
     assert.deepEqual((await readdir(data)).sort(), ['ballast', 'owner', 'revisions.db']);
+    const database = new Database(join(data, 'revisions.db'));
+    assert.deepEqual(
+      ['auto_vacuum', 'page_size'].map((name) => database.pragma(name, { simple: true })),
+      [2, 1024],
+    );
+    database.close();
     assert.deepEqual(await revisionsOf(data), [2, 3, 4, 5, 6, 7]);
   });
 
