@@ -126,6 +126,9 @@ describe('time', () => {
     assert.ok(turns.length >= 10, `${turns.length} turns`);
     const longest = Math.max(...turns);
     // The first turns also compile, and a collection of garbage counts for the one that it comes in.
-    assert.ok(longest < Math.max(100, total / 2), `the longest of ${turns.length} turns took ${longest} of ${total} ms`);
+    assert.ok(
+      longest < Math.max(100, total / 2),
+      `the longest of ${turns.length} turns took ${longest} of ${total} ms`,
+    );
   });
 });
