@@ -43,6 +43,8 @@ function etcdctl(endpoint: string, args: readonly string[], input = '', enough?:
 const normalised = ({ code, output }: Outcome): Outcome => ({
   code,
   output: output
+    // A table is as wide as what is in it, and ids have no leading zeros.
+    .replaceAll(/-{3,}/g, '---')
     .replaceAll(/\b(?:https?:\/\/)?127\.0\.0\.1:\d+/g, 'ENDPOINT')
     .replaceAll(/\b[0-9a-f]{14,16}\b/g, 'ID')
     .replaceAll(/"(cluster_id|member_id|ID|leader|lease|id|ttl|raft_term|raftIndex|raftTerm)":-?\d+/g, '"$1":N')
