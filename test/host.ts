@@ -3,12 +3,12 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { ensurePrograms, TEST_PROGRAMS } from '../build/host-packages.ts';
+import { FETCHED_KUBECTL_120 } from './kubectls.ts';
 
 const run = promisify(execFile);
-const tools = join(import.meta.dirname, '..', 'dist', 'test-tools');
 
 /** Never throws: a test that lacks its tool says so itself. */
 export async function prepareHost(withKubectl120: boolean): Promise<void> {
@@ -28,9 +28,9 @@ async function stopPackagedServices(): Promise<void> {
 
 /** Debian 12's kubectl 1.20 without installing it, since another kubectl may be installed. */
 async function fetchKubectl120(): Promise<void> {
-  const target = join(tools, 'kubectl-1.20');
+  const target = FETCHED_KUBECTL_120;
   if (existsSync(target)) return;
-  await mkdir(tools, { recursive: true });
+  await mkdir(dirname(target), { recursive: true });
   const scratch = await mkdtemp(join(tmpdir(), 'he-kubectl-'));
   try {
     await run('apt-get', ['download', 'kubernetes-client'], { cwd: scratch });

@@ -8,6 +8,7 @@ import { mkdtemp, readdir, readFile, readlink, rm, rmdir } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { kubectls } from '../kubectls.ts';
 
 export const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
 export const executable = join(projectRoot, 'dist', `hyperedge-linux-${process.arch}`);
@@ -46,15 +47,6 @@ export function run(file: string, args: readonly string[], options: RunOptions =
     if (options.input !== undefined) child.stdin?.end(options.input);
     else child.stdin?.end();
   });
-}
-
-/** kubectl binaries on this machine: whatever is installed, and Debian's 1.20 where the test script put it. */
-export function kubectls(): { readonly label: string; readonly path: string }[] {
-  const found = [
-    { label: 'installed', path: '/usr/bin/kubectl' },
-    { label: '1.20', path: process.env['KUBECTL_120'] ?? join(projectRoot, 'dist', 'test-tools', 'kubectl-1.20') },
-  ];
-  return found.filter((each) => existsSync(each.path));
 }
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

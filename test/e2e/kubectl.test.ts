@@ -5,7 +5,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { Appliance, eventually, kubectls } from './harness.ts';
+import { kubectls } from '../kubectls.ts';
+import { Appliance, eventually } from './harness.ts';
 import { helloImage, importHelloImage } from './images.ts';
 
 let appliance: Appliance;

@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { HELLO_IMAGE, writeHelloImage } from '../../build/hello-image.ts';
-import { eventually, kubectls } from '../e2e/harness.ts';
+import { eventually } from '../e2e/harness.ts';
+import { kubectls } from '../kubectls.ts';
 import { VmHost, whyNoVm } from './vm-host.ts';
 
 const missing = await whyNoVm();

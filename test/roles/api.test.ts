@@ -14,10 +14,10 @@ import { createKubeconfig } from '../../src/io/pki/kubeconfig.ts';
 import { apiConfigOf } from '../../src/roles/api-config.ts';
 import { prepareEnvtest } from '../../src/roles/envtest.ts';
 import { planApi } from '../../src/roles/run-api.ts';
+import { kubectls } from '../kubectls.ts';
 import { freePort } from '../ports.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-const OLD_KUBECTL = fileURLToPath(new URL('../../dist/test-tools/kubectl-1.20', import.meta.url));
 
 let directory = '';
 before(async () => {
@@ -175,11 +175,9 @@ spec: {containers: [{name: c, image: busybox, securityContext: {privileged: true
 `;
 
 describe('kube-apiserver by its own flags', () => {
-  for (const file of ['/usr/bin/kubectl', OLD_KUBECTL]) {
-    it(`starts as envtest starts it, and serves ${file}`, {
-      skip: !existsSync(file) && `${file} is not here`,
-    }, async (t) => {
-      const { kubeconfig, readyMs, api } = await startBoth(join(directory, `env-${file.length}`));
+  for (const { label, path: file } of kubectls()) {
+    it(`starts as envtest starts it, and serves kubectl (${label})`, async (t) => {
+      const { kubeconfig, readyMs, api } = await startBoth(join(directory, `env-${label}`));
       t.diagnostic(`etcd and kube-apiserver ready after ${Math.round(readyMs)} ms`);
       const run = (...args: string[]) => kubectl(file, ['--kubeconfig', kubeconfig, ...args]);
       const applied = await kubectl(file, ['--kubeconfig', kubeconfig, 'apply', '--validate=false', '-f', '-'], SAMPLE);

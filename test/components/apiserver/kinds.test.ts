@@ -1,16 +1,11 @@
 /** Every kind in every version, created and shown by stock kubectl: its checks of our OpenAPI, our discovery and our tables. */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { apiVersionOf, type KubeObject } from '../../../src/api/meta/object.ts';
 import type { KindAlias, KindDefinition } from '../../../src/api/registry/definition.ts';
 import { defaulted, sample, storedKinds } from '../../api/kinds/samples.ts';
+import { kubectls } from '../../kubectls.ts';
 import { type Ran, run, startServer, type TestServer } from './harness.ts';
-
-const clients = [
-  { label: 'installed', path: '/usr/bin/kubectl' },
-  { label: '1.20', path: process.env['KUBECTL_120'] ?? 'dist/test-tools/kubectl-1.20' },
-].filter((each) => existsSync(each.path));
 
 /** Definitions of custom kinds and APIServices are named by what is in them and have tests of their own; requests for certificates need a real one. */
 const created = storedKinds.filter(
@@ -33,7 +28,7 @@ function document(kind: KindDefinition, name: string, alias?: KindAlias): KubeOb
 
 const listOf = (items: readonly KubeObject[]): string => JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
 
-for (const { label, path } of clients) {
+for (const { label, path } of kubectls()) {
   describe(`all kinds with kubectl (${label})`, () => {
     let server: TestServer;
     before(async () => {

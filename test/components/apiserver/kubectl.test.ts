@@ -1,7 +1,7 @@
 /** Stock kubectl, the installed one and (where it is found) Debian's 1.20, against the API server alone: no controllers, no kubelet. */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
+import { kubectls } from '../../kubectls.ts';
 import { type Ran, run, startServer, type TestServer } from './harness.ts';
 
 const MANIFEST = `
@@ -34,12 +34,7 @@ metadata: {name: web, namespace: hello}
 spec: {selector: {app: web}, ports: [{port: 80}]}
 `;
 
-const clients = [
-  { label: 'installed', path: '/usr/bin/kubectl' },
-  { label: '1.20', path: process.env['KUBECTL_120'] ?? '' },
-].filter((each) => existsSync(each.path));
-
-for (const { label, path } of clients) {
+for (const { label, path } of kubectls()) {
   describe(`kubectl (${label})`, () => {
     let server: TestServer;
     before(async () => {

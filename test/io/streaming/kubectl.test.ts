@@ -2,40 +2,35 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
-import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { kubectls } from '../../kubectls.ts';
 import { type PodServer, startPodServer } from './pod-server.ts';
-
-const old = [process.env['KUBECTL_120'], join(import.meta.dirname, '../../../dist/test-tools/kubectl-1.20')].find(
-  (path) => path !== undefined && existsSync(path),
-);
-const current = ['/usr/bin/kubectl', '/usr/local/bin/kubectl'].find((path) => existsSync(path));
 
 const CLIENTS = [
   {
     name: 'current kubectl, its own choice',
-    path: current,
+    of: 'installed',
     env: {},
     exec: /^websocket v5\.channel/,
     forward: /^websocket spdy\/3\.1\+portforward/,
   },
   {
     name: 'current kubectl, SPDY',
-    path: current,
+    of: 'installed',
     env: { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: 'false', KUBECTL_PORT_FORWARD_WEBSOCKETS: 'false' },
     exec: /^spdy\/3\.1$/,
     forward: /^spdy\/3\.1$/,
   },
-  { name: 'kubectl 1.20', path: old, env: {}, exec: /^spdy\/3\.1$/, forward: /^spdy\/3\.1$/ },
+  { name: 'kubectl 1.20', of: '1.20', env: {}, exec: /^spdy\/3\.1$/, forward: /^spdy\/3\.1$/ },
 ];
 
-for (const client of CLIENTS) {
-  describe(client.name, {
-    skip: client.path === undefined ? 'this kubectl is not installed' : false,
-    timeout: 60_000,
-  }, () => {
+const here = kubectls().flatMap(({ label, path }) =>
+  CLIENTS.filter(({ of }) => of === label).map((client) => ({ ...client, path })),
+);
+
+for (const client of here) {
+  describe(client.name, { timeout: 60_000 }, () => {
     let server: PodServer;
     let echo: Server;
     let echoPort = 0;
@@ -56,7 +51,7 @@ for (const client of CLIENTS) {
 
     const start = (...args: string[]): ChildProcess =>
       spawn(
-        client.path ?? '',
+        client.path,
         [
           `--server=${server.url}`,
           '--insecure-skip-tls-verify',

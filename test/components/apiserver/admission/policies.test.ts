@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
+import { kubectls } from '../../../kubectls.ts';
 import { run, startServer, type TestServer } from '../harness.ts';
 
 const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
@@ -217,16 +218,16 @@ describe('validating admission policies', () => {
     assert.equal(await warnings(), undefined);
   });
 
-  it('kubectl shows the refusal', async () => {
-    await policy({ validations: [{ expression: "object.metadata.name.startsWith('ok-')", message: 'name it ok-' }] });
-    await bind();
-    const file = join(server.directory, 'map.json');
-    const map = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } });
-    await writeFile(file, JSON.stringify(map('bad')));
-    for (const kubectl of ['kubectl', join(import.meta.dirname, '../../../../dist/test-tools/kubectl-1.20')]) {
-      const { code, stderr } = await run(kubectl, ['--kubeconfig', server.kubeconfig, 'create', '-f', file]);
-      assert.equal(code, 1);
+  for (const { label, path } of kubectls()) {
+    it(`kubectl shows the refusal (${label})`, async () => {
+      await policy({ validations: [{ expression: "object.metadata.name.startsWith('ok-')", message: 'name it ok-' }] });
+      await bind();
+      const file = join(server.directory, 'map.json');
+      const map = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } });
+      await writeFile(file, JSON.stringify(map('bad')));
+      const { code, stderr } = await run(path, ['--kubeconfig', server.kubeconfig, 'create', '-f', file]);
+      assert.equal(code, 1, stderr);
       assert.match(stderr, /ValidatingAdmissionPolicy 'p' with binding 'b' denied request: name it ok-/);
-    }
-  });
+    });
+  }
 });

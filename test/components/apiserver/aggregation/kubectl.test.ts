@@ -1,7 +1,7 @@
 /** Stock kubectl, the installed one and (where it is found) Debian's 1.20, on what other servers have. */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
+import { kubectls } from '../../../kubectls.ts';
 import { run } from '../harness.ts';
 import { GROUP, ROOT, VERSION } from './flunder-server.ts';
 import { startMetricsServer } from './metrics-server.ts';
@@ -15,18 +15,13 @@ const FLUNDER = (name: string): string =>
     spec: { reference: 'x' },
   });
 
-const clients = [
-  { label: 'installed', path: '/usr/bin/kubectl' },
-  { label: '1.20', path: process.env['KUBECTL_120'] ?? 'dist/test-tools/kubectl-1.20' },
-].filter((each) => existsSync(each.path));
-
 describe('kubectl and servers that extend the API', () => {
   let extended: Extended;
   before(async () => {
     extended = await startExtended();
   });
   after(() => extended.stop());
-  for (const { label, path } of clients) {
+  for (const { label, path } of kubectls()) {
     const kubectl = async (args: string, input?: string): Promise<string> => {
       const { kubeconfig, directory } = extended.main;
       const common = ['--kubeconfig', kubeconfig, '--cache-dir', `${directory}/${label}`];
@@ -57,7 +52,7 @@ describe('kubectl and servers that extend the API', () => {
     const { main, flunders } = extended;
     await writeSlice(main, 'flunders', flunders.port, []);
     await available(main, 'MissingEndpoints');
-    for (const { label, path } of clients) {
+    for (const { label, path } of kubectls()) {
       const common = ['--kubeconfig', main.kubeconfig, '--cache-dir', `${main.directory}/down-${label}`];
       const { stdout } = await run(path, [...common, 'get', 'apiservices'], undefined, 60_000);
       assert.match(stdout, /v1alpha1\.wardle\.example\.com +default\/flunders +False \(MissingEndpoints\) +\d+/);
@@ -84,7 +79,7 @@ describe('kubectl and servers that extend the API', () => {
       await main.call('POST', '/api/v1/nodes', {
         body: { metadata: { name: 'n1' }, status: { capacity, allocatable: capacity } },
       });
-      for (const { label, path } of clients) {
+      for (const { label, path } of kubectls()) {
         const common = ['--kubeconfig', main.kubeconfig, '--cache-dir', `${main.directory}/top-${label}`];
         const { stdout, stderr } = await run(path, [...common, 'top', 'nodes'], undefined, 60_000);
         assert.match(stdout, /n1 +500m +25% +1024Mi +25%/, stderr);

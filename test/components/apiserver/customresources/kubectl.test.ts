@@ -1,7 +1,7 @@
 /** Stock kubectl, the installed one and (where it is found) Debian's 1.20, on custom resources. */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
+import { kubectls } from '../../../kubectls.ts';
 import { type Ran, run, startServer, type TestServer } from '../harness.ts';
 import { CRONTAB, cronTabs } from './crontab.ts';
 
@@ -15,12 +15,7 @@ spec:
   ports: [{name: http, port: 80}]
 `;
 
-const clients = [
-  { label: 'installed', path: '/usr/bin/kubectl' },
-  { label: '1.20', path: process.env['KUBECTL_120'] ?? '' },
-].filter((each) => existsSync(each.path));
-
-for (const { label, path } of clients) {
+for (const { label, path } of kubectls()) {
   describe(`custom resources by kubectl (${label})`, () => {
     let server: TestServer;
     before(async () => {

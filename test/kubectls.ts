@@ -1,0 +1,35 @@
+/**
+ * The kubectls on this machine: the one that is installed, and Debian's 1.20 where the test run has fetched it (`test/host.ts`) or
+ * `KUBECTL_120` names it. Tests run with each that is here; what is left out, and why, is printed once for each process.
+ */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+
+export interface Kubectl {
+  readonly label: 'installed' | '1.20';
+  readonly path: string;
+}
+
+/** Where the test run puts Debian's kubectl 1.20. */
+export const FETCHED_KUBECTL_120 = join(import.meta.dirname, '..', 'dist', 'test-tools', 'kubectl-1.20');
+
+const CANDIDATES: readonly (Kubectl & { readonly mend: string })[] = [
+  { label: 'installed', path: '/usr/bin/kubectl', mend: 'install kubectl' },
+  {
+    label: '1.20',
+    path: process.env['KUBECTL_120'] ?? FETCHED_KUBECTL_120,
+    mend: 'the whole test run fetches it, or name one in KUBECTL_120',
+  },
+];
+
+let found: readonly Kubectl[] | undefined;
+
+/** Those that are here, the installed one first. */
+export function kubectls(): readonly Kubectl[] {
+  found ??= CANDIDATES.filter(({ label, path, mend }) => {
+    const isHere = existsSync(path);
+    if (!isHere) console.log(`left out: kubectl (${label}): ${path} is not here; ${mend}`);
+    return isHere;
+  });
+  return found;
+}
