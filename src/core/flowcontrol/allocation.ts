@@ -1,5 +1,5 @@
 /**
- * How many seats each priority level has for now, when levels lend what they do not use.
+ * How many seats each priority level has at a given demand, when levels lend what they do not use.
  * Source: KEP-1040, "Dispatching": the allocation is proportional to targets, within bounds.
  */
 

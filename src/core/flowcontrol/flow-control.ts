@@ -264,7 +264,7 @@ export class FlowControl<T> {
   /** The next waiting request that may go on in this turn, of the level that has had least of it. */
   dispatch(nowMs: number): FlowRequest<T> | undefined {
     this.#pressed = false;
-    // Those whose next request is too wide for now are passed over.
+    // Those whose next request needs more seats than are free are passed over.
     let passed: Set<PriorityLevel<T>> | undefined;
     for (;;) {
       const level = this.#leastServed(passed, nowMs);

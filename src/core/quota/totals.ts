@@ -44,7 +44,7 @@ export function reckon(
 }
 
 export interface QuotaPlan {
-  /** Undefined: it is as it should be, or as it has to be for now. */
+  /** Undefined: it is as it should be, or less is used than it says and it may not yet be lowered. */
   readonly status: NonNullable<ResourceQuota['status']> | undefined;
   /** Less is used than the quota goes on saying. */
   readonly isHeldBack: boolean;
