@@ -18,19 +18,23 @@ const YAML: AnswerForm = { format: 'yaml', as: 'object', version: '' };
 const MESSAGE: AnswerForm = { format: 'protobuf', as: 'object', version: '' };
 const MAX_ACCEPT = 4096;
 const MAX_MEMO = 256;
-const memos = { withProtobuf: new Map<string, AnswerForm | null>(), without: new Map<string, AnswerForm | null>() };
+type Memo = Map<string, AnswerForm | null>;
+const memos: { readonly [tables in 'withTables' | 'without']: { readonly protobuf: Memo; readonly other: Memo } } = {
+  withTables: { protobuf: new Map(), other: new Map() },
+  without: { protobuf: new Map(), other: new Map() },
+};
 
 /**
  * The first acceptable form in the client's order of preference. `protobuf`: the object can be said in it; metadata alone always can.
- * Throws 'NotAcceptable'.
+ * `tables`: there are columns to show it by, which what is only answered and never stored has not. Throws 'NotAcceptable'.
  */
-export function negotiate(accept: string | undefined, protobuf: boolean): AnswerForm {
+export function negotiate(accept: string | undefined, protobuf: boolean, tables = true): AnswerForm {
   if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') return PLAIN;
   if (accept.length > MAX_ACCEPT) throw notAcceptable(protobuf);
-  const memo = protobuf ? memos.withProtobuf : memos.without;
+  const memo = memos[tables ? 'withTables' : 'without'][protobuf ? 'protobuf' : 'other'];
   let form = memo.get(accept);
   if (form === undefined) {
-    form = parse(accept, protobuf);
+    form = parse(accept, protobuf, tables);
     if (memo.size >= MAX_MEMO) memo.clear();
     memo.set(accept, form);
   }
@@ -44,7 +48,7 @@ const notAcceptable = (protobuf: boolean): ApiError =>
     `only the following media types are accepted: application/json, application/yaml${protobuf ? `, ${PROTOBUF}` : ''}`,
   );
 
-function parse(accept: string, protobuf: boolean): AnswerForm | null {
+function parse(accept: string, protobuf: boolean, tables: boolean): AnswerForm | null {
   const clauses = accept
     .split(',')
     .map((text, position) => ({ ...clauseOf(text), position }))
@@ -52,7 +56,7 @@ function parse(accept: string, protobuf: boolean): AnswerForm | null {
     .sort((a, b) => b.quality - a.quality || a.position - b.position);
   for (const clause of clauses) {
     const form = formOf(clause.type, clause.parameters, protobuf);
-    if (form !== undefined) return form;
+    if (form !== undefined && (tables || form.as !== 'Table')) return form;
   }
   return null;
 }

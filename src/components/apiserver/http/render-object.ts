@@ -48,7 +48,7 @@ function typeNameOf(apiVersion: string, kind: string): string {
 
 function formatFor(accept: string | undefined, protobuf: boolean): AnswerForm['format'] {
   try {
-    return negotiate(accept, protobuf).format;
+    return negotiate(accept, protobuf, false).format;
   } catch {
     return 'json';
   }

@@ -165,6 +165,7 @@ async function review(
   kind: ServedKind,
   info: ResourceRequestInfo,
 ): Promise<void> {
+  negotiate(exchange.request.headers.accept, speaksProtobuf(kind), false);
   const request = writeRequest(exchange, kind, info);
   const object = toStored(kind, await readObject(context, exchange, kind, request));
   kind.definition.setDefaults?.(object);

@@ -180,6 +180,22 @@ describe('formats', () => {
     assert.ok(groups.raw.includes('autoscaling/v2beta2'));
   });
 
+  it('has no table of what is only answered', async () => {
+    const body = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SelfSubjectAccessReview',
+      spec: { nonResourceAttributes: { path: '/', verb: 'get' } },
+    };
+    const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+    const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+    assert.equal((await server.call('POST', path, { body, headers: { accept: table } })).code, 406);
+    const either = await server.call<JsonObject>('POST', path, {
+      body,
+      headers: { accept: `${table},application/json` },
+    });
+    assert.deepEqual([either.code, either.body['kind']], [201, 'SelfSubjectAccessReview']);
+  });
+
   it('answers in YAML', async () => {
     const yaml = await server.call('GET', `${MAPS}/one`, { headers: { accept: 'application/yaml' } });
     assert.equal(yaml.headers['content-type'], 'application/yaml');
