@@ -21,14 +21,8 @@ if (!Number.isSafeInteger(seeds) || !Number.isSafeInteger(from) || seeds < 1) {
   process.exit(2);
 }
 const simulations = {
-  raft: async (seed: number, keepTrace: boolean) => {
-    const result = simulateRaft(seed, { keepTrace });
-    return { ...result, size: result.highestApplied };
-  },
-  store: async (seed: number, keepTrace: boolean) => {
-    const result = await simulateStore(seed, { keepTrace });
-    return { ...result, size: result.revisions };
-  },
+  raft: async (seed: number, keepTrace: boolean) => simulateRaft(seed, { keepTrace }),
+  store: (seed: number, keepTrace: boolean) => simulateStore(seed, { keepTrace }),
 };
 const { only } = values;
 if (only !== undefined && only !== 'raft' && only !== 'store') {
@@ -40,7 +34,7 @@ let failed = 0;
 for (const [name, simulate] of Object.entries(simulations)) {
   if (only !== undefined && only !== name) continue;
   let answered = 0;
-  let size = 0;
+  let committed = 0;
   let broken = 0;
   const seen = new Map<string, number>();
   const begin = performance.now();
@@ -48,7 +42,7 @@ for (const [name, simulate] of Object.entries(simulations)) {
     const result = await simulate(seed, values.trace);
     for (const line of result.trace) console.log(line);
     answered += result.answered;
-    size += result.size;
+    committed += result.committed;
     for (const [what, count] of result.seen) seen.set(what, (seen.get(what) ?? 0) + count);
     if (seeds === 1) console.log(`${name} seed ${seed}: trace ${result.hash}`);
     if (result.violation === undefined) continue;
@@ -59,7 +53,7 @@ for (const [name, simulate] of Object.entries(simulations)) {
   const counts = [...seen].sort(([, a], [, b]) => b - a).map(([what, count]) => `${what} ${count}`);
   console.log(`${name}: ${counts.join(', ')}`);
   console.log(
-    `${name}: ${seeds - broken} passed, ${broken} failed: ${answered} operations answered, ${size} entries committed, ${seconds.toFixed(1)} s`,
+    `${name}: ${seeds - broken} passed, ${broken} failed: ${answered} operations answered, ${committed} entries committed, ${seconds.toFixed(1)} s`,
   );
   failed += broken;
 }

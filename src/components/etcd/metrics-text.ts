@@ -1,4 +1,5 @@
 /** Prometheus' text format, as much as the store shows. Source: Prometheus exposition formats 0.0.4. */
+import type { Histogram } from '../../base/histogram.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -46,34 +47,4 @@ function labelled(labels: Labels | undefined): string {
   return `{${Object.entries(labels)
     .map(([name, value]) => `${name}="${escaped(value)}"`)
     .join(',')}}`;
-}
-
-/** Counts of observations in buckets that double. */
-export class Histogram {
-  readonly #bounds: readonly number[];
-  readonly #counts: number[];
-  sum = 0;
-  count = 0;
-
-  /** `buckets` of them, the first up to `first`. */
-  constructor(first: number, buckets: number) {
-    this.#bounds = Array.from({ length: buckets }, (_, i) => Number((first * 2 ** i).toPrecision(12)));
-    this.#counts = new Array<number>(buckets + 1).fill(0);
-  }
-
-  observe(value: number): void {
-    const at = this.#bounds.findIndex((bound) => value <= bound);
-    const bucket = at < 0 ? this.#bounds.length : at;
-    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
-    this.sum += value;
-    this.count += 1;
-  }
-
-  cumulative(): ReadonlyArray<readonly [le: string, count: number]> {
-    let total = 0;
-    return this.#counts.map((count, i) => {
-      total += count;
-      return [i < this.#bounds.length ? String(this.#bounds[i]) : '+Inf', total] as const;
-    });
-  }
 }

@@ -3,19 +3,20 @@
  * what replication knows is asked of it when metrics are shown. Source: etcd's metrics documentation.
  */
 import { readdir } from 'node:fs/promises';
+import { doubling, Histogram } from '../../base/histogram.ts';
 import type { Log } from '../../base/log.ts';
 import type { DecidedRevision } from '../../core/mvcc/machine.ts';
 import { isDelete } from '../../core/mvcc/version.ts';
 import type { Engine } from './engine.ts';
 import type { LeaseCounts } from './lease-service.ts';
 import { ETCD_VERSION } from './maintenance-service.ts';
-import { Histogram, MetricsText } from './metrics-text.ts';
+import { MetricsText } from './metrics-text.ts';
 import type { LogSize } from './port.ts';
 import type { RpcMetrics } from './rpc-metrics.ts';
 import type { WatchService } from './watch-service.ts';
 
 /** etcd's buckets for what a disk does: 1 ms to 8 s. */
-const diskBuckets = (): Histogram => new Histogram(0.001, 14);
+const diskBuckets = (): Histogram => new Histogram(doubling(0.001, 14));
 
 /** Counted by the parts of the store as things happen. */
 export class EtcdMetrics {

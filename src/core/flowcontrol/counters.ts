@@ -1,32 +1,11 @@
 /** What is counted of the requests of one flow schema at one priority level; the shell shows it under upstream's names. */
+import { Histogram } from '../../base/histogram.ts';
 import type { RejectReason } from './types.ts';
 
 export const QUEUE_LENGTH_BOUNDS: readonly number[] = [0, 10, 25, 50, 100, 250, 500, 1000];
 export const SECONDS_BOUNDS: readonly number[] = [0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30];
 export const SEATS_BOUNDS: readonly number[] = [1, 2, 4, 10];
 export const WATCH_BOUNDS: readonly number[] = [0, 1, 10, 100, 1000, 10_000];
-
-export class Histogram {
-  readonly bounds: readonly number[];
-  /** Not cumulative; the last one is what no bound takes. */
-  readonly counts: Float64Array;
-  sum = 0;
-  total = 0;
-
-  constructor(bounds: readonly number[]) {
-    this.bounds = bounds;
-    this.counts = new Float64Array(bounds.length + 1);
-  }
-
-  observe(value: number): void {
-    const { bounds } = this;
-    let at = 0;
-    while (at < bounds.length && value > (bounds[at] as number)) at += 1;
-    this.counts[at] = (this.counts[at] as number) + 1;
-    this.sum += value;
-    this.total += 1;
-  }
-}
 
 export class FlowCounters {
   readonly level: string;

@@ -1,5 +1,5 @@
 /** API Priority and Fairness, without a clock. `new FlowControl(seats, now)`; see `flow-control.ts`. */
-export type { FlowCounters, Histogram } from './counters.ts';
+export type { FlowCounters } from './counters.ts';
 export { FlowControl, type Flows } from './flow-control.ts';
 export type { FlowRequest } from './flow-request.ts';
 export { reconcileFlowObject } from './maintain.ts';

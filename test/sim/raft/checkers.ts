@@ -1,4 +1,5 @@
 import type { Entry } from '../../../src/core/raft/types.ts';
+import { Violation as BrokenPromise } from '../outcome.ts';
 import type { LogFile } from './disk.ts';
 
 export type CheckerName =
@@ -11,14 +12,7 @@ export type CheckerName =
   | 'no surprise';
 
 /** A promise of raft's (paper, figure 3) or of the store's has been broken. */
-export class Violation extends Error {
-  readonly checker: CheckerName;
-  constructor(checker: CheckerName, message: string) {
-    super(`${checker}: ${message}`);
-    this.name = 'Violation';
-    this.checker = checker;
-  }
-}
+export class Violation extends BrokenPromise<CheckerName> {}
 
 interface Applied {
   readonly term: number;

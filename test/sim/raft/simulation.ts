@@ -1,3 +1,4 @@
+import { type Finding, findingOf, type SimulationOptions, type SimulationResult } from '../outcome.ts';
 import type { Bug } from './bugs.ts';
 import { type CheckerName, Checkers, Violation } from './checkers.ts';
 import { Clients } from './clients.ts';
@@ -8,28 +9,12 @@ import { Random } from './random.ts';
 import { Timeline } from './timeline.ts';
 import { Trace } from './trace.ts';
 
-export interface SimulationOptions {
-  readonly bug?: Bug;
-  readonly keepTrace?: boolean;
-}
-
-export interface SimulationResult {
-  readonly seed: number;
-  readonly hash: string;
-  readonly violation: { readonly checker: CheckerName; readonly message: string } | undefined;
-  readonly trace: readonly string[];
-  /** What the run has seen of interest. */
-  readonly answered: number;
-  readonly highestApplied: number;
-  readonly seen: ReadonlyMap<string, number>;
-}
-
 const FAULTS_MS = 3_000;
 const RECOVERY_MS = 6_000;
 const MAX_MEMBERS = 8;
 
 /** Runs a cluster of 3 to 5 members under faults, then without, and checks what raft and the store promise. */
-export function simulate(seed: number, options: SimulationOptions = {}): SimulationResult {
+export function simulate(seed: number, options: SimulationOptions<Bug> = {}): SimulationResult<CheckerName> {
   const random = new Random(seed);
   const timeline = new Timeline();
   const trace = new Trace(options.keepTrace ?? false);
@@ -70,7 +55,7 @@ export function simulate(seed: number, options: SimulationOptions = {}): Simulat
     },
   });
 
-  let violation: SimulationResult['violation'];
+  let violation: Finding<CheckerName> | undefined;
   try {
     clients.start(4);
     faults.start();
@@ -80,11 +65,7 @@ export function simulate(seed: number, options: SimulationOptions = {}): Simulat
     recover(world, all, seed);
     clients.check();
   } catch (error) {
-    // Whatever a machine throws where nothing should go wrong is a finding as well.
-    violation =
-      error instanceof Violation
-        ? { checker: error.checker, message: error.message }
-        : { checker: 'no surprise', message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+    violation = findingOf(error);
   }
   const { answered } = clients;
   return {
@@ -93,7 +74,7 @@ export function simulate(seed: number, options: SimulationOptions = {}): Simulat
     violation,
     trace: trace.lines,
     answered,
-    highestApplied: checkers.highestApplied,
+    committed: checkers.highestApplied,
     seen: trace.seen,
   };
 }

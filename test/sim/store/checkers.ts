@@ -1,6 +1,7 @@
 import type { WireEvent } from '../../../src/api/etcd/watch.ts';
 import type { StoredEntry } from '../../../src/components/etcd/port.ts';
 import type { Message } from '../../../src/core/raft/types.ts';
+import { Violation as BrokenPromise } from '../outcome.ts';
 import type { StoreImage } from './store-image.ts';
 
 export type CheckerName =
@@ -18,14 +19,7 @@ export type CheckerName =
   | 'no surprise';
 
 /** A promise of raft's or of etcd's has been broken. */
-export class Violation extends Error {
-  readonly checker: CheckerName;
-  constructor(checker: CheckerName, message: string) {
-    super(`${checker}: ${message}`);
-    this.name = 'Violation';
-    this.checker = checker;
-  }
-}
+export class Violation extends BrokenPromise<CheckerName> {}
 
 export interface Shown {
   readonly key: string;

@@ -1,9 +1,10 @@
+import { type Finding, findingOf, type SimulationOptions, type SimulationResult } from '../outcome.ts';
 import { Random } from '../raft/random.ts';
 import { Timeline } from '../raft/timeline.ts';
 import { Trace } from '../raft/trace.ts';
 import { Administrators } from './administrators.ts';
 import type { Bug } from './bugs.ts';
-import { type CheckerName, Checkers, Violation } from './checkers.ts';
+import { type CheckerName, Checkers } from './checkers.ts';
 import { Clients } from './clients.ts';
 import { Faults } from './faults.ts';
 import { LeaseClients } from './leases.ts';
@@ -12,21 +13,6 @@ import { Network } from './network.ts';
 import { recover } from './recovery.ts';
 import { Watcher } from './watcher.ts';
 import type { World } from './world.ts';
-
-export interface SimulationOptions {
-  readonly bug?: Bug;
-  readonly keepTrace?: boolean;
-}
-
-export interface SimulationResult {
-  readonly seed: number;
-  readonly hash: string;
-  readonly violation: { readonly checker: CheckerName; readonly message: string } | undefined;
-  readonly trace: readonly string[];
-  readonly answered: number;
-  readonly revisions: number;
-  readonly seen: ReadonlyMap<string, number>;
-}
 
 const FAULTS_MS = 8_000;
 const MAX_HOSTS = 8;
@@ -38,7 +24,10 @@ function settled(): Promise<void> {
 }
 
 /** Runs members of a store under faults, then without, and checks what etcd promises. */
-export async function simulate(seed: number, options: SimulationOptions = {}): Promise<SimulationResult> {
+export async function simulate(
+  seed: number,
+  options: SimulationOptions<Bug> = {},
+): Promise<SimulationResult<CheckerName>> {
   const random = new Random(seed);
   const timeline = new Timeline();
   const trace = new Trace(options.keepTrace ?? false);
@@ -95,7 +84,7 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
     clients.settle();
   };
 
-  let violation: SimulationResult['violation'];
+  let violation: Finding<CheckerName> | undefined;
   const until = async (time: number): Promise<void> => {
     while (timeline.step(time)) {
       await settled();
@@ -124,11 +113,7 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
     for (const watcher of watchers) watcher.check();
     clients.check();
   } catch (error) {
-    // Whatever the program throws where nothing should go wrong is a finding as well.
-    violation =
-      error instanceof Violation
-        ? { checker: error.checker, message: error.message }
-        : { checker: 'no surprise', message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+    violation = findingOf(error);
   } finally {
     for (const member of members) member.life?.end();
     // What is still under way may find something too, and belongs to this run.
@@ -141,7 +126,7 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
     violation,
     trace: trace.lines,
     answered: clients.answered,
-    revisions: checkers.history.size,
+    committed: checkers.history.size,
     seen: trace.seen,
   };
 }

@@ -11,8 +11,10 @@ import { ownRequest } from '../bootstrap/index.ts';
 import type { ApiServerConfig } from '../config.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
+import { follow } from '../rest/follow.ts';
 import { updateObject } from '../rest/update.ts';
-import { Work } from './work.ts';
+import { Work } from '../rest/work.ts';
+import type { CacheEvent } from '../watchcache/event-window.ts';
 
 const NAMESPACE = 'kube-system';
 const NAME = 'extension-apiserver-authentication';
@@ -43,27 +45,15 @@ export class AuthenticationMap {
     await this.#sync();
     if (this.#isFollowing) return;
     this.#isFollowing = true;
-    this.#follow();
-  }
-
-  #follow(): void {
-    const { cache, stopping } = this.#context;
-    const follow = (): void => {
-      if (stopping.aborted) return;
-      cache.kind('configmaps').subscribe(
-        {
-          deliver: ({ events }) => {
-            if (events.some(({ object }) => object.name === NAME && object.namespace === NAMESPACE))
-              this.#work.add(NAME);
-          },
-          reset: () => queueMicrotask(follow),
-        },
-        undefined,
-        cache.revision,
-      );
-      this.#work.add(NAME);
-    };
-    follow();
+    const ours = ({ object }: CacheEvent): boolean => object.name === NAME && object.namespace === NAMESPACE;
+    follow(
+      this.#context,
+      'configmaps',
+      ({ events }) => {
+        if (events.some(ours)) this.#work.add(NAME);
+      },
+      () => this.#work.add(NAME),
+    );
   }
 
   async #sync(): Promise<void> {

@@ -15,14 +15,15 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { RestContext } from '../rest/context.ts';
+import { follow } from '../rest/follow.ts';
 import { updateObject } from '../rest/update.ts';
+import { Work } from '../rest/work.ts';
 import { timestamp } from '../rest/write-request.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import { type HostPort, SERVICE_NAME_LABEL, serviceEndpoints, slicesOf } from '../webhooks/service-endpoints.ts';
 import { ask, authorityOf } from './backend.ts';
 import type { AvailabilityMetrics } from './metrics.ts';
 import type { Delegated } from './services.ts';
-import { Work } from './work.ts';
 
 const RECHECK_MS = 30_000;
 const PROBE_TIMEOUT_MS = 5_000;
@@ -80,31 +81,23 @@ export class AvailabilityController {
 
   /** `serviceOf`: the name of the service that an object of the kind is about. */
   #follow(prefix: string, serviceOf: (object: CachedObject) => string | undefined): void {
-    const { cache, apiServices, stopping } = this.#context;
-    const follow = (): void => {
-      if (stopping.aborted) return;
-      cache.kind(prefix).subscribe(
-        {
-          deliver: (batch) => {
-            const { delegated } = apiServices;
-            if (delegated.length === 0) return;
-            for (const { object } of batch.events) {
-              for (const { name, service } of delegated) {
-                if (service.namespace === object.namespace && service.name === serviceOf(object)) this.#work.add(name);
-              }
-            }
-          },
-          reset: () =>
-            queueMicrotask(() => {
-              follow();
-              for (const { name } of apiServices.delegated) this.#work.add(name);
-            }),
-        },
-        undefined,
-        cache.revision,
-      );
-    };
-    follow();
+    const { apiServices } = this.#context;
+    follow(
+      this.#context,
+      prefix,
+      (batch) => {
+        const { delegated } = apiServices;
+        if (delegated.length === 0) return;
+        for (const { object } of batch.events) {
+          for (const { name, service } of delegated) {
+            if (service.namespace === object.namespace && service.name === serviceOf(object)) this.#work.add(name);
+          }
+        }
+      },
+      () => {
+        for (const { name } of apiServices.delegated) this.#work.add(name);
+      },
+    );
   }
 
   #recheck(): void {

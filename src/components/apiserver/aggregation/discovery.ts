@@ -9,9 +9,9 @@ import { fieldOf, isObject } from '../../../api/structural/schema.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { decodeJson } from '../http/decode.ts';
 import type { RestContext } from '../rest/context.ts';
+import { Work } from '../rest/work.ts';
 import { type Answered, ask, endpointOf } from './backend.ts';
 import type { Delegated } from './services.ts';
-import { Work } from './work.ts';
 
 const REFRESH_MS = 60_000;
 const TIMEOUT_MS = 5_000;

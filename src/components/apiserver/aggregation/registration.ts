@@ -14,7 +14,7 @@ import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
 import { deleteObject } from '../rest/delete.ts';
 import { updateObject } from '../rest/update.ts';
-import { Work } from './work.ts';
+import { Work } from '../rest/work.ts';
 
 const LABEL = 'kube-aggregator.kubernetes.io/automanaged';
 const ON_START = 'onstart';

@@ -13,14 +13,16 @@ import { CLEANUP_FINALIZER } from '../../../api/kinds/customresourcedefinitions/
 import { judgeNames } from '../../../api/kinds/customresourcedefinitions/names.ts';
 import { protectedGroupErrors } from '../../../api/kinds/customresourcedefinitions/validation.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
-import { isApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { RestContext } from '../rest/context.ts';
 import { deleteObject } from '../rest/delete.ts';
+import { follow } from '../rest/follow.ts';
 import { updateObject } from '../rest/update.ts';
+import { unlessGone, Work } from '../rest/work.ts';
 import { timestamp } from '../rest/write-request.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { EventBatch } from '../watchcache/event-window.ts';
 import { type CustomKinds, DEFINITIONS } from './registry.ts';
 
 const GROUP = 'apiextensions.k8s.io';
@@ -37,66 +39,40 @@ interface GroupNames {
 export class DefinitionController {
   readonly #context: RestContext;
   readonly #kinds: CustomKinds;
-  readonly #pending = new Set<string>();
-  #working = false;
+  readonly #work: Work;
   readonly #names = new WeakMap<CachedObject, GroupNames>();
 
   constructor(context: RestContext, kinds: CustomKinds) {
     this.#context = context;
     this.#kinds = kinds;
+    this.#work = new Work({
+      clock: context.clock,
+      stopping: context.stopping,
+      workers: 1,
+      firstRetryMs: RETRY_MS,
+      lastRetryMs: RETRY_MS,
+      sync: (name) => unlessGone(this.#sync(name)),
+      failed: (name, error) =>
+        context.log.v(2, 'a definition must wait', { definition: name, error: messageOf(error) }),
+    });
   }
 
   start(): void {
-    const { cache } = this.#context;
-    const definitions = cache.kind(DEFINITIONS);
-    const follow = (): void => {
-      if (this.#context.stopping.aborted) return;
-      definitions.subscribe(
-        {
-          deliver: (batch) => {
-            for (const event of batch.events) {
-              // A name that was given up may be what another definition waits for.
-              if (event.type === 'DELETED') for (const each of definitions) this.#enqueue(each.name);
-              else this.#enqueue(event.object.name);
-            }
-          },
-          reset: () => queueMicrotask(follow),
-        },
-        undefined,
-        cache.revision,
-      );
-      for (const each of definitions) this.#enqueue(each.name);
+    const all = (): void => {
+      for (const each of this.#context.cache.kind(DEFINITIONS)) this.#work.add(each.name);
     };
-    follow();
-  }
-
-  #enqueue(name: string): void {
-    this.#pending.add(name);
-    if (this.#working) return;
-    this.#working = true;
-    void this.#work().finally(() => {
-      this.#working = false;
-    });
-  }
-
-  async #work(): Promise<void> {
-    for (const name of this.#pending) {
-      if (this.#context.stopping.aborted) return;
-      this.#pending.delete(name);
-      try {
-        await this.#sync(name);
-      } catch (error) {
-        if (isApiError(error, 'NotFound')) continue;
-        this.#context.log.v(2, 'a definition must wait', { definition: name, error: messageOf(error) });
-        this.#later(name);
+    const deliver = (batch: EventBatch): void => {
+      for (const event of batch.events) {
+        // A name that was given up may be what another definition waits for.
+        if (event.type === 'DELETED') all();
+        else this.#work.add(event.object.name);
       }
-    }
+    };
+    follow(this.#context, DEFINITIONS, deliver, all);
   }
 
   #later(name: string): void {
-    this.#context.clock.setTimer(RETRY_MS, () => {
-      if (!this.#context.stopping.aborted) this.#enqueue(name);
-    });
+    this.#context.clock.setTimer(RETRY_MS, () => this.#work.add(name));
   }
 
   async #sync(name: string): Promise<void> {
@@ -178,15 +154,14 @@ export class DefinitionController {
     const work = async (): Promise<void> => {
       for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
         const request = { ...template, kind, namespace: next.namespace, name: next.name };
-        await deleteObject(this.#context, request, {
+        const deleted = deleteObject(this.#context, request, {
           gracePeriodSeconds: undefined,
           propagation: 'Background',
           uid: undefined,
           resourceVersion: undefined,
           dryRun: false,
-        }).catch((error: unknown) => {
-          if (!isApiError(error, 'NotFound')) throw error;
         });
+        await unlessGone(deleted.then(() => {}));
       }
     };
     await Promise.all(Array.from({ length: DELETE_WORKERS }, work));

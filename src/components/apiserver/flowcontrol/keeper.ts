@@ -18,9 +18,9 @@ import { ensure, ownRequest } from '../bootstrap/index.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { RestContext } from '../rest/context.ts';
 import { deleteObject } from '../rest/delete.ts';
+import { follow } from '../rest/follow.ts';
 import { updateObject } from '../rest/update.ts';
 import { timestamp } from '../rest/write-request.ts';
-import type { KindCache } from '../watchcache/kind-cache.ts';
 
 const GROUP = 'flowcontrol.apiserver.k8s.io';
 const SCHEMAS = 'flowschemas';
@@ -82,24 +82,8 @@ export class FlowConfigurationKeeper {
 
   /** Follows changes from now on. */
   start(): void {
-    for (const kind of [LEVELS, SCHEMAS]) this.#follow(this.#context.cache.kind(kind));
-    this.#changed();
-  }
-
-  #follow(kind: KindCache): void {
-    if (this.#context.stopping.aborted) return;
-    kind.subscribe(
-      {
-        deliver: () => this.#changed(),
-        reset: () =>
-          queueMicrotask(() => {
-            this.#follow(kind);
-            this.#changed();
-          }),
-      },
-      undefined,
-      this.#context.cache.revision,
-    );
+    const changed = (): void => this.#changed();
+    for (const kind of [LEVELS, SCHEMAS]) follow(this.#context, kind, changed, changed);
   }
 
   /** Many changes may come together. */

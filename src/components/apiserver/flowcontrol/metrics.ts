@@ -1,5 +1,6 @@
 /** Upstream's metrics of priority and fairness. Source: k8s.io/apiserver/pkg/util/flowcontrol/metrics. */
-import type { FlowControl, FlowCounters, Histogram, PriorityLevel } from '../../../core/flowcontrol/index.ts';
+import type { Histogram } from '../../../base/histogram.ts';
+import type { FlowControl, FlowCounters, PriorityLevel } from '../../../core/flowcontrol/index.ts';
 
 const PREFIX = 'apiserver_flowcontrol_';
 
@@ -11,17 +12,9 @@ function family(lines: string[], name: string, type: 'counter' | 'gauge' | 'hist
 const labelsOf = ({ schema, level }: FlowCounters): string => `flow_schema="${schema}",priority_level="${level}"`;
 
 function buckets(lines: string[], name: string, labels: string, histogram: Histogram): void {
-  if (histogram.total === 0) return;
-  let cumulative = 0;
-  for (const [index, bound] of histogram.bounds.entries()) {
-    cumulative += histogram.counts[index] ?? 0;
-    lines.push(`${name}_bucket{${labels},le="${bound}"} ${cumulative}`);
-  }
-  lines.push(
-    `${name}_bucket{${labels},le="+Inf"} ${histogram.total}`,
-    `${name}_sum{${labels}} ${histogram.sum}`,
-    `${name}_count{${labels}} ${histogram.total}`,
-  );
+  if (histogram.count === 0) return;
+  for (const [le, count] of histogram.cumulative()) lines.push(`${name}_bucket{${labels},le="${le}"} ${count}`);
+  lines.push(`${name}_sum{${labels}} ${histogram.sum}`, `${name}_count{${labels}} ${histogram.count}`);
 }
 
 type OfFlow = readonly [name: string, type: 'counter' | 'gauge', help: string, (counters: FlowCounters) => number];

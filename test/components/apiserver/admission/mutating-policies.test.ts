@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
+import { define } from '../customresources/definition.ts';
 import { run, startServer, type TestServer } from '../harness.ts';
 import { configure, patchOf, unconfigure, WebhookServer } from './webhook-server.ts';
 
@@ -265,41 +266,21 @@ describe('mutating admission policies', () => {
   });
 
   it('are made for custom resources too, and not for those who are left out', async () => {
-    await post('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
-      metadata: { name: 'rigs.lab.test' },
+    await define(server, 'lab.test', 'Rig', {
       spec: {
-        group: 'lab.test',
-        names: { kind: 'Rig', plural: 'rigs' },
-        scope: 'Namespaced',
-        versions: [
-          {
-            name: 'v1',
-            served: true,
-            storage: true,
-            schema: {
-              openAPIV3Schema: {
-                type: 'object',
-                properties: {
-                  spec: {
-                    type: 'object',
-                    properties: {
-                      slots: {
-                        type: 'array',
-                        'x-kubernetes-list-type': 'map',
-                        'x-kubernetes-list-map-keys': ['id'],
-                        items: {
-                          type: 'object',
-                          required: ['id'],
-                          properties: { id: { type: 'string' }, power: { type: 'integer', default: 5 } },
-                        },
-                      },
-                    },
-                  },
-                },
-              },
+        type: 'object',
+        properties: {
+          slots: {
+            type: 'array',
+            'x-kubernetes-list-type': 'map',
+            'x-kubernetes-list-map-keys': ['id'],
+            items: {
+              type: 'object',
+              required: ['id'],
+              properties: { id: { type: 'string' }, power: { type: 'integer', default: 5 } },
             },
           },
-        ],
+        },
       },
     });
     await policy({

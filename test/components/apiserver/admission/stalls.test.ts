@@ -1,6 +1,7 @@
 /** The event loop while expressions cost as much as they may: others have their turns. Measured in CPU time of this thread. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { define } from '../customresources/definition.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
 const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
@@ -45,23 +46,7 @@ describe('expressions that cost as much as they may', () => {
     const rules = Array.from({ length: 10 }, (_, index) => ({ rule: `${rule} && ${index} >= 0` }));
     const properties = { l: { type: 'array', maxItems: 320, items: { type: 'integer' } } };
     const spec = { type: 'object', properties, 'x-kubernetes-validations': rules };
-    const made = await post('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
-      metadata: { name: 'rigs.lab.test' },
-      spec: {
-        group: 'lab.test',
-        names: { kind: 'Rig', plural: 'rigs' },
-        scope: 'Namespaced',
-        versions: [
-          {
-            name: 'v1',
-            served: true,
-            storage: true,
-            schema: { openAPIV3Schema: { type: 'object', properties: { spec } } },
-          },
-        ],
-      },
-    });
-    assert.equal(made.code, 201, made.text);
+    await define(server, 'lab.test', 'Rig', { spec });
     const rig = (name: string, count: number) =>
       post(RIGS, {
         apiVersion: 'lab.test/v1',

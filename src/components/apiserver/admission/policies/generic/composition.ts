@@ -1,12 +1,12 @@
 /** What all admission policies are made of: expressions, conditions, and variables that build on one another. */
-import type { MatchCondition, Variable } from 'kubernetes-types/admissionregistration/v1';
+import type { MatchCondition, MatchResources, Variable } from 'kubernetes-types/admissionregistration/v1';
 import { messageOf } from '../../../../../base/errors.ts';
 import type { Program } from '../../../../../core/cel/part.ts';
 import { DYN, type Type } from '../../../../../core/cel/types.ts';
 import { CelMap, EvaluationError, type MapKey, type Value } from '../../../../../core/cel/values.ts';
 import { rethrowPending } from '../../authorizer.ts';
 import { type CostBudget, compileExpression, type Expected, evaluate, explainProblem } from '../../expressions.ts';
-import type { MatchSpec } from '../../matching.ts';
+import { compileMatch, type MatchSpec } from '../../matching.ts';
 
 /** An expression with what became of it: a program, or what is wrong with it. */
 export interface Expression {
@@ -24,6 +24,14 @@ export interface Policy {
   readonly paramKind: ParamKind | undefined;
   readonly conditions: readonly (Expression & { readonly name: string })[];
   readonly variables: ReadonlyMap<string, Expression>;
+}
+
+interface WrittenPolicy {
+  readonly metadata?: { readonly name?: string };
+  readonly spec?: PolicySpec & {
+    readonly failurePolicy?: string;
+    readonly matchConstraints?: MatchResources;
+  };
 }
 
 export interface ParamKind {
@@ -77,6 +85,19 @@ export class PolicyCompiler {
       return { at, source: source ?? '', program: undefined, problem: explainProblem(error) };
     }
   }
+}
+
+/** What policies of every sort have. `compiler` has compiled this policy's spec. */
+export function compileShared({ metadata, spec = {} }: WrittenPolicy, compiler: PolicyCompiler): Policy {
+  const { conditions, paramKind, variables } = compiler;
+  return {
+    name: metadata?.name ?? '',
+    match: compileMatch({ ...spec.matchConstraints, rules: spec.matchConstraints?.resourceRules }),
+    ignoresFailure: spec.failurePolicy === 'Ignore',
+    paramKind,
+    conditions,
+    variables,
+  };
 }
 
 /** The expressions that policies of every sort have. */

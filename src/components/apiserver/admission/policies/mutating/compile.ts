@@ -1,8 +1,13 @@
 /** Mutating admission policies, compiled. Source: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/compilation.go. */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import type { KubeObject } from '../../../../../api/meta/object.ts';
-import { compileMatch } from '../../matching.ts';
-import { type Expression, type Policy, PolicyCompiler, sharedExpressions } from '../generic/composition.ts';
+import {
+  compileShared,
+  type Expression,
+  type Policy,
+  PolicyCompiler,
+  sharedExpressions,
+} from '../generic/composition.ts';
 
 export interface Mutation {
   readonly type: 'ApplyConfiguration' | 'JSONPatch';
@@ -33,12 +38,7 @@ export function compileMutating(object: KubeObject): MutatingPolicy {
   const spec = policy.spec ?? {};
   const compiler = new PolicyCompiler(spec);
   return {
-    name: policy.metadata?.name ?? '',
-    match: compileMatch({ ...spec.matchConstraints, rules: spec.matchConstraints?.resourceRules }),
-    ignoresFailure: spec.failurePolicy === 'Ignore',
-    paramKind: compiler.paramKind,
-    conditions: compiler.conditions,
-    variables: compiler.variables,
+    ...compileShared(policy, compiler),
     reinvoked: spec.reinvocationPolicy === 'IfNeeded',
     mutations: (spec.mutations ?? []).map((mutation, index): Mutation => {
       const at = `spec.mutations[${index}]`;

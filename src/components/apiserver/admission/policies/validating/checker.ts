@@ -4,11 +4,12 @@
  */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import type { KubeObject } from '../../../../../api/meta/object.ts';
-import { isApiError } from '../../../../../api/meta/status.ts';
 import { messageOf } from '../../../../../base/errors.ts';
 import { ownRequest } from '../../../bootstrap/index.ts';
 import type { RestContext } from '../../../rest/context.ts';
+import { follow } from '../../../rest/follow.ts';
 import { updateObject } from '../../../rest/update.ts';
+import { unlessGone, Work } from '../../../rest/work.ts';
 import { typeCheck } from './typecheck.ts';
 
 const GROUP = 'admissionregistration.k8s.io';
@@ -17,58 +18,33 @@ const RETRY_MS = 1_000;
 
 export class PolicyChecker {
   readonly #context: RestContext;
-  readonly #pending = new Set<string>();
-  #working = false;
+  readonly #work: Work;
 
   constructor(context: RestContext) {
     this.#context = context;
-  }
-
-  start(): void {
-    const { cache, stopping } = this.#context;
-    const policies = cache.kind(PLURAL);
-    const follow = (): void => {
-      if (stopping.aborted) return;
-      policies.subscribe(
-        {
-          deliver: (batch) => {
-            for (const event of batch.events) if (event.type !== 'DELETED') this.#enqueue(event.object.name);
-          },
-          reset: () => queueMicrotask(follow),
-        },
-        undefined,
-        cache.revision,
-      );
-      for (const each of policies) this.#enqueue(each.name);
-    };
-    follow();
-  }
-
-  #enqueue(name: string): void {
-    this.#pending.add(name);
-    if (this.#working) return;
-    this.#working = true;
-    void this.#work().finally(() => {
-      this.#working = false;
+    this.#work = new Work({
+      clock: context.clock,
+      stopping: context.stopping,
+      workers: 1,
+      firstRetryMs: RETRY_MS,
+      lastRetryMs: RETRY_MS,
+      sync: (name) => unlessGone(this.#check(name)),
+      failed: (name, error) =>
+        context.log.v(2, 'the check of a policy must wait', { policy: name, error: messageOf(error) }),
     });
   }
 
-  async #work(): Promise<void> {
-    for (const name of this.#pending) {
-      // Requests come first, the one that has just written the policy too.
-      await this.#pause();
-      if (this.#context.stopping.aborted) return;
-      this.#pending.delete(name);
-      try {
-        await this.#check(name);
-      } catch (error) {
-        if (isApiError(error, 'NotFound')) continue;
-        this.#context.log.v(2, 'the check of a policy must wait', { policy: name, error: messageOf(error) });
-        this.#context.clock.setTimer(RETRY_MS, () => {
-          if (!this.#context.stopping.aborted) this.#enqueue(name);
-        });
-      }
-    }
+  start(): void {
+    follow(
+      this.#context,
+      PLURAL,
+      (batch) => {
+        for (const event of batch.events) if (event.type !== 'DELETED') this.#work.add(event.object.name);
+      },
+      () => {
+        for (const each of this.#context.cache.kind(PLURAL)) this.#work.add(each.name);
+      },
+    );
   }
 
   #pause(): Promise<void> {
@@ -78,7 +54,10 @@ export class PolicyChecker {
   }
 
   async #check(name: string): Promise<void> {
-    const { cache, kinds } = this.#context;
+    // Requests come first, the one that has just written the policy too.
+    await this.#pause();
+    const { cache, kinds, stopping } = this.#context;
+    if (stopping.aborted) return;
     const policy = cache.kind(PLURAL).get('', name)?.parse<ValidatingAdmissionPolicy>();
     const generation = policy?.metadata?.generation ?? 0;
     if (policy === undefined || generation <= (policy.status?.observedGeneration ?? 0)) return;

@@ -1,7 +1,12 @@
 /** Validating admission policies, compiled. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/plugin.go. */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
-import { compileMatch } from '../../matching.ts';
-import { type Expression, type Policy, PolicyCompiler, sharedExpressions } from '../generic/composition.ts';
+import {
+  compileShared,
+  type Expression,
+  type Policy,
+  PolicyCompiler,
+  sharedExpressions,
+} from '../generic/composition.ts';
 
 interface Validation {
   readonly expression: Expression;
@@ -19,12 +24,7 @@ export function compileValidating(policy: ValidatingAdmissionPolicy): Validating
   const spec = policy.spec ?? {};
   const compiler = new PolicyCompiler(spec);
   return {
-    name: policy.metadata?.name ?? '',
-    match: compileMatch({ ...spec.matchConstraints, rules: spec.matchConstraints?.resourceRules }),
-    ignoresFailure: spec.failurePolicy === 'Ignore',
-    paramKind: compiler.paramKind,
-    conditions: compiler.conditions,
-    variables: compiler.variables,
+    ...compileShared(policy, compiler),
     validations: (spec.validations ?? []).map((validation, index) => ({
       expression: compiler.expression(`spec.validations[${index}].expression`, validation.expression, 'bool'),
       message: validation.message,

@@ -1,4 +1,5 @@
 /** Names that somebody has to look at: each by one at a time, again when it changed meanwhile, later when that failed. */
+import { isApiError } from '../../../api/meta/status.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
 
 export interface WorkOptions {
@@ -11,6 +12,13 @@ export interface WorkOptions {
   /** Rejects when the name is to be looked at again later. */
   sync(name: string): Promise<void>;
   failed(name: string, error: unknown): void;
+}
+
+/** What is gone need not be looked at again. */
+export async function unlessGone(looked: Promise<void>): Promise<void> {
+  await looked.catch((error: unknown) => {
+    if (!isApiError(error, 'NotFound')) throw error;
+  });
 }
 
 export class Work {
