@@ -57,7 +57,7 @@ export async function startEtcd({
   onFatal,
 }: EtcdStart): Promise<Component> {
   const assets = await openAssets();
-  const { listen, name, dataDirectory: directory } = settings;
+  const { name, dataDirectory: directory } = settings;
   const storage = createSqliteLog({
     directory,
     nativeBinding: assets.sqliteAddon,
@@ -67,7 +67,6 @@ export async function startEtcd({
   await finishGoingBack(directory, storage);
   await beginDirectory(settings);
   const source = await clientTlsOf(settings, strictKeys, log);
-  const urls = [...listen.client, ...listen.clientHttp, ...listen.metrics];
   const [first, ...others] = listenersOf(settings, source, log).map(createRpcListener);
   if (first === undefined) throw new CodedError('bad-config', 'no address to listen on; give --listen-client-urls');
   const tokens = await createTokens(
@@ -103,19 +102,28 @@ export async function startEtcd({
     clientUrls: settings.advertise.client,
     peerUrls: settings.advertise.peer,
     tokens,
+    onPublished: () => tellServing(settings, listener.addresses, log),
     clientCertAuth: settings.auth.byCertificate,
     bcryptCost: settings.auth.bcryptCost,
     onFatal,
   });
   await server.start();
-  // Tools that start etcd wait for these words or the last ones.
-  for (const [index, { host, port }] of listener.addresses.entries()) {
+  return { stop: () => server.stop() };
+}
+
+/** Tools that start etcd wait for some of these words. */
+function tellServing(
+  { listen, name, dataDirectory }: EtcdSettings,
+  addresses: readonly { readonly host: string; readonly port: number }[],
+  log: Log,
+): void {
+  const urls = [...listen.client, ...listen.clientHttp, ...listen.metrics];
+  for (const [index, { host, port }] of addresses.entries()) {
     const url = urls[index] as EtcdUrl;
     const where = url.path ?? (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`);
     log.info(`serving ${isSecure(url) ? '' : 'insecure '}client requests on ${where}`);
   }
-  log.info('ready to serve client requests', { name, data: directory });
-  return { stop: () => server.stop() };
+  log.info('ready to serve client requests', { name, data: dataDirectory });
 }
 
 function fallbackOf(

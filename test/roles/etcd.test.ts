@@ -73,13 +73,20 @@ async function start(
   argv0 = 'etcd',
 ): Promise<Etcd> {
   const etcd = launch(args, env, argv0);
+  await said(etcd, READY);
+  return etcd;
+}
+
+/** Resolves when its log has `words`, rejects when it ends. */
+async function said(etcd: Etcd, words: string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    etcd.child.stderr?.on('data', () => {
-      if (etcd.stderr().includes(READY)) resolve();
-    });
+    const look = (): void => {
+      if (etcd.stderr().includes(words)) resolve();
+    };
+    etcd.child.stderr?.on('data', look);
+    look();
     void etcd.exited.then((code) => reject(new Error(`ended with ${code}: ${etcd.stderr()}`)));
   });
-  return etcd;
 }
 
 async function stop(etcd: Etcd): Promise<void> {
@@ -459,7 +466,16 @@ test('three of them by etcd’s flags, over TLS among themselves; strangers are 
     '--max-request-bytes=1000',
     '--unsafe-no-fsync',
   ];
-  const members = await Promise.all(names.map((_, i) => start(argsOf(i))));
+  const first = launch(argsOf(0));
+  await said(first, 'enabled capabilities for version 3.4');
+  const others = await Promise.all([start(argsOf(1)), start(argsOf(2))]);
+  await said(first, READY);
+  const words = first.stderr().split('\n');
+  const line = (part: string): number => words.findIndex((each) => each.includes(part));
+  // Who starts several waits for these: nobody is published, nor ready, before there is a leader.
+  assert.ok(line('leads') >= 0 && line('leads') < line('published this member to the cluster'), first.stderr());
+  assert.ok(line('published this member to the cluster') < line(READY), first.stderr());
+  const members = [first, ...others];
   const all = `--endpoints=${urls.join()}`;
   await works(all);
   const list = await etcdctl(all, 'member', 'list');

@@ -16,7 +16,7 @@ export interface AnnouncementDeps {
 
 const PUBLISH_RETRY_MS = 1000;
 
-/** Tells the cluster how this member is called and where its clients find it, until it knows. */
+/** Tells the cluster how this member is called and where its clients find it. Resolves with whether it knows: false when this member was stopped first. */
 export async function announce({
   engine,
   name,
@@ -25,13 +25,14 @@ export async function announce({
   log,
   command,
   stopped,
-}: AnnouncementDeps): Promise<void> {
+}: AnnouncementDeps): Promise<boolean> {
   const { replica, cluster } = engine;
   // Whoever has a name has something on its disk: an empty one is a disk that has been wiped, and not one that was never written.
   await engine.appliedAt(2);
   for (;;) {
+    if (stopped()) return false;
     const known = cluster.get(replica.id);
-    if (stopped() || (known?.name === name && known.clientUrls.join() === clientUrls.join())) return;
+    if (known?.name === name && known.clientUrls.join() === clientUrls.join()) return true;
     try {
       await command({ type: 'attributes', member: replica.id, name, clientUrls });
     } catch (error) {

@@ -1,6 +1,6 @@
 import { PRODUCT_VERSION } from '../../base/version.ts';
 import { ALARM_NO_SPACE, type Engine } from './engine.ts';
-import { ETCD_VERSION } from './maintenance-service.ts';
+import { CLUSTER_VERSION, ETCD_VERSION } from './maintenance-service.ts';
 import { type MetricsSources, showMetrics } from './metrics.ts';
 import type { HttpAnswer, HttpRequest } from './port.ts';
 
@@ -18,7 +18,7 @@ export async function answerHttp(request: HttpRequest, sources: MetricsSources):
     case '/health':
       return health(query, sources);
     case '/version': {
-      const versions = { etcdserver: ETCD_VERSION, etcdcluster: '3.4.0', hyperedge: PRODUCT_VERSION };
+      const versions = { etcdserver: ETCD_VERSION, etcdcluster: `${CLUSTER_VERSION}.0`, hyperedge: PRODUCT_VERSION };
       return { status: 200, contentType: JSON_TYPE, body: JSON.stringify(versions) };
     }
     case '/metrics':

@@ -65,6 +65,8 @@ export interface EtcdServerDeps {
   readonly clientCertAuth?: boolean;
   /** etcd's `--bcrypt-cost`, for the hashes of passwords; 10 by default. */
   readonly bcryptCost?: number;
+  /** This member listens, a quorum answers, and the cluster knows its name and where its clients find it. Again after a rebuild. */
+  readonly onPublished?: () => void;
   /** The disk failed in a way that cannot be repeated safely: log has said so, the process has to end. */
   readonly onFatal: (error: Error) => void;
 }

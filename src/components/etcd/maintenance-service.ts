@@ -12,6 +12,8 @@ import { answer, failureOf } from './rpc-errors.ts';
 
 /** The version of etcd whose API this speaks, for clients that look. */
 export const ETCD_VERSION = '3.4.31';
+/** What all members of a cluster agree on, without its patch. */
+export const CLUSTER_VERSION = '3.4';
 
 export interface MaintenanceDeps {
   readonly engine: Engine;

@@ -9,7 +9,7 @@ import type { DecidedRevision } from '../../core/mvcc/machine.ts';
 import { isDelete } from '../../core/mvcc/version.ts';
 import type { Engine } from './engine.ts';
 import type { LeaseCounts } from './lease-service.ts';
-import { ETCD_VERSION } from './maintenance-service.ts';
+import { CLUSTER_VERSION, ETCD_VERSION } from './maintenance-service.ts';
 import { MetricsText } from './metrics-text.ts';
 import type { LogSize } from './port.ts';
 import type { RpcMetrics } from './rpc-metrics.ts';
@@ -111,7 +111,11 @@ function showServer(text: MetricsText, sources: MetricsSources): void {
   const { commit } = replica.raft.status();
   const flag = (value: boolean): number => (value ? 1 : 0);
   const labelled = (labels: Readonly<Record<string, string>>) => [{ labels, value: 1 }];
-  text.gauge('etcd_cluster_version', 'The version that the cluster runs as.', labelled({ cluster_version: '3.4' }));
+  text.gauge(
+    'etcd_cluster_version',
+    'The version that the cluster runs as.',
+    labelled({ cluster_version: CLUSTER_VERSION }),
+  );
   text.gauge(
     'etcd_server_version',
     "The version of etcd's API that is served.",

@@ -16,6 +16,7 @@ import { handOver } from './hand-over.ts';
 import type { EtcdServer, EtcdServerDeps, StoreBounds } from './index.ts';
 import { LeaseQuorum } from './lease-quorum.ts';
 import type { LeaseService } from './lease-service.ts';
+import { CLUSTER_VERSION } from './maintenance-service.ts';
 import { MendingServer } from './mending.ts';
 import { EtcdMetrics } from './metrics.ts';
 import { Newcomer } from './newcomer.ts';
@@ -270,16 +271,7 @@ class Server implements StoreServer {
       this.#watches?.start();
       this.#upkeep.start();
       this.#corruption.start();
-      const { name, clientUrls } = this.#deps;
-      void announce({
-        engine,
-        name,
-        clientUrls,
-        clock,
-        log,
-        command: (command) => this.#route().command(command),
-        stopped: () => this.#stopped,
-      });
+      void this.#publish();
       log.info('store is ready', {
         revision: engine.machine.visible,
         keys: engine.machine.keyCount,
@@ -290,6 +282,31 @@ class Server implements StoreServer {
       await this.#close();
       throw error;
     }
+  }
+
+  /** The words are etcd's: who starts it waits for some of them. */
+  async #publish(): Promise<void> {
+    const { clock, log, name, clientUrls, onPublished } = this.#deps;
+    const engine = this.#engine;
+    log.info(`enabled capabilities for version ${CLUSTER_VERSION}`);
+    const published = await announce({
+      engine,
+      name,
+      clientUrls,
+      clock,
+      log,
+      command: (command) => this.#route().command(command),
+      stopped: () => this.#stopped,
+    });
+    if (!published) return;
+    const { clusterId, memberId } = engine.identity;
+    log.info('published this member to the cluster', {
+      member: hex(memberId),
+      cluster: hex(clusterId),
+      name,
+      clientUrls: clientUrls.join(),
+    });
+    onPublished?.();
   }
 
   async stop(): Promise<void> {

@@ -17,6 +17,7 @@ export function combineListeners(listeners: readonly [RpcListener, ...RpcListene
     listen: async (service: RpcService) => {
       const [first, ...others] = listeners;
       try {
+        addresses.length = 0;
         addresses.push(await first.listen(service));
         for (const each of others) addresses.push(await each.listen(service));
       } catch (error) {
