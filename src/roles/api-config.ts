@@ -10,6 +10,7 @@ import { nthAddress } from './addresses.ts';
 import { admissionOf } from './api-admission.ts';
 import { authenticationOf } from './api-authentication.ts';
 import type { ApiValues } from './config/apiserver/index.ts';
+import { runtimeConfigOf } from './config/runtime-config.ts';
 import { readReferenced, readSecret } from './files.ts';
 import { systemClock as clock } from './process.ts';
 
@@ -28,7 +29,8 @@ export async function apiConfigOf(
   values: ApiValues,
   { referredToBy, ownHost, soleWriter }: ApiOptions,
 ): Promise<{ readonly config: ApiServerConfig; readonly warnings: readonly string[] }> {
-  const warnings = values.warnings();
+  const { runtimeConfig, warnings: unknownVersions } = runtimeConfigOf(values);
+  const warnings = [...values.warnings(), ...unknownVersions];
   const text = (path: string): Promise<string> => readReferenced(path, referredToBy);
   const secret = (path: string): Promise<string> => readSecret(path, referredToBy);
   const bindAddress = values.text('bind-address') === '' ? '0.0.0.0' : values.text('bind-address');
@@ -53,6 +55,7 @@ export async function apiConfigOf(
       ...(requestTimeoutMs > 0 ? { requestTimeoutSeconds: requestTimeoutMs / 1000 } : {}),
       compactionIntervalSeconds: values.milliseconds('etcd-compaction-interval') / 1000,
       ...inFlight(values),
+      runtimeConfig,
       soleWriter,
     },
   };

@@ -112,7 +112,11 @@ export function discoveryDocuments(
     return { version, resources: own.sort((a, b) => (a.resource < b.resource ? -1 : 1)), freshness: 'Current' };
   };
   return {
-    apiVersions: { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] },
+    apiVersions: {
+      kind: 'APIVersions',
+      versions: groupVersions.filter(({ group }) => group === '').map(({ version }) => version),
+      serverAddressByClientCIDRs: [],
+    },
     apiGroups: { kind: 'APIGroupList', apiVersion: 'v1', groups: [...groups.values()] },
     groups,
     resources,
@@ -189,10 +193,11 @@ function inOrder(versions: readonly Placed[]): Placed[] {
 
 /** Kinds once per version they are served in. */
 export function servedKinds(kinds: readonly KindDefinition[]): Served[] {
-  return kinds.flatMap((kind) => [
-    { group: kind.group, version: kind.version, kind },
-    ...(kind.aliases ?? []).map(({ group, version }) => ({ group, version, kind })),
-  ]);
+  return kinds.flatMap((kind) =>
+    [kind, ...(kind.aliases ?? [])]
+      .filter((each) => kind.unserved?.has(nameOf(each)) !== true)
+      .map(({ group, version }) => ({ group, version, kind })),
+  );
 }
 
 function sameGroupVersion(a: GroupVersion, b: GroupVersion): boolean {

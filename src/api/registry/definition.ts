@@ -97,6 +97,8 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly ttlSeconds?: number;
   /** Further versions of the kind, all stored as this one. */
   readonly aliases?: readonly KindAlias<T>[];
+  /** Versions, the stored one among them, that are switched off: as `group/version`. */
+  readonly unserved?: ReadonlySet<string>;
   /** Upstream's name rule for this kind. Default: DNS-1123 subdomain. */
   readonly nameRule?: 'dns1123Subdomain' | 'dns1123Label' | 'dns1035Label' | 'pathSegment';
   /** Fills omitted fields exactly as upstream's `SetDefaults_*`. Idempotent, never fails, tolerates missing parents. */

@@ -1,3 +1,4 @@
+import type { RuntimeConfig } from '../../api/registry/runtime-config.ts';
 import type { AdmissionSettings } from './admission/settings.ts';
 import type { TokenIssuer } from './authentication/issuers.ts';
 import type { TokenWebhook } from './authentication/token-webhook.ts';
@@ -104,6 +105,8 @@ export interface ApiServerConfig {
   readonly maxInFlight?: { readonly reading: number; readonly mutating: number };
   /** Whether requests are classified, queued and let through by flow schemas and priority levels. Default true. */
   readonly priorityAndFairness?: boolean;
+  /** Built-in groups, versions and resources that are switched off, and those that stay on beside them. Default: all are on. */
+  readonly runtimeConfig?: RuntimeConfig;
   readonly features?: {
     /** Serve `/metrics` details. Default true. */
     readonly metrics?: boolean;

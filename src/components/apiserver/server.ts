@@ -1,5 +1,7 @@
 /** Puts the parts together, starts them in order and stops them in the opposite one. */
 import { setMaxListeners } from 'node:events';
+import { builtinKinds } from '../../api/registry/index.ts';
+import { switchVersions } from '../../api/registry/runtime-config.ts';
 import { messageOf } from '../../base/errors.ts';
 import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { createAdmissionChain } from './admission/chain.ts';
@@ -141,7 +143,10 @@ class Server implements ApiServer {
     const kinds: Kinds = serveKinds(
       cache,
       () => this.#customKinds,
-      (each) => refineAdmissionKind(refineKind(each)),
+      switchVersions(
+        builtinKinds.map((each) => refineAdmissionKind(refineKind(each))),
+        config.runtimeConfig ?? new Map(),
+      ),
     );
     const namespaces = kinds.stored('namespaces', '').definition;
     const admission = createAdmissionChain({

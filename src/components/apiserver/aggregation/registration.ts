@@ -7,7 +7,6 @@ import { builtinPriority, CUSTOM_PRIORITY, REGISTRATION_GROUP } from '../../../a
 import type { APIService } from '../../../api/kinds/apiservices/conditions.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { isApiError } from '../../../api/meta/status.ts';
-import { builtinKinds } from '../../../api/registry/index.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { RestContext } from '../rest/context.ts';
@@ -34,7 +33,7 @@ export class Registration {
 
   constructor(context: RestContext) {
     this.#context = context;
-    for (const { group, version } of servedGroupVersions(builtinKinds)) {
+    for (const { group, version } of servedGroupVersions(context.kinds.builtin)) {
       if (group === REGISTRATION_GROUP) continue;
       this.#builtin.set(`${version}.${group}`, desired(group, version, ON_START));
     }

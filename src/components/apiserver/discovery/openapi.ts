@@ -11,7 +11,6 @@ import {
 } from '../../../api/openapi/v2-protobuf.ts';
 import { openapiV3, openapiV3Index, openapiV3Paths } from '../../../api/openapi/v3.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
-import { builtinKinds } from '../../../api/registry/index.ts';
 import type { Descriptions } from '../../../api/schema/types-format.ts';
 import { type ForeignDiscovery, openapiPathOf } from '../aggregation/discovery.ts';
 import { ForeignOpenApi, type ForeignPart } from '../aggregation/openapi-v2.ts';
@@ -29,6 +28,8 @@ export function createOpenApi(
   loadDescriptions: (() => Promise<unknown>) | undefined,
 ) {
   const { kinds, apiServices } = context;
+  const builtinKinds = kinds.builtin;
+  const builtinPaths = openapiV3Paths(builtinKinds);
   const foreignV2 = new ForeignOpenApi(context);
   const made = new Map<string, Made>();
   const always: readonly KindDefinition[] = [];
@@ -62,13 +63,13 @@ export function createOpenApi(
   /** Whoever else has the group and version of a document. */
   const delegateAt = (path: string): Delegated | undefined =>
     apiServices.delegated.find((each) => openapiPathOf(each) === path);
-  const paths = (): string[] => [...new Set([...pathsOfBuiltin(), ...openapiV3Paths(kinds.custom).filter(isCustom)])];
+  const paths = (): string[] => [...new Set([...builtinPaths, ...openapiV3Paths(kinds.custom).filter(isCustom)])];
   const isCustom = (path: string): boolean =>
     kinds.custom.some((each) => `apis/${each.group}/${each.version}` === path);
   const v3 = (path: string): Promise<StaticDocument> => {
     const custom = kinds.custom.filter((each) => `apis/${each.group}/${each.version}` === path);
     // Built-in kinds are all passed, for their shared types; custom ones only with their own group and version.
-    const of = pathsOfBuiltin().includes(path) ? [...builtinKinds, ...custom] : custom;
+    const of = builtinPaths.includes(path) ? [...builtinKinds, ...custom] : custom;
     return once(`v3 ${path}`, of, (texts) => json(openapiV3(of, path, texts)));
   };
   /** Of a server that has only the older version. */
@@ -192,11 +193,4 @@ interface Made {
 
 function areSame(a: readonly object[], b: readonly object[]): boolean {
   return a.length === b.length && a.every((each, index) => each === b[index]);
-}
-
-let builtinPaths: readonly string[] | undefined;
-
-function pathsOfBuiltin(): readonly string[] {
-  builtinPaths ??= openapiV3Paths(builtinKinds);
-  return builtinPaths;
 }

@@ -42,12 +42,14 @@ export interface Kinds {
   readonly all: readonly ServedKind[];
   /** What is served, for documents about it: built-in kinds, then custom ones. */
   readonly definitions: readonly KindDefinition[];
-  /** Of those, the ones that come and go, by group and version; equal generations mean equal definitions. */
+  /** Of those, the ones that are always there; of what is switched off, they know it. */
+  readonly builtin: readonly KindDefinition[];
+  /** And the ones that come and go, by group and version; equal generations mean equal definitions. */
   readonly custom: readonly KindDefinition[];
   readonly generation: number;
   /** By `group/version/plural`. */
   at(group: string, version: string, plural: string): ServedKind | undefined;
-  /** The stored version of a kind. */
+  /** The stored version of a built-in kind, served or not. */
   stored(plural: string, group: string): ServedKind;
 }
 
@@ -61,16 +63,16 @@ export function cacheOptions(): KindCacheOptions[] {
     }));
 }
 
-/** `changing` are served beside the built-in kinds; `refine` may replace the declaration of one of those. */
+/** `changing` are served beside the built-in kinds. */
 export function serveKinds(
   cache: WatchCache,
   changing: () => ChangingKinds,
-  refine: (definition: KindDefinition) => KindDefinition,
+  builtin: readonly KindDefinition[],
 ): Kinds {
   const all: ServedKind[] = [];
   const byPath = new Map<string, ServedKind>();
-  const definitions = builtinKinds.map(refine);
-  for (const definition of definitions) {
+  const stored = new Map<string, ServedKind>();
+  for (const definition of builtin) {
     const kindCache = definition.virtual === true ? undefined : cache.kind(definition.storagePrefix);
     const versions = [undefined, ...(definition.aliases ?? [])];
     for (const alias of versions) {
@@ -89,6 +91,8 @@ export function serveKinds(
         alias,
         cache: kindCache,
       };
+      if (alias === undefined) stored.set(`${definition.plural}.${group}`, served);
+      if (definition.unserved?.has(`${group}/${version}`) === true) continue;
       all.push(served);
       byPath.set(`${group}/${version}/${definition.plural}`, served);
     }
@@ -98,8 +102,9 @@ export function serveKinds(
       return [...all, ...changing().all];
     },
     get definitions() {
-      return [...definitions, ...this.custom];
+      return [...builtin, ...this.custom];
     },
+    builtin,
     get custom() {
       return changing().all.map((kind) => kind.definition);
     },
@@ -109,7 +114,7 @@ export function serveKinds(
     at: (group, version, plural) =>
       byPath.get(`${group}/${version}/${plural}`) ?? changing().at(group, version, plural),
     stored: (plural, group) => {
-      const found = all.find((kind) => kind.alias === undefined && kind.plural === plural && kind.group === group);
+      const found = stored.get(`${plural}.${group}`);
       if (found === undefined) throw new Error(`kind not registered: ${plural}.${group}`);
       return found;
     },

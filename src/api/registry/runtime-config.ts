@@ -1,0 +1,67 @@
+/**
+ * Which of the built-in groups, versions and resources are served. Source: `--runtime-config` of kube-apiserver;
+ * k8s.io/apiserver/pkg/server/resourceconfig and …/server/storage `ResourceConfig`.
+ */
+import type { KindDefinition } from './definition.ts';
+
+/** What was said, by what it was said of: `api/beta`, `apps/v1`, `apps/v1/deployments`, `v1`. */
+export type RuntimeConfig = ReadonlyMap<string, boolean>;
+
+/** From the widest to the narrowest; each overrides those before it. */
+const STAGES: readonly (readonly [string, RegExp])[] = [
+  ['api/all', /^/],
+  ['api/ga', /^v\d+$/],
+  ['api/beta', /^v\d+beta\d+$/],
+  ['api/alpha', /^v\d+alpha\d+$/],
+];
+
+/** Names that are no group's: all versions, or those of a stage. */
+export const STAGE_NAMES: readonly string[] = STAGES.map(([name]) => name);
+
+interface Place {
+  readonly group: string;
+  readonly version: string;
+  readonly resource?: string;
+}
+
+/** What a name that is no stage's stands for; undefined: it is none. The core group is written `v1`, `/v1` or `api/v1`. */
+export function placeOf(name: string): Place | undefined {
+  const parts = name.replace(/^(?:api)?\/(?=v1(?:\/|$))/, '').split('/');
+  if (parts[0] === 'v1') parts.unshift('');
+  const [group, version, resource, ...more] = parts;
+  if (group === undefined || version === undefined || version === '' || more.length > 0 || resource === '')
+    return undefined;
+  return { group, version, ...(resource === undefined ? {} : { resource }) };
+}
+
+/** Whether any of the kinds is there. */
+export function isKnown(kinds: readonly KindDefinition[], { group, version, resource }: Place): boolean {
+  return kinds.some(
+    (kind) =>
+      (resource === undefined || kind.plural === resource) &&
+      [kind, ...(kind.aliases ?? [])].some((each) => each.group === group && each.version === version),
+  );
+}
+
+/** The same kinds, each knowing which of its versions are not served. Everything is, unless it is said otherwise. */
+export function switchVersions(kinds: readonly KindDefinition[], said: RuntimeConfig): readonly KindDefinition[] {
+  if (said.size === 0) return kinds;
+  const places = [...said].flatMap(([name, on]) => {
+    const place = STAGE_NAMES.includes(name) ? undefined : placeOf(name);
+    return place === undefined ? [] : [{ ...place, on }];
+  });
+  const isServed = (group: string, version: string, plural: string): boolean => {
+    const here = places.filter((each) => each.group === group && each.version === version);
+    const own =
+      here.findLast((each) => each.resource === plural) ?? here.findLast((each) => each.resource === undefined);
+    if (own !== undefined) return own.on;
+    const stage = STAGES.findLast(([name, pattern]) => said.has(name) && pattern.test(version));
+    return stage === undefined || said.get(stage[0]) === true;
+  };
+  return kinds.map((kind) => {
+    const unserved = [kind, ...(kind.aliases ?? [])]
+      .filter(({ group, version }) => !isServed(group, version, kind.plural))
+      .map(({ group, version }) => `${group}/${version}`);
+    return unserved.length === 0 ? kind : { ...kind, unserved: new Set(unserved) };
+  });
+}

@@ -1,0 +1,58 @@
+/** `--runtime-config`: which of the built-in APIs are served. Source: k8s.io/apiserver/pkg/server/options APIEnablementOptions. */
+import { builtinKinds } from '../../api/registry/index.ts';
+import { isKnown, placeOf, type RuntimeConfig, STAGE_NAMES } from '../../api/registry/runtime-config.ts';
+import type { ApiValues } from './apiserver/index.ts';
+import { parseBoolean } from './etcd/go-values.ts';
+
+const FLAG = 'runtime-config';
+/** What upstream takes still, and does nothing with. */
+const LEGACY = 'api/legacy';
+
+/** Throws ApiUsageProblems that name the flag. */
+export function runtimeConfigOf(values: ApiValues): {
+  readonly runtimeConfig: RuntimeConfig;
+  readonly warnings: readonly string[];
+} {
+  const said = new Map<string, boolean>();
+  const warnings: string[] = [];
+  for (const pair of values.list(FLAG)) {
+    const at = pair.indexOf('=');
+    const name = (at < 0 ? pair : pair.slice(0, at)).trim();
+    const text = at < 0 ? '' : pair.slice(at + 1).trim();
+    if (name === LEGACY) continue;
+    const on = switchOf(values, name, text);
+    if (STAGE_NAMES.includes(name)) {
+      said.set(name, on);
+      continue;
+    }
+    const place = placeOf(name);
+    if (place === undefined)
+      return values.refuse(
+        FLAG,
+        `"${name}" is not accepted; give ${STAGE_NAMES.join(', ')}, GROUP/VERSION or GROUP/VERSION/RESOURCE`,
+      );
+    if (place.resource !== undefined && place.resource !== place.resource.toLowerCase())
+      return values.refuse(
+        FLAG,
+        `"${name}": resources are named in lower case and plural, such as apps/v1/deployments`,
+      );
+    if (isKnown(builtinKinds, place)) said.set(name, on);
+    else if (on)
+      values.refuse(FLAG, `${name} is not there; leave it out, or have a definition of custom resources for it`);
+    else warnings.push(`${values.label(FLAG)}: ${name} is not there, on or off`);
+  }
+  if (said.size === 1 && said.get('api/all') === false)
+    values.refuse(FLAG, 'api/all=false alone leaves nothing; name beside it what is to be served, such as v1=true');
+  return { runtimeConfig: said, warnings };
+}
+
+function switchOf(values: ApiValues, name: string, text: string): boolean {
+  const plain = STAGE_NAMES.includes(name);
+  // As upstream: a stage has to be told `true` or `false`, and anything else is on when nothing is said.
+  const on = plain
+    ? ['false', 'true'].includes(text)
+      ? text === 'true'
+      : undefined
+    : text === '' || parseBoolean(text);
+  return on ?? values.refuse(FLAG, `${name}=${text} is not accepted; give ${name}=true or ${name}=false`);
+}

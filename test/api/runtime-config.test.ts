@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { servedKinds } from '../../src/api/discovery/index.ts';
+import { builtinKinds } from '../../src/api/registry/index.ts';
+import { switchVersions } from '../../src/api/registry/runtime-config.ts';
+
+const everything = namesOf();
+
+/** What is served, as `group/version/plural`. */
+function namesOf(...said: [string, boolean][]): string[] {
+  return servedKinds(switchVersions(builtinKinds, new Map(said)))
+    .map(({ group, version, kind }) => `${group}/${version}/${kind.plural}`)
+    .sort();
+}
+
+const without = (pattern: RegExp): string[] => everything.filter((name) => !pattern.test(name));
+const only = (pattern: RegExp): string[] => everything.filter((name) => pattern.test(name));
+
+describe('--runtime-config', () => {
+  it('leaves everything on, and on again, when nothing is switched off', () => {
+    assert.deepEqual(namesOf(['api/all', true], ['api/alpha', true], ['apps/v1', true]), everything);
+    assert.ok(only(/beta/).length > 10 && only(/alpha/).length > 0);
+  });
+
+  it('switches stages', () => {
+    assert.deepEqual(namesOf(['api/beta', false]), without(/\/v\d+beta\d+\//));
+    assert.deepEqual(namesOf(['api/alpha', false]), without(/\/v\d+alpha\d+\//));
+    assert.deepEqual(namesOf(['api/ga', false]), only(/\/v\d+(?:beta|alpha)\d+\//));
+  });
+
+  it('has a stage override all of them, a version its stage, and a resource its version, in whatever order they are given', () => {
+    assert.deepEqual(namesOf(['api/beta', true], ['api/all', false]), only(/\/v\d+beta\d+\//));
+    assert.deepEqual(namesOf(['apps/v1', true], ['api/all', false]), only(/^apps\/v1\//));
+    assert.deepEqual(namesOf(['apps/v1', false], ['api/ga', true]), without(/^apps\/v1\//));
+    assert.deepEqual(namesOf(['apps/v1/deployments', false]), without(/^apps\/v1\/deployments$/));
+    assert.deepEqual(
+      namesOf(['apps/v1/deployments', true], ['apps/v1', false]),
+      without(/^apps\/v1\/(?!deployments$)/),
+    );
+  });
+
+  it('has several names for the core group', () => {
+    for (const name of ['v1', '/v1', 'api/v1']) assert.deepEqual(namesOf([name, false]), without(/^\/v1\//));
+    assert.deepEqual(namesOf(['api/v1/pods', false]), without(/^\/v1\/pods$/));
+  });
+
+  it('switches the versions of a kind apart, the stored one too', () => {
+    assert.deepEqual(namesOf(['autoscaling/v2', false]), without(/^autoscaling\/v2\//));
+  });
+});

@@ -1,0 +1,55 @@
+/** `--runtime-config` as it is given. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { ApiUsageProblem, ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
+import { runtimeConfigOf } from '../../../src/roles/config/runtime-config.ts';
+
+const read = (...argv: string[]) => {
+  const values = new ApiValues((path) => path);
+  readApiArguments(
+    argv.map((each) => `--runtime-config=${each}`),
+    values,
+  );
+  const { runtimeConfig, warnings } = runtimeConfigOf(values);
+  return { said: Object.fromEntries(runtimeConfig), warnings };
+};
+
+describe('--runtime-config', () => {
+  it('is pairs, separated by commas or given several times; the last counts, and a name alone is on', () => {
+    assert.deepEqual(read().said, {});
+    assert.deepEqual(read('api/v1').said, { 'api/v1': true });
+    assert.deepEqual(read('api/all=true, batch/v1 = false,', 'apps/v1/deployments=F', 'batch/v1=1').said, {
+      'api/all': true,
+      'batch/v1': true,
+      'apps/v1/deployments': false,
+    });
+    assert.deepEqual(read('api/legacy=false').said, {});
+    assert.deepEqual(read('api/all=false', 'v1').said, { 'api/all': false, v1: true });
+  });
+
+  it('refuses what it does not understand, and what leaves nothing', () => {
+    const cases: [string, RegExp][] = [
+      ['api/all=maybe', /api\/all=maybe is not accepted; give api\/all=true or api\/all=false/],
+      ['api/beta', /api\/beta= is not accepted/],
+      ['apps/v1=si', /apps\/v1=si is not accepted/],
+      ['apps', /"apps" is not accepted; give api\/all/],
+      ['a/b/c/d=true', /"a\/b\/c\/d" is not accepted/],
+      ['apps/v1/Deployments=true', /lower case and plural/],
+      ['apps/v9=true', /apps\/v9 is not there/],
+      ['apps/v1/pods=true', /apps\/v1\/pods is not there/],
+      ['resource.k8s.io/v1=true', /resource.k8s.io\/v1 is not there/],
+      ['api/all=false', /leaves nothing/],
+    ];
+    for (const [given, problem] of cases) {
+      assert.throws(() => read(given), problem, given);
+      assert.throws(() => read(given), ApiUsageProblem, given);
+    }
+  });
+
+  it('takes the end of what is not there with a warning', () => {
+    assert.deepEqual(read('resource.k8s.io/v1=false', 'api/beta=false'), {
+      said: { 'api/beta': false },
+      warnings: ['--runtime-config: resource.k8s.io/v1 is not there, on or off'],
+    });
+  });
+});
