@@ -1,6 +1,8 @@
 /** Bundling: one CommonJS file for the executable, one per worker thread. Native add-ons and workers travel as assets. */
+import { execFile } from 'node:child_process';
 import { mkdir, readFile } from 'node:fs/promises';
 import { basename, dirname, relative, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { build } from 'esbuild';
 
 /** How sources name their worker threads: `new URL('./worker.ts', import.meta.url)`. */
@@ -29,8 +31,25 @@ const workerReferences = (workers) => ({
   },
 });
 
-/** @param {{ entry: string, outfile: string, workers: Set<string> }} options */
-async function bundleOne({ entry, outfile, workers }) {
+/** What `src/base/version.ts` says of the build; nothing where there is no git or no history. */
+async function commitConstants() {
+  /** @param {string[]} args */
+  const git = async (...args) => (await promisify(execFile)('git', ['-C', import.meta.dirname, ...args])).stdout.trim();
+  try {
+    const [commit = '', date = ''] = (await git('log', '-1', '--format=%H %ct')).split(' ');
+    const changed = await git('status', '--porcelain', '--untracked-files=no');
+    return {
+      HYPEREDGE_COMMIT: JSON.stringify(commit),
+      HYPEREDGE_COMMIT_DATE: JSON.stringify(`${new Date(Number(date) * 1000).toISOString().slice(0, 19)}Z`),
+      HYPEREDGE_TREE_STATE: JSON.stringify(changed === '' ? 'clean' : 'dirty'),
+    };
+  } catch {
+    return {};
+  }
+}
+
+/** @param {{ entry: string, outfile: string, workers: Set<string>, constants: Record<string, string> }} options */
+async function bundleOne({ entry, outfile, workers, constants }) {
   const result = await build({
     entryPoints: [entry],
     outfile,
@@ -47,7 +66,7 @@ async function bundleOne({ entry, outfile, workers }) {
     metafile: true,
     external: ['*.node'],
     plugins: [workerReferences(workers)],
-    define: { 'process.env.NODE_ENV': '"production"' },
+    define: { 'process.env.NODE_ENV': '"production"', ...constants },
   });
   return Object.values(result.metafile.outputs).reduce((sum, output) => sum + output.bytes, 0);
 }
@@ -63,12 +82,13 @@ export async function bundle(directory) {
   /** @type {Set<string>} */
   const workers = new Set();
   const main = resolve(directory, 'main.cjs');
-  let bytes = await bundleOne({ entry: resolve(root, 'src/main.ts'), outfile: main, workers });
+  const constants = await commitConstants();
+  let bytes = await bundleOne({ entry: resolve(root, 'src/main.ts'), outfile: main, workers, constants });
   const built = [];
   // A worker may start workers of its own.
   for (const worker of workers) {
     const outfile = resolve(directory, workerName(worker));
-    bytes += await bundleOne({ entry: worker, outfile, workers });
+    bytes += await bundleOne({ entry: worker, outfile, workers, constants });
     built.push(outfile);
   }
   return { main, workers: built, bytes };

@@ -1,12 +1,13 @@
 /** Everything a user does with stock kubectl, with each kubectl at hand, against the packaged executable and real containers. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { kubectls } from '../kubectls.ts';
-import { Appliance, eventually } from './harness.ts';
+import { Appliance, eventually, projectRoot } from './harness.ts';
 import { helloImage, importHelloImage } from './images.ts';
 
 let appliance: Appliance;
@@ -173,6 +174,9 @@ for (const { label, path } of kubectls()) {
       for (const kind of ['deployments', 'endpointslices', 'certificatesigningrequests', 'leases'])
         assert.match(kinds, new RegExp(`^${kind} `, 'm'));
       assert.match(await must('api-versions'), /apps\/v1/);
+      // Sources without their history do not know what they are.
+      if (existsSync(join(projectRoot, '.git')))
+        assert.match(await must('version', '-o', 'json'), /"serverVersion": \{[^}]*"gitCommit": "[0-9a-f]{40}"/);
       assert.equal((await must('auth', 'can-i', 'delete', 'nodes')).trim(), 'yes');
       const denied = await appliance.kubectl(
         ['auth', 'can-i', 'delete', 'nodes', '--as', 'system:serviceaccount:default:default'],

@@ -1,5 +1,5 @@
 /** Everything that is not a resource: health, version, discovery, OpenAPI, metrics, the issuer's documents. */
-import { KUBERNETES_VERSION } from '../../base/version.ts';
+import { BUILD, KUBERNETES_VERSION } from '../../base/version.ts';
 import type { ForeignDiscovery } from './aggregation/discovery.ts';
 import { createDiscovery } from './discovery/index.ts';
 import { answerHealth, type HealthCheck, type HealthEndpoint } from './health/index.ts';
@@ -77,9 +77,9 @@ function versionDocument(): object {
     major: KUBERNETES_VERSION.major,
     minor: KUBERNETES_VERSION.minor,
     gitVersion: KUBERNETES_VERSION.gitVersion,
-    gitCommit: '',
-    gitTreeState: 'clean',
-    buildDate: '1970-01-01T00:00:00Z',
+    gitCommit: BUILD.commit,
+    gitTreeState: BUILD.treeState,
+    buildDate: BUILD.date,
     goVersion: '',
     compiler: `node ${process.version}`,
     platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
