@@ -191,14 +191,19 @@ export class Frontend {
         this.#fail(exchange, new ApiError('Timeout', 'request did not complete within the allotted timeout'));
       });
     }
-    pending
-      .catch((error: unknown) => this.#fail(exchange, error))
-      .finally(() => {
-        timer?.cancel();
-        if (counted && reading) metrics.inFlightReading -= 1;
-        else if (counted) metrics.inFlightMutating -= 1;
-        this.#book(exchange);
-      });
+    const done = (): void => {
+      timer?.cancel();
+      if (counted && reading) metrics.inFlightReading -= 1;
+      else if (counted) metrics.inFlightMutating -= 1;
+      this.#book(exchange);
+    };
+    pending.then(done, (error: unknown) => {
+      try {
+        this.#fail(exchange, error);
+      } finally {
+        done();
+      }
+    });
   }
 
   #fail(exchange: Exchange, error: unknown): void {

@@ -3,7 +3,13 @@
  * HTTP/1.1. Client certificates are asked for and never demanded: who has none may still bring a token.
  */
 import type { IncomingMessage, ServerOptions } from 'node:http';
-import { createSecureServer, Http2ServerRequest, type SecureServerOptions, type ServerHttp2Session } from 'node:http2';
+import {
+  createSecureServer,
+  Http2ServerRequest,
+  Http2ServerResponse,
+  type SecureServerOptions,
+  type ServerHttp2Session,
+} from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls';
@@ -25,6 +31,14 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 const MAX_CHAIN = 8;
 /** To a request that calls itself HTTP/0.9 or HTTP/2.0 on a connection that speaks HTTP/1: Node's parser lets it pass. */
 const VERSION_NOT_SUPPORTED = 505;
+
+/** Says, as HTTP/1.1's does, whether anybody is left to answer: Node's own has no `destroyed`. */
+class Http2Response<Request extends Http2ServerRequest = Http2ServerRequest> extends Http2ServerResponse<Request> {}
+Object.defineProperty(Http2Response.prototype, 'destroyed', {
+  get(this: Http2ServerResponse): boolean {
+    return this.stream.destroyed;
+  },
+});
 
 class TlsConnection implements ConnectionInfo {
   readonly remoteAddress: string;
@@ -61,6 +75,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const settings: SecureServerOptions & ServerOptions = {
     ...contextOf(options.tls),
     allowHTTP1: true,
+    Http2ServerResponse: Http2Response,
     requestCert: true,
     rejectUnauthorized: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,

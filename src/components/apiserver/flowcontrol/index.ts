@@ -137,6 +137,7 @@ export class FlowGate implements Gate {
       const counters = exchange.info.verb === 'watch' ? flow.counters.watchExecution : flow.counters.execution;
       counters.observe((nowMs - flow.startedMs) / 1000);
       this.flows.finish(flow, nowMs);
+      exchange.flow = undefined;
       this.#endTurnSoon();
     }
   }

@@ -11,12 +11,13 @@ import type { RequestInfo } from './request-info.ts';
 /** Below this, compressing costs more than sending. Upstream's threshold. */
 const GZIP_FROM = 128 * 1024;
 const MAX_WARNINGS_BYTES = 4096;
+const NO_QUERY = new URLSearchParams();
 
 export class Exchange {
   readonly request: HttpRequest;
   readonly response: HttpResponse;
   readonly connection: ConnectionInfo;
-  readonly info: RequestInfo;
+  info: RequestInfo;
   readonly startedMs: number;
   /** Set once authentication is done. */
   user: UserInfo;
@@ -52,6 +53,16 @@ export class Exchange {
     this.info = info;
     this.user = user;
     this.startedMs = startedMs;
+  }
+
+  /** A watch has begun: what only its beginning needed is let go, for it may stay for an hour with thousands of others. */
+  begun(): void {
+    const { initialised, request } = this;
+    this.initialised = undefined;
+    initialised?.();
+    if (this.info.query.size > 0) this.info = { ...this.info, query: NO_QUERY };
+    delete request.headers.authorization;
+    request.rawHeaders.length = 0;
   }
 
   /** Aborts when the client goes away. */

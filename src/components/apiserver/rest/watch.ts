@@ -3,7 +3,6 @@
  * worked out per watcher.
  */
 import { ApiError } from '../../../api/meta/status.ts';
-import type { Timer } from '../../../base/clock.ts';
 import { requiredFieldValue } from '../../../base/selector.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { failureOf } from '../http/failures.ts';
@@ -17,11 +16,12 @@ import type { HttpResponse } from '../port.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import { type EventBatch, type EventType, frameEvent } from '../watchcache/event-window.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
-import type { Concern } from '../watchcache/subscribers.ts';
+import type { Concern, KindSubscriber } from '../watchcache/subscribers.ts';
 import type { RestContext } from './context.ts';
 import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from './forms.ts';
 import { bytesAs, type ServedKind } from './kinds.ts';
 import { bookmarkMessage, objectEnvelope, partialEnvelope, speaksProtobuf } from './messages.ts';
+import { type OpenWatch, openWatches } from './open-watches.ts';
 import { type ListOptions, matcherOf, parseListOptions } from './options.ts';
 import { takeSnapshot } from './snapshot.ts';
 import type { ObjectView } from './view.ts';
@@ -35,14 +35,19 @@ const MIN_TIMEOUT_SECONDS = 1800;
 const LAST_BOOKMARK_MS = 2_000;
 const INITIAL_EVENTS_END = '"annotations":{"k8s.io/initial-events-end":"true"},';
 
+/** The forms that an event can have. */
+const LINES: ReadonlySet<AnswerForm['as']> = new Set([
+  'object',
+  'Table',
+  'PartialObjectMetadata',
+  'PartialObjectMetadataList',
+]);
 /** Deliveries that may wait for conversions. */
 const MAX_WAITING = 1_000;
 /** Streams of protobuf say in their type that they are framed. */
 const STREAM = `${PROTOBUF};stream=watch`;
 
-type Line = (type: EventType, object: CachedObject) => Buffer;
-
-export async function watch(
+export function watch(
   context: RestContext,
   exchange: Exchange,
   kind: ServedKind,
@@ -58,7 +63,7 @@ export async function watch(
   }
   const options = parseListOptions(kind, info.query, true);
   const named = info.name === '' ? options : withName(options, info.name);
-  await new WatchStream(context, exchange, kind, cache, info, form, named).run();
+  return new WatchStream(context, exchange, kind, cache, info, form, named).run();
 }
 
 function withName(options: ListOptions, name: string): ListOptions {
@@ -66,7 +71,8 @@ function withName(options: ListOptions, name: string): ListOptions {
   return { ...options, fields: [...options.fields, { field: 'metadata.name', operator: '=', value: name }] };
 }
 
-class WatchStream {
+/** What it holds, thousands of idle ones hold: no closures, promises or timers but those that cannot be spared. */
+class WatchStream implements KindSubscriber, OpenWatch {
   readonly #context: RestContext;
   readonly #exchange: Exchange;
   readonly #response: HttpResponse;
@@ -77,15 +83,17 @@ class WatchStream {
   readonly #options: ListOptions;
   readonly #matches: ((object: CachedObject) => boolean) | undefined;
   readonly #shared: boolean;
-  readonly #line: Line;
+  /** Of tables: how much of each object comes with its row. */
+  readonly #include: ReturnType<typeof includeObjectOf> | undefined;
+  /** What it is told about. */
+  readonly concern: Concern;
+  dueMs = Number.POSITIVE_INFINITY;
+  #endMs = Number.POSITIVE_INFINITY;
   #definitionsSent = false;
-  #timers: Timer[] = [];
-  #bookmarkTimer: Timer | undefined;
-  #unsubscribe: (() => void) | undefined;
   #ended = false;
-  #turn: Promise<void> = Promise.resolve();
+  #turn: Promise<void> | undefined;
   #waiting = 0;
-  #finish: () => void = () => {};
+  #finish: (() => void) | undefined;
 
   constructor(
     context: RestContext,
@@ -106,49 +114,45 @@ class WatchStream {
     this.#options = options;
     this.#matches = matcherOf(kind, options);
     this.#shared = this.#matches === undefined && this.#namespace === undefined && this.#plain;
-    this.#line = this.#lineMaker(info.query);
+    this.concern = this.#concern();
+    if (!LINES.has(form.as)) throw new ApiError('NotAcceptable', `${form.as} is not a form of a watch`);
+    this.#include = form.as === 'Table' ? includeObjectOf(info.query) : undefined;
   }
 
   get #plain(): boolean {
     return this.#form.as === 'object' && this.#form.format === 'json' && this.#kind.alias === undefined;
   }
 
-  #lineMaker(query: URLSearchParams): Line {
+  #line(type: EventType, object: CachedObject): Buffer {
     const { as, format, version } = this.#form;
     if (format === 'protobuf') {
-      return as === 'object'
-        ? (type, object) => watchFrame(type, objectEnvelope(this.#kind, object))
-        : (type, object) => watchFrame(type, partialEnvelope(version, object));
+      return watchFrame(type, as === 'object' ? objectEnvelope(this.#kind, object) : partialEnvelope(version, object));
     }
-    if (as === 'object') return (type, object) => frameEvent(type, bytesAs(this.#kind, object));
-    if (as === 'Table') {
-      const include = includeObjectOf(query);
-      return (type, object) => {
-        const row = tableRow(this.#kind, object, include, this.#form, this.#context.clock.nowMs());
-        const definitions = this.#definitionsSent ? undefined : columnDefinitions(this.#kind.definition);
-        this.#definitionsSent = true;
-        const meta = `{"resourceVersion":"${object.revision}"}`;
-        return frameEvent(type, Buffer.from(table(this.#form, meta, definitions, [row])));
-      };
-    }
-    if (as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') {
-      return (type, object) => frameEvent(type, partialObject(object, this.#form));
-    }
-    throw new ApiError('NotAcceptable', `${as} is not a form of a watch`);
+    if (as === 'object') return frameEvent(type, bytesAs(this.#kind, object));
+    if (this.#include === undefined) return frameEvent(type, partialObject(object, this.#form));
+    const row = tableRow(this.#kind, object, this.#include, this.#form, this.#context.clock.nowMs());
+    const definitions = this.#definitionsSent ? undefined : columnDefinitions(this.#kind.definition);
+    this.#definitionsSent = true;
+    const meta = `{"resourceVersion":"${object.revision}"}`;
+    return frameEvent(type, Buffer.from(table(this.#form, meta, definitions, [row])));
   }
 
-  async run(): Promise<void> {
+  /** Resolves when the watch has ended. */
+  run(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#finish = resolve;
+      this.#begin().catch(reject);
+    });
+  }
+
+  async #begin(): Promise<void> {
     const { resourceVersion, sendInitialEvents } = this.#options;
     // Without a version (or with 0) a watch begins with what there is, unless the client says that it does not want it.
     const initial = sendInitialEvents ?? (resourceVersion === undefined || resourceVersion === 0);
-    const done = new Promise<void>((resolve) => {
-      this.#finish = resolve;
-    });
     if (initial) await this.#beginWithState();
     else await this.#resume(resourceVersion);
-    this.#exchange.initialised?.();
+    this.#exchange.begun();
     if (!this.#ended) this.#arm();
-    return done;
   }
 
   async #beginWithState(): Promise<void> {
@@ -162,7 +166,7 @@ class WatchStream {
     this.#head();
     // The state may be larger than what a client may leave unread: it is sent as fast as the client takes it.
     for (const piece of pieces(this.#stateLines(snapshot.objects))) {
-      if (this.#response.destroyed) return this.#end();
+      if (this.#response.destroyed) return this.end();
       if (!this.#response.write(piece)) await drained(this.#response);
     }
     if (this.#options.sendInitialEvents === true && this.#options.bookmarks) {
@@ -204,7 +208,7 @@ class WatchStream {
         ? watchFrame('ERROR', renderObject(PROTOBUF, status).body)
         : Buffer.from(`{"type":"ERROR","object":${JSON.stringify(status)}}\n`),
     );
-    this.#end();
+    this.end();
   }
 
   #head(): void {
@@ -218,15 +222,7 @@ class WatchStream {
   }
 
   #subscribe(from: number): void {
-    this.#unsubscribe = this.#cache.subscribe(
-      {
-        concern: this.#concern(),
-        deliver: (batch) => this.#deliver(batch),
-        reset: () => this.#end(),
-      },
-      from,
-      this.#context.cache.revision,
-    );
+    this.#cache.subscribe(this, from, this.#context.cache.revision);
   }
 
   #concern(): Concern {
@@ -241,7 +237,7 @@ class WatchStream {
     };
   }
 
-  #deliver(batch: EventBatch): void {
+  deliver(batch: EventBatch): void {
     if (this.#ended) return;
     this.#head();
     const { view } = this.#kind;
@@ -268,6 +264,10 @@ class WatchStream {
     this.#send(lines);
   }
 
+  reset(): void {
+    this.end();
+  }
+
   #send(lines: readonly Buffer[]): void {
     if (lines.length > 0) this.#write(lines.length === 1 && lines[0] !== undefined ? lines[0] : Buffer.concat(lines));
   }
@@ -276,10 +276,10 @@ class WatchStream {
   #inTurn(work: () => Promise<void>): void {
     this.#waiting += 1;
     if (this.#waiting > MAX_WAITING) {
-      this.#end();
+      this.end();
       return;
     }
-    this.#turn = this.#turn
+    this.#turn = (this.#turn ?? Promise.resolve())
       .then(work)
       .catch((error: unknown) => this.#fail(error))
       .finally(() => {
@@ -338,48 +338,54 @@ class WatchStream {
         path: this.#exchange.info.path,
         user: this.#exchange.user.name,
       });
-      this.#end();
+      this.end();
       this.#response.destroy();
       return;
     }
     this.#response.write(line);
   }
 
-  /** Timers and endings of a stream that has begun. */
+  /** Endings and bookmarks of a stream that has begun. */
   #arm(): void {
     const { clock, random, stopping } = this.#context;
-    const seconds = this.#options.timeoutSeconds ?? MIN_TIMEOUT_SECONDS * (1 + random.random());
-    this.#timers.push(clock.setTimer(seconds * 1000, () => this.#end()));
-    if (this.#options.bookmarks) {
-      const send = (): void => {
-        const line = this.#bookmark(this.#context.cache.revision);
-        if (this.#kind.view === undefined) this.#write(line);
-        else this.#inTurn(async () => this.#write(line));
-      };
-      if (seconds * 1000 > LAST_BOOKMARK_MS) this.#timers.push(clock.setTimer(seconds * 1000 - LAST_BOOKMARK_MS, send));
-      const periodically = (): void => {
-        this.#bookmarkTimer = clock.setTimer(BOOKMARK_INTERVAL_MS, () => {
-          send();
-          periodically();
-        });
-      };
-      periodically();
+    if (stopping.aborted) {
+      this.end();
+      return;
     }
-    this.#response.once('close', () => this.#end());
-    const stop = (): void => this.#end();
-    stopping.addEventListener('abort', stop, { once: true });
-    this.#response.once('close', () => stopping.removeEventListener('abort', stop));
+    const seconds = this.#options.timeoutSeconds ?? MIN_TIMEOUT_SECONDS * (1 + random.random());
+    const nowMs = clock.monotonicMs();
+    this.#endMs = nowMs + seconds * 1000;
+    this.#plan(nowMs);
+    openWatches(this.#context).add(this);
+    this.#response.on('close', () => this.end());
+    if (this.#response.destroyed) this.end();
   }
 
-  #end(): void {
+  #plan(nowMs: number): void {
+    this.dueMs = this.#endMs;
+    if (!this.#options.bookmarks) return;
+    const lastMs = this.#endMs - LAST_BOOKMARK_MS;
+    if (nowMs < lastMs) this.dueMs = Math.min(lastMs, nowMs + BOOKMARK_INTERVAL_MS);
+  }
+
+  act(nowMs: number): void {
+    if (nowMs >= this.#endMs) {
+      this.end();
+      return;
+    }
+    this.#plan(nowMs);
+    const line = this.#bookmark(this.#context.cache.revision);
+    if (this.#kind.view === undefined) this.#write(line);
+    else this.#inTurn(async () => this.#write(line));
+  }
+
+  end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#unsubscribe?.();
-    this.#bookmarkTimer?.cancel();
-    for (const timer of this.#timers) timer.cancel();
-    this.#timers = [];
+    this.#cache.unsubscribe(this);
+    openWatches(this.#context).remove(this);
     this.#response.end();
-    this.#finish();
+    this.#finish?.();
   }
 }
 

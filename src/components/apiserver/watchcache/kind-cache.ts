@@ -205,6 +205,12 @@ export class KindCache {
       }
       if (missed.length > 0) subscriber.deliver(new EventBatch(missed, now));
     }
-    return this.#subscribers.add(subscriber);
+    this.#subscribers.add(subscriber);
+    return () => this.unsubscribe(subscriber);
+  }
+
+  /** What the function that `subscribe` returned does, for those who are many and do not keep it. */
+  unsubscribe(subscriber: KindSubscriber): void {
+    this.#subscribers.remove(subscriber);
   }
 }

@@ -39,17 +39,20 @@ export class Subscribers {
     return this.#size;
   }
 
-  /** Returns what takes it away again. */
-  add(subscriber: KindSubscriber): () => void {
+  add(subscriber: KindSubscriber): void {
     const { groups, key } = this.#placeOf(subscriber.concern ?? {});
     const group = groups === undefined ? this.#ofAll : groupIn(groups, key);
     group.add(subscriber);
     this.#size += 1;
-    return () => {
-      if (!group.delete(subscriber)) return;
-      this.#size -= 1;
-      if (groups !== undefined && group.size === 0 && groups.get(key) === group) groups.delete(key);
-    };
+  }
+
+  /** Does nothing for one that is not there. */
+  remove(subscriber: KindSubscriber): void {
+    const { groups, key } = this.#placeOf(subscriber.concern ?? {});
+    const group = groups === undefined ? this.#ofAll : groups.get(key);
+    if (group?.delete(subscriber) !== true) return;
+    this.#size -= 1;
+    if (group.size === 0) groups?.delete(key);
   }
 
   #placeOf({ namespace, name, field }: Concern): {

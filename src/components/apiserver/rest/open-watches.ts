@@ -1,0 +1,73 @@
+/**
+ * The watches that are open: one timer serves all of them, and one signal ends them when the server stops. A timer and a listener of its own would be a good
+ * part of what an idle watch costs, and there are thousands.
+ */
+import type { Clock, Timer } from '../../../base/clock.ts';
+import type { RestContext } from './context.ts';
+
+export interface OpenWatch {
+  /** When it next has something to do, in monotonic milliseconds. */
+  readonly dueMs: number;
+  /** Does what is due. */
+  act(nowMs: number): void;
+  end(): void;
+}
+
+/** What is due is done up to so much later: all watches are looked at at most so often. */
+const TICK_MS = 100;
+
+export class OpenWatches {
+  readonly #clock: Clock;
+  readonly #watches = new Set<OpenWatch>();
+  #timer: Timer | undefined;
+  #timerMs = Number.POSITIVE_INFINITY;
+
+  constructor({ clock, stopping }: Pick<RestContext, 'clock' | 'stopping'>) {
+    this.#clock = clock;
+    stopping.addEventListener('abort', () => this.#endAll(), { once: true });
+  }
+
+  add(watch: OpenWatch): void {
+    this.#watches.add(watch);
+    this.#lookBy(watch.dueMs);
+  }
+
+  remove(watch: OpenWatch): void {
+    if (!this.#watches.delete(watch) || this.#watches.size > 0) return;
+    this.#timer?.cancel();
+    this.#timerMs = Number.POSITIVE_INFINITY;
+  }
+
+  #lookBy(dueMs: number): void {
+    if (dueMs >= this.#timerMs) return;
+    this.#timer?.cancel();
+    this.#timerMs = dueMs;
+    this.#timer = this.#clock.setTimer(Math.max(TICK_MS, dueMs - this.#clock.monotonicMs()), () => this.#look());
+  }
+
+  #look(): void {
+    this.#timerMs = Number.POSITIVE_INFINITY;
+    const nowMs = this.#clock.monotonicMs();
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const watch of this.#watches) {
+      if (watch.dueMs <= nowMs) watch.act(nowMs);
+      if (watch.dueMs < nextMs && this.#watches.has(watch)) nextMs = watch.dueMs;
+    }
+    this.#lookBy(nextMs);
+  }
+
+  #endAll(): void {
+    for (const watch of [...this.#watches]) watch.end();
+  }
+}
+
+const ofServers = new WeakMap<RestContext, OpenWatches>();
+
+export function openWatches(context: RestContext): OpenWatches {
+  let watches = ofServers.get(context);
+  if (watches === undefined) {
+    watches = new OpenWatches(context);
+    ofServers.set(context, watches);
+  }
+  return watches;
+}
