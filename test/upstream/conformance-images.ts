@@ -39,8 +39,8 @@ class LayerBuilder {
   }
 
   /** A program of this host with the libraries it is linked with. */
-  async program(path: string, target: string): Promise<this> {
-    this.add(file(target, await readFile(await realpath(path)), 0o755));
+  async program(path: string, target: string, mode = 0o755): Promise<this> {
+    this.add(file(target, await readFile(await realpath(path)), mode));
     const { stdout } = await run('ldd', [path]).catch(() => ({ stdout: '' }));
     for (const [, library] of stdout.matchAll(/(\/\S+) \(0x/g))
       if (library !== undefined) this.add(file(library.slice(1), await readFile(await realpath(library)), 0o755));
@@ -81,6 +81,7 @@ export async function writeConformanceImages(path: string, places: UpstreamPlace
     const target = await realpath(each);
     await tools.program(target, `usr/local/bin/${basename(each)}`);
   }
+  const setuid = await new LayerBuilder().program('/usr/bin/id', 'usr/bin/id', 0o4755);
   const etcd = await new LayerBuilder().program('/usr/bin/etcd', 'usr/local/bin/etcd');
   const apiServer = new LayerBuilder().add(
     file('sample-apiserver', await readFile(join(places.programs, 'sample-apiserver')), 0o755),
@@ -100,6 +101,12 @@ export async function writeConformanceImages(path: string, places: UpstreamPlace
     { tag: 'docker.io/library/busybox:latest', layers: [base], config: shell },
     { tag: 'k8s.gcr.io/pause:3.2', layers: agnhostLayers, config: agnhostConfig },
     { tag: 'gcr.io/kubernetes-e2e-test-images/nonroot:1.0', layers: [base], config: { ...shell, User: '1234' } },
+    {
+      tag: 'gcr.io/kubernetes-e2e-test-images/nonewprivs:1.0',
+      layers: [base, setuid.entries],
+      // What the process may become is what its setuid program finds itself to be.
+      config: { ...shell, User: '1000', Entrypoint: ['sh', '-c', 'echo "Effective uid: $(/usr/bin/id -u)"'], Cmd: [] },
+    },
     { tag: 'gcr.io/kubernetes-e2e-test-images/jessie-dnsutils:1.0', layers: agnhostLayers, config: shell },
     animal('nautilus'),
     animal('kitten'),

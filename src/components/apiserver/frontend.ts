@@ -272,8 +272,18 @@ export class Frontend {
     }
   }
 
-  /** HTTP/1.1 upgrades: exec, attach, port-forward, proxied WebSockets. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, connection: ConnectionInfo): void {
+  /** HTTP/1.1 upgrades: exec, attach, port-forward, proxied WebSockets; and logs and watches in messages. */
+  upgrade(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    connection: ConnectionInfo,
+    inMessages: () => HttpResponse,
+  ): void {
+    if (this.#isReadInMessages(request)) {
+      this.handle(request, inMessages(), connection);
+      return;
+    }
     const startedMs = this.#context.clock.monotonicMs();
     this.#upgrade(request, socket, head, connection)
       .catch((error: unknown) => endUpgrade(socket, error))
@@ -285,6 +295,19 @@ export class Frontend {
           ms: Math.round(this.#context.clock.monotonicMs() - startedMs),
         });
       });
+  }
+
+  /** Nothing is done by these but to read, so they go the way of every request. */
+  #isReadInMessages(request: IncomingMessage): boolean {
+    if (request.headers.upgrade?.toLowerCase() !== 'websocket' || request.method !== 'GET') return false;
+    try {
+      const info = parseRequestInfo('GET', request.url ?? '');
+      if (!info.resource || delegateOf(this.#context, info) !== undefined) return false;
+      return info.verb === 'watch' || (info.verb === 'get' && info.subresource === 'log');
+    } catch {
+      // What is wrong with it is said where it is answered.
+      return false;
+    }
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, connection: ConnectionInfo): Promise<void> {

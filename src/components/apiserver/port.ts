@@ -34,8 +34,17 @@ export interface ListenOptions {
   readonly headersTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
   request(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): void;
-  /** HTTP/1.1 only. The handler owns the socket. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, connection: ConnectionInfo): void;
+  /**
+   * HTTP/1.1 only. The handler owns the socket. `inMessages` makes of the socket an answer to a WebSocket whose body, once its head is
+   * written with 200, travels in messages: lines of JSON and frames of protobuf one by one, other bodies as they come.
+   */
+  upgrade(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    connection: ConnectionInfo,
+    inMessages: () => HttpResponse,
+  ): void;
 }
 
 export interface Listener {

@@ -252,7 +252,8 @@ class Server implements ApiServer {
       headersTimeoutMs: HEADERS_TIMEOUT_MS,
       keepAliveTimeoutMs: KEEP_ALIVE_MS,
       request: (request, response, connection) => this.#frontend.handle(request, response, connection),
-      upgrade: (request, socket, head, connection) => this.#frontend.upgrade(request, socket, head, connection),
+      upgrade: (request, socket, head, connection, inMessages) =>
+        this.#frontend.upgrade(request, socket, head, connection, inMessages),
     });
     const { port } = this.#listener;
     this.#compactor.start();

@@ -21,6 +21,7 @@ import type {
   ListenOptions,
   TlsMaterial,
 } from '../../components/apiserver/port.ts';
+import { WebSocketAnswer } from './websocket-answer.ts';
 
 /** Streams one HTTP/2 client may have open at once; upstream's default. */
 const MAX_CONCURRENT_STREAMS = 250;
@@ -148,7 +149,13 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       return;
     }
     busy.add(socket as TLSSocket);
-    options.upgrade(request, socket, head, connectionOf(request));
+    options.upgrade(
+      request,
+      socket,
+      head,
+      connectionOf(request),
+      () => new WebSocketAnswer(request, socket, head) as unknown as HttpResponse,
+    );
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
