@@ -13,6 +13,8 @@ export interface DecodeFindings {
   readonly unknownFields: string[];
   /** Messages in upstream's wording; not empty: the document must be refused. */
   readonly typeErrors: string[];
+  /** The first of them as upstream's converter words it, which fills structures from documents that were read before; where it differs. */
+  conversionError?: string;
 }
 
 /** How many findings of each sort are collected: a hostile document must not make a large answer. */
@@ -83,12 +85,12 @@ function checkValue(node: SchemaNode, value: JsonValue, place: Place): JsonValue
     case 'scalar':
       return checkScalar(node, value, place);
     case 'object': {
-      if (!isContainer(value)) return wrongType(value, goType(node), place);
+      if (!isContainer(value)) return wrongType(value, goType(node), place, 'struct from:');
       checkObject(node, value, { ...place, struct: lastSegment(node.typeName) });
       return value;
     }
     case 'map': {
-      if (!isContainer(value)) return wrongType(value, goType(node), place);
+      if (!isContainer(value)) return wrongType(value, goType(node), place, 'map from');
       for (const key of Object.keys(value)) {
         const item = value[key] ?? null;
         if (isPlainString(node.items, item)) continue;
@@ -98,7 +100,7 @@ function checkValue(node: SchemaNode, value: JsonValue, place: Place): JsonValue
       return value;
     }
     case 'list': {
-      if (!Array.isArray(value)) return wrongType(value, goType(node), place);
+      if (!Array.isArray(value)) return wrongType(value, goType(node), place, 'slice from');
       for (let index = 0; index < value.length; index++) {
         const item = value[index] ?? null;
         if (isPlainString(node.items, item)) continue;
@@ -208,12 +210,26 @@ function checkBase64(value: JsonValue, place: Place): JsonValue {
   return text;
 }
 
-function wrongType(value: JsonValue, type: string, place: Place): JsonValue {
+function wrongType(
+  value: JsonValue,
+  type: string,
+  place: Place,
+  restored?: 'map from' | 'slice from' | 'struct from:',
+): JsonValue {
+  if (place.findings.typeErrors.length === 0 && restored !== undefined)
+    place.findings.conversionError = `cannot restore ${restored} ${goKind(value)}`;
   report(
     place.findings.typeErrors,
     `json: cannot unmarshal ${jsonKind(value)} into Go struct field ${place.struct}.${place.goPath} of type ${type}`,
   );
   return value;
+}
+
+/** Go's name of what holds such a value. */
+function goKind(value: JsonValue): string {
+  if (Array.isArray(value)) return 'slice';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
+  return typeof value === 'boolean' ? 'bool' : typeof value === 'string' ? 'string' : 'map';
 }
 
 function jsonKind(value: JsonValue): string {

@@ -31,7 +31,7 @@ import { deprecationWarning, fromStored, type ServedKind, toStored } from './kin
 import { list } from './list.ts';
 import { speaksProtobuf } from './messages.ts';
 import { parseListOptions, parseWriteOptions } from './options.ts';
-import { checkName, decodePatch, patchForm, patchObject } from './patch.ts';
+import { checkName, decodePatch, decodePatched, patchForm, patchObject } from './patch.ts';
 import { takeSnapshot } from './snapshot.ts';
 import { giveTurn, isLarge } from './turns.ts';
 import { updateObject } from './update.ts';
@@ -436,7 +436,11 @@ async function scale(
     next = (current) => {
       const before = scaleOf(mapping, current) as unknown as JsonObject;
       const patched = form === 'json' ? jsonPatch(before, body) : mergePatch(before, body);
-      return decodeObject(scaleKind, patched, [], request.options.validation, []) as Scale;
+      return decodePatched(
+        form,
+        body,
+        () => decodeObject(scaleKind, patched, [], request.options.validation, []) as Scale,
+      );
     };
   } else throw methodNotAllowed();
   const updated = await updateObject(context, request, {

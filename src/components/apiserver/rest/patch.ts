@@ -1,4 +1,5 @@
 /** PATCH in all four forms: what the client sends, laid over the object as it is, then the path of every update. */
+import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
@@ -8,7 +9,7 @@ import { strategicMergePatch } from '../../../core/patch/strategic.ts';
 import { decodeValue } from '../http/decode.ts';
 import type { RestContext } from './context.ts';
 import { type Updated, updateObject } from './update.ts';
-import { decodeObject, shownText, type WriteRequest } from './write-request.ts';
+import { decodeObject, MAX_SHOWN, shownText, type WriteRequest, WrongType } from './write-request.ts';
 
 export type PatchForm = 'json' | 'merge' | 'strategic' | 'apply';
 
@@ -56,7 +57,9 @@ export function patchObject(
     next: (current) => {
       const patched = laid(form, current as unknown as JsonObject, patch, request);
       const warnings: string[] = [];
-      const next = decodeObject(kind, patched, [], request.options.validation, warnings);
+      const next = decodePatched(form, patch, () =>
+        decodeObject(kind, patched, [], request.options.validation, warnings),
+      );
       // Tried again after a conflict, the same warnings come up again.
       if (!warned) request.warnings.push(...warnings);
       warned = true;
@@ -64,6 +67,34 @@ export function patchObject(
       return next;
     },
   });
+}
+
+/** What does not fit the kind is the patch's fault, not the document's: 422. Source: k8s.io/apiserver/pkg/endpoints/handlers/patch.go. */
+export function decodePatched<T>(form: PatchForm, patch: JsonValue, decode: () => T): T {
+  try {
+    return decode();
+  } catch (error) {
+    if (!(error instanceof WrongType)) throw error;
+    const problem = form === 'strategic' ? error.conversion : error.decoding;
+    // Upstream shows the whole object here, where the patch was not a strategic one.
+    const shown = form === 'strategic' ? goText(patch) : JSON.stringify(patch);
+    throw invalid({ group: '', kind: '' }, '', [fieldError.invalid('patch', shownText(shown), problem)]);
+  }
+}
+
+/** The beginning of a document as Go prints it. */
+function goText(value: JsonValue, atMost = MAX_SHOWN): string {
+  if (value === null) return '<nil>';
+  if (typeof value !== 'object') return String(value).slice(0, atMost);
+  const names = Array.isArray(value) ? undefined : Object.keys(value).sort();
+  let text = names === undefined ? '[' : 'map[';
+  const parts = names ?? (value as readonly JsonValue[]);
+  for (let at = 0; at < parts.length && text.length < atMost; at += 1) {
+    const name = names?.[at];
+    const part = (name === undefined ? parts[at] : (value as JsonObject)[name]) ?? null;
+    text += `${at === 0 ? '' : ' '}${name === undefined ? '' : `${name}:`}${goText(part, atMost - text.length)}`;
+  }
+  return `${text}]`;
 }
 
 function laid(

@@ -75,7 +75,7 @@ export function metadataOf(object: KubeObject): Mutable<ObjectMeta> {
   return object.metadata;
 }
 
-const MAX_SHOWN = 253;
+export const MAX_SHOWN = 253;
 
 /** A value of a document for a message. It is not asked to make a text of itself: its `toString` may be anything. */
 export function shownText(value: unknown): string {
@@ -84,6 +84,21 @@ export function shownText(value: unknown): string {
 
 /** What a body is decoded by. */
 export type DecodedKind = Pick<ServedKind, 'apiVersion' | 'kind' | 'schema'> & Partial<Pick<ServedKind, 'definition'>>;
+
+/** A value of a type that its field does not have. */
+export class WrongType extends ApiError {
+  /** What is wrong, in the words of whoever reads JSON. */
+  readonly decoding: string;
+  /** And of whoever fills structures from what was read. */
+  readonly conversion: string;
+
+  constructor({ apiVersion, kind }: DecodedKind, decoding: string, conversion: string) {
+    const version = JSON.stringify(apiVersion.split('/').at(-1));
+    super('BadRequest', `${kind} in version ${version} cannot be handled as a ${kind}: ${decoding}`);
+    this.decoding = decoding;
+    this.conversion = conversion;
+  }
+}
 
 /** Checks type information, prunes what the schema does not know and refuses wrong types. The object is in the served version. */
 export function decodeObject(
@@ -112,9 +127,7 @@ export function decodeObject(
   const found = custom?.coerce(document) ?? pruneAndCheck(kind.schema as ObjectNode, document);
   const [typeError] = found.typeErrors;
   if (typeError !== undefined) {
-    throw errors.badRequest(
-      `${kind.kind} in version ${JSON.stringify(kind.apiVersion.split('/').at(-1))} cannot be handled as a ${kind.kind}: ${typeError}`,
-    );
+    throw new WrongType(kind, typeError, found.conversionError ?? typeError);
   }
   dropEmptyLists(object.metadata);
   const findings = [...duplicates, ...found.unknownFields.map((field) => `unknown field ${JSON.stringify(field)}`)];

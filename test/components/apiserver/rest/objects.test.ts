@@ -97,6 +97,42 @@ describe('objects over HTTPS', () => {
     assert.match((await call('GET', `${MAPS}/proto`)).text, /"__proto__":"[vw]"/);
   });
 
+  it('answers a patch that does not fit the kind with 422, in the words of whoever fills structures', async () => {
+    await call('POST', DEPLOYMENTS, { body: deployment('patched', 1) });
+    const refused = async (form: string, patch: unknown, path = `${DEPLOYMENTS}/patched`): Promise<string> => {
+      const { code, body } = await call('PATCH', path, { body: patch, type: `application/${form}+json` });
+      assert.equal(code, 422, JSON.stringify(body));
+      assert.equal(body.reason, 'Invalid');
+      return body.message;
+    };
+    const strategic = (patch: unknown) => refused('strategic-merge-patch', patch);
+    assert.equal(
+      await strategic({ metadata: { labels: 'invalid', annotations: { b: '2', a: '1' } } }),
+      ' "" is invalid: patch: Invalid value: "map[metadata:map[annotations:map[a:1 b:2] labels:invalid]]": cannot restore map from string',
+    );
+    assert.match(
+      await strategic({ spec: { template: 7 } }),
+      /"map\[spec:map\[template:7\]\]": cannot restore struct from: int64$/,
+    );
+    assert.match(
+      await strategic({ metadata: { finalizers: true } }),
+      /finalizers:true.*: cannot restore slice from bool$/,
+    );
+    const merged = { metadata: { labels: 'invalid' } };
+    assert.match(
+      await refused('merge-patch', merged),
+      /^ "" is invalid: patch: Invalid value: .*: json: cannot unmarshal string into Go struct field ObjectMeta.metadata.labels of type map\[string\]string$/,
+    );
+    const operations = [{ op: 'replace', path: '/spec/replicas', value: 'many' }];
+    assert.match(await refused('json-patch', operations), /cannot unmarshal string .*spec.replicas of type int32$/);
+    assert.match(
+      await refused('merge-patch', { spec: { replicas: 'many' } }, `${DEPLOYMENTS}/patched/scale`),
+      /cannot unmarshal string/,
+    );
+    const written = await call('POST', DEPLOYMENTS, { body: merged });
+    assert.equal(written.code, 400, 'a document is another matter');
+  });
+
   it('guards updates with resourceVersion and uid', async () => {
     const created = (await call('POST', MAPS, { body: configMap('guarded', { n: '0' }) })).body;
     const first = await call('PUT', `${MAPS}/guarded`, { body: { ...created, data: { n: '1' } } });
