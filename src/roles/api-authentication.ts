@@ -11,7 +11,7 @@ import {
 import { authorizersOf } from './api-authorization.ts';
 import type { ApiValues } from './config/apiserver/index.ts';
 import { type AuthenticationFile, parseAuthentication } from './config/authentication.ts';
-import { readReferenced, readSecret } from './files.ts';
+import { type OpenSecret, readReferenced, readSecret } from './files.ts';
 import { type FollowedFile, followFile } from './followed-file.ts';
 import { readRemoteEndpoint } from './remote-endpoint.ts';
 
@@ -32,7 +32,7 @@ type AuthenticationConfig = Pick<
 /** Throws CodedErrors and ApiUsageProblems that name flag or file. */
 export async function authenticationOf(
   values: ApiValues,
-  { referredToBy, ownHost }: { readonly referredToBy: string; readonly ownHost: boolean },
+  { referredToBy, ownHost, onOpenSecret }: Surroundings,
 ): Promise<AuthenticationConfig> {
   const { authorizers } = await authorizersOf(values, referredToBy);
   const identities = await identitiesOf(values, authorizers, { referredToBy, ownHost });
@@ -45,8 +45,8 @@ export async function authenticationOf(
     bootstrapTokens: values.boolean('enable-bootstrap-token-auth'),
     ...(clientCa === undefined ? {} : { clientCa: await readReferenced(clientCa, referredToBy) }),
     ...(await requestHeader(values, referredToBy)),
-    serviceAccounts: await serviceAccounts(values, referredToBy),
-    ...(tokens === undefined ? {} : { staticTokens: await readSecret(tokens, referredToBy) }),
+    serviceAccounts: await serviceAccounts(values, referredToBy, onOpenSecret),
+    ...(tokens === undefined ? {} : { staticTokens: await readSecret(tokens, referredToBy, onOpenSecret) }),
     ...(webhook === undefined
       ? {}
       : {
@@ -62,6 +62,8 @@ export async function authenticationOf(
 interface Surroundings {
   readonly referredToBy: string;
   readonly ownHost: boolean;
+  /** Of secret files that everybody may read; undefined: they are refused. */
+  readonly onOpenSecret?: OpenSecret | undefined;
 }
 
 async function identitiesOf(
@@ -140,7 +142,11 @@ async function requestHeader(
   };
 }
 
-async function serviceAccounts(values: ApiValues, referredToBy: string): Promise<ApiServerConfig['serviceAccounts']> {
+async function serviceAccounts(
+  values: ApiValues,
+  referredToBy: string,
+  onOpenSecret: OpenSecret | undefined,
+): Promise<ApiServerConfig['serviceAccounts']> {
   const signing = values.file('service-account-signing-key-file');
   const [issuer, ...otherIssuers] = values.list('service-account-issuer');
   if (signing === undefined)
@@ -156,7 +162,7 @@ async function serviceAccounts(values: ApiValues, referredToBy: string): Promise
     values.files('service-account-key-file').map((file) => readReferenced(file, referredToBy)),
   );
   return {
-    signingKey: await readSecret(signing, referredToBy),
+    signingKey: await readSecret(signing, referredToBy, onOpenSecret),
     publicKeys: files.flatMap(pemBlocks),
     issuer,
     otherIssuers,

@@ -11,7 +11,7 @@ import { admissionOf } from './api-admission.ts';
 import { authenticationOf } from './api-authentication.ts';
 import type { ApiValues } from './config/apiserver/index.ts';
 import { runtimeConfigOf } from './config/runtime-config.ts';
-import { readReferenced, readSecret } from './files.ts';
+import { type OpenSecret, readReferenced, readSecret } from './files.ts';
 import { systemClock as clock } from './process.ts';
 
 const YEAR_DAYS = 365;
@@ -22,17 +22,19 @@ export interface ApiOptions {
   /** This host's own set-up: what upstream leaves open by default is closed. */
   readonly ownHost: boolean;
   readonly soleWriter: boolean;
+  /** Of secret files that everybody may read; undefined: they are refused. */
+  readonly onOpenSecret?: OpenSecret | undefined;
 }
 
 /** Throws CodedErrors and ApiUsageProblems that name flag or file. */
 export async function apiConfigOf(
   values: ApiValues,
-  { referredToBy, ownHost, soleWriter }: ApiOptions,
+  { referredToBy, ownHost, soleWriter, onOpenSecret }: ApiOptions,
 ): Promise<{ readonly config: ApiServerConfig; readonly warnings: readonly string[] }> {
   const { runtimeConfig, warnings: unknownVersions } = runtimeConfigOf(values);
   const warnings = [...values.warnings(), ...unknownVersions];
   const text = (path: string): Promise<string> => readReferenced(path, referredToBy);
-  const secret = (path: string): Promise<string> => readSecret(path, referredToBy);
+  const secret = (path: string): Promise<string> => readSecret(path, referredToBy, onOpenSecret);
   const bindAddress = values.text('bind-address') === '' ? '0.0.0.0' : values.text('bind-address');
   const serviceCidr = values.text('service-cluster-ip-range').split(',')[0] ?? '';
   const advertiseAddress = advertised(values, bindAddress);
@@ -46,7 +48,7 @@ export async function apiConfigOf(
       port: values.number('secure-port'),
       advertiseAddress,
       serving: await serving(values, { bindAddress, advertiseAddress, serviceCidr }, { text, secret }),
-      ...(await authenticationOf(values, { referredToBy, ownHost })),
+      ...(await authenticationOf(values, { referredToBy, ownHost, onOpenSecret })),
       ...admission,
       ...(await kubeletAccess(values, { text, secret })),
       ...(await proxyClient(values, { text, secret })),

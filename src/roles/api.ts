@@ -14,7 +14,7 @@ import { ApiUsageProblem, ApiValues } from './config/apiserver/index.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from './config/master-config.ts';
 import type { Component, ComponentOptions } from './controllers.ts';
 import { openEncryption } from './encryption-file.ts';
-import { readReferenced, readSecret } from './files.ts';
+import { type OpenSecret, readReferenced, readSecret } from './files.ts';
 import { systemClock as clock, systemRandom as random } from './process.ts';
 
 /** From this host's own file. Throws CodedErrors that name file and field. */
@@ -96,7 +96,12 @@ function valuesOf(config: MasterConfig, configFile: string): ApiValues {
 }
 
 /** The store that the flags name. Throws CodedErrors and ApiUsageProblems that name flag, field or file. */
-export async function openStore(values: ApiValues, referredToBy: string, log: Log): Promise<Store> {
+export async function openStore(
+  values: ApiValues,
+  referredToBy: string,
+  log: Log,
+  onOpenSecret?: OpenSecret,
+): Promise<Store> {
   const endpoints = values.list('etcd-servers');
   if (endpoints.length === 0) values.refuse('etcd-servers', 'is missing; give the store as https://HOST:2379');
   for (const endpoint of endpoints) {
@@ -115,7 +120,7 @@ export async function openStore(values: ApiValues, referredToBy: string, log: Lo
     endpoints,
     ...(caPem === undefined ? {} : { ca: caPem }),
     ...(certPem === undefined ? {} : { cert: certPem }),
-    ...(keyFile === undefined ? {} : { key: await readSecret(keyFile, referredToBy) }),
+    ...(keyFile === undefined ? {} : { key: await readSecret(keyFile, referredToBy, onOpenSecret) }),
     log: log.named('store'),
     clock,
   });
@@ -133,6 +138,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
           referredToBy: options.referredToBy,
           follow: values.boolean('encryption-provider-config-automatic-reload'),
           log: log.named('encryption'),
+          onOpenSecret: options.onOpenSecret,
         });
   const authorizers = await followAuthorizers(values, options.referredToBy, log.named('authorization'));
   const identities = await followIdentities(
@@ -141,7 +147,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     { referredToBy: options.referredToBy, ownHost: options.ownHost },
     log.named('authentication'),
   );
-  const store = await openStore(values, options.referredToBy, log);
+  const store = await openStore(values, options.referredToBy, log, options.onOpenSecret);
   const http = createHttp();
   const audit = await openAudit(values, { referredToBy: options.referredToBy, http, log: log.named('audit') });
   const server = createApiServer({

@@ -3,7 +3,7 @@ import type { Log } from '../base/log.ts';
 import type { EncryptionConfiguration, EncryptionSource } from '../components/apiserver/index.ts';
 import { createKmsPlugin } from '../io/grpc/index.ts';
 import { type OpenKmsPlugin, parseEncryption } from './config/encryption.ts';
-import { readSecret } from './files.ts';
+import { type OpenSecret, readSecret } from './files.ts';
 import { followFile } from './followed-file.ts';
 import { systemClock as clock } from './process.ts';
 
@@ -14,7 +14,13 @@ export interface FollowedEncryption extends EncryptionSource {
 /** Throws CodedErrors for a file that cannot be read or understood now. `follow` false: what it says at first stays. */
 export async function openEncryption(
   file: string,
-  options: { readonly referredToBy: string; readonly follow: boolean; readonly log: Log },
+  options: {
+    readonly referredToBy: string;
+    readonly follow: boolean;
+    readonly log: Log;
+    /** Of a file that everybody may read; undefined: it is refused. */
+    readonly onOpenSecret?: OpenSecret | undefined;
+  },
 ): Promise<FollowedEncryption> {
   const { log } = options;
   // A plug-in keeps its connection when other lines of the file change.
@@ -30,7 +36,7 @@ export async function openEncryption(
   const followed = await followFile(file, {
     what: 'encryption',
     log,
-    first: () => readSecret(file, options.referredToBy),
+    first: () => readSecret(file, options.referredToBy, options.onOpenSecret),
     parse: (text) => parseEncryption(text, file, open),
   });
   if (!options.follow) followed.stop();

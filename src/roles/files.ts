@@ -43,14 +43,19 @@ export async function readReferenced(path: string, referredToBy: string): Promis
   }
 }
 
-/** As `readReferenced`, for private keys: others must not be able to read them. */
-export async function readSecret(path: string, referredToBy: string): Promise<string> {
+/** Told of a secret file that everybody may read, and of the mend. */
+export type OpenSecret = (problem: string) => void;
+
+/** As `readReferenced`, for private keys: others must not be able to read them, unless that is tolerated. */
+export async function readSecret(path: string, referredToBy: string, tolerated?: OpenSecret): Promise<string> {
   const mode = await stat(path).then(
     (found) => found.mode,
     () => 0,
   );
   if ((mode & 0o007) !== 0) {
-    throw new CodedError('bad-config', `${referredToBy}: ${path} is open to everybody; run chmod 600 on it`);
+    const problem = `${path} is open to everybody; run chmod 600 on it`;
+    if (tolerated === undefined) throw new CodedError('bad-config', `${referredToBy}: ${problem}`);
+    tolerated(problem);
   }
   return readReferenced(path, referredToBy);
 }

@@ -25,7 +25,13 @@ export async function runApi(values: ApiValues): Promise<number> {
   const log = createProcessLog('apiserver', Math.max(2, Math.min(10, values.number('v'))));
   return runUntilSignal(log, async () => {
     const { startApiWith } = await import('./api.ts');
-    const options = { referredToBy: 'kube-apiserver', ownHost: false, soleWriter: false };
+    const options = {
+      referredToBy: 'the command line',
+      ownHost: false,
+      soleWriter: false,
+      // Whoever starts upstream's server so gets no complaint from it.
+      onOpenSecret: (problem: string) => log.warn(problem),
+    };
     const component = await startApiWith(values, options, log);
     await tellReady(process.env, log);
     return component;

@@ -50,6 +50,18 @@ test('resource lists name kinds and their sub-resources', () => {
   assert.ok(documents.resources.get('events.k8s.io/v1')?.resources.some((each) => each.name === 'events'));
 });
 
+test('resources tell which version they are stored in, wherever they are served', () => {
+  const hashed = discoveryDocuments(builtinKinds, { storageHash: (stored) => `<${stored}>` });
+  const hashes = (groupVersion: string) =>
+    Object.fromEntries(
+      hashed.resources.get(groupVersion)?.resources.map((each) => [each.name, each.storageVersionHash]) ?? [],
+    );
+  const { pods, bindings, componentstatuses, 'pods/status': status } = hashes('v1');
+  assert.deepEqual([pods, bindings, componentstatuses, status], ['</v1/Pod>', undefined, undefined, undefined]);
+  assert.equal(hashes('batch/v1beta1')['cronjobs'], '<batch/v1/CronJob>');
+  assert.equal(hashes('authorization.k8s.io/v1')['subjectaccessreviews'], undefined);
+});
+
 test('sub-resources that kubectl needs are there', () => {
   const names = new Set(documents.resources.get('v1')?.resources.map((each) => each.name));
   for (const name of [

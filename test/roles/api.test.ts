@@ -210,6 +210,8 @@ describe('kube-apiserver by its own flags', () => {
     const certDir = join(directory, 'made');
     const port = await freePort();
     const pki = join(directory, 'first');
+    const tokens = join(directory, 'tokens.csv');
+    await writeFile(tokens, 'admin-token,admin,,"system:masters"\n', { mode: 0o644 });
     const api = launch('kube-apiserver', [
       '--bind-address',
       '127.0.0.1',
@@ -224,18 +226,22 @@ describe('kube-apiserver by its own flags', () => {
       `--service-account-key-file=${join(pki, 'sa-signer.crt')}`,
       '--authorization-mode=Node,RBAC',
       '--feature-gates=Whatever=true',
+      `--token-auth-file=${tokens}`,
     ]);
     for (let attempt = 0; attempt < 200 && !existsSync(join(certDir, 'apiserver.crt')); attempt++) {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     await answers(`https://localhost:${port}/healthz`, await readFile(join(certDir, 'apiserver.crt'), 'utf8'), api);
     assert.match(api.output(), /--feature-gates has no meaning here/);
+    assert.match(api.output(), /tokens\.csv is open to everybody; run chmod 600 on it/);
   });
 
   it('refuses what it does not know, and what it cannot do', async () => {
     const signing = join(directory, 'signing.key');
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     await writeFile(signing, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
+    const open = join(directory, 'open.csv');
+    await writeFile(open, 't,u,1\n', { mode: 0o604 });
     const withKey = [`--service-account-signing-key-file=${signing}`, '--service-account-issuer=https://x.test'];
     const cases: [string[], RegExp][] = [
       [['--no-such-flag=1'], /unknown flag --no-such-flag/],
@@ -245,6 +251,7 @@ describe('kube-apiserver by its own flags', () => {
       [['--enable-admission-plugins=ImagePolicyWebhook'], /"ImagePolicyWebhook" is not offered/],
       [['--enable-admission-plugins=Bogus'], /there is no admission plug-in "Bogus"/],
       [[], /--service-account-signing-key-file: is missing/],
+      [[...withKey, `--token-auth-file=${open}`], /open\.csv is open to everybody; run chmod 600 on it/],
       [[...withKey, '--proxy-client-cert-file=/x.crt'], /--proxy-client-key-file: is missing beside/],
       [[...withKey, '--proxy-client-key-file=/x.key'], /--proxy-client-cert-file: is missing beside/],
     ];

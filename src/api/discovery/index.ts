@@ -18,6 +18,7 @@ export interface ApiResource {
   verbs: string[];
   shortNames?: string[];
   categories?: string[];
+  storageVersionHash?: string;
 }
 
 export interface ApiResourceList {
@@ -74,6 +75,8 @@ export interface DiscoveryOptions {
   readonly registered?: ReadonlyMap<string, Priority>;
   /** Instead of our own, where both have the same. */
   readonly foreign?: readonly ForeignVersion[];
+  /** Short for `group/version/Kind`, the stored version. Undefined: resources do not tell in which one they are stored. */
+  readonly storageHash?: (stored: string) => string;
 }
 
 interface Served extends GroupVersion {
@@ -82,7 +85,7 @@ interface Served extends GroupVersion {
 
 export function discoveryDocuments(
   kinds: readonly KindDefinition[],
-  { registered, foreign = [] }: DiscoveryOptions = {},
+  { registered, foreign = [], storageHash }: DiscoveryOptions = {},
 ): DiscoveryDocuments {
   const theirs = new Map(foreign.map((each) => [nameOf(each), each]));
   const served = servedKinds(kinds).filter((each) => !theirs.has(nameOf(each)));
@@ -100,7 +103,7 @@ export function discoveryDocuments(
       kind: 'APIResourceList',
       apiVersion: 'v1',
       groupVersion: apiVersionOf(groupVersion),
-      resources: own.flatMap(resourcesOf).sort((a, b) => (a.name < b.name ? -1 : 1)),
+      resources: own.flatMap((each) => resourcesOf(each, storageHash)).sort((a, b) => (a.name < b.name ? -1 : 1)),
     });
   }
   const groups = groupsOf(groupVersions);
@@ -235,7 +238,14 @@ export function subresourcesOf({ kind, group, version }: Served): Subresource[] 
   return found;
 }
 
-function resourcesOf(served: Served): ApiResource[] {
+/** Which version a kind is stored in, for clients that compare. */
+function storedIn(kind: KindDefinition, hash: DiscoveryOptions['storageHash']): { storageVersionHash?: string } {
+  const version = kind.custom === undefined ? kind.version : kind.custom.storageVersion;
+  if (hash === undefined || version === undefined || !kind.verbs.includes('watch')) return {};
+  return { storageVersionHash: hash(`${kind.group}/${version}/${kind.kind}`) };
+}
+
+function resourcesOf(served: Served, storageHash: DiscoveryOptions['storageHash']): ApiResource[] {
   const { kind } = served;
   const list: ApiResource[] = [
     {
@@ -246,6 +256,7 @@ function resourcesOf(served: Served): ApiResource[] {
       verbs: [...kind.verbs],
       ...(kind.shortNames === undefined ? {} : { shortNames: [...kind.shortNames] }),
       ...(kind.categories === undefined ? {} : { categories: [...kind.categories] }),
+      ...storedIn(kind, storageHash),
     },
   ];
   for (const sub of subresourcesOf(served)) {

@@ -138,6 +138,8 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
 
 /** A version of a kind that a CustomResourceDefinition declares. */
 export interface CustomKind {
+  /** In which its objects are stored, where that one is served. */
+  readonly storageVersion: string | undefined;
   /** Prunes a document of this version in place, and tells what was unknown or wrong. */
   coerce(document: JsonObject): DecodeFindings;
   /** For server-side apply. */

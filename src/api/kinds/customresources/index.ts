@@ -93,18 +93,20 @@ export function customKind(
     ...(scale === undefined ? {} : { scale }),
     columns: columnsOf(version),
     fieldSelectors: selectorsOf(version),
-    custom: customOf(lazy, version, `${group}/${version.name}`, names.kind),
+    custom: customOf(lazy, definition, version, names.kind),
   };
   return kind;
 }
 
 function customOf(
   lazy: VersionSchema,
+  { spec }: CustomResourceDefinition,
   version: CustomResourceDefinitionVersion,
-  apiVersion: string,
   kind: string,
 ): CustomKind {
+  const apiVersion = `${spec.group}/${version.name}`;
   return {
+    storageVersion: spec.versions.find((each) => each.storage && each.served)?.name,
     coerce(document) {
       const findings: DecodeFindings = { unknownFields: [], typeErrors: [] };
       findings.unknownFields.push(...prune(lazy.schema, document));

@@ -1,4 +1,5 @@
 /** `/api`, `/apis` and below, plain and aggregated, and OpenAPI. */
+import { createHash } from 'node:crypto';
 import { aggregatedContentType, discoveryDocuments } from '../../../api/discovery/index.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { type ForeignDiscovery, openapiPathOf } from '../aggregation/discovery.ts';
@@ -8,6 +9,8 @@ import type { RestContext } from '../rest/context.ts';
 import { noSuchResource } from '../rest/dispatch.ts';
 import { memo, type StaticDocument, sendDocument, staticDocument } from './documents.ts';
 import { createOpenApi } from './openapi.ts';
+
+const HASH_BYTES = 8;
 
 export interface Discovery {
   paths(): string[];
@@ -30,6 +33,7 @@ export function createDiscovery(
       made = discoveryDocuments(kinds.definitions, {
         registered: new Map(apiServices.all.map((each) => [`${each.group}/${each.version}`, each.priority])),
         foreign: foreign.versions(),
+        storageHash,
       });
       plain = memo(plainDocument);
       aggregated = memo(aggregatedDocument);
@@ -87,4 +91,9 @@ export function createDiscovery(
       return undefined;
     },
   };
+}
+
+/** Source: k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go. */
+function storageHash(stored: string): string {
+  return createHash('sha256').update(stored).digest().subarray(0, HASH_BYTES).toString('base64');
 }

@@ -1,5 +1,6 @@
 /** Several versions of one kind: renamed, or converted by a webhook; stored in one and shown in all. */
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { createServer, request, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -70,6 +71,9 @@ function convert(object: Document, version: string): Document {
   return { ...object, apiVersion: version, spec };
 }
 
+const storageHash = (stored: string): string =>
+  createHash('sha256').update(stored).digest().subarray(0, 8).toString('base64');
+
 describe('versions that differ in name only', () => {
   let server: TestServer;
   before(async () => {
@@ -86,6 +90,16 @@ describe('versions that differ in name only', () => {
     const shown = await call('GET', `${at('v2')}/a`);
     assert.equal(shown.body['apiVersion'], 'lab.example.com/v2');
     assert.deepEqual(shown.body.spec, { tier: 'gold' });
+    for (const version of ['v1', 'v2']) {
+      const { body } = await server.call<{ resources: { storageVersionHash?: string }[] }>(
+        'GET',
+        `/apis/lab.example.com/${version}`,
+      );
+      assert.equal(body.resources[0]?.storageVersionHash, storageHash('lab.example.com/v1/Host'));
+    }
+    const core = await call('GET', '/api/v1');
+    // Upstream's, as a kube-apiserver 1.20 tells them.
+    assert.match(core.text, /"name":"pods",[^}]*"storageVersionHash":"xPOwRZ\+Yhw8="/);
     const groups = await call('GET', '/apis/lab.example.com');
     assert.match(groups.text, /"preferredVersion":\{"groupVersion":"lab\.example\.com\/v2"/);
   });
