@@ -1,4 +1,5 @@
 import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
+import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
 
 /** What a pod may need on its node. Keys are `namespace/name`. */
 type ReferenceKind = 'secret' | 'configmap' | 'persistentvolumeclaim' | 'serviceaccount';
@@ -26,6 +27,8 @@ export class NodeGraph {
   readonly #volumes = new Map<string, KnownVolume>();
   /** Secret → names of the volumes that need it. */
   readonly #volumesBySecret = new Map<string, Set<string>>();
+  /** Volume attachment → the node that it is for. */
+  readonly #attachments = new Map<string, string>();
 
   setPod(pod: Pod): void {
     const key = `${pod.metadata?.namespace}/${pod.metadata?.name}`;
@@ -72,6 +75,18 @@ export class NodeGraph {
       volumes?.delete(name);
       if (volumes?.size === 0) this.#volumesBySecret.delete(secret);
     }
+  }
+
+  setVolumeAttachment(attachment: VolumeAttachment): void {
+    this.#attachments.set(attachment.metadata?.name ?? '', attachment.spec?.nodeName ?? '');
+  }
+
+  deleteVolumeAttachment(name: string): void {
+    this.#attachments.delete(name);
+  }
+
+  nodeOfVolumeAttachment(name: string): string | undefined {
+    return this.#attachments.get(name);
   }
 
   /** The node of a pod; undefined for a pod that is unknown or not yet bound. */

@@ -1,5 +1,6 @@
 import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
 import type { PolicyRule } from 'kubernetes-types/rbac/v1';
+import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
 import { NODE_RULES } from './bootstrap/node-rules.ts';
 import { NodeGraph } from './node-graph.ts';
 import { CompiledRules } from './rules.ts';
@@ -19,6 +20,8 @@ export interface NodeAuthorizer {
   deletePod(namespace: string, name: string): void;
   setPersistentVolume(volume: PersistentVolume): void;
   deletePersistentVolume(name: string): void;
+  setVolumeAttachment(attachment: VolumeAttachment): void;
+  deleteVolumeAttachment(name: string): void;
   /** Undefined when the user is not a node: this authorizer has no opinion. Not worth caching: the answer takes a microsecond. */
   authorize(user: UserInfo, action: Action): Decision | undefined;
 }
@@ -38,6 +41,8 @@ export function createNodeAuthorizer(rules: readonly PolicyRule[] = NODE_RULES):
     deletePod: (namespace, name) => graph.deletePod(namespace, name),
     setPersistentVolume: (volume) => graph.setPersistentVolume(volume),
     deletePersistentVolume: (name) => graph.deletePersistentVolume(name),
+    setVolumeAttachment: (attachment) => graph.setVolumeAttachment(attachment),
+    deleteVolumeAttachment: (name) => graph.deleteVolumeAttachment(name),
     authorize(user, action) {
       const nodeName = nodeNameOf(user);
       if (nodeName === undefined) return undefined;
@@ -74,11 +79,17 @@ const claims: Rule = (graph, nodeName, action) => {
   return graph.refers(nodeName, 'persistentvolumeclaim', action.namespace, action.name) ? ALLOWED : unrelated(nodeName);
 };
 
-const volumes: Rule = (graph, nodeName, action) => {
-  if (action.verb !== 'get' || action.subresource !== '')
-    return denied('can only get individual resources of this type');
-  return graph.refersToVolume(nodeName, action.name) ? ALLOWED : unrelated(nodeName);
-};
+const getRelated =
+  (related: (graph: NodeGraph, nodeName: string, name: string) => boolean): Rule =>
+  (graph, nodeName, action) => {
+    if (action.verb !== 'get') return denied('can only get individual resources of this type');
+    if (action.subresource !== '') return denied('cannot get subresource');
+    return related(graph, nodeName, action.name) ? ALLOWED : unrelated(nodeName);
+  };
+
+const volumes = getRelated((graph, nodeName, name) => graph.refersToVolume(nodeName, name));
+
+const volumeAttachments = getRelated((graph, nodeName, name) => graph.nodeOfVolumeAttachment(name) === nodeName);
 
 const serviceAccounts: Rule = (graph, nodeName, action) => {
   const asked = `${action.verb} ${action.subresource}`.trim();
@@ -155,6 +166,7 @@ const SPECIAL: ReadonlyMap<string, Rule> = new Map([
   ['/pods', pods],
   ['coordination.k8s.io/leases', leases],
   ['storage.k8s.io/csinodes', csiNodes],
+  ['storage.k8s.io/volumeattachments', volumeAttachments],
 ]);
 
 function isRead(verb: string): boolean {

@@ -24,6 +24,27 @@ function updateErrors(kind: string, change: Change): string[] {
 
 /** Kind, change, upstream's errors. */
 const CREATE: readonly [string, Change, string[]][] = [
+  [
+    'StatefulSet',
+    (d) => {
+      const [container] = at(d, 'spec', 'template', 'spec')['containers'] as Document[];
+      (container as Document)['volumeMounts'] = [
+        { name: 'www', mountPath: '/claimed' },
+        { name: 'nobody', mountPath: '/nobody' },
+      ];
+    },
+    ['spec.template.spec.containers[0].volumeMounts[1].name: Not found: "nobody"'],
+  ],
+  [
+    'StatefulSet',
+    (d) => {
+      const pod = at(d, 'spec', 'template', 'spec');
+      const [container] = pod['containers'] as Document[];
+      pod['volumes'] = [{ name: 'www', emptyDir: {} }];
+      (container as Document)['volumeMounts'] = [{ name: 'www', mountPath: '/claimed' }];
+    },
+    [],
+  ],
   ['Deployment', (d) => delete at(d, 'spec')['selector'], ['spec.selector: Required value']],
   [
     'Deployment',

@@ -1,5 +1,6 @@
 /** Source: k8s.io/kubernetes/pkg/apis/apps/validation ValidateStatefulSet. */
 import type { StatefulSet, StatefulSetSpec } from 'kubernetes-types/apps/v1';
+import type { Volume } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
@@ -17,8 +18,28 @@ export function validateStatefulSet(set: StatefulSet): FieldError[] {
     ...validateNonNegative(spec?.minReadySeconds, 'spec.minReadySeconds'),
     ...validateNonNegative(ordinals?.start, 'spec.ordinals.start'),
     ...validateWorkloadSelector(spec?.selector, 'statefulset'),
-    ...validateWorkloadTemplate(spec?.template, spec?.selector, 'StatefulSet'),
+    ...validateWorkloadTemplate(withClaimVolumes(spec), spec?.selector, 'StatefulSet'),
   ];
+}
+
+/**
+ * The template as its pods will be made from it: every claim template is a volume of its own name, and takes the place of one that
+ * the template has under that name (pkg/controller/statefulset updateStorage).
+ */
+function withClaimVolumes(spec: StatefulSetSpec | undefined): StatefulSetSpec['template'] | undefined {
+  const template = spec?.template;
+  const claims = new Map<string, Volume>();
+  for (const { metadata } of spec?.volumeClaimTemplates ?? []) {
+    const name = metadata?.name ?? '';
+    claims.set(name, { name, persistentVolumeClaim: { claimName: name } });
+  }
+  if (template?.spec === undefined || claims.size === 0) return template;
+  const volumes = (template.spec.volumes ?? []).map((volume) => {
+    const claim = claims.get(volume.name);
+    claims.delete(volume.name);
+    return claim ?? volume;
+  });
+  return { ...template, spec: { ...template.spec, volumes: [...volumes, ...claims.values()] } };
 }
 
 function validatePodManagement(policy: string | undefined): FieldError[] {

@@ -1,6 +1,7 @@
 /** Who may do what: the pure authorizers, fed from the watch cache, with decisions kept per user until a role changes. */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
+import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
@@ -66,7 +67,7 @@ export class Authorization {
     return this.#links;
   }
 
-  /** Follows roles, bindings and pods. Call after the cache has been loaded, and again whenever it was loaded anew. */
+  /** Follows roles, bindings, pods, volumes and their attachments. Call after the cache has been loaded, and again whenever it was loaded anew. */
   follow(cache: WatchCache): void {
     this.#followKind<ClusterRole>(
       cache.kind('clusterroles'),
@@ -92,6 +93,16 @@ export class Authorization {
       cache.kind('pods'),
       (pod) => this.#nodes.setPod(pod),
       (namespace, name) => this.#nodes.deletePod(namespace, name),
+    );
+    this.#followKind<PersistentVolume>(
+      cache.kind('persistentvolumes'),
+      (volume) => this.#nodes.setPersistentVolume(volume),
+      (_, name) => this.#nodes.deletePersistentVolume(name),
+    );
+    this.#followKind<VolumeAttachment>(
+      cache.kind('volumeattachments'),
+      (attachment) => this.#nodes.setVolumeAttachment(attachment),
+      (_, name) => this.#nodes.deleteVolumeAttachment(name),
     );
   }
 

@@ -71,6 +71,41 @@ describe('rights', () => {
     await untilCode(list, 403);
   });
 
+  it('shows a node the volumes behind the claims of its pods, and its own attachments', async () => {
+    const volumes = '/api/v1/persistentvolumes';
+    const attachments = '/apis/storage.k8s.io/v1/volumeattachments';
+    const volume = (name: string, claim: string) => ({
+      metadata: { name },
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes: ['ReadWriteOnce'],
+        hostPath: { path: '/v' },
+        claimRef: { namespace: 'default', name: claim },
+      },
+    });
+    const attachment = (name: string, nodeName: string) => ({
+      metadata: { name },
+      spec: { attacher: 'csi.example', nodeName, source: { persistentVolumeName: 'used' } },
+    });
+    for (const [path, body] of [
+      [volumes, volume('used', 'mine')],
+      [volumes, volume('unused', 'other')],
+      [attachments, attachment('here', 'n1')],
+      [attachments, attachment('there', 'n2')],
+      [PODS, pod('claims', { nodeName: 'n1', volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'mine' } }] })],
+    ] as const) {
+      const made = await call('POST', path, { body });
+      assert.equal(made.code, 201, made.body.message);
+    }
+    await untilCode(() => call('GET', `${volumes}/used`, { as: node }), 200);
+    await untilCode(() => call('GET', `${attachments}/here`, { as: node }), 200);
+    for (const path of [`${volumes}/unused`, `${attachments}/there`, volumes, attachments]) {
+      assert.equal((await call('GET', path, { as: node })).code, 403, path);
+    }
+    await call('DELETE', `${PODS}/claims?gracePeriodSeconds=0`);
+    await untilCode(() => call('GET', `${volumes}/used`, { as: node }), 403);
+  });
+
   it('hands out no right its writer lacks: on create, update, patch and apply', async () => {
     await grant('role-writer', [
       {
