@@ -46,6 +46,8 @@ export function nodeRestriction(sources: NodeRestrictionSources): AdmissionPlugi
         if (request.namespace !== 'kube-node-lease' || nameOf(request) !== nodeName) {
           throw forbid(request, `can only access node lease with the same name as the requesting node`);
         }
+      } else if (isFor(request, 'storage.k8s.io', 'csinodes') && nameOf(request) !== nodeName) {
+        throw forbid(request, 'can only access CSINode with the same name as the requesting node');
       }
     },
   };
@@ -113,7 +115,8 @@ function checkPod(request: AdmissionRequest, nodeName: string, sources: NodeRest
     throw forbid(request, `node ${JSON.stringify(nodeName)} can only ${act} pods with spec.nodeName set to itself`);
   }
   if (request.operation === 'UPDATE') {
-    if (request.subresource !== 'status')
+    // An eviction marks the pod with words of this server's.
+    if (request.subresource !== 'status' && request.subresource !== 'eviction')
       throw forbid(request, `node ${JSON.stringify(nodeName)} can only update pod status`);
     const pod = request.object as Pod;
     if (!semanticEqual(pod.metadata?.labels, old.metadata?.labels)) {

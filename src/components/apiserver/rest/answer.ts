@@ -4,13 +4,15 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Status } from '../../../api/meta/status.ts';
 import type { ServedKind } from './kinds.ts';
 
-export function success(details?: Status['details']): Status {
+/** `code`: said where the sub-resource was created, as upstream does. */
+export function success(details?: Status['details'], code?: number): Status {
   return {
     kind: 'Status',
     apiVersion: 'v1',
     metadata: {},
     status: 'Success',
     ...(details === undefined ? {} : { details }),
+    ...(code === undefined ? {} : { code }),
   };
 }
 

@@ -16,6 +16,7 @@ import { negotiate } from '../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { stream } from '../streaming/index.ts';
 import { bindPod } from '../subresources/binding.ts';
+import { evictPod } from '../subresources/eviction.ts';
 import { applyScale, scaleKind, scaleOf } from '../subresources/scale.ts';
 import { strategyAt } from '../subresources/strategies.ts';
 import { createToken } from '../subresources/token-request.ts';
@@ -373,7 +374,7 @@ async function bind(
   const schema = schemaOf({ group: '', version: 'v1', kind: 'Binding' });
   const body = await readObject(context, exchange, { apiVersion: 'v1', kind: 'Binding', schema }, request);
   await bindPod(context, request, body as Binding);
-  exchange.sendObject(201, success());
+  exchange.sendObject(201, success(undefined, 201));
 }
 
 async function evict(
@@ -386,6 +387,8 @@ async function evict(
   const body = await readBody(exchange.request, limitOf(context));
   const document = decodeBody(body, bodyFormat(exchange.header('content-type')));
   const eviction = { group: 'policy', version: 'v1', kind: 'Eviction' };
+  const { name } = (document['metadata'] ?? {}) as { readonly name?: unknown };
+  if (name !== info.name) throw errors.badRequest('name in URL does not match name in Eviction object');
   await admitBody(context, request, 'CREATE', eviction, { apiVersion: 'policy/v1', kind: 'Eviction', ...document });
   const given = document['deleteOptions'];
   const options =
@@ -393,8 +396,9 @@ async function evict(
       ? Buffer.from(JSON.stringify(given as JsonObject))
       : Buffer.alloc(0);
   const deletion = parseDeleteOptions(options, undefined, info.query);
-  await deleteObject(context, request, { ...deletion, dryRun: deletion.dryRun || request.options.dryRun });
-  exchange.sendObject(201, success());
+  const dryRun = deletion.dryRun || request.options.dryRun;
+  await evictPod(context, { ...request, options: { ...request.options, dryRun } }, { ...deletion, dryRun });
+  exchange.sendObject(201, success(undefined, 201));
 }
 
 async function token(

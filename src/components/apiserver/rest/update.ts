@@ -108,7 +108,7 @@ async function attemptUpdate(
     warnings: request.warnings,
     annotate: request.annotate,
     reservations: [],
-    derived: request.subresource === 'binding',
+    derived: request.subresource === 'binding' || request.subresource === 'eviction',
     ...change.shownAs?.(next, old),
   };
   await context.admission.mutate(admission);

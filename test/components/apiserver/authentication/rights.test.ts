@@ -247,7 +247,7 @@ describe('rights', () => {
     assert.equal((await token({ name: 'elsewhere', uid: other })).code, 403);
   });
 
-  it('writes leases of its own name only', async () => {
+  it('writes leases and CSI nodes of its own name only', async () => {
     const leases = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
     assert.equal(
       (await call('POST', leases, { as: node, body: { metadata: { name: 'n1' }, spec: { holderIdentity: 'n1' } } }))
@@ -255,6 +255,26 @@ describe('rights', () => {
       201,
     );
     assert.equal((await call('POST', leases, { as: node, body: { metadata: { name: 'n2' } } })).code, 403);
+    const drivers = '/apis/storage.k8s.io/v1/csinodes';
+    for (const [name, code] of [
+      ['n1', 201],
+      ['n2', 403],
+    ] as const) {
+      const body = { metadata: { name }, spec: { drivers: [] } };
+      assert.equal((await call('POST', drivers, { as: node, body })).code, code, name);
+    }
+  });
+
+  it('evicts pods of its own only', async () => {
+    for (const [name, nodeName, code] of [
+      ['evict-mine', 'n1', 201],
+      ['evict-other', 'n2', 403],
+    ] as const) {
+      assert.equal((await call('POST', PODS, { body: pod(name, { nodeName }) })).code, 201);
+      const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name } };
+      const evicted = await call('POST', `${PODS}/${name}/eviction`, { as: node, body });
+      assert.equal(evicted.code, code, evicted.text);
+    }
   });
 
   it('lets nobody ask for system:masters, approve or sign without the right to', async () => {

@@ -73,6 +73,21 @@ test('every built-in kind but definitions of custom ones has a protobuf form, in
   assert.equal(hasMessage('__proto__'), false);
 });
 
+test('a zero is said where upstream’s JSON says it, and left out where that leaves it out', () => {
+  const zeros: readonly (readonly [string, string, JsonObject, JsonObject])[] = [
+    ['apps/v1', 'DaemonSet', { numberReady: 0, numberAvailable: 0 }, { numberReady: 0 }],
+    ['policy/v1', 'PodDisruptionBudget', { disruptionsAllowed: 0, observedGeneration: 0 }, { disruptionsAllowed: 0 }],
+    ['policy/v1beta1', 'PodDisruptionBudget', { disruptionsAllowed: 0 }, { disruptionsAllowed: 0 }],
+    ['autoscaling/v2beta2', 'HorizontalPodAutoscaler', { currentReplicas: 0 }, { currentReplicas: 0 }],
+    ['storage.k8s.io/v1beta1', 'VolumeAttachment', { attached: false }, { attached: false }],
+  ];
+  for (const [apiVersion, kind, status, expected] of zeros) {
+    const [group = '', version = ''] = apiVersion.split('/');
+    const message = encodeMessage(schemaNameOf({ group, version, kind }), { status });
+    assert.deepEqual(decodeProtobuf(envelope(apiVersion, kind, message))['status'], expected, `${apiVersion} ${kind}`);
+  }
+});
+
 test('what is encoded is decoded again as it was', () => {
   let compared = 0;
   for (const gvk of gvks) {
