@@ -91,6 +91,7 @@ export async function startEtcd({
     limits: settings.limits,
     ...(settings.progressNotifyMs > 0 ? { progressNotifyMs: settings.progressNotifyMs } : {}),
     jsonGateway: settings.jsonGateway,
+    ...(settings.limits.concurrentStreams < MAX_STREAMS ? { gatewayStreams: settings.limits.concurrentStreams } : {}),
     ...(await forceNewCluster(settings)),
     slow: settings.slow,
     compareMs: settings.corruption.intervalMs,
@@ -113,17 +114,18 @@ export async function startEtcd({
 
 /** Tools that start etcd wait for some of these words. */
 function tellServing(
-  { listen, name, dataDirectory }: EtcdSettings,
+  settings: EtcdSettings,
   addresses: readonly { readonly host: string; readonly port: number }[],
   log: Log,
 ): void {
-  const urls = [...listen.client, ...listen.clientHttp, ...listen.metrics];
-  for (const [index, { host, port }] of addresses.entries()) {
-    const url = urls[index] as EtcdUrl;
-    const where = url.path ?? (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`);
-    log.info(`serving ${isSecure(url) ? '' : 'insecure '}client requests on ${where}`);
+  for (const [index, { urls }] of listeningOf(settings).entries()) {
+    for (const url of urls) {
+      const { host, port } = addresses[index] ?? url;
+      const where = url.path ?? (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`);
+      log.info(`serving ${isSecure(url) ? '' : 'insecure '}client requests on ${where}`);
+    }
   }
-  log.info('ready to serve client requests', { name, data: dataDirectory });
+  log.info('ready to serve client requests', { name: settings.name, data: settings.dataDirectory });
 }
 
 function fallbackOf(
@@ -262,26 +264,45 @@ function hostsOf(urls: readonly EtcdUrl[]): string[] {
   return [...new Set([...named, 'localhost', '127.0.0.1', '::1'])];
 }
 
-function listenersOf(settings: EtcdSettings, source: TlsSource | undefined, log: Log): RpcListenerOptions[] {
-  const { listen, limits, keepAlive, hostWhitelist } = settings;
-  const at = (url: EtcdUrl, serves: Pick<RpcListenerOptions, 'grpc' | 'httpPaths'>): RpcListenerOptions => ({
-    host: url.host,
-    port: url.port,
-    ...(url.path === undefined ? {} : { path: url.path }),
-    ...(isSecure(url) && source !== undefined ? { tls: source } : {}),
-    ...(hostWhitelist === undefined ? {} : { httpHosts: hostWhitelist }),
-    maxStreams: Math.min(limits.concurrentStreams, MAX_STREAMS),
-    // A little more than a request may have, so that its refusal is in etcd's words.
-    maxMessageBytes: limits.requestBytes + REQUEST_OVERHEAD_BYTES,
-    keepAlive,
-    reusePort: listen.reusePort,
-    log,
-    ...serves,
-  });
+/** What one listener serves: one address, or the same one with TLS and without. */
+interface Listening {
+  readonly urls: readonly [EtcdUrl, ...EtcdUrl[]];
+  readonly serves: Pick<RpcListenerOptions, 'grpc' | 'httpPaths'>;
+}
+
+function listeningOf({ listen }: EtcdSettings): Listening[] {
   const apart = listen.clientHttp.length > 0;
   return [
-    ...listen.client.map((url) => at(url, apart ? { httpPaths: NO_PATHS } : {})),
-    ...listen.clientHttp.map((url) => at(url, { grpc: false })),
-    ...listen.metrics.map((url) => at(url, { grpc: false, httpPaths: METRICS_PATHS })),
+    ...withTwins(listen.client, apart ? { httpPaths: NO_PATHS } : {}),
+    ...withTwins(listen.clientHttp, { grpc: false }),
+    ...withTwins(listen.metrics, { grpc: false, httpPaths: METRICS_PATHS }),
   ];
+}
+
+function withTwins(urls: readonly EtcdUrl[], serves: Listening['serves']): Listening[] {
+  // Any free port is another one each time.
+  const key = (url: EtcdUrl): unknown => url.path ?? (url.port === 0 ? url : `${url.host}:${url.port}`);
+  return [...Map.groupBy(urls, key).values()].map((same) => ({ urls: same as [EtcdUrl, ...EtcdUrl[]], serves }));
+}
+
+function listenersOf(settings: EtcdSettings, source: TlsSource | undefined, log: Log): RpcListenerOptions[] {
+  const { listen, limits, keepAlive, hostWhitelist } = settings;
+  return listeningOf(settings).map(({ urls, serves }) => {
+    const [{ host, port, path }] = urls;
+    const secure = urls.some(isSecure);
+    return {
+      host,
+      port,
+      ...(path === undefined ? {} : { path }),
+      ...(secure && source !== undefined ? { tls: source, alsoInTheClear: !urls.every(isSecure) } : {}),
+      ...(hostWhitelist === undefined ? {} : { httpHosts: hostWhitelist }),
+      maxStreams: Math.min(limits.concurrentStreams, MAX_STREAMS),
+      // A little more than a request may have, so that its refusal is in etcd's words.
+      maxMessageBytes: limits.requestBytes + REQUEST_OVERHEAD_BYTES,
+      keepAlive,
+      reusePort: listen.reusePort,
+      log,
+      ...serves,
+    };
+  });
 }

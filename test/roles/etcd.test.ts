@@ -363,6 +363,30 @@ test('client certificates of allowed host names only', async () => {
   assert.equal((await etcdctl('--endpoints', url, ...asClient(), 'get', 'k', '--command-timeout=2s')).ok, false);
 });
 
+test('one port with TLS and without; the JSON gateway with curl, which chooses HTTP/2', async () => {
+  const [port] = await freePorts(1);
+  const urls = `http://127.0.0.1:${port},https://127.0.0.1:${port}`;
+  const etcd = await start([
+    `--data-dir=${join(directory, 'both')}`,
+    `--listen-client-urls=${urls}`,
+    `--advertise-client-urls=${urls}`,
+    `--cert-file=${pki('server.crt')}`,
+    `--key-file=${pki('server.key')}`,
+    '--unsafe-no-fsync',
+  ]);
+  assert.match(etcd.stderr(), new RegExp(`serving insecure client requests on 127\\.0\\.0\\.1:${port}\n`));
+  assert.match(etcd.stderr(), new RegExp(`serving client requests on 127\\.0\\.0\\.1:${port}\n`));
+  await works('--endpoints', `http://127.0.0.1:${port}`);
+  await works('--endpoints', `https://127.0.0.1:${port}`, '--cacert', pki('ca.crt'));
+  const curl = await new Promise<string>((resolve) => {
+    const url = `https://127.0.0.1:${port}/v3/kv/range`;
+    const args = ['-s', '-w', ' %{http_version}', '--cacert', pki('ca.crt'), '-X', 'POST', '-d', '{"key":"aw=="}', url];
+    execFile('curl', args, { timeout: 20_000 }, (error, stdout) => resolve(error?.message ?? stdout));
+  });
+  assert.match(curl, /"kvs":\[\{"key":"aw==".*"value":"dg=="\}\],"count":"1"\} 2$/);
+  await stop(etcd);
+});
+
 test('certificates of its own, made once', async () => {
   const [port] = await freePorts(1);
   const url = `https://127.0.0.1:${port}`;

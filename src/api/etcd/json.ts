@@ -54,11 +54,11 @@ function numberOf(type: string, value: unknown, where: string): bigint {
     if (at < 0) throw new WireError(`${where}: unknown value ${JSON.stringify(value)}`);
     return BigInt(at);
   }
-  const whole = typeof value === 'number' && Number.isSafeInteger(value);
+  const whole = typeof value === 'bigint' || (typeof value === 'number' && Number.isSafeInteger(value));
   if (!whole && !(typeof value === 'string' && /^-?\d{1,20}$/.test(value))) {
     throw new WireError(`${where} has to be a whole number`);
   }
-  const parsed = BigInt(value as string | number);
+  const parsed = BigInt(value as string | number | bigint);
   const fits = type === 'uint64' ? BigInt.asUintN(64, parsed) : BigInt.asIntN(64, parsed);
   if (fits !== parsed) throw new WireError(`${where} is out of range`);
   return parsed;

@@ -88,8 +88,52 @@ const HTTP_STATUS: Readonly<Record<number, number>> = {
 const JSON_TYPE = 'application/json';
 const TEXT = 'text/plain; charset=utf-8';
 
-/** Answers `/v3/…`; undefined when the path is not the gateway's. */
-export function gateway(client: LocalClient, log: Log): (request: HttpRequest) => Promise<HttpAnswer> | undefined {
+/** What a gateway has under way at once: the rest waits, as for a connection of gRPC that has no stream left. */
+class Places {
+  #free: number;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(most: number) {
+    this.#free = most;
+  }
+
+  /** Resolves with how to leave; with undefined when the client has gone while it waited. */
+  take(request: Pick<HttpRequest, 'closed'>): Promise<(() => void) | undefined> {
+    return new Promise((resolve) => {
+      const enter = (): void => {
+        this.#waiting.delete(enter);
+        this.#free -= 1;
+        let inside = true;
+        resolve(() => {
+          if (inside) this.#leave();
+          inside = false;
+        });
+      };
+      if (this.#free > 0) {
+        enter();
+        return;
+      }
+      this.#waiting.add(enter);
+      request.closed(() => {
+        if (this.#waiting.delete(enter)) resolve(undefined);
+      });
+    });
+  }
+
+  #leave(): void {
+    this.#free += 1;
+    const [next] = this.#waiting;
+    next?.();
+  }
+}
+
+/** Answers `/v3/…`; undefined when the path is not the gateway's. `most`: calls at once, of all clients together. */
+export function gateway(
+  client: LocalClient,
+  log: Log,
+  most = Number.POSITIVE_INFINITY,
+): (request: HttpRequest) => Promise<HttpAnswer> | undefined {
+  const places = new Places(most);
   return (request) => {
     const [, version, ...rest] = request.path.split('/');
     if (version !== 'v3' && version !== 'v3beta') return undefined;
@@ -98,25 +142,29 @@ export function gateway(client: LocalClient, log: Log): (request: HttpRequest) =
     if (request.method !== 'POST') {
       return Promise.resolve({ status: 405, contentType: TEXT, body: 'Method Not Allowed\n' });
     }
-    return served(route, request, client, log).catch((error: unknown) => refusal(error, log));
+    return served(route, request, { client, log, places }).catch((error: unknown) => refusal(error, log));
   };
 }
+
+const GONE: HttpAnswer = { status: 499, contentType: TEXT, body: '' };
 
 async function served(
   [method, requestName, answerName, stream]: Route,
   request: HttpRequest,
-  client: LocalClient,
-  log: Log,
+  { client, log, places }: { readonly client: LocalClient; readonly log: Log; readonly places: Places },
 ): Promise<HttpAnswer> {
   const message = messageFromJson(requestName, parsed(Buffer.from(await request.body()).toString()));
   const identity: CallIdentity = {
     metadata: (name) => (name === 'token' ? request.metadata('authorization') : undefined),
     peerCommonName: () => '',
   };
+  const leave = await places.take(request);
+  if (leave === undefined) return GONE;
   if (stream === undefined) {
-    const json = messageToJson(answerName, await client.call(`/${method}`, message, identity));
+    const json = messageToJson(answerName, await client.call(`/${method}`, message, identity).finally(leave));
     return { status: 200, contentType: JSON_TYPE, body: JSON.stringify(json) };
   }
+  request.closed(leave);
   const follow = (out: HttpStream): void => {
     const line = (json: Json): boolean => out.write(`${JSON.stringify(json)}\n`);
     const local = client.stream(
@@ -138,10 +186,22 @@ async function served(
   return { status: 200, contentType: JSON_TYPE, body: '', follow };
 }
 
+type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
+/** With what ECMAScript 2026 gives a reviver. */
+const parseJson = JSON.parse as (text: string, reviver: Reviver) => unknown;
+/** As 64 bits have it; longer ones are out of range anyway. */
+const WHOLE = /^-?\d{1,20}$/;
+
+/** Whole numbers keep all their digits: those of 64 bits may be larger than what a `number` holds exactly. */
+const exactly: Reviver = (_, value, { source }) =>
+  typeof value === 'number' && !Number.isSafeInteger(value) && source !== undefined && WHOLE.test(source)
+    ? BigInt(source)
+    : value;
+
 function parsed(text: string): unknown {
   if (text.trim() === '') return {};
   try {
-    return JSON.parse(text);
+    return parseJson(text, exactly);
   } catch (error) {
     throw new WireError((error as Error).message);
   }

@@ -41,6 +41,8 @@ export interface EtcdServerDeps {
   readonly progressNotifyMs?: number;
   /** etcd's `--enable-grpc-gateway`: JSON over HTTP; true by default. */
   readonly jsonGateway?: boolean;
+  /** Calls that the gateway has under way at once, of all its clients; any number by default. */
+  readonly gatewayStreams?: number;
   /** etcd's `--experimental-warning-apply-duration` and `-unary-request-duration`, in milliseconds: what takes longer is said, the former counted too. */
   readonly slow?: { readonly applyMs: number; readonly requestMs: number };
   /** How often members compare their stores, as etcd's `--experimental-corrupt-check-time`; by default twice a day. */

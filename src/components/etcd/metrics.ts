@@ -2,7 +2,7 @@
  * `/metrics` under etcd's names, for dashboards and alerts made for etcd. What the store's parts count they tell `EtcdMetrics`;
  * what replication knows is asked of it when metrics are shown. Source: etcd's metrics documentation.
  */
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { doubling, Histogram } from '../../base/histogram.ts';
 import type { Log } from '../../base/log.ts';
 import type { DecidedRevision } from '../../core/mvcc/machine.ts';
@@ -160,7 +160,7 @@ function showStore(text: MetricsText, { engine, watches, metrics, rpc }: Metrics
     text.counter(`${prefix}_range_total`, 'Ranges asked of this member.', rpc.started('etcdserverpb.KV', 'Range'));
     text.counter(`${prefix}_txn_total`, 'Transactions asked of this member.', rpc.started('etcdserverpb.KV', 'Txn'));
   }
-  text.gauge('etcd_debugging_mvcc_keys_total', 'Keys in the index.', machine.keyCount);
+  text.gauge('etcd_debugging_mvcc_keys_total', 'Keys that exist.', machine.keyCount);
   text.gauge('etcd_debugging_mvcc_current_revision', 'The current revision.', machine.visible);
   text.gauge('etcd_debugging_mvcc_compact_revision', 'The revision of the last compaction.', machine.compacted);
   text.gauge('etcd_debugging_mvcc_total_put_size_in_bytes', 'Bytes of keys and values put.', metrics.putBytes);
@@ -189,9 +189,27 @@ async function showProcess(text: MetricsText, nowMs: number): Promise<void> {
     'Start of the process, in seconds since 1970.',
     nowMs / 1000 - process.uptime(),
   );
+  let open: number;
+  let limits: string;
+  let status: string;
   try {
-    text.gauge('process_open_fds', 'Open file descriptors.', (await readdir('/proc/self/fd')).length);
+    open = (await readdir('/proc/self/fd')).length;
+    [limits, status] = await Promise.all([
+      readFile('/proc/self/limits', 'utf8'),
+      readFile('/proc/self/status', 'utf8'),
+    ]);
   } catch {
-    // Without /proc the figure is not shown.
+    // Without /proc these figures are not shown.
+    return;
   }
+  text.gauge('process_open_fds', 'Open file descriptors.', open);
+  text.gauge('os_fd_used', 'Open file descriptors.', open);
+  const most = /^Max open files +(\d+)/m.exec(limits)?.[1];
+  if (most !== undefined) {
+    text.gauge('process_max_fds', 'File descriptors that may be open.', Number(most));
+    text.gauge('os_fd_limit', 'File descriptors that may be open.', Number(most));
+  }
+  const virtual = /^VmSize:\s+(\d+) kB/m.exec(status)?.[1];
+  if (virtual !== undefined)
+    text.gauge('process_virtual_memory_bytes', 'Virtual memory, in bytes.', Number(virtual) * 1024);
 }

@@ -258,6 +258,8 @@ export interface HttpRequest extends CallIdentity {
   readonly query: URLSearchParams;
   /** The whole body; throws CodedError 'too-large'. */
   body(): Promise<Uint8Array>;
+  /** `listener` is called when the client is gone, or has its answer. */
+  closed(listener: () => void): void;
 }
 
 export interface RpcService {

@@ -119,7 +119,8 @@ export function createServices(parts: ServiceParts): Services {
   const routed = router.unary(guard.unary({ ...handlers, ...sessions }));
   const unary = rpc.unary(required.unary({ ...routed, ...recoveryService(engine, storage, log) }));
   const counted = rpc.streams(required.streams(streams));
-  const json = deps.jsonGateway === false ? () => undefined : gateway(new LocalClient(unary, counted), log);
+  const json =
+    deps.jsonGateway === false ? () => undefined : gateway(new LocalClient(unary, counted), log, deps.gatewayStreams);
   const service = rpcService(unary, counted, json, {
     engine,
     watches,

@@ -93,6 +93,7 @@ export class Machine {
   #pending: DecidedRevision[] = [];
   #head = 1;
   #visible = 1;
+  #liveKeys = 0;
   #compacted = 0;
   #writing: Change[] = [];
 
@@ -112,8 +113,9 @@ export class Machine {
     return this.#compacted;
   }
 
+  /** Keys that exist after all that was decided. */
   get keyCount(): number {
-    return this.#keys.size;
+    return this.#liveKeys;
   }
 
   get cachedBytes(): number {
@@ -276,6 +278,7 @@ export class Machine {
   become(other: Machine): void {
     this.leases.become(other.leases);
     this.#keys = other.#keys;
+    this.#liveKeys = other.#liveKeys;
     this.#cache = other.#cache;
     this.#garbage = other.#garbage;
     this.#pending = other.#pending;
@@ -563,6 +566,7 @@ export class Machine {
       history = { key: version.key, versions: [version] };
       this.#keys.set(version.key, history);
     } else history.versions.push(version);
+    this.#liveKeys += liveness(version) - liveness(before);
     if (before !== undefined) this.#cache.supersede(before);
     this.#cache.addCurrent(version);
     this.leases.move(version.key, before?.lease ?? 0n, version.lease);
@@ -580,6 +584,7 @@ export class Machine {
     history.versions.pop();
     this.#cache.forget(version);
     const before = history.versions.at(-1);
+    this.#liveKeys += liveness(before) - liveness(version);
     if (before === undefined) this.#keys.delete(version.key);
     else this.#cache.reinstate(before);
     this.leases.move(version.key, version.lease, before?.lease ?? 0n);
@@ -611,6 +616,11 @@ export class Machine {
     // One revision may write a key twice; its row loses the key's events together, when none of them is of use.
     return first === undefined ? gone : gone.filter((version) => version.revision !== first.revision);
   }
+}
+
+/** How many keys exist because of the last version of one: one or none. */
+function liveness(version: Version | undefined): number {
+  return version === undefined || isDelete(version) ? 0 : 1;
 }
 
 interface Path {

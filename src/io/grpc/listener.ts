@@ -8,12 +8,14 @@ import { createServer as createNetServer, type Server, type Socket } from 'node:
 import { TLSSocket } from 'node:tls';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { HttpAnswer, HttpRequest, RpcListener, RpcService } from '../../components/etcd/port.ts';
+import type { RpcListener, RpcService } from '../../components/etcd/port.ts';
 import { Http2Connection } from './http2-connection.ts';
 import { PREFACE } from './http2-frames.ts';
 import { Paced } from './paced.ts';
-import { ServerCall } from './server-call.ts';
-import { createTlsFront, type TlsMaterials, type TlsSource } from './tls-source.ts';
+import { PlainCall } from './plain-call.ts';
+import { answerHttp1, type PlainRules, type PlainService } from './plain-http.ts';
+import { isGrpc, ServerCall } from './server-call.ts';
+import { createTlsFront, type TlsFront, type TlsMaterials, type TlsSource } from './tls-source.ts';
 
 export interface RpcListenerOptions {
   /** An address or `localhost`, which is 127.0.0.1; `0.0.0.0` and `::` are all addresses of both families. */
@@ -27,6 +29,8 @@ export interface RpcListenerOptions {
   readonly log: Log;
   /** Connections at once; 10,000 by default. */
   readonly maxConnections?: number;
+  /** With TLS: connections without it are served too. */
+  readonly alsoInTheClear?: boolean;
   /** False: plain HTTP alone. */
   readonly grpc?: boolean;
   /** Plain requests that are answered; all by default, none with an empty set. */
@@ -44,6 +48,8 @@ export interface RpcListenerOptions {
 
 /** A connection that has not said anything sensible by then is closed. */
 const GREETING_MS = 10_000;
+/** Type of the record that begins a connection of TLS (RFC 8446, 5.1). */
+const TLS_HANDSHAKE = 22;
 /** Those that begin in one turn of the event loop. */
 const HANDSHAKES_AT_ONCE = 4;
 /** The longest delay that a timer of Node takes. */
@@ -56,6 +62,7 @@ export function createRpcListener(options: RpcListenerOptions): RpcListener {
 class Listener implements RpcListener {
   readonly #options: RpcListenerOptions;
   readonly #log: Log;
+  readonly #rules: PlainRules;
   readonly #connections = new Set<Http2Connection>();
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
@@ -66,7 +73,17 @@ class Listener implements RpcListener {
   constructor(options: RpcListenerOptions) {
     this.#options = options;
     this.#log = options.log.named('grpc');
-    this.#http.on('request', (request: IncomingMessage, response: ServerResponse) => this.#plain(request, response));
+    this.#rules = { paths: options.httpPaths, hosts: options.httpHosts };
+    this.#http.on('request', (request: IncomingMessage, response: ServerResponse) => {
+      const { socket } = request;
+      const plain = this.#plain();
+      if (plain === undefined) response.destroy();
+      else
+        answerHttp1(request, response, plain, {
+          secure: socket instanceof TLSSocket,
+          commonName: () => commonNameOf(socket),
+        });
+    });
   }
 
   async listen(service: RpcService): Promise<{ readonly host: string; readonly port: number }> {
@@ -85,16 +102,20 @@ class Listener implements RpcListener {
         this.#greet(socket);
         return;
       }
+      if (this.#options.alsoInTheClear === true) this.#tell(socket, () => shake(socket, front));
+      else shake(socket, front);
+    });
+    const shake = (socket: Socket, { server: tlsServer, refresh }: TlsFront): void => {
       const begin = (): void => {
         // Some are gone by then.
-        if (!socket.destroyed) front.server.emit('connection', socket);
+        if (!socket.destroyed) tlsServer.emit('connection', socket);
       };
       handshakes.run(() => {
-        const fresh = front.refresh();
+        const fresh = refresh();
         if (fresh === undefined) begin();
         else fresh.then(begin, () => socket.destroy());
       });
-    });
+    };
     server.maxConnections = maxConnections ?? 10_000;
     this.#server = server;
     if (path === undefined) await this.#bind(server, host, port);
@@ -172,7 +193,8 @@ class Listener implements RpcListener {
       if (isHttp2 && head.length < PREFACE.length) return;
       clearTimeout(timer);
       socket.off('data', onData);
-      if (isHttp2 && this.#options.grpc === false) socket.destroy();
+      // Over TLS a client of plain HTTP may have chosen HTTP/2.
+      if (isHttp2 && this.#options.grpc === false && !(socket instanceof TLSSocket)) socket.destroy();
       else if (isHttp2) this.#serve(socket, head);
       else {
         socket.pause();
@@ -184,12 +206,34 @@ class Listener implements RpcListener {
     socket.on('data', onData);
   }
 
-  #serve(socket: Socket, head: Buffer): void {
+  /** The first byte of a connection tells TLS: every other greeting begins with a letter. */
+  #tell(socket: Socket, shake: () => void): void {
+    const timer = setTimeout(() => socket.destroy(), GREETING_MS);
+    socket.once('close', () => clearTimeout(timer));
+    socket.once('data', (head: Buffer) => {
+      clearTimeout(timer);
+      socket.pause();
+      socket.unshift(head);
+      if (head[0] === TLS_HANDSHAKE) shake();
+      else {
+        this.#greet(socket);
+        socket.resume();
+      }
+    });
+  }
+
+  #plain(): PlainService | undefined {
     const service = this.#service;
-    if (service === undefined) {
+    return service === undefined ? undefined : { service, rules: this.#rules, log: this.#log };
+  }
+
+  #serve(socket: Socket, head: Buffer): void {
+    const plain = this.#plain();
+    if (plain === undefined) {
       socket.destroy();
       return;
     }
+    const peer = { secure: socket instanceof TLSSocket, commonName: () => peerCommonName() };
     let commonName: string | undefined;
     const peerCommonName = (): string => {
       commonName ??= commonNameOf(socket);
@@ -200,7 +244,9 @@ class Listener implements RpcListener {
       ...(this.#options.maxStreams === undefined ? {} : { maxStreams: this.#options.maxStreams }),
       events: {
         opened: (stream, fields) =>
-          new ServerCall(stream, fields, service, this.#log, peerCommonName, this.#options.maxMessageBytes),
+          this.#options.grpc !== false && isGrpc(fields)
+            ? new ServerCall(stream, fields, plain.service, this.#log, peerCommonName, this.#options.maxMessageBytes)
+            : new PlainCall(stream, fields, plain, peer),
         goingAway: () => {},
         closed: (reason) => {
           this.#connections.delete(connection);
@@ -211,86 +257,6 @@ class Listener implements RpcListener {
     this.#connections.add(connection);
     connection.start(head);
   }
-
-  #plain(request: IncomingMessage, response: ServerResponse): void {
-    const path = (request.url ?? '/').split('?')[0] as string;
-    const service = this.#service;
-    if (service === undefined) {
-      response.destroy();
-      return;
-    }
-    const refused = this.#refusal(request, path);
-    if (refused !== undefined) {
-      answer(request, response, refused);
-      return;
-    }
-    const { socket } = request;
-    const asked: HttpRequest = {
-      method: request.method ?? 'GET',
-      path,
-      query: new URLSearchParams((request.url ?? '').slice(path.length + 1)),
-      metadata: (name) => request.headers[name]?.toString(),
-      peerCommonName: () => commonNameOf(socket),
-      body: () => bodyOf(request),
-    };
-    service.http(asked).then(
-      (given) => answer(request, response, given),
-      (error: unknown) => {
-        this.#log.error('request failed', { path, cause: messageOf(error) });
-        response.writeHead(500).end();
-      },
-    );
-  }
-
-  #refusal(request: IncomingMessage, path: string): HttpAnswer | undefined {
-    const { tls, httpHosts, httpPaths } = this.#options;
-    if (httpPaths !== undefined && !httpPaths.has(path))
-      return { status: 404, contentType: TEXT, body: '404 page not found\n' };
-    if (tls !== undefined || httpHosts === undefined) return undefined;
-    const host = (request.headers.host ?? '').replace(/:\d*$/, '').replaceAll(/[[\]]/g, '').toLowerCase();
-    if (httpHosts.has(host)) return undefined;
-    return { status: 421, contentType: TEXT, body: `the Host header "${host}" is not in --host-whitelist\n` };
-  }
-}
-
-/** The body of a request, as much as a gRPC message may have and what base64 adds. */
-function bodyOf(request: IncomingMessage): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    let pieces: Buffer[] = [];
-    let bytes = 0;
-    request.on('data', (piece: Buffer) => {
-      bytes += piece.length;
-      if (bytes <= MAX_BODY) pieces.push(piece);
-      else {
-        // What is left is read and thrown away: the answer would be lost with the connection otherwise.
-        pieces = [];
-        reject(new CodedError('too-large', `the body is larger than ${MAX_BODY} bytes`));
-      }
-    });
-    request.once('end', () => resolve(Buffer.concat(pieces)));
-    request.once('error', reject);
-    request.once('close', () => reject(new CodedError('closed', 'the client is gone')));
-  });
-}
-
-const MAX_BODY = 3 << 20;
-const TEXT = 'text/plain; charset=utf-8';
-
-function answer(request: IncomingMessage, response: ServerResponse, given: HttpAnswer): void {
-  const { status, contentType, body, follow } = given;
-  if (follow !== undefined && request.method !== 'HEAD') {
-    response.writeHead(status, { 'content-type': contentType });
-    response.flushHeaders();
-    follow({
-      write: (text) => response.write(text),
-      end: () => void response.end(),
-      closed: (listener) => void response.once('close', listener),
-      drained: (listener) => void response.on('drain', listener),
-    });
-    return;
-  }
-  response.writeHead(status, { 'content-type': contentType, 'content-length': Buffer.byteLength(body) });
-  response.end(request.method === 'HEAD' ? undefined : body);
 }
 
 function bindTo(

@@ -1,7 +1,6 @@
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import {
-  type HttpRequest,
   messageLength,
   RpcCode,
   type RpcMessage,
@@ -11,7 +10,6 @@ import {
   type UnaryCall,
 } from '../../components/etcd/port.ts';
 import { encodeHeaders, type HeaderField } from './hpack.ts';
-import { ErrorCode } from './http2-frames.ts';
 import type { Http2Stream, StreamEvents } from './http2-stream.ts';
 import { encodeStatusMessage, MessageReader, messagePrefix, RpcError } from './messages.ts';
 
@@ -22,7 +20,12 @@ const CONTENT_TYPE = { name: 'content-type', value: 'application/grpc' };
 const RESPONSE_HEADERS = encodeHeaders([{ name: ':status', value: '200' }, CONTENT_TYPE]);
 const OK_TRAILERS = encodeHeaders([{ name: 'grpc-status', value: '0' }]);
 
-/** One request to us: a unary call, a stream of messages, or a plain HTTP request. */
+/** Whether a request is one of gRPC, as its content type has it. */
+export function isGrpc(fields: readonly HeaderField[]): boolean {
+  return fields.some(({ name, value }) => name === 'content-type' && value.startsWith('application/grpc'));
+}
+
+/** One request to us in gRPC: a unary call or a stream of messages. */
 export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
   readonly #stream: Http2Stream;
   readonly #fields: readonly HeaderField[];
@@ -54,10 +57,6 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
     this.#fields = fields;
     this.#log = log;
     const path = this.metadata(':path') ?? '';
-    if (!(this.metadata('content-type') ?? '').startsWith('application/grpc')) {
-      this.#plain(service, path);
-      return;
-    }
     this.#unary = service.unary(path);
     if (this.#unary !== undefined) return;
     const open = service.stream(path);
@@ -166,36 +165,6 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
     this.#handlerClosed = true;
     this.#handler?.closed();
   }
-
-  #plain(service: RpcService, path: string): void {
-    const method = this.metadata(':method') ?? 'GET';
-    const [bare = '', query = ''] = path.split('?', 2);
-    const request: HttpRequest = {
-      method,
-      path: bare,
-      query: new URLSearchParams(query),
-      metadata: (name) => this.metadata(name),
-      peerCommonName: this.peerCommonName,
-      // Only HTTP/1.1 carries bodies of plain requests here.
-      body: async () => EMPTY,
-    };
-    service.http(request).then(
-      ({ status, contentType, body }) => {
-        const bytes = Buffer.from(body);
-        const headers = encodeHeaders([
-          { name: ':status', value: String(status) },
-          { name: 'content-type', value: contentType },
-          { name: 'content-length', value: String(bytes.length) },
-        ]);
-        if (method === 'HEAD') this.#stream.sendHeaders(headers, true);
-        else this.#stream.sendAll(headers, EMPTY, bytes, undefined);
-      },
-      (error: unknown) => {
-        this.#log.error('request failed', { path, cause: messageOf(error) });
-        this.#stream.reset(ErrorCode.internal);
-      },
-    );
-  }
 }
 
 /** Why `path` cannot be called, in grpc-go's words. */
@@ -203,5 +172,3 @@ function unknown(service: RpcService, path: string): string {
   const [, name = '', method = ''] = path.split('/');
   return service.hasService(name) ? `unknown method ${method} for service ${name}` : `unknown service ${name}`;
 }
-
-const EMPTY = Buffer.alloc(0);

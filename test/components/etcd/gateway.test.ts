@@ -50,6 +50,15 @@ const REQUESTS: ReadonlyArray<readonly [path: string, body: unknown]> = [
   ['kv/nonsense', {}],
 ];
 
+/** As a client of Go writes 64 bits: as a number, with digits that JavaScript's own would lose. */
+const AS_WRITTEN: ReadonlyArray<readonly [path: string, body: string]> = [
+  ['lease/grant', '{"ID":2656613593981200015,"TTL":60}'],
+  ['kv/put', `{"key":"${b64('large')}","lease":2656613593981200015}`],
+  ['lease/timetolive', '{"ID":2656613593981200015,"keys":true}'],
+  ['lease/revoke', '{"ID":2656613593981200016}'],
+  ['lease/revoke', '{"ID":2656613593981200015}'],
+];
+
 describe('the JSON gateway', () => {
   let directory = '';
   let running: Running;
@@ -82,8 +91,8 @@ describe('the JSON gateway', () => {
       t.skip('etcd is not installed');
       return;
     }
-    for (const [path, body] of REQUESTS) {
-      const text = JSON.stringify(body);
+    const requests = REQUESTS.map(([path, body]) => [path, JSON.stringify(body)] as const);
+    for (const [path, text] of [...AS_WRITTEN, ...requests]) {
       const ours = await post(running.endpoint, path, text);
       const theirs = await post(endpoint, path, text);
       assert.deepEqual(normalised(ours), normalised(theirs), `${path} ${text}`);
@@ -147,6 +156,9 @@ describe('the JSON gateway', () => {
     assert.equal(await refused('kv/range', '{"key":"%"}'), 'RangeRequest.key is not base64');
     assert.equal(await refused('kv/range', '{"limit":1.5}'), 'RangeRequest.limit has to be a whole number');
     assert.equal(await refused('kv/range', '{"limit":"99999999999999999999"}'), 'RangeRequest.limit is out of range');
+    assert.equal(await refused('kv/range', '{"limit":99999999999999999999}'), 'RangeRequest.limit is out of range');
+    assert.match(await refused('kv/range', `{"limit":${'9'.repeat(1 << 20)}}`), /has to be a whole number/);
+    assert.equal(await refused('kv/range', '{"key":12345678901234567890}'), 'RangeRequest.key has to be a string');
     assert.equal(await refused('kv/range', '{"sort_order":"UP"}'), 'RangeRequest.sort_order: unknown value "UP"');
     const deep = `${'{"success":[{"request_txn":'.repeat(200)}{}${'}]}'.repeat(200)}`;
     assert.match(await refused('kv/txn', deep), /nested too deeply/);
@@ -160,6 +172,44 @@ describe('the JSON gateway', () => {
     assert.notEqual((await post(without.endpoint, 'kv/range', '{}')).status, 400);
     assert.equal((await fetch(`${without.endpoint}/v3/kv/range`)).status, 404);
     await without.server.stop();
+    await remove(data);
+  });
+
+  it('has no more under way at once than it may; the rest waits', async () => {
+    const data = await temporaryDirectory();
+    const narrow = await startHere(data, undefined, { gatewayStreams: 2 });
+    const watching = (): Promise<() => void> => {
+      const abort = new AbortController();
+      const body = JSON.stringify({ create_request: { key: b64('w') } });
+      return fetch(`${narrow.endpoint}/v3/watch`, { method: 'POST', body, signal: abort.signal }).then(
+        async (answer) => {
+          const first = await (answer.body as ReadableStream<Uint8Array>).getReader().read();
+          assert.match(Buffer.from(first.value ?? []).toString(), /"created":true/);
+          return () => abort.abort();
+        },
+      );
+    };
+    const leaves = [await watching(), await watching()];
+    // One who gives up while it waits leaves no call behind.
+    const put = (key: string, signal?: AbortSignal) =>
+      fetch(`${narrow.endpoint}/v3/kv/put`, {
+        method: 'POST',
+        body: JSON.stringify({ key: b64(key) }),
+        ...(signal === undefined ? {} : { signal }),
+      });
+    await assert.rejects(put('given-up', AbortSignal.timeout(300)), { name: 'TimeoutError' });
+    const waiting = put('patient');
+    const early = await Promise.race([waiting, new Promise((resolve) => setTimeout(resolve, 300))]);
+    assert.equal(early, undefined);
+    leaves[0]?.();
+    assert.equal((await waiting).status, 200);
+    const kept = await post(narrow.endpoint, 'kv/range', JSON.stringify({ key: b64('\0'), range_end: b64('\0') }));
+    assert.deepEqual(
+      JSON.parse(kept.body).kvs.map(({ key }: { key: string }) => key),
+      [b64('patient')],
+    );
+    leaves[1]?.();
+    await narrow.server.stop();
     await remove(data);
   });
 

@@ -223,6 +223,7 @@ function run(seed: number, cacheBytes: number, steps: number): { accepted: numbe
       same(rig.decide(request).answer, oracle.txn(request), { kind: 'txn', txn: request });
       assert.equal(rig.machine.head, oracle.revision);
     }
+    assert.equal(rig.machine.keyCount, oracle.states[oracle.revision]?.size ?? 0);
   }
   for (const decided of rig.machine.publish(rig.machine.head)) rig.store(decided);
   restartAgrees(rig, oracle, compacted);
@@ -274,6 +275,7 @@ function restartAgrees(rig: Rig, oracle: Oracle, compacted: number): void {
   };
   const expected = oracle.range(all, oracle.states[oracle.revision] as ReadonlyMap<string, Entry>);
   assert.deepEqual(again.range(all).kvs.map(asEntry), expected.entries);
+  assert.equal(again.keyCount, expected.entries.length);
 }
 
 describe('the MVCC machine against the array-of-revisions oracle', () => {

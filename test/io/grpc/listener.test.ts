@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect as connectHttp2 } from 'node:http2';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -70,6 +71,103 @@ test('what is not to be served is not', async () => {
     assert.ok((await live(port, false, 3000)) < 2000);
   } finally {
     await served.close(0);
+  }
+});
+
+/** One request over HTTP/2, by Node's client. */
+function ask2(
+  url: string,
+  { path, body = '', ...options }: { path: string; body?: string; ca?: string },
+): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const session = connectHttp2(url, options);
+    session.on('error', reject);
+    const request = session.request({ ':path': path, ':method': body === '' ? 'GET' : 'POST' });
+    let status = 0;
+    let text = '';
+    request.setEncoding('utf8').on('error', reject);
+    request.on('response', (headers) => {
+      status = Number(headers[':status']);
+    });
+    request.on('data', (chunk: string) => {
+      text += chunk;
+    });
+    request.on('end', () => {
+      session.close();
+      resolve({ status, text });
+    });
+    if (body !== '') request.end(body);
+  });
+}
+
+test('plain requests over HTTP/2 have bodies and answers of any length, and the rules of those over HTTP/1.1', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'listener-'));
+  const { server, ca } = await makeCertificates(directory);
+  const asked = Promise.withResolvers<void>();
+  const echo: RpcService = {
+    ...service,
+    http: async ({ path, body, closed }) => {
+      if (path === '/echo') return { status: 200, contentType: 'text/plain', body: `${await body()}` };
+      if (path === '/lines')
+        return {
+          status: 200,
+          contentType: 'text/plain',
+          body: '',
+          follow: (out) => {
+            closed(asked.resolve);
+            for (let i = 0; i < 3; i += 1) out.write(`line ${i}\n`);
+            out.end();
+          },
+        };
+      return { status: 404, contentType: 'text/plain', body: '' };
+    },
+  };
+  // As etcd's client addresses for HTTP alone, and its metrics, over TLS: there clients choose HTTP/2.
+  const served = listener({ tls: server, grpc: false, httpPaths: new Set(['/echo', '/lines']) });
+  const { port } = await served.listen(echo);
+  const url = `https://localhost:${port}`;
+  try {
+    const long = 'x'.repeat(300_000);
+    assert.deepEqual(await ask2(url, { path: '/echo?a', body: long, ca }), { status: 200, text: long });
+    assert.deepEqual(await ask2(url, { path: '/lines', ca }), {
+      status: 200,
+      text: 'line 0\nline 1\nline 2\n',
+    });
+    await asked.promise;
+    assert.deepEqual(await ask2(url, { path: '/metrics', ca }), {
+      status: 404,
+      text: '404 page not found\n',
+    });
+  } finally {
+    await served.close(0);
+    await rm(directory, { recursive: true });
+  }
+  const named = listener({ httpHosts: new Set(['known']) });
+  const { port: clear } = await named.listen(echo);
+  try {
+    const { status } = await ask2(`http://127.0.0.1:${clear}`, { path: '/echo', body: 'x' });
+    assert.equal(status, 421);
+  } finally {
+    await named.close(0);
+  }
+});
+
+test('one port with TLS and without', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'listener-'));
+  const { server, ca } = await makeCertificates(directory);
+  const served = listener({ tls: server, alsoInTheClear: true });
+  const { port } = await served.listen(service);
+  try {
+    assert.equal((await fetch(`http://127.0.0.1:${port}/clear`)).status, 200);
+    const { text } = await ask2(`https://localhost:${port}`, { path: '/tls', ca });
+    assert.equal(text, '/tls');
+    // Whoever says nothing costs nothing but a place for a while; here it leaves.
+    const silent = connect(port, '127.0.0.1');
+    await new Promise<void>((resolve) => silent.once('connect', () => resolve()));
+    silent.destroy();
+  } finally {
+    await served.close(0);
+    await rm(directory, { recursive: true });
   }
 });
 

@@ -352,7 +352,10 @@ test('TLS that does not hang together is told', async () => {
     /^unixs:\/\/\/x needs a certificate: give --peer-cert-file and --peer-key-file$/,
   );
   await refused(['--cert-file=a'], /^--cert-file is given without --key-file; give both or neither$/);
-  await refused(url('http://127.0.0.1:1,https://127.0.0.1:1'), /are one address; give each a port of its own$/);
+  await refused(
+    [...url('http://127.0.0.1:1'), '--listen-peer-urls=http://127.0.0.1:1'],
+    /are one address; give each a port of its own$/,
+  );
   await refused(['--peer-cert-allowed-cn=a', '--peer-cert-allowed-hostname=b'], /exclude each other/);
   await refused(['--tls-min-version=TLS1.3', '--tls-max-version=TLS1.2'], /is above/);
   await refused(['--tls-min-version=TLS1.3', '--cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA'], /leave one of them out/);

@@ -88,7 +88,11 @@ const MEMBER = {
   'backend-batch-limit': unused('int', '0', 'all that waits while the disk is busy is one commit'),
   'max-txn-ops': used('uint', '128', 'operations in a transaction'),
   'max-request-bytes': used('uint', '1572864', 'size of a request'),
-  'max-concurrent-streams': used('uint32', '4294967295', 'calls at once on a connection; 4096 is the most'),
+  'max-concurrent-streams': used(
+    'uint32',
+    '4294967295',
+    'calls at once on a connection, 4096 at the most; fewer than that count for the JSON gateway as a whole too',
+  ),
   'enable-grpc-gateway': used('boolean', 'true', 'JSON over HTTP, under /v3/'),
   'grpc-keepalive-min-time': unused('duration', '5s', 'clients may ping up to 200 times a second'),
   'grpc-keepalive-interval': used('duration', '2h', 'how often a silent client is pinged; 0: never'),

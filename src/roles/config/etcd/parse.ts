@@ -9,7 +9,7 @@ import { FLAGS } from './flags.ts';
 import type { Given } from './given.ts';
 import { type EtcdUrl, parseDuration } from './go-values.ts';
 import type { EtcdCompaction, EtcdLogSettings, EtcdSettings } from './settings.ts';
-import { tlsOf } from './tls.ts';
+import { isSecure, tlsOf } from './tls.ts';
 import { refuse, Values } from './values.ts';
 
 export interface EtcdSurroundings {
@@ -119,15 +119,23 @@ function checkBinding(values: Values, listen: EtcdSettings['listen']): void {
       refuse(`${values.label(name)}: "${text}" needs an IP address to listen on, or localhost; 0.0.0.0 means all`);
     }
   }
+  // A client address may be there twice: with TLS and without.
+  for (const secure of [false, true]) {
+    const client = listen.client.filter((url) => isSecure(url) === secure);
+    refuseTaken([...listen.peer, ...client, ...listen.clientHttp, ...listen.metrics]);
+  }
+  if (listen.client.length === 0 && values.has('advertise-client-urls')) {
+    refuse(`${values.label('listen-client-urls')} is empty; name at least one address`);
+  }
+}
+
+function refuseTaken(urls: readonly EtcdUrl[]): void {
   const taken = new Map<string, string>();
-  for (const { host, port, path, text } of checked.flatMap(([, urls]) => urls)) {
+  for (const { host, port, path, text } of urls) {
     const place = path ?? `${host}:${port}`;
     const other = taken.get(place);
     if (other !== undefined && port !== 0) refuse(`${other} and ${text} are one address; give each a port of its own`);
     taken.set(place, text);
-  }
-  if (listen.client.length === 0 && values.has('advertise-client-urls')) {
-    refuse(`${values.label('listen-client-urls')} is empty; name at least one address`);
   }
 }
 
