@@ -79,7 +79,9 @@ export class Session {
         assert.ok(
           String(message).startsWith(
             `${kindName}${group.length > 0 ? `.${group.join('.')}` : ''} "${name}" is invalid: `,
-          ) || String(message).startsWith('the server rejected our request'),
+          ) ||
+            String(message).startsWith(`${resource} "${name}" is invalid: metadata.resourceVersion: `) ||
+            String(message).startsWith('the server rejected our request'),
           String(message),
         );
         return;

@@ -29,6 +29,7 @@ export function bindingKind<T extends Binding>(
     verbs: ALL_VERBS,
     schemaName: `io.k8s.api.admissionregistration.v1.${kind}`,
     storagePrefix: `${singular}s`,
+    allowUnconditionalUpdate: false,
     aliases,
     setDefaults(binding) {
       setBindingDefaults(binding.spec);

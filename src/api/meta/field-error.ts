@@ -26,7 +26,7 @@ const MAX_ECHO = 4096;
 const MAX_FAILURES = 128;
 
 const quote = (value: unknown): string => {
-  const text = value === undefined ? 'null' : JSON.stringify(value);
+  const text = value === undefined || value === null ? '"null"' : JSON.stringify(value);
   return text.length > MAX_ECHO ? `${text.slice(0, MAX_ECHO)}…` : text;
 };
 

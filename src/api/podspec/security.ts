@@ -3,6 +3,7 @@ import type { PodSecurityContext, PodSpec, SeccompProfile, SecurityContext } fro
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateOneOf } from '../validation/scalars.ts';
+import { validateWindowsOptions } from './windows.ts';
 
 /** User and group ids are unsigned 31-bit. */
 const MAX_ID = 2 ** 31 - 1;
@@ -18,6 +19,7 @@ export function validateSecurityContext(
   if (context === undefined) return [];
   const errors = validateIds(context, path);
   errors.push(...validateProfile(context.seccompProfile, `${path}.seccompProfile`));
+  errors.push(...validateWindowsOptions(context.windowsOptions, `${path}.windowsOptions`));
   if (isSet(context.procMount)) {
     errors.push(...validateOneOf(context.procMount, ['Default', 'Unmasked'], `${path}.procMount`));
     if (hostUsers && context.procMount === 'Unmasked') {
@@ -94,6 +96,7 @@ export function validatePodSecurityContext(spec: PodSpec, path: string): FieldEr
     }
   });
   errors.push(...validateProfile(context.seccompProfile, `${at}.seccompProfile`));
+  errors.push(...validateWindowsOptions(context.windowsOptions, `${at}.windowsOptions`));
   if (spec.hostUsers === false) {
     for (const field of ['hostNetwork', 'hostPID', 'hostIPC'] as const) {
       if (spec[field] === true) {

@@ -3,18 +3,12 @@ import type { Pod, PodSpec, PodTemplateSpec } from 'kubernetes-types/core/v1';
 import { dns1123LabelErrors, dns1123SubdomainErrors, qualifiedNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet, validateAnnotations, validateLabels } from '../meta/validation.ts';
-import {
-  validateIp,
-  validateNameRule,
-  validateNonNegative,
-  validateOneOf,
-  validateRange,
-} from '../validation/scalars.ts';
+import { validateIp, validateNameRule, validateOneOf, validateRange } from '../validation/scalars.ts';
 import { validateContainers, validateEphemeralContainers, validateInitContainers } from './containers.ts';
 import { validateAffinity, validateTolerations, validateTopologySpread } from './placement.ts';
 import { validateResourceQuantity, validateResources } from './resources.ts';
 import { validatePodSecurityContext } from './security.ts';
-import { validateObjectName, validateVolumes } from './volumes.ts';
+import { validateVolumes } from './volumes.ts';
 
 /** A file the kubelet made into a pod carries its origin in this annotation. */
 export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
@@ -65,7 +59,6 @@ export function validatePodSpec(given: PodSpec | undefined, path: string): Field
   const spec: PodSpec = given ?? { containers: [] };
   const errors: FieldError[] = [];
   const graceSeconds = spec.terminationGracePeriodSeconds ?? 0;
-  errors.push(...validateNonNegative(spec.terminationGracePeriodSeconds, `${path}.terminationGracePeriodSeconds`));
   if (spec.terminationGracePeriodSeconds === undefined) {
     errors.push(fieldError.required(`${path}.terminationGracePeriodSeconds`));
   }
@@ -113,13 +106,6 @@ function validateNames(spec: PodSpec, path: string): FieldError[] {
   check(spec.subdomain, dns1123LabelErrors, 'subdomain');
   check(spec.priorityClassName, dns1123SubdomainErrors, 'priorityClassName');
   check(spec.runtimeClassName, dns1123SubdomainErrors, 'runtimeClassName');
-  check(spec.schedulerName, qualifiedNameErrors, 'schedulerName');
-  (spec.imagePullSecrets ?? []).forEach((reference, index) => {
-    // An empty name is tolerated, as it always was; a wrong one is not.
-    if (isSet(reference.name)) {
-      errors.push(...validateObjectName(reference.name, `${path}.imagePullSecrets[${index}].name`));
-    }
-  });
   return errors;
 }
 

@@ -12,9 +12,10 @@ import { tryParseQuantity } from '../../base/quantity.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateLocalPath, validateNameRule, validateNoBacksteps, validateOneOf } from '../validation/scalars.ts';
+import { validateDriverVolume } from '../volumes/drivers.ts';
 import { VOLUME_FIELD_PATHS, validateFieldRef, validateResourceFieldRef } from './env.ts';
 
-/** Returns the errors; the names of all volumes are put into `names`. */
+/** Returns the errors; the names of all volumes without any are put into `names`. */
 export function validateVolumes(
   volumes: readonly Volume[] | undefined,
   path: string,
@@ -28,34 +29,11 @@ export function validateVolumes(
     if (!isSet(volume.name)) errors.push(fieldError.required(`${at}.name`));
     else errors.push(...validateNameRule(volume.name, dns1123LabelErrors, `${at}.name`));
     if (isSet(volume.name) && names.has(volume.name)) errors.push(fieldError.duplicate(`${at}.name`, volume.name));
-    if (errors.length === before || isSet(volume.name)) names.add(volume.name);
+    // What is wrong in itself cannot be mounted.
+    if (errors.length === before) names.add(volume.name);
   });
   return errors;
 }
-
-/** Volume types that are accepted with no more than a shape check: their drivers are not part of this node. */
-const UNCHECKED_SOURCES = new Set([
-  'awsElasticBlockStore',
-  'azureDisk',
-  'azureFile',
-  'cephfs',
-  'cinder',
-  'fc',
-  'flexVolume',
-  'flocker',
-  'gcePersistentDisk',
-  'gitRepo',
-  'glusterfs',
-  'image',
-  'iscsi',
-  'photonPersistentDisk',
-  'portworxVolume',
-  'quobyte',
-  'rbd',
-  'scaleIO',
-  'storageos',
-  'vsphereVolume',
-]);
 
 export const HOST_PATH_TYPES = [
   '',
@@ -78,7 +56,10 @@ function validateSource(volume: Volume, path: string): FieldError[] {
       errors.push(fieldError.forbidden(`${path}.${field}`, 'may not specify more than 1 volume type'));
       continue;
     }
-    if (!UNCHECKED_SOURCES.has(field)) errors.push(...validateKnownSource(volume, `${path}.${field}`));
+    errors.push(
+      ...validateKnownSource({ name: volume.name, [field]: volume[field as keyof Volume] }, `${path}.${field}`),
+    );
+    errors.push(...validateDriverVolume(field, volume[field as keyof Volume] as object, `${path}.${field}`));
   }
   if (sources === 0) errors.push(fieldError.required(path, 'must specify a volume type'));
   return errors;
@@ -145,9 +126,6 @@ function validateEmptyDir(source: NonNullable<Volume['emptyDir']>, at: string): 
   const size = source.sizeLimit === undefined ? undefined : tryParseQuantity(source.sizeLimit);
   if (size !== undefined && size.nanos < 0n) {
     errors.push(fieldError.forbidden(`${at}.sizeLimit`, 'SizeLimit field must be a valid resource quantity'));
-  }
-  if (isSet(source.medium) && source.medium !== 'Memory' && !/^HugePages(?:-\d+[KMGTP]i)?$/.test(source.medium)) {
-    errors.push(fieldError.notSupported(`${at}.medium`, source.medium, ['HugePages', 'Memory']));
   }
   return errors;
 }

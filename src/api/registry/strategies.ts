@@ -25,6 +25,8 @@ interface SpecStatusRules<T extends KubeObject> {
   readonly initialStatus?: (object: T) => unknown;
   /** Generations count changes of the spec. Default true. */
   readonly generations?: boolean;
+  /** What a generation counts changes of; default: the spec. */
+  readonly counts?: (object: T) => unknown;
   readonly prepareForCreate?: (object: T, context: StrategyContext) => void;
   readonly prepareForUpdate?: (object: T, old: T, context: StrategyContext) => void;
   readonly validate?: (object: T) => FieldError[];
@@ -49,7 +51,9 @@ export function specStatusStrategies<T extends KubeObject>(
       prepareForUpdate(object, old, context) {
         restorePart(object, old, 'status');
         rules.prepareForUpdate?.(object, old, context);
-        if (generations) bumpGeneration(object, old);
+        if (!generations) return;
+        if (rules.counts === undefined) bumpGeneration(object, old);
+        else bumpWhere(!semanticEqual(rules.counts(object), rules.counts(old)), object, old);
       },
       ...(rules.validate === undefined ? {} : { validate: rules.validate }),
       ...(rules.validateUpdate === undefined ? {} : { validateUpdate: rules.validateUpdate }),
@@ -66,6 +70,16 @@ export function specStatusStrategies<T extends KubeObject>(
   };
 }
 
+/** Puts back all of the metadata that can be written: for sub-resources that are for their part of the object alone. */
+export function restoreMetadata(object: KubeObject, old: KubeObject): void {
+  const metadata = metadataOf(object) as Record<string, unknown>;
+  const before = (old.metadata ?? {}) as Record<string, unknown>;
+  for (const field of ['annotations', 'finalizers', 'labels', 'ownerReferences']) {
+    if (before[field] === undefined) delete metadata[field];
+    else metadata[field] = before[field];
+  }
+}
+
 /** Puts a part of the old object back. */
 export function restorePart<T extends KubeObject>(object: T, old: T, part: 'spec' | 'status'): void {
   const before = (old as Parts)[part];
@@ -75,11 +89,13 @@ export function restorePart<T extends KubeObject>(object: T, old: T, part: 'spec
 
 /** The old generation, one higher when the spec (or the deletion mark) changed. */
 export function bumpGeneration(object: KubeObject, old: KubeObject): void {
-  const changed =
-    !semanticEqual((object as Parts).spec, (old as Parts).spec) ||
-    (object.metadata?.deletionTimestamp !== undefined && old.metadata?.deletionTimestamp === undefined);
+  bumpWhere(!semanticEqual((object as Parts).spec, (old as Parts).spec), object, old);
+}
+
+function bumpWhere(counted: boolean, object: KubeObject, old: KubeObject): void {
+  const marked = object.metadata?.deletionTimestamp !== undefined && old.metadata?.deletionTimestamp === undefined;
   keepGeneration(object, old);
-  if (changed) metadataOf(object).generation = (old.metadata?.generation ?? 0) + 1;
+  if (counted || marked) metadataOf(object).generation = (old.metadata?.generation ?? 0) + 1;
 }
 
 export function keepGeneration(object: KubeObject, old: KubeObject): void {

@@ -1,5 +1,5 @@
 /** Checks of single values, in upstream's words. Each returns its field errors. */
-import { portNameErrors, portNumberErrors } from '../../base/names.ts';
+import { portNameErrors, portNumberErrors, qualifiedNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 
@@ -32,6 +32,11 @@ export function validateOneOf(
 
 export function validatePortNumber(port: number | undefined, path: string): FieldError[] {
   return portNumberErrors(port ?? 0).map((message) => fieldError.invalid(path, port ?? 0, message));
+}
+
+/** The protocol that is spoken on a port: a name of IANA's, or of somebody's domain. */
+export function validateAppProtocol(protocol: string | undefined, path: string): FieldError[] {
+  return protocol === undefined ? [] : validateNameRule(protocol, qualifiedNameErrors, path);
 }
 
 /** A port number or an IANA service name. */

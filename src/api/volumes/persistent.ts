@@ -6,6 +6,7 @@ import { validateNodeSelector } from '../podspec/placement.ts';
 import { HOST_PATH_TYPES } from '../podspec/volumes.ts';
 import { validateNoBacksteps, validateOneOf } from '../validation/scalars.ts';
 import { validateAccessModes, validateClassName, validatePositiveQuantity, validateVolumeMode } from './access.ts';
+import { validateDriverVolume } from './drivers.ts';
 
 const SOURCES = [
   'hostPath',
@@ -139,12 +140,14 @@ function validateSources(spec: PersistentVolumeSpec, path: string): FieldError[]
   const [first, ...others] = SOURCES.filter((name) => spec[name] !== undefined);
   if (first === undefined) return [fieldError.required(path, 'must specify a volume type')];
   return [
-    ...validateKnown(spec, path),
+    // Of several sources only the first is looked into.
+    ...validateKnown({ [first]: spec[first] }, path),
+    ...validateDriverVolume(first, spec[first] ?? {}, `${path}.${first}`),
     ...others.map((name) => fieldError.forbidden(`${path}.${name}`, 'may not specify more than 1 volume type')),
   ];
 }
 
-function validateKnown({ hostPath, local, nfs, csi, iscsi }: PersistentVolumeSpec, path: string): FieldError[] {
+function validateKnown({ hostPath, local, nfs, csi }: PersistentVolumeSpec, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const required = (value: string | undefined, at: string): boolean => {
     if (!isSet(value)) errors.push(fieldError.required(`${path}.${at}`));
@@ -166,10 +169,6 @@ function validateKnown({ hostPath, local, nfs, csi, iscsi }: PersistentVolumeSpe
   if (csi !== undefined) {
     required(csi.driver, 'csi.driver');
     required(csi.volumeHandle, 'csi.volumeHandle');
-  }
-  if (iscsi !== undefined) {
-    required(iscsi.targetPortal, 'iscsi.targetPortal');
-    required(iscsi.iqn, 'iscsi.iqn');
   }
   return errors;
 }

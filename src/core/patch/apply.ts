@@ -32,7 +32,7 @@ import {
   stripped,
   withFields,
 } from './managed-fields.ts';
-import { addedBelow, type Comparison, checkApplied, compare, fieldsOf, mergeTyped, pruneUnowned } from './typed.ts';
+import { type Comparison, checkApplied, compare, fieldsOf, mergeTyped, pruneUnowned } from './typed.ts';
 
 interface WriteFacts {
   /** The field manager. */
@@ -64,6 +64,8 @@ export interface UpdateOptions extends WriteFacts {
   readonly live: JsonObject | undefined;
   /** The object as it will be stored, but for its managed fields. */
   readonly updated: JsonObject;
+  /** What is in every new object of the kind: nobody's. Default: nothing. */
+  readonly skeleton?: JsonObject;
 }
 
 /** Upstream's name for whoever owned the fields of an object when the first apply came. */
@@ -102,12 +104,13 @@ export function trackUpdate(options: UpdateOptions): JsonObject {
   const { live, updated, schema, manager } = options;
   const sent = managedFieldsOf(updated);
   if (isReset(sent)) return withManagedFields(updated, []);
-  if (live === undefined && (sent === undefined || sent === null) && options.resetFields === undefined) {
+  if (live === undefined && (sent === undefined || sent === null)) {
     return trackCreate(options);
   }
   const known = managedForUpdate(options, sent);
   const ignored = ignoredFields(options);
-  const changes = withoutIgnored(compare(bare(live), bare(updated), schema), ignored);
+  const before = live === undefined ? withMetadata(options.skeleton) : bare(live);
+  const changes = withoutIgnored(compare(before, bare(updated), schema), ignored);
   const others = yieldFields(known, changes, undefined);
   const identity = identityOf({ ...entryFacts(options), operation: 'Update' });
   const gained = stripped(union(changes.added, changes.modified));
@@ -122,7 +125,7 @@ export function trackUpdate(options: UpdateOptions): JsonObject {
 
 /** A new object has one owner, of all that is in it: the same as comparing it with nothing, in one walk. */
 function trackCreate(options: UpdateOptions): JsonObject {
-  const fields = createdFields(options.updated, options.schema);
+  const fields = recursiveDifference(createdFields(options), ignoredFields(options));
   if (isEmpty(fields)) return withManagedFields(options.updated, []);
   const entry = encodeEntry({
     ...entryFacts(options),
@@ -135,14 +138,19 @@ function trackCreate(options: UpdateOptions): JsonObject {
 }
 
 /** What whoever creates the object owns: all but what the server fills in. */
-function createdFields(object: JsonObject, schema: SchemaNode | undefined): FieldSet {
+function createdFields({ updated: object, schema, skeleton }: UpdateOptions): FieldSet {
   const owned: JsonObject = {};
   for (const name of Object.keys(object)) {
     const value = object[name];
     if (value === undefined || isUnowned(name)) continue;
     setField(owned, name, name === 'metadata' && isObject(value) ? ownedMetadata(value) : value);
   }
-  return difference(addedBelow(owned, schema), METADATA_ITSELF);
+  const { added, modified } = compare(withMetadata(skeleton), owned, schema);
+  return difference(union(added, modified), METADATA_ITSELF);
+}
+
+function withMetadata(skeleton: JsonObject | undefined): JsonObject {
+  return { metadata: {}, ...skeleton };
 }
 
 function ownedMetadata(metadata: JsonObject): JsonObject {

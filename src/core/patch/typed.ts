@@ -74,7 +74,7 @@ export function fieldsOf(value: JsonValue, schema: SchemaNode | undefined): Fiel
   return ownBelow(value, schema, false);
 }
 
-/** The fields that came into being with `value`: as `fieldsOf`, with maps and lists themselves. */
+/** The fields that came into being with `value`: as `fieldsOf`, with structures, maps and lists themselves. */
 export function addedBelow(value: JsonValue, schema: SchemaNode | undefined): FieldSet {
   return ownBelow(value, schema, true);
 }
@@ -87,7 +87,7 @@ function ownBelow(value: JsonValue, schema: SchemaNode | undefined, containers: 
       const own = value[name];
       if (own === undefined) continue;
       const below = ownBelow(own, fieldSchema(shape, name), containers);
-      const self = !shape.declared || (containers && isContainer(own, fieldSchema(shape, name)));
+      const self = !shape.declared || (containers && isContainer(own));
       set[fieldElement(name)] = self ? memberNode(below) : below;
     }
   } else if (shape.kind === 'list' && Array.isArray(value)) {
@@ -98,9 +98,9 @@ function ownBelow(value: JsonValue, schema: SchemaNode | undefined, containers: 
   return set;
 }
 
-/** Maps and lists come into being by somebody's hand; structures are there as soon as something is in them. */
-function isContainer(value: JsonValue, schema: SchemaNode | undefined): boolean {
-  return Array.isArray(value) || schema?.kind === 'map';
+/** What holds other fields comes into being by somebody's hand, as they do. */
+function isContainer(value: JsonValue): boolean {
+  return typeof value === 'object' && value !== null;
 }
 
 export interface Comparison {
@@ -174,7 +174,13 @@ class ComparisonBuilder {
     }
     if (before === undefined) {
       const below = addedBelow(after, schema);
-      this.#added[element] = self || isContainer(after, schema) ? memberNode(below) : below;
+      this.#added[element] = self || isContainer(after) ? memberNode(below) : below;
+      return;
+    }
+    if (before === null && hasParts(after, schema)) {
+      // Upstream writes what is empty as null: it was there, what is in it now was not.
+      const parts = addedBelow(after, schema);
+      if (!isEmpty(parts)) this.#added[element] = parts;
       return;
     }
     const below = descends(before, after, schema) ? compare(before, after, schema) : undefined;
@@ -190,6 +196,14 @@ class ComparisonBuilder {
   result(): Comparison {
     return { added: this.#added, modified: this.#modified, removed: this.#removed };
   }
+}
+
+/** Whether the value is owned part by part, or as a whole. */
+function hasParts(value: JsonValue, schema: SchemaNode | undefined): boolean {
+  const shape = shapeOf(value, schema);
+  if (shape.kind === 'list')
+    return Array.isArray(value) && value.length > 0 && itemsOf(value, shape.schema) !== undefined;
+  return shape.kind === 'fields' && isObject(value) && Object.keys(value).length > 0;
 }
 
 /** Whether two values are compared part by part, or as wholes. */

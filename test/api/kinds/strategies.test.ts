@@ -312,7 +312,7 @@ const UPDATE: readonly [string, Change, string[]][] = [
   [
     'Node',
     (d) => {
-      at(d, 'spec')['podCIDRs'] = ['10.1.0.0/24'];
+      at(d, 'spec')['podCIDR'] = '10.1.0.0/24';
     },
     ['spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid'],
   ],
@@ -522,7 +522,7 @@ test('reviews are checked', () => {
   const review = (kind: string, spec: object, metadata = {}): string[] =>
     texts(kindNamed(kind).strategy.validate?.({ metadata, spec } as never));
   assert.deepEqual(review('SelfSubjectAccessReview', {}), [
-    'spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified',
+    'spec.resourceAttributes: Invalid value: "null": exactly one of nonResourceAttributes or resourceAttributes must be specified',
   ]);
   assert.deepEqual(review('SubjectAccessReview', { nonResourceAttributes: { path: '/' } }), [
     'spec.user: Invalid value: "": at least one of user or group must be specified',

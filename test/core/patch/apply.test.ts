@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JsonObject, JsonValue } from '../../../src/api/meta/object.ts';
 import { ApiError } from '../../../src/api/meta/status.ts';
+import { skeletonOf } from '../../../src/api/registry/skeletons.ts';
 import { schemaOf } from '../../../src/api/schema/index.ts';
 import { applyServerSide, trackUpdate } from '../../../src/core/patch/index.ts';
 
@@ -13,8 +14,10 @@ class Session {
   second = 0;
   readonly #schema;
   readonly #apiVersion: string;
+  readonly #skeleton: JsonObject;
 
-  constructor(apiVersion: string, kind: string, known = true) {
+  constructor(apiVersion: string, kind: string, known = true, skeleton: JsonObject = {}) {
+    this.#skeleton = skeleton;
     const [version = '', group = ''] = apiVersion.split('/').reverse();
     this.#apiVersion = apiVersion;
     this.#schema = known ? schemaOf({ group, version, kind }) : undefined;
@@ -53,6 +56,7 @@ class Session {
       schema: this.#schema,
       nowIso: T(this.second),
       apiVersion: this.#apiVersion,
+      skeleton: this.#skeleton,
       ...(subresource === undefined ? {} : { subresource }),
     });
     return this.object;
@@ -85,7 +89,7 @@ function conflict(run: () => unknown): ApiError {
   throw new assert.AssertionError({ message: 'no conflict' });
 }
 
-const deployment = () => new Session('apps/v1', 'Deployment');
+const deployment = () => new Session('apps/v1', 'Deployment', true, skeletonOf('io.k8s.api.apps.v1.Deployment'));
 const configMap = () => new Session('v1', 'ConfigMap');
 const template = (...containers: JsonObject[]): JsonObject => ({ spec: { containers } });
 
@@ -126,11 +130,14 @@ describe('server-side apply', () => {
     ]);
   });
 
-  it('writes down plain updates, maps and list items included', () => {
+  it('writes down plain updates: structures that come into being, maps and list items included, not what every deployment has', () => {
     const session = deployment();
     session.update('kubectl-create', (object) => {
       object['metadata'] = { name: 'x', uid: 'u', creationTimestamp: T(0), labels: { app: 'web' } };
-      object['spec'] = { replicas: 1, template: template({ name: 'c', image: 'i' }) };
+      const strategy = { rollingUpdate: { maxSurge: 1 } };
+      const container = { name: 'c', image: 'i', livenessProbe: { tcpSocket: { port: 1 } }, resources: {} };
+      object['spec'] = { replicas: 1, selector: { matchLabels: {} }, strategy, template: template(container) };
+      object['status'] = {};
     });
     assert.deepEqual(session.entries, [
       {
@@ -143,8 +150,20 @@ describe('server-side apply', () => {
           'f:metadata': { 'f:labels': { '.': {}, 'f:app': {} } },
           'f:spec': {
             'f:replicas': {},
+            'f:selector': {},
+            'f:strategy': { 'f:rollingUpdate': { '.': {}, 'f:maxSurge': {} } },
             'f:template': {
-              'f:spec': { 'f:containers': { '.': {}, 'k:{"name":"c"}': { '.': {}, 'f:image': {}, 'f:name': {} } } },
+              'f:spec': {
+                'f:containers': {
+                  'k:{"name":"c"}': {
+                    '.': {},
+                    'f:image': {},
+                    'f:livenessProbe': { '.': {}, 'f:tcpSocket': { '.': {}, 'f:port': {} } },
+                    'f:name': {},
+                    'f:resources': {},
+                  },
+                },
+              },
             },
           },
         },

@@ -4,7 +4,7 @@ import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
-import { ALL_VERBS, restorePart } from '../../registry/strategies.ts';
+import { ALL_VERBS, restoreMetadata, restorePart } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
 import { validateNameRule } from '../../validation/scalars.ts';
 import {
@@ -101,6 +101,7 @@ export const apiServices: KindDefinition<APIService> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService',
   storagePrefix: 'apiregistration.k8s.io/apiservices',
+  allowUnconditionalUpdate: false,
   nameRule: 'pathSegment',
   aliases: [sameShape('apiregistration.k8s.io', 'v1beta1', '1.19', '1.22')],
   setDefaults({ spec }) {
@@ -116,7 +117,10 @@ export const apiServices: KindDefinition<APIService> = {
     validate,
   },
   statusStrategy: {
-    prepareForUpdate: (service, old) => restorePart(service, old, 'spec'),
+    prepareForUpdate(service, old) {
+      restorePart(service, old, 'spec');
+      restoreMetadata(service, old);
+    },
     validate: validateStatus,
   },
   columns: [

@@ -65,6 +65,7 @@ export const csiDrivers: KindDefinition<CSIDriver> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storage.v1.CSIDriver',
   storagePrefix: 'csidrivers',
+  allowUnconditionalUpdate: false,
   aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.19', '1.22')],
   setDefaults(driver) {
     driver.spec ??= {};

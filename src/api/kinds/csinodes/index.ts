@@ -64,6 +64,7 @@ export const csiNodes: KindDefinition<CSINode> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storage.v1.CSINode',
   storagePrefix: 'csinodes',
+  allowUnconditionalUpdate: false,
   aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.17', '1.22')],
   strategy: { validate, validateUpdate },
   columns: [

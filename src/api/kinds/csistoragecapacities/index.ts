@@ -34,6 +34,7 @@ export const csiStorageCapacities: KindDefinition<CSIStorageCapacity> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storage.v1.CSIStorageCapacity',
   storagePrefix: 'csistoragecapacities',
+  allowUnconditionalUpdate: false,
   aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.24', '1.27')],
   strategy: {
     validate,

@@ -2,7 +2,14 @@
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import { createdAtColumn, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
-import { ALL_VERBS, bumpGeneration, keepGeneration, metadataOf, restorePart } from '../../registry/strategies.ts';
+import {
+  ALL_VERBS,
+  bumpGeneration,
+  keepGeneration,
+  metadataOf,
+  restoreMetadata,
+  restorePart,
+} from '../../registry/strategies.ts';
 import { setCondition } from './conditions.ts';
 import { protectedGroupErrors, validateDefinition, validateDefinitionUpdate } from './validation.ts';
 
@@ -54,6 +61,7 @@ export const customResourceDefinitions: KindDefinition<CustomResourceDefinition>
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition',
   storagePrefix: 'apiextensions.k8s.io/customresourcedefinitions',
+  allowUnconditionalUpdate: false,
   setDefaults,
   prepareForDelete(definition, nowMs) {
     const metadata = metadataOf(definition);
@@ -93,6 +101,7 @@ export const customResourceDefinitions: KindDefinition<CustomResourceDefinition>
   statusStrategy: {
     prepareForUpdate(definition, old) {
       restorePart(definition, old, 'spec');
+      restoreMetadata(definition, old);
       keepGeneration(definition, old);
     },
     validate: (definition) => validateDefinition(definition).filter((each) => each.field.startsWith('status.')),

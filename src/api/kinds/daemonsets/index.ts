@@ -1,11 +1,12 @@
 /** Daemon sets. Source: k8s.io/kubernetes/pkg/registry/apps/daemonset. */
 import type { DaemonSet, DaemonSetSpec } from 'kubernetes-types/apps/v1';
+import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet, validateImmutable } from '../../meta/validation.ts';
 import { setPodTemplateDefaults } from '../../podspec/defaults.ts';
 import { ageColumn, column, labelsText, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
 import type { Column, KindDefinition } from '../../registry/definition.ts';
-import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { ALL_VERBS, metadataOf, specStatusStrategies } from '../../registry/strategies.ts';
 import { percentOf, validateCountOrPercent, validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
 import { validateWorkloadSelector, validateWorkloadTemplate } from '../workload/validation.ts';
 
@@ -16,6 +17,16 @@ const { strategy, statusStrategy } = specStatusStrategies<DaemonSet>({
     desiredNumberScheduled: 0,
     numberReady: 0,
   }),
+  prepareForCreate(set) {
+    writeTemplateGeneration(set, 1);
+  },
+  prepareForUpdate(set, old) {
+    const before = templateGeneration(old);
+    writeTemplateGeneration(set, semanticEqual(set.spec?.template, old.spec?.template) ? before : before + 1);
+  },
+  prepareForStatusUpdate(set, old) {
+    writeTemplateGeneration(set, templateGeneration(old));
+  },
   validate: validateDaemonSet,
   validateUpdate: (set, old) => [
     ...validateDaemonSet(set),
@@ -23,6 +34,18 @@ const { strategy, statusStrategy } = specStatusStrategies<DaemonSet>({
   ],
   validateStatusUpdate: validateDaemonSetStatus,
 });
+
+/** Counts the changes of the template, as the kind's first versions did in a field; it is still shown. */
+const TEMPLATE_GENERATION = 'deprecated.daemonset.template.generation';
+
+function templateGeneration(set: DaemonSet): number {
+  return Number(set.metadata?.annotations?.[TEMPLATE_GENERATION] ?? '1') || 1;
+}
+
+function writeTemplateGeneration(set: DaemonSet, generation: number): void {
+  const metadata = metadataOf(set);
+  metadata.annotations = { ...metadata.annotations, [TEMPLATE_GENERATION]: String(generation) };
+}
 
 function validateDaemonSet(set: DaemonSet): FieldError[] {
   const spec = set.spec;

@@ -10,6 +10,8 @@ import { percentOf, validateCountOrPercent, validateNonNegative, validateOneOf }
 import { validateWorkloadSelector, validateWorkloadTemplate } from '../workload/validation.ts';
 
 const { strategy, statusStrategy } = specStatusStrategies<Deployment>({
+  // Replica sets take over annotations: to the controller a change of theirs is a change of the spec.
+  counts: (deployment) => [deployment.spec, deployment.metadata?.annotations],
   validate: validateDeployment,
   validateUpdate: (deployment, old) => [
     ...validateDeployment(deployment),

@@ -6,7 +6,7 @@ import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, limitedList, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
-import { validateNameRule, validateOneOf, validatePortNumber } from '../../validation/scalars.ts';
+import { validateAppProtocol, validateNameRule, validateOneOf, validatePortNumber } from '../../validation/scalars.ts';
 import { validateEndpointIp } from '../endpointslices/addresses.ts';
 
 function validate(endpoints: Endpoints): FieldError[] {
@@ -31,6 +31,7 @@ function validateSubset(subset: EndpointSubset, path: string): FieldError[] {
     } else errors.push(...validateNameRule(port.name, dns1123LabelErrors, `${at}.name`));
     errors.push(...validatePortNumber(port.port, `${at}.port`));
     errors.push(...validateOneOf(port.protocol, ['SCTP', 'TCP', 'UDP'], `${at}.protocol`));
+    errors.push(...validateAppProtocol(port.appProtocol, `${at}.appProtocol`));
   });
   return errors;
 }

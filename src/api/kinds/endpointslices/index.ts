@@ -7,7 +7,13 @@ import { isSet, validateImmutable } from '../../meta/validation.ts';
 import { ageColumn, column, limitedList, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies.ts';
-import { ipFamilyOf, validateNameRule, validateOneOf, validatePortNumber } from '../../validation/scalars.ts';
+import {
+  ipFamilyOf,
+  validateAppProtocol,
+  validateNameRule,
+  validateOneOf,
+  validatePortNumber,
+} from '../../validation/scalars.ts';
 import { validateEndpointIp } from './addresses.ts';
 import { v1beta1 } from './conversion.ts';
 
@@ -73,6 +79,7 @@ function validatePorts(ports: readonly EndpointPort[]): FieldError[] {
     names.add(name);
     if (port.port !== undefined) errors.push(...validatePortNumber(port.port, `${at}.port`));
     errors.push(...validateOneOf(port.protocol, ['SCTP', 'TCP', 'UDP'], `${at}.protocol`));
+    errors.push(...validateAppProtocol(port.appProtocol, `${at}.appProtocol`));
   });
   return errors;
 }
@@ -109,7 +116,6 @@ export const endpointSlices: KindDefinition<EndpointSlice> = {
         ports,
         addressType,
         labels: metadata?.labels,
-        annotations: metadata?.annotations,
       });
       if (!semanticEqual(content(slice), content(old))) {
         metadataOf(slice).generation = (old.metadata?.generation ?? 0) + 1;

@@ -65,6 +65,7 @@ export const events: KindDefinition<Event> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.core.v1.Event',
   storagePrefix: 'events',
+  nameRule: 'pathSegment',
   durability: 'relaxed',
   ttlSeconds: TTL_SECONDS,
   allowCreateOnUpdate: true,
@@ -72,6 +73,11 @@ export const events: KindDefinition<Event> = {
     { group: 'events.k8s.io', version: 'v1', ...eventsView },
     { group: 'events.k8s.io', version: 'v1beta1', deprecated: { since: '1.19', removed: '1.25' }, ...eventsView },
   ],
+  setDefaults(event) {
+    event.source ??= {};
+    event.reportingComponent ??= '';
+    event.reportingInstance ??= '';
+  },
   strategy: { validate, validateUpdate: validate },
   columns: [
     column<Event>('Last Seen', 'When the event was last seen.', (event, nowMs) => since(timesOf(event).last, nowMs)),

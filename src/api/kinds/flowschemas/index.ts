@@ -2,13 +2,16 @@
 import type { FlowSchema } from 'kubernetes-types/flowcontrol/v1';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
-import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { ALL_VERBS, restoreMetadata, specStatusStrategies } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
 import { validateFlowSchema } from './validation.ts';
 
 const DEFAULT_PRECEDENCE = 1000;
 
-const { strategy, statusStrategy } = specStatusStrategies<FlowSchema>({ validate: validateFlowSchema });
+const { strategy, statusStrategy } = specStatusStrategies<FlowSchema>({
+  prepareForStatusUpdate: restoreMetadata,
+  validate: validateFlowSchema,
+});
 
 function missingText(schema: FlowSchema): string {
   return schema.status?.conditions?.find(({ type }) => type === 'Dangling')?.status ?? '?';
@@ -48,7 +51,6 @@ export const flowSchemas: KindDefinition<FlowSchema> = {
       'MatchingPrecedence',
       'Lower ones are asked first.',
       (schema) => schema.spec?.matchingPrecedence ?? 0,
-      { type: 'integer' },
     ),
     column<FlowSchema>(
       'DistinguisherMethod',

@@ -102,7 +102,8 @@ function validateSubject(subject: Subject, at: string): FieldError[] {
 }
 
 function validateList(values: readonly string[] | undefined, path: string, noun: string): FieldError[] {
-  if ((values ?? []).length === 0) return [fieldError.required(path, `${noun} must contain at least one value`)];
+  if ((values ?? []).length === 0)
+    return [fieldError.required(path, `resource rules must supply at least one ${noun.slice(0, -1)}`)];
   return (values ?? []).includes('*') && (values ?? []).length > 1
     ? [fieldError.invalid(path, values, `if '*' is present, must not specify other ${noun}`)]
     : [];

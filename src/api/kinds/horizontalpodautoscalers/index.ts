@@ -90,10 +90,8 @@ export const horizontalPodAutoscalers: KindDefinition<Autoscaler> = {
     }),
     column<Autoscaler>('Targets', 'What is measured, and what it should be.', targetsText),
     column<Autoscaler>('MinPods', 'The fewest pods.', (each) => String(each.spec?.minReplicas ?? '<unset>')),
-    column<Autoscaler>('MaxPods', 'The most pods.', (each) => each.spec?.maxReplicas ?? 0, { type: 'integer' }),
-    column<Autoscaler>('Replicas', 'How many there are.', (each) => each.status?.currentReplicas ?? 0, {
-      type: 'integer',
-    }),
+    column<Autoscaler>('MaxPods', 'The most pods.', (each) => each.spec?.maxReplicas ?? 0),
+    column<Autoscaler>('Replicas', 'How many there are.', (each) => each.status?.currentReplicas ?? 0),
     ageColumn,
   ],
 };

@@ -73,12 +73,21 @@ function validateMetric(metric: MetricSpec, at: string): FieldError[] {
   }
   const given = Object.values(SOURCES).filter((field) => metric[field] !== undefined);
   const errors: FieldError[] = [];
-  for (const extra of given.slice(1)) {
+  for (const extra of given.length > 1 ? given.filter((field) => field !== source) : []) {
     errors.push(fieldError.forbidden(`${at}.${extra}`, 'must populate the given metric source only'));
   }
   if (!given.includes(source)) {
     errors.push(fieldError.required(`${at}.${source}`, 'must populate information for the given metric source'));
   }
+  const [first] = CHECKED.filter((field) => given.includes(field));
+  return [...errors, ...(first === undefined ? [] : validateMetricSource({ [first]: metric[first] }, at))];
+}
+
+/** Of several sources only the first of these is looked into. */
+const CHECKED = ['object', 'external', 'pods', 'resource', 'containerResource'] as const;
+
+function validateMetricSource(metric: Partial<MetricSpec>, at: string): FieldError[] {
+  const errors: FieldError[] = [];
   if (metric.object !== undefined) {
     errors.push(...validateReference(metric.object.describedObject, `${at}.object.describedObject`));
     errors.push(...validateIdentifier(metric.object.metric, `${at}.object.metric`));

@@ -72,6 +72,7 @@ export const mutatingAdmissionPolicies: KindDefinition<Policy> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy',
   storagePrefix: 'mutatingadmissionpolicies',
+  allowUnconditionalUpdate: false,
   aliases: [
     otherVersion('admissionregistration.k8s.io', 'v1beta1'),
     otherVersion('admissionregistration.k8s.io', 'v1alpha1'),

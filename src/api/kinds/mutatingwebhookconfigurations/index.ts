@@ -18,6 +18,7 @@ export const mutatingWebhookConfigurations: KindDefinition<MutatingWebhookConfig
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration',
   storagePrefix: 'mutatingwebhookconfigurations',
+  allowUnconditionalUpdate: false,
   aliases: [olderWebhooks],
   setDefaults(configuration) {
     for (const webhook of configuration.webhooks ?? []) {

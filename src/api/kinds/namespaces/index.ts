@@ -8,6 +8,7 @@ import { ALL_VERBS, metadataOf, restorePart, specStatusStrategies } from '../../
 
 const NAME_LABEL = 'kubernetes.io/metadata.name';
 const FINALIZER = 'kubernetes';
+const STANDARD_FINALIZERS: readonly string[] = [FINALIZER, 'orphan', 'foregroundDeletion'];
 
 const { strategy, statusStrategy } = specStatusStrategies<Namespace>({
   generations: false,
@@ -42,9 +43,13 @@ const { strategy, statusStrategy } = specStatusStrategies<Namespace>({
 });
 
 function validateFinalizers(namespace: Namespace): FieldError[] {
-  return (namespace.spec?.finalizers ?? []).flatMap((finalizer) =>
-    qualifiedNameErrors(finalizer).map((message) => fieldError.invalid('spec.finalizers', finalizer, message)),
-  );
+  const at = 'spec.finalizers';
+  return (namespace.spec?.finalizers ?? []).flatMap((finalizer) => {
+    const errors = qualifiedNameErrors(finalizer).map((message) => fieldError.invalid(at, finalizer, message));
+    if (errors.length > 0 || finalizer.includes('/') || STANDARD_FINALIZERS.includes(finalizer)) return errors;
+    const unknown = 'name is neither a standard finalizer name nor is it fully qualified';
+    return [fieldError.invalid(at, finalizer, unknown)];
+  });
 }
 
 export const namespaces: KindDefinition<Namespace> = {

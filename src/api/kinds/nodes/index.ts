@@ -1,5 +1,6 @@
 /** Nodes. Source: k8s.io/kubernetes/pkg/registry/core/node. */
 import type { Node } from 'kubernetes-types/core/v1';
+import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
@@ -44,6 +45,20 @@ function info(field: 'osImage' | 'kernelVersion' | 'containerRuntimeVersion', mi
   return (node) => node.status?.nodeInfo?.[field] || missing;
 }
 
+/** What a node says about itself is shown in full, as far as it has said it. */
+const NODE_INFO = [
+  'machineID',
+  'systemUUID',
+  'bootID',
+  'kernelVersion',
+  'osImage',
+  'containerRuntimeVersion',
+  'kubeletVersion',
+  'kubeProxyVersion',
+  'operatingSystem',
+  'architecture',
+] as const;
+
 const wide = { wide: true };
 
 export const nodes: KindDefinition<Node> = {
@@ -59,7 +74,18 @@ export const nodes: KindDefinition<Node> = {
   schemaName: 'io.k8s.api.core.v1.Node',
   storagePrefix: 'minions',
   setDefaults(node) {
-    const status = node.status;
+    const { spec } = node;
+    // The single range is the first of all; where they differ it was written by somebody who knows only it.
+    if (isSet(spec?.podCIDR) && spec.podCIDRs?.[0] !== spec.podCIDR) spec.podCIDRs = [spec.podCIDR];
+    else if (spec !== undefined && !isSet(spec.podCIDR) && spec.podCIDRs?.[0] !== undefined)
+      spec.podCIDR = spec.podCIDRs[0];
+    const status = node.status ?? {};
+    Object.assign(node, { status });
+    status.daemonEndpoints ??= {};
+    status.daemonEndpoints.kubeletEndpoint ??= { Port: 0 };
+    const info = (status.nodeInfo ?? {}) as Record<string, string>;
+    for (const field of NODE_INFO) info[field] ??= '';
+    status.nodeInfo = info as unknown as NonNullable<typeof status.nodeInfo>;
     if (status?.capacity !== undefined && status.allocatable === undefined) status.allocatable = { ...status.capacity };
   },
   strategy,

@@ -80,6 +80,9 @@ export const podDisruptionBudgets: KindDefinition<Budget> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.policy.v1.PodDisruptionBudget',
   storagePrefix: 'poddisruptionbudgets',
+  // Only what a path can hold is asked of the name.
+  nameRule: 'pathSegment',
+  allowUnconditionalUpdate: false,
   aliases: [olderBudget],
   strategy,
   statusStrategy,

@@ -113,7 +113,9 @@ export const pods: KindDefinition<Pod> = {
     if ((pod.spec?.nodeName ?? '') === '') return 0;
     const phase = pod.status?.phase;
     if (phase === 'Succeeded' || phase === 'Failed') return 0;
-    return pod.spec?.terminationGracePeriodSeconds ?? 30;
+    // Upstream reads a negative period as the shortest one.
+    const seconds = pod.spec?.terminationGracePeriodSeconds ?? 30;
+    return seconds < 0 ? 1 : seconds;
   },
   columns: [
     nameColumn,

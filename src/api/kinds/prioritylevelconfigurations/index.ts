@@ -6,7 +6,7 @@ import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import type { KubeObject } from '../../meta/object.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindAlias, KindDefinition } from '../../registry/definition.ts';
-import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { ALL_VERBS, restoreMetadata, specStatusStrategies } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
 
 type Level = PriorityLevelConfiguration;
@@ -18,6 +18,7 @@ const MAX_QUEUES = 10_000_000;
 const MAX_ENTROPY_BITS = 60;
 
 const { strategy, statusStrategy } = specStatusStrategies<Level>({
+  prepareForStatusUpdate: restoreMetadata,
   validate: (level) => [...validate(level), ...validateMandatory(level)],
 });
 
@@ -185,13 +186,17 @@ export const priorityLevelConfigurations: KindDefinition<Level> = {
   columns: [
     nameColumn,
     column<Level>('Type', 'Whether requests of the level are limited.', (level) => level.spec?.type ?? ''),
-    column<Level>('NominalConcurrencyShares', 'Its share of what the server does at once.', (level) =>
-      String(level.spec?.limited?.nominalConcurrencyShares ?? NONE),
+    column<Level>(
+      'NominalConcurrencyShares',
+      'Its share of what the server does at once.',
+      (level) => level.spec?.limited?.nominalConcurrencyShares ?? NONE,
     ),
-    column<Level>('Queues', 'How many queues it has.', (level) => String(queuingOf(level)?.queues ?? NONE)),
-    column<Level>('HandSize', 'Queues that one flow may use.', (level) => String(queuingOf(level)?.handSize ?? NONE)),
-    column<Level>('QueueLengthLimit', 'How long a queue may be.', (level) =>
-      String(queuingOf(level)?.queueLengthLimit ?? NONE),
+    column<Level>('Queues', 'How many queues it has.', (level) => queuingOf(level)?.queues ?? NONE),
+    column<Level>('HandSize', 'Queues that one flow may use.', (level) => queuingOf(level)?.handSize ?? NONE),
+    column<Level>(
+      'QueueLengthLimit',
+      'How long a queue may be.',
+      (level) => queuingOf(level)?.queueLengthLimit ?? NONE,
     ),
     ageColumn,
   ],

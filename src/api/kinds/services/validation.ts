@@ -5,6 +5,7 @@ import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet, validateLabels } from '../../meta/validation.ts';
 import {
   ipFamilyOf,
+  validateAppProtocol,
   validateCidr,
   validateIp,
   validateNameRule,
@@ -112,6 +113,7 @@ function validatePort(
   errors.push(...validatePortNumber(port.port, `${at}.port`));
   errors.push(...validateOneOf(port.protocol, ['SCTP', 'TCP', 'UDP'], `${at}.protocol`));
   errors.push(...validatePortNumberOrName(port.targetPort, `${at}.targetPort`));
+  errors.push(...validateAppProtocol(port.appProtocol, `${at}.appProtocol`));
   if (headless && typeof port.targetPort === 'number' && port.targetPort !== port.port && port.nodePort !== undefined) {
     errors.push(fieldError.forbidden(`${at}.nodePort`, 'may not be used with a headless service'));
   }

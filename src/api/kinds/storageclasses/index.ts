@@ -136,7 +136,6 @@ export const storageClasses: KindDefinition<StorageClass> = {
       'AllowVolumeExpansion',
       'Whether claims may grow.',
       (each) => each.allowVolumeExpansion ?? false,
-      { type: 'boolean' },
     ),
     ageColumn,
   ],

@@ -75,6 +75,7 @@ export const validatingAdmissionPolicies: KindDefinition<Policy> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy',
   storagePrefix: 'validatingadmissionpolicies',
+  allowUnconditionalUpdate: false,
   aliases: [sameShape('admissionregistration.k8s.io', 'v1beta1', '1.31', '1.34')],
   setDefaults(policy) {
     policy.spec ??= {};

@@ -17,6 +17,7 @@ export const validatingWebhookConfigurations: KindDefinition<ValidatingWebhookCo
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration',
   storagePrefix: 'validatingwebhookconfigurations',
+  allowUnconditionalUpdate: false,
   aliases: [olderWebhooks],
   setDefaults(configuration) {
     for (const webhook of configuration.webhooks ?? []) setWebhookDefaults(webhook);

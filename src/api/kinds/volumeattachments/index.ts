@@ -30,14 +30,12 @@ function validate(each: VolumeAttachment): FieldError[] {
   if (inlineVolumeSpec === undefined && persistentVolumeName === undefined) {
     errors.push(fieldError.required(at, 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'));
   } else if (inlineVolumeSpec !== undefined && persistentVolumeName !== undefined) {
-    errors.push(
-      fieldError.invalid(at, source, 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'),
-    );
+    errors.push(fieldError.forbidden(at, 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'));
   } else if (inlineVolumeSpec !== undefined) {
     errors.push(...validateVolumeSpec(inlineVolumeSpec, `${at}.inlineVolumeSpec`, true));
   } else if (!isSet(persistentVolumeName)) {
     errors.push(fieldError.required(`${at}.persistentVolumeName`, 'must specify non empty persistentVolumeName'));
-  }
+  } else errors.push(...validateNameRule(persistentVolumeName, dns1123SubdomainErrors, `${at}.persistentVolumeName`));
   const node = each.spec?.nodeName;
   if (!isSet(node)) errors.push(fieldError.invalid('spec.nodeName', '', dns1123SubdomainErrors('')[0] ?? ''));
   else errors.push(...validateNameRule(node, dns1123SubdomainErrors, 'spec.nodeName'));
@@ -74,6 +72,7 @@ export const volumeAttachments: KindDefinition<VolumeAttachment> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storage.v1.VolumeAttachment',
   storagePrefix: 'volumeattachments',
+  allowUnconditionalUpdate: false,
   aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.19', '1.22')],
   setDefaults(each) {
     const inline = each.spec?.source?.inlineVolumeSpec;
@@ -87,7 +86,10 @@ export const volumeAttachments: KindDefinition<VolumeAttachment> = {
   statusStrategy,
   columns: [
     nameColumn,
-    column<VolumeAttachment>('Attacher', 'The driver that attaches.', (each) => each.spec?.attacher ?? ''),
+    {
+      ...column<VolumeAttachment>('Attacher', 'The driver that attaches.', (each) => each.spec?.attacher ?? ''),
+      format: 'name',
+    },
     column<VolumeAttachment>('PV', 'The volume.', (each) => each.spec?.source?.persistentVolumeName ?? ''),
     column<VolumeAttachment>('Node', 'The node.', (each) => each.spec?.nodeName ?? ''),
     column<VolumeAttachment>('Attached', 'Whether the volume is attached.', (each) => each.status?.attached ?? false, {

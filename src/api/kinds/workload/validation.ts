@@ -10,6 +10,7 @@ import { isEmptySelector, validateLabelSelector } from '../../validation/selecto
 export function validateWorkloadSelector(selector: LabelSelector | undefined, noun: string): FieldError[] {
   if (selector === undefined) return [fieldError.required('spec.selector')];
   const errors = validateLabelSelector(selector, 'spec.selector');
+  if (errors.length > 0) errors.push(fieldError.invalid('spec.selector', selector, 'invalid label selector'));
   if (isEmptySelector(selector)) {
     errors.push(fieldError.invalid('spec.selector', selector, `empty selector is invalid for ${noun}`));
   }

@@ -10,6 +10,7 @@ import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import type { DeleteOptions } from './delete-options.ts';
+import { rendered } from './view.ts';
 import { conflictMessage, metadataOf, placeOf, timestamp, type WriteRequest } from './write-request.ts';
 
 const MAX_TRIES = 1000;
@@ -80,7 +81,10 @@ async function attemptDelete(
   const next = current.parse();
   const decision = decide(request, options, next, context.clock.nowMs());
   if (decision === 'pending') return { done: true, deleted: { object: current, removed: false } };
-  if (options.dryRun) return { done: true, deleted: { object: current, removed: decision === 'remove' } };
+  if (options.dryRun) {
+    const removed = decision === 'remove';
+    return { done: true, deleted: { object: removed ? current : rendered(place, current, next), removed } };
+  }
   if (decision === 'remove') {
     const effects = place.definition.plural === 'services' ? context.services.release(old as Service) : NO_EFFECTS;
     const result = await context.objects.remove(place, current, effects);

@@ -44,7 +44,21 @@ const MAX_BODY = 3 * 1024 * 1024;
 /** Deletes of a collection under way at once. */
 const DELETE_WORKERS = 8;
 /** Kinds whose delete answers with the object, as upstream's ReturnDeletedObject. */
-const RETURNS_DELETED: ReadonlySet<string> = new Set(['pods', 'services', 'serviceaccounts']);
+const RETURNS_DELETED: ReadonlySet<string> = new Set([
+  'csidrivers',
+  'csinodes',
+  'namespaces',
+  'persistentvolumeclaims',
+  'persistentvolumes',
+  'pods',
+  'podtemplates',
+  'resourcequotas',
+  'serviceaccounts',
+  'services',
+  'storageclasses',
+  'volumeattachments',
+  'volumeattributesclasses',
+]);
 
 export const noSuchResource = (): ApiError =>
   new ApiError('NotFound', 'the server could not find the requested resource', {});
@@ -279,7 +293,8 @@ async function remove(
   const options = parseDeleteOptions(body, exchange.header('content-type'), info.query);
   const request = writeRequest(exchange, kind, info);
   const deleted = await deleteObject(context, request, options);
-  if (deleted.removed && !RETURNS_DELETED.has(kind.plural)) {
+  const shows = kind.definition.custom === undefined && RETURNS_DELETED.has(kind.plural);
+  if (deleted.removed && !shows) {
     exchange.sendObject(200, deletedStatus(kind, deleted.object.parse()));
   } else {
     sendObject(context, exchange, kind, await shown(kind, deleted.object), form, 200);

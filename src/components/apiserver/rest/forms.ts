@@ -60,7 +60,7 @@ export function columnDefinitions(definition: KindDefinition): string {
   return JSON.stringify(
     columnsOf(definition).map((column) => ({
       name: column.name,
-      type: column.type === 'date' ? 'string' : column.type,
+      type: column.type,
       format: column.format ?? '',
       description: column.description,
       priority: column.priority ?? 0,

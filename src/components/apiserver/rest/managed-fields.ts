@@ -1,9 +1,12 @@
 /** Who owns which field: kept in `metadata.managedFields` on every write. */
 import { apiVersionOf, type JsonObject, type KubeObject } from '../../../api/meta/object.ts';
+import { skeletonOf } from '../../../api/registry/skeletons.ts';
 import { schemaOfType } from '../../../api/schema/index.ts';
 import { trackUpdate } from '../../../core/patch/index.ts';
 import type { RestContext } from './context.ts';
 import { metadataOf, timestamp, type WriteRequest } from './write-request.ts';
+
+const STATUS = [['status']];
 
 /** Notes the write of `next` over `old` in its managedFields. Both are in the stored version. */
 export function trackWrite(
@@ -25,6 +28,9 @@ export function trackWrite(
     nowIso: timestamp(context.clock.nowMs()),
     live: old as unknown as JsonObject | undefined,
     updated: next as unknown as JsonObject,
+    skeleton: skeletonOf(definition.schemaName),
+    // What only the status's end of the API writes is not its creator's.
+    ...(old === undefined && definition.statusStrategy !== undefined ? { resetFields: STATUS } : {}),
     ...(request.subresource === '' ? {} : { subresource: request.subresource }),
   }) as unknown as KubeObject;
   const fields = tracked.metadata?.managedFields;

@@ -109,9 +109,20 @@ function selectedFields(kind: ServedKind, text: string): FieldSelector {
     const { field } = term;
     if (field === 'metadata.name' || (field === 'metadata.namespace' && kind.definition.namespaced)) return term;
     const known = labels ?? kind.definition.fieldSelectors ?? {};
-    if (!Object.hasOwn(known, field)) throw bad(`field label not supported: ${field}`);
+    if (!Object.hasOwn(known, field)) throw bad(unknownLabel(kind, field));
     return labels === undefined ? term : { ...term, field: labels[field] ?? field };
   });
+}
+
+/** Kinds with labels of their own say it in other words than the rest. */
+function unknownLabel({ definition }: ServedKind, field: string): string {
+  if (definition.fieldSelectors !== undefined && definition.custom === undefined)
+    return definition.kind === 'Job'
+      ? `field label ${JSON.stringify(field)} not supported for Job`
+      : `field label not supported: ${field}`;
+  const own = definition.custom === undefined ? [] : Object.keys(definition.fieldSelectors ?? {});
+  if (definition.custom !== undefined && own.length > 0) return `field label not supported: ${field}`;
+  return `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`;
 }
 
 /** The test that a list's or watch's selectors make; undefined when everything passes. */

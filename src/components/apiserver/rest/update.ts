@@ -4,21 +4,20 @@
  */
 import type { Service } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../../api/meta/equality.ts';
-import { fieldError, invalid } from '../../../api/meta/field-error.ts';
+import { type FieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { validateObjectMetaUpdate } from '../../../api/meta/validation.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import { jsonEqual } from '../../../api/structural/schema.ts';
 import { type AdmissionRequest, storeAdmitted } from '../admission/index.ts';
-import { encodeObject } from '../storage/encode.ts';
 import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
-import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { fromStored, toStored } from './kinds.ts';
 import { trackWrite } from './managed-fields.ts';
 import { giveTurn, isLarge, judgement } from './turns.ts';
-import { shown } from './view.ts';
+import { rendered, shown } from './view.ts';
 import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from './write-request.ts';
 
 /** Conflicts with other writers before giving up; each means that somebody else got through. Upstream goes on until the request's time is up. */
@@ -150,9 +149,8 @@ function checkPreconditions(
   if (version !== undefined && version !== '' && version !== '0') {
     if (version !== String(current.revision)) throw errors.conflict(request.kind, request.name, conflictMessage);
   } else if (change.versionRequired === true && definition.allowUnconditionalUpdate === false) {
-    throw invalid(definition, request.name, [
-      fieldError.invalid('metadata.resourceVersion', 0, 'must be specified for an update'),
-    ]);
+    // Upstream names the resource here, not the kind, and shows the version that it read.
+    throw invalid({ group: request.kind.group, kind: request.kind.plural }, request.name, [VERSION_REQUIRED]);
   }
   const uid = metadata.uid;
   if (uid !== undefined && uid !== '' && uid !== old.metadata?.uid) {
@@ -163,6 +161,12 @@ function checkPreconditions(
     );
   }
 }
+
+const VERSION_REQUIRED: FieldError = {
+  type: 'FieldValueInvalid',
+  field: 'metadata.resourceVersion',
+  message: 'Invalid value: 0x0: must be specified for an update',
+};
 
 const SYSTEM_FIELDS = [
   'uid',
@@ -217,13 +221,6 @@ async function write(
   if (result.written) return { done: true, updated: { object: result.object, removed: false } };
   if ('lostGuard' in result) throw context.services.taken(next as Service, result.lostGuard);
   return { done: false, current: result.current };
-}
-
-/** `next` at the revision of `current`: an answer that was not stored. */
-function rendered(place: Place, current: CachedObject, next: KubeObject): CachedObject {
-  const type = { apiVersion: next.apiVersion ?? '', kind: next.kind ?? '' };
-  const bytes = spliceRevision(encodeObject(type, next), current.revision);
-  return new CachedObject(place.namespace, place.name, bytes, current.revision, current.createRevision);
 }
 
 /** An object that waits for its deletion goes with its last finalizer; a pod only after its grace, a namespace when it is empty. */

@@ -1,0 +1,67 @@
+/**
+ * What a new object of a kind holds before anybody has set a field: structures that upstream's types have by value, and lists and maps that
+ * are written when they are empty. Nobody comes to own these by creating the object, only what is in them. Source: the field
+ * types of k8s.io/api.
+ */
+import type { JsonObject } from '../meta/object.ts';
+
+const POD_SPEC = { containers: null };
+const TEMPLATE = { metadata: {}, spec: POD_SPEC };
+const JOB = { template: TEMPLATE };
+const WORKLOAD = { selector: null, template: TEMPLATE };
+const ROLE_REF = { roleRef: {} };
+const WITH_SPEC = { spec: {}, status: {} };
+
+const SKELETONS: Readonly<Record<string, JsonObject>> = {
+  'admissionregistration.v1.MutatingAdmissionPolicy': { spec: {} },
+  'admissionregistration.v1.MutatingAdmissionPolicyBinding': { spec: {} },
+  'admissionregistration.v1.ValidatingAdmissionPolicy': WITH_SPEC,
+  'admissionregistration.v1.ValidatingAdmissionPolicyBinding': { spec: {} },
+  'apiextensions.v1.CustomResourceDefinition': {
+    spec: { names: {}, versions: null },
+    status: { acceptedNames: {}, conditions: null, storedVersions: null },
+  },
+  'apiregistration.v1.APIService': WITH_SPEC,
+  'apps.v1.ControllerRevision': { data: null },
+  'apps.v1.DaemonSet': { spec: { ...WORKLOAD, updateStrategy: {} }, status: {} },
+  'apps.v1.Deployment': { spec: { ...WORKLOAD, strategy: {} }, status: {} },
+  'apps.v1.ReplicaSet': { spec: WORKLOAD, status: {} },
+  'apps.v1.StatefulSet': { spec: { ...WORKLOAD, updateStrategy: {} }, status: {} },
+  'autoscaling.v2.HorizontalPodAutoscaler': { spec: { scaleTargetRef: {} }, status: { currentMetrics: null } },
+  'batch.v1.CronJob': { spec: { jobTemplate: { metadata: {}, spec: JOB } }, status: {} },
+  'batch.v1.Job': { spec: JOB, status: {} },
+  'certificates.v1.CertificateSigningRequest': { spec: { request: null }, status: {} },
+  'coordination.v1.Lease': { spec: {} },
+  'core.v1.Event': { involvedObject: {}, source: {}, firstTimestamp: null, lastTimestamp: null, eventTime: null },
+  'core.v1.LimitRange': { spec: { limits: null } },
+  'core.v1.Namespace': WITH_SPEC,
+  'core.v1.Node': { spec: {}, status: { daemonEndpoints: { kubeletEndpoint: {} }, nodeInfo: {} } },
+  'core.v1.PersistentVolume': WITH_SPEC,
+  'core.v1.PersistentVolumeClaim': { spec: { resources: {} }, status: {} },
+  'core.v1.Pod': { spec: POD_SPEC, status: {} },
+  'core.v1.PodTemplate': { template: TEMPLATE },
+  'core.v1.ReplicationController': WITH_SPEC,
+  'core.v1.ResourceQuota': WITH_SPEC,
+  'core.v1.Service': { spec: {}, status: { loadBalancer: {} } },
+  'discovery.v1.EndpointSlice': { endpoints: null, ports: null },
+  'flowcontrol.v1.FlowSchema': { spec: { priorityLevelConfiguration: {} }, status: {} },
+  'flowcontrol.v1.PriorityLevelConfiguration': WITH_SPEC,
+  'networking.v1.Ingress': { spec: {}, status: { loadBalancer: {} } },
+  'networking.v1.IngressClass': { spec: {} },
+  'networking.v1.NetworkPolicy': { spec: { podSelector: {} } },
+  'policy.v1.PodDisruptionBudget': WITH_SPEC,
+  'rbac.v1.ClusterRole': { rules: null },
+  'rbac.v1.ClusterRoleBinding': ROLE_REF,
+  'rbac.v1.Role': { rules: null },
+  'rbac.v1.RoleBinding': ROLE_REF,
+  'storage.v1.CSIDriver': { spec: {} },
+  'storage.v1.CSINode': { spec: { drivers: null } },
+  'storage.v1.VolumeAttachment': { spec: { source: {} }, status: {} },
+};
+
+const NOTHING: JsonObject = {};
+
+/** `schemaName` is that of the stored version: `io.k8s.api.apps.v1.Deployment`. */
+export function skeletonOf(schemaName: string): JsonObject {
+  return SKELETONS[schemaName.split('.').slice(-3).join('.')] ?? NOTHING;
+}

@@ -1,0 +1,190 @@
+/** Cases in which upstream's own server, asked the same, told us that we answered otherwise (`test/upstream/differential.ts`). */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { skeletonOf } from '../../../src/api/registry/skeletons.ts';
+import { at, context, created, type Document, defaulted, kindNamed, storedNames, texts } from './samples.ts';
+
+type Change = (document: Document) => void;
+
+const errorsOf = (kind: string, change: Change): string[] =>
+  texts(kindNamed(kind).strategy.validate?.(created(kind, change)));
+
+const volume =
+  (name: string, source: object): Change =>
+  (pod) => {
+    at(pod, 'spec')['volumes'] = [{ name: 'data', [name]: source }];
+  };
+
+const CREATE: readonly [string, Change, readonly string[]][] = [
+  [
+    'Namespace',
+    (d) => {
+      d['spec'] = { finalizers: ['mine'] };
+    },
+    ['spec.finalizers: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified'],
+  ],
+  [
+    'Namespace',
+    (d) => {
+      d['spec'] = { finalizers: ['orphan', 'example.com/mine'] };
+    },
+    [],
+  ],
+  [
+    'Endpoints',
+    (d) => {
+      at(d, 'subsets', 0, 'ports', 0)['appProtocol'] = 'a/b/c';
+    },
+    [
+      "subsets[0].ports[0].appProtocol: Invalid value: \"a/b/c\": a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+    ],
+  ],
+  [
+    'VolumeAttachment',
+    (d) => {
+      at(d, 'spec', 'source')['inlineVolumeSpec'] = { accessModes: ['ReadWriteOnce'] };
+    },
+    ['spec.source: Forbidden: must specify exactly one of inlineVolumeSpec and persistentVolumeName'],
+  ],
+  [
+    'FlowSchema',
+    (d) => {
+      at(d, 'spec', 'rules', 0, 'resourceRules', 0)['apiGroups'] = [];
+    },
+    ['spec.rules[0].resourceRules[0].apiGroups: Required value: resource rules must supply at least one api group'],
+  ],
+  [
+    'HorizontalPodAutoscaler',
+    (d) => {
+      at(d, 'spec', 'metrics', 0)['pods'] = {
+        metric: { name: 'hits' },
+        target: { type: 'AverageValue', averageValue: '1' },
+      };
+    },
+    ['spec.metrics[0].pods: Forbidden: must populate the given metric source only'],
+  ],
+  ['Pod', volume('emptyDir', { medium: 'Whatever' }), []],
+  [
+    'Pod',
+    volume('rbd', { image: 'i' }),
+    ['spec.volumes[0].rbd.monitors: Required value', 'spec.containers[0].volumeMounts[0].name: Not found: "data"'],
+  ],
+  [
+    'Pod',
+    volume('gcePersistentDisk', { pdName: 'd', partition: 300 }),
+    [
+      'spec.volumes[0].gcePersistentDisk.partition: Invalid value: 300: must be between 0 and 255, inclusive',
+      'spec.containers[0].volumeMounts[0].name: Not found: "data"',
+    ],
+  ],
+  [
+    'PersistentVolume',
+    (d) => {
+      at(d, 'spec')['scaleIO'] = { gateway: 'g' };
+    },
+    [
+      'spec.scaleIO.system: Required value',
+      'spec.scaleIO.volumeName: Required value',
+      'spec.local: Forbidden: may not specify more than 1 volume type',
+    ],
+  ],
+  [
+    'Pod',
+    (d) => {
+      at(d, 'spec')['securityContext'] = { windowsOptions: { runAsUserName: 'DOMAIN\\a/b', gmsaCredentialSpec: '' } };
+    },
+    [
+      'spec.securityContext.windowsOptions.gmsaCredentialSpec: Invalid value: "": gmsaCredentialSpec cannot be an empty string',
+      'spec.securityContext.windowsOptions.runAsUserName: Invalid value: "DOMAIN\\\\a/b": runAsUserName\'s User cannot contain the following characters: "/\\:;|=,+*?<>@[]',
+    ],
+  ],
+  [
+    'Pod',
+    (d) => {
+      at(d, 'spec')['schedulerName'] = 'Not a name';
+      at(d, 'spec')['imagePullSecrets'] = [{ name: 'Not a name' }];
+    },
+    [],
+  ],
+];
+
+test('new objects are refused as upstream refuses them, and not otherwise', () => {
+  for (const [kind, change, expected] of CREATE) assert.deepEqual(errorsOf(kind, change), expected, kind);
+});
+
+test('a deployment’s annotations count as its spec does; a slice’s do not', () => {
+  const generation = (kind: string, change: Change): unknown => {
+    const old = created(kind);
+    const next = structuredClone(old);
+    change(next);
+    kindNamed(kind).strategy.prepareForUpdate?.(next, old, context);
+    return next.metadata['generation'];
+  };
+  const annotate: Change = (d) => {
+    d.metadata['annotations'] = { a: 'b' };
+  };
+  const label: Change = (d) => {
+    d.metadata['labels'] = { a: 'b' };
+  };
+  assert.deepEqual([generation('Deployment', annotate), generation('Deployment', label)], [2, 1]);
+  assert.deepEqual([generation('EndpointSlice', annotate), generation('EndpointSlice', label)], [1, 2]);
+});
+
+test('a daemon set counts the changes of its template in an annotation', () => {
+  const strategy = kindNamed('DaemonSet').strategy;
+  const of = (d: Document): unknown =>
+    (d.metadata['annotations'] as Record<string, string>)['deprecated.daemonset.template.generation'];
+  const first = created('DaemonSet');
+  assert.equal(of(first), '1');
+  const same = structuredClone(first);
+  same.metadata['annotations'] = {};
+  strategy.prepareForUpdate?.(same, first, context);
+  assert.equal(of(same), '1');
+  const next = structuredClone(same);
+  at(next, 'spec', 'template', 'spec')['hostNetwork'] = true;
+  strategy.prepareForUpdate?.(next, same, context);
+  assert.equal(of(next), '2');
+});
+
+test('a job without labels of its own has those of its pods, generated ones included', () => {
+  const labels = (change?: Change): unknown => Object.keys((created('Job', change).metadata['labels'] ?? {}) as object);
+  const generated = [
+    'batch.kubernetes.io/job-name',
+    'job-name',
+    'batch.kubernetes.io/controller-uid',
+    'controller-uid',
+  ];
+  assert.deepEqual(labels(), ['app', ...generated]);
+  assert.deepEqual(
+    labels((job) => {
+      job.metadata['labels'] = { own: 'label' };
+    }),
+    ['own'],
+  );
+});
+
+test('some statuses leave all of the metadata alone', () => {
+  for (const kind of ['CustomResourceDefinition', 'FlowSchema', 'PriorityLevelConfiguration', 'APIService']) {
+    const old = created(kind);
+    const next = structuredClone(old);
+    next.metadata['labels'] = { a: 'b' };
+    kindNamed(kind).statusStrategy?.prepareForUpdate?.(next, old, context);
+    assert.equal(next.metadata['labels'], undefined, kind);
+  }
+});
+
+test('a node shows what it has not said yet, and one range is the first of all', () => {
+  const node = defaulted('Node', (d) => {
+    d['spec'] = { podCIDR: '10.2.0.0/24', podCIDRs: ['10.1.0.0/24'] };
+    d['status'] = { nodeInfo: { osImage: 'Debian' } };
+  });
+  assert.deepEqual(at(node, 'spec')['podCIDRs'], ['10.2.0.0/24']);
+  assert.deepEqual(at(node, 'status', 'daemonEndpoints'), { kubeletEndpoint: { Port: 0 } });
+  assert.equal(at(node, 'status', 'nodeInfo')['kernelVersion'], '');
+});
+
+test('skeletons are of kinds that there are', () => {
+  const known = storedNames().filter((name) => Object.keys(skeletonOf(name)).length > 0);
+  assert.ok(known.length >= 40, String(known.length));
+  assert.deepEqual(skeletonOf('com.example.v1.Thing'), {});
+});
