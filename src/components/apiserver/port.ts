@@ -14,6 +14,8 @@ export interface ConnectionInfo {
   readonly remoteAddress: string;
   /** DER of the client's chain, leaf first; only present when TLS verified it against one of the configured CAs. */
   readonly peerChain: readonly Uint8Array[] | undefined;
+  /** The client showed a certificate that TLS could not verify: expired, or of an authority nobody knows. */
+  readonly peerRefused: boolean;
 }
 
 export interface TlsMaterial {

@@ -44,9 +44,12 @@ Object.defineProperty(Http2Response.prototype, 'destroyed', {
 class TlsConnection implements ConnectionInfo {
   readonly remoteAddress: string;
   readonly peerChain: readonly Uint8Array[] | undefined;
+  readonly peerRefused: boolean;
   constructor(socket: TLSSocket) {
     this.remoteAddress = socket.remoteAddress ?? '';
-    this.peerChain = socket.authorized ? chainOf(socket) : undefined;
+    const chain = chainOf(socket);
+    this.peerChain = socket.authorized ? chain : undefined;
+    this.peerRefused = chain !== undefined && !socket.authorized;
   }
 }
 
@@ -109,7 +112,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     if (!isHttp2(request)) return describe(request.socket, request.socket as TLSSocket);
     const { session } = request.stream;
     return session === undefined
-      ? { remoteAddress: '', peerChain: undefined }
+      ? { remoteAddress: '', peerChain: undefined, peerRefused: false }
       : describe(session, session.socket as TLSSocket);
   };
   server.on('secureConnection', (socket) => {

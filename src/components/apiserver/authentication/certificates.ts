@@ -12,8 +12,9 @@ export function parseAuthorities(pem: string): X509Certificate[] {
   return blocks.map((block) => new X509Certificate(block));
 }
 
-export interface CertificateIdentity {
-  readonly user: UserInfo;
+interface CertificateIdentity {
+  /** Undefined for a certificate without a common name. */
+  readonly user: UserInfo | undefined;
   readonly notAfterMs: number;
 }
 
@@ -54,28 +55,32 @@ export function commonNameOf(certificate: X509Certificate): string {
 export function createCertificateAuthenticator(clientCa: string) {
   const authorities = parseAuthorities(clientCa);
   const known = new WeakMap<ConnectionInfo, CertificateIdentity | null>();
-  const identify = (connection: ConnectionInfo): CertificateIdentity | null => {
-    if (connection.peerChain === undefined) return null;
-    const leaf = issuedBy(connection.peerChain, authorities);
-    if (leaf === undefined) return null;
-    const subject = leaf.toLegacyObject().subject;
-    const name = listOf(subject.CN)[0] ?? '';
-    if (name === '') return null;
-    return {
-      user: { name, groups: [...listOf(subject.O), 'system:authenticated'] },
-      notAfterMs: Date.parse(leaf.validTo),
-    };
+  /** Null: the certificate is none of ours. */
+  const identify = (connection: ConnectionInfo, chain: readonly Uint8Array[]): CertificateIdentity | null => {
+    const present = known.get(connection);
+    if (present !== undefined) return present;
+    const leaf = issuedBy(chain, authorities);
+    const identity = leaf === undefined ? null : { user: userOf(leaf), notAfterMs: Date.parse(leaf.validTo) };
+    known.set(connection, identity);
+    return identity;
   };
   return {
-    /** The connection's user; looked at once per connection, except that a certificate may run out while it is open. */
-    authenticate(connection: ConnectionInfo, nowMs: number): UserInfo | undefined {
-      if (connection.peerChain === undefined) return undefined;
-      let identity = known.get(connection);
-      if (identity === undefined) {
-        identity = identify(connection);
-        known.set(connection, identity);
-      }
-      return identity === null || identity.notAfterMs < nowMs ? undefined : identity.user;
+    /**
+     * The connection's user, 'nobody' where no certificate says so, 'refused' for one that is not good (here, or any more). Looked at
+     * once per connection, except that a certificate may run out while it is open.
+     */
+    authenticate(connection: ConnectionInfo, nowMs: number): UserInfo | 'nobody' | 'refused' {
+      const { peerChain, peerRefused } = connection;
+      if (peerChain === undefined) return peerRefused ? 'refused' : 'nobody';
+      const identity = identify(connection, peerChain);
+      if (identity === null || identity.notAfterMs < nowMs) return 'refused';
+      return identity.user ?? 'nobody';
     },
   };
+}
+
+function userOf(leaf: X509Certificate): UserInfo | undefined {
+  const { CN, O } = leaf.toLegacyObject().subject;
+  const name = listOf(CN)[0] ?? '';
+  return name === '' ? undefined : { name, groups: [...listOf(O), 'system:authenticated'] };
 }

@@ -56,10 +56,14 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
     authenticate(request, connection) {
       const proxied = frontProxy?.authenticate(request, connection);
       if (proxied !== undefined) return proxied;
-      const certified = certificates?.authenticate(connection, clock.nowMs());
-      if (certified !== undefined) return certified;
+      const certified = certificates?.authenticate(connection, clock.nowMs()) ?? 'nobody';
+      if (typeof certified === 'object') return certified;
       const token = bearerToken(request);
-      if (token === undefined) return undefined;
+      if (token === undefined) {
+        // Who shows a certificate that is not good is not let in as anybody: clients wait for the 401 to look for a better one.
+        if (certified === 'refused') throw unauthorized();
+        return undefined;
+      }
       const identity = authenticateToken(token, undefined);
       if (identity instanceof Promise) return identity.then(userOf);
       return userOf(identity);

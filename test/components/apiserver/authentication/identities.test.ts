@@ -77,6 +77,31 @@ describe('identities', () => {
     assert.equal((await call('GET', '/api', { as: proxyAsUser })).code, 401);
   });
 
+  it('lets nobody in as anonymous who shows a certificate that is not good; a token beside it counts', async () => {
+    const subject = { commonName: 'bob' };
+    const past = { notBeforeMs: Date.now() - 7_200_000, notAfterMs: Date.now() - 3_600_000 };
+    const bad = {
+      'another authority': await issue(await createAuthority('other', day), {
+        subject,
+        usages: ['client'],
+        validity: day,
+      }),
+      'the front proxy’s authority': await issue(proxyCa, { subject, usages: ['client'], validity: day }),
+      expired: await issue(server.ca, { subject, usages: ['client'], validity: past }),
+    };
+    for (const [what, as] of Object.entries(bad)) {
+      assert.equal((await call('GET', '/healthz', { as })).code, 401, what);
+      const { body } = await whoami({ as, headers: { authorization: 'Bearer secret' } });
+      assert.equal(body.status.userInfo.username, 'carol', what);
+    }
+    const nameless = await issue(server.ca, {
+      subject: { commonName: '', organizations: ['dev'] },
+      usages: ['client'],
+      validity: day,
+    });
+    assert.equal((await call('GET', '/healthz', { as: nameless })).code, 200);
+  });
+
   it('believes X-Remote-User from the front proxy and from nobody else', async () => {
     const headers = { 'x-remote-user': 'dave', 'x-remote-group': 'dev' };
     assert.equal((await call('GET', '/api', { as: null, headers })).code, 401);
