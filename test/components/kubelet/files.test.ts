@@ -69,12 +69,44 @@ describe('sub-paths', () => {
     assert.equal(mountinfo.split(`${directory}/target/file`).length, 2);
   });
 
-  it('follow no link, wherever it stands, and nothing that climbs', async () => {
+  it('follow the links that a projected volume is made of', async () => {
+    const volume = join(directory, 'projected');
+    await mkdir(volume);
+    const target = join(directory, 'target/key');
+    const bound = async (): Promise<string> => {
+      await bindSubPath(volume, 'd/key', target, mounts);
+      return readFile(target, 'utf8');
+    };
+    await writeAtomically(volume, payload({ 'd/key': 'one' }), { nowMs: 0 });
+    assert.equal(await bound(), 'one');
+    // A container that starts again sees what has been written since, and one mount is enough for it.
+    await writeAtomically(volume, payload({ 'd/key': 'two' }), { nowMs: 1 });
+    assert.equal(await readFile(target, 'utf8'), 'one');
+    assert.equal(await bound(), 'two');
+    assert.equal((await readFile('/proc/self/mountinfo', 'utf8')).split(` ${target} `).length, 2);
+  });
+
+  it('follow no link that leads out, wherever it stands, and nothing that climbs', async () => {
     const volume = join(directory, 'evil');
     await mkdir(join(volume, 'real'), { recursive: true });
+    await mkdir(`${volume}-twin`);
     await symlink('/etc', join(volume, 'link'));
     await symlink('/etc/shadow', join(volume, 'real/last'));
-    for (const path of ['link', 'link/passwd', 'real/last', 'real/../../x', '/etc']) {
+    await symlink('../evil-twin', join(volume, 'twin'));
+    await symlink('/nowhere/at/all', join(volume, 'dangling'));
+    await symlink('round', join(volume, 'round'));
+    for (const path of [
+      'link',
+      'link/passwd',
+      'link/made',
+      'real/last',
+      'real/../../x',
+      '/etc',
+      'twin',
+      'dangling',
+      'dangling/x',
+      'round',
+    ]) {
       await assert.rejects(bindSubPath(volume, path, join(directory, 'evil-target'), mounts), path);
     }
     const mountinfo = await readFile('/proc/self/mountinfo', 'utf8');

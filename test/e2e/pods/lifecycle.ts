@@ -263,6 +263,11 @@ export function containerOrderTests(lab: () => PodLab): void {
         restartPolicy: 'Never',
         containers: [
           shell('echo -n written > /tmp/why; exit 1', { name: 'file', terminationMessagePath: '/tmp/why' }),
+          shell('echo -n anybody > /tmp/why', {
+            name: 'user',
+            terminationMessagePath: '/tmp/why',
+            securityContext: { runAsUser: 10_000 },
+          }),
           shell('echo one; echo two; exit 1', { name: 'log', terminationMessagePolicy: 'FallbackToLogsOnError' }),
           shell('echo fine', { name: 'quiet', terminationMessagePolicy: 'FallbackToLogsOnError' }),
         ],
@@ -272,6 +277,7 @@ export function containerOrderTests(lab: () => PodLab): void {
     const said = over.status?.containerStatuses?.map((status) => [status.name, status.state?.terminated?.message]);
     assert.deepEqual(said, [
       ['file', 'written'],
+      ['user', 'anybody'],
       ['log', 'one\ntwo\n'],
       ['quiet', undefined],
     ]);

@@ -201,13 +201,10 @@ export function proxyTarget(context: RestContext, info: ResourceRequestInfo): Ta
     const target = kubelet(context, named.name, path, (address) => !isRefused(address));
     if (named.port === '') return target;
     const port = portNumber(named.port);
-    // Only the registered kubelet port is the kubelet; anything else there may be a master's own.
-    return {
-      ...target,
-      port,
-      scheme: named.scheme,
-      allowAddress: port === target.port ? target.allowAddress : outside,
-    };
+    // Only the registered port is the kubelet's, and it is spoken to as such whether it is named or not; anything else there may be a
+    // master's own, and is nobody to show our certificate to.
+    if (port === target.port) return target;
+    return { ...target, port, scheme: named.scheme, tls: undefined, allowAddress: outside };
   }
   if (info.plural === 'pods') {
     const pod = podOf(context, info, named.name);

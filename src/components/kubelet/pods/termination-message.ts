@@ -1,5 +1,5 @@
 /** Why a container ended, in its own words. Source: kuberuntime_container.go getTerminationMessage. */
-import { mkdir, open, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, open, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { ContainerStatus } from '../../../core/podplan/port.ts';
 import { ANNOTATIONS } from '../../../core/podplan/snapshot.ts';
@@ -12,7 +12,9 @@ const MAX_LOG_LINES = 80;
 /** Makes the file that is mounted at terminationMessagePath; anybody in the container may write it. */
 export async function makeTerminationFile(path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o750 });
-  await writeFile(path, '', { mode: 0o666 });
+  await writeFile(path, '');
+  // Apart from the writing: the mode of a file that is made is cut by this process's mask.
+  await chmod(path, 0o666);
 }
 
 export async function terminationMessage(status: ContainerStatus, path: string): Promise<string> {

@@ -1,9 +1,10 @@
 /**
- * Sub-paths that a container cannot turn against the host by swapping in a link between check and use: every component is opened relative to the one
- * before without following links, and the opened file itself is what gets bound. Source: pkg/volume/util/subpath (CVE-2017-1002101, CVE-2021-25741).
+ * Sub-paths that a container cannot turn against the host by swapping in a link between check and use: links are resolved first and must stay in the
+ * volume (projected files are links themselves); then every component of what they lead to is opened relative to the one before without following any,
+ * and the opened file itself is what gets bound. Source: pkg/volume/util/subpath (CVE-2017-1002101, CVE-2021-25741).
  */
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, stat, writeFile } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, realpath, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Mounter } from '../port.ts';
 
@@ -11,26 +12,54 @@ import type { Mounter } from '../port.ts';
 const O_PATH = 0o10000000;
 const NO_FOLLOW = O_PATH | constants.O_NOFOLLOW;
 
-/** Binds `subPath` of `volume` on `target` (made as file or directory to fit). A missing directory is made, as upstream does. */
+/**
+ * Binds `subPath` of `volume` on `target` (made as file or directory to fit). A missing directory is made, as upstream does. What is bound there
+ * already stays when it is the same file; a file that has been replaced since, as a changed key of a config map is, takes its place.
+ */
 export async function bindSubPath(volume: string, subPath: string, target: string, mounts: Mounter): Promise<void> {
-  const parts = subPath.split('/').filter((part) => part !== '' && part !== '.');
-  if (subPath.startsWith('/') || parts.includes('..'))
-    throw new Error(`subPath ${JSON.stringify(subPath)} leaves the volume`);
-  if (await mounts.isMountPoint(target)) return;
-  let current: FileHandle = await open(volume, NO_FOLLOW | constants.O_DIRECTORY);
+  const base = await realpath(volume);
+  const parts = await resolveBelow(base, subPath);
+  let current: FileHandle = await open(base, NO_FOLLOW | constants.O_DIRECTORY);
   try {
     for (const part of parts) {
       const next = await openBelow(current, part, subPath);
       await current.close();
       current = next;
     }
-    const isDirectory = (await stat(`/proc/self/fd/${current.fd}`)).isDirectory();
+    const found = await stat(`/proc/self/fd/${current.fd}`);
+    if (await mounts.isMountPoint(target)) {
+      const bound = await stat(target);
+      if (bound.dev === found.dev && bound.ino === found.ino) return;
+      await mounts.unmountTree(target);
+    }
+    const isDirectory = found.isDirectory();
     await mkdir(isDirectory ? target : dirname(target), { recursive: true, mode: 0o750 });
     if (!isDirectory) await writeFile(target, '', { mode: 0o640 });
     await mounts.bindFd(current.fd, target);
   } finally {
     await current.close();
   }
+}
+
+/** The names below `base` that `subPath` leads to once the links in it are followed; what does not exist yet is left as it is. */
+async function resolveBelow(base: string, subPath: string): Promise<string[]> {
+  const parts = subPath.split('/').filter((part) => part !== '' && part !== '.');
+  const leaves = (): Error => new Error(`subPath ${JSON.stringify(subPath)} leaves the volume`);
+  if (subPath.startsWith('/') || parts.includes('..')) throw leaves();
+  for (let known = parts.length; known > 0; known--) {
+    const resolved = await realpath(join(base, ...parts.slice(0, known))).catch((error: unknown) => {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+      throw error;
+    });
+    if (resolved === undefined) continue;
+    if (resolved !== base && !resolved.startsWith(`${base}/`)) throw leaves();
+    const inside = resolved
+      .slice(base.length)
+      .split('/')
+      .filter((part) => part !== '');
+    return [...inside, ...parts.slice(known)];
+  }
+  return parts;
 }
 
 /** `/proc/self/fd/<n>/name` resolves against the opened directory itself, as openat(2) would. */
