@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
 import { setPodDefaults } from '../../../src/api/podspec/defaults.ts';
@@ -331,11 +332,17 @@ describe('pods of the API', { timeout: 120_000 }, () => {
   });
 
   it('give their log as it grows, in part and with times', async () => {
+    const signals = join(lab.directory, 'signals');
+    await mkdir(signals);
+    const script =
+      'i=0; while [ $i -lt 30 ]; do echo line $i; i=$((i+1)); done; until [ -e /signals/go ]; do sleep 0.1; done; echo last';
     create('chatty', {
-      containers: [container('i=0; while [ $i -lt 30 ]; do echo line $i; i=$((i+1)); done; sleep 1; echo last')],
+      containers: [container(script, { volumeMounts: [{ name: 'signals', mountPath: '/signals' }] })],
+      volumes: [{ name: 'signals', hostPath: { path: signals } }],
       restartPolicy: 'Never',
     });
     await when('chatty', 'Running', (found) => found.status?.phase === 'Running');
+    await eventually('all lines', async () => (await logs('chatty')).endsWith('line 29\n') || undefined);
     const followed = logs('chatty', '?follow=true&tailLines=2');
     assert.equal(await logs('chatty', '?tailLines=2'), 'line 28\nline 29\n');
     assert.equal(await logs('chatty', '?limitBytes=6'), 'line 0');
@@ -343,6 +350,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
       await logs('chatty', '?tailLines=1&timestamps=true'),
       /^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-](?!00:00)\d\d:\d\d) line 29\n$/,
     );
+    await writeFile(join(signals, 'go'), '');
     assert.equal(await followed, 'line 28\nline 29\nlast\n');
     assert.equal((await lab.get('/containerLogs/default/chatty/main?previous=true')).code, 400);
     assert.equal((await lab.get('/containerLogs/default/nobody/main')).code, 404);

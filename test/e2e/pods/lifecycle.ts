@@ -277,9 +277,9 @@ export function containerOrderTests(lab: () => PodLab): void {
     const said = over.status?.containerStatuses?.map((status) => [status.name, status.state?.terminated?.message]);
     assert.deepEqual(said, [
       ['file', 'written'],
-      ['user', 'anybody'],
       ['log', 'one\ntwo\n'],
       ['quiet', undefined],
+      ['user', 'anybody'],
     ]);
     await lab().remove('last-words');
   });
