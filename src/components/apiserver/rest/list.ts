@@ -3,6 +3,7 @@ import { setImmediate as pause } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import type { JsonObject } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
+import { isEverything } from '../../../base/selector.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type AnswerForm, negotiate } from '../http/negotiate.ts';
 import { listParts } from '../http/protobuf/encode.ts';
@@ -23,6 +24,8 @@ import { joined, WholeLists } from './whole-lists.ts';
 const MAX_REWRITTEN = 2 * 1024 * 1024;
 const TAIL = Buffer.from(']}\n');
 const RENDER_BATCH = 200;
+/** Among so many objects those with a label are looked for without a pause. */
+const SELECTED_AT_ONCE = 2000;
 
 const wholeLists = new WeakMap<RestContext, WholeLists>();
 
@@ -51,9 +54,10 @@ export function list(
     kind.view === undefined &&
     options.continueToken === undefined &&
     options.resourceVersion === undefined &&
-    context.cache.ready
+    context.cache.ready &&
+    (isEverything(options.labels) || cache.size <= SELECTED_AT_ONCE)
   ) {
-    // The commonest list by far: now, all of it.
+    // The commonest lists by far: now, all of it or what bears a label.
     const waiting = context.cache.freshen();
     if (waiting === undefined) {
       return send(
@@ -110,7 +114,7 @@ function send(
     `{"kind":"${kind.definition.listKind}","apiVersion":"${kind.apiVersion}","metadata":${meta},"items":[`,
   );
   if (snapshot.whole && kind.alias === undefined && kind.view === undefined) {
-    const items = listsOf(context).items(cache, namespace, snapshot.objects);
+    const items = listsOf(context).items(cache, namespace, snapshot);
     if (items !== undefined) return sendParts(exchange, form, [head, items, TAIL]);
   }
   return sendParts(exchange, form, [head, ...joined(snapshot.objects.map((object) => bytesAs(kind, object))), TAIL]);

@@ -1,9 +1,10 @@
 /** Which objects a list shows, and as of when. */
 import { ApiError } from '../../../api/meta/status.ts';
-import { requiredFieldValue } from '../../../base/selector.ts';
+import { formatLabelSelector, isEverything, requiredFieldValue } from '../../../base/selector.ts';
 import { prefixEnd, StoreError } from '../../../core/mvcc/port.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
+import { readLabels } from '../watchcache/label-index.ts';
 import type { RestContext } from './context.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
 import type { ServedKind } from './kinds.ts';
@@ -14,8 +15,10 @@ export interface Snapshot {
   readonly objects: readonly CachedObject[];
   readonly continueToken: string | undefined;
   readonly remaining: number | undefined;
-  /** True when these are all objects of the kind (in the namespace asked for), straight from the cache. */
+  /** True when these are all objects of the kind (in the namespace asked for) that match `selection`, straight from the cache. */
   readonly whole: boolean;
+  /** The selector of labels as text; '' where there is none. */
+  readonly selection?: string;
 }
 
 const STORE_PAGE = 500;
@@ -37,6 +40,7 @@ export async function takeSnapshot(
   }
   if (resourceVersion === undefined) await context.cache.freshen();
   else if (resourceVersion > context.cache.revision) await context.cache.waitFor(resourceVersion);
+  if (!isEverything(options.labels)) await readLabels(cache.list(namespace));
   return fromCacheViewed(context, kind, cache, namespace, options, '', context.cache.revision);
 }
 
@@ -149,7 +153,8 @@ function candidates(
     const one = cache.get(namespace ?? '', name);
     all = one === undefined ? [] : [one];
   } else {
-    all = cache.list(namespace);
+    // A view may show other labels than are stored.
+    all = kind.view === undefined ? cache.listSelected(namespace, options.labels) : cache.list(namespace);
   }
   return start === '' ? all : all.filter((object) => object.key >= start);
 }
@@ -164,8 +169,9 @@ function page(
   const matches = matcherOf(kind, options);
   const matching = matches === undefined ? all : all.filter(matches);
   if (options.limit === undefined || matching.length <= options.limit) {
-    const whole = matches === undefined && start === '';
-    return { revision, objects: matching, continueToken: undefined, remaining: undefined, whole };
+    const whole = options.fields.length === 0 && start === '' && !options.labels.nothing;
+    const selection = formatLabelSelector(options.labels);
+    return { revision, objects: matching, continueToken: undefined, remaining: undefined, whole, selection };
   }
   const objects = matching.slice(0, options.limit);
   const next = matching[options.limit];

@@ -1,13 +1,17 @@
 /**
- * The joined items of lists that are asked for as a whole, kept while nothing of the kind changes. Bounded: the least recently used
+ * The joined items of lists that are asked for as a whole, or of all that bears a label, kept while nothing of the kind changes. Bounded: the least recently used
  * go first, and lists too large to be worth a second copy are never kept.
  */
-import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
+import type { Snapshot } from './snapshot.ts';
 
 const MAX_LIST_BYTES = 8 * 1024 * 1024;
 const MAX_TOTAL_BYTES = 32 * 1024 * 1024;
 const COMMA = Buffer.from(',');
+/** What a kept list costs beside its items. */
+const ENTRY_BYTES = 1024;
+/** Longer selectors are nobody's habit. */
+const MAX_KEY = 512;
 
 interface Kept {
   readonly lastChange: number;
@@ -19,8 +23,13 @@ export class WholeLists {
   #bytes = 0;
 
   /** The items of the list, joined; undefined when they are too many to be kept. */
-  items(cache: KindCache, namespace: string | undefined, objects: readonly CachedObject[]): Buffer | undefined {
-    const key = `${cache.options.prefix}${namespace ?? ''}`;
+  items(
+    cache: KindCache,
+    namespace: string | undefined,
+    { objects, selection = '' }: Pick<Snapshot, 'objects' | 'selection'>,
+  ): Buffer | undefined {
+    const key = `${cache.options.prefix}${namespace ?? ''}?${selection}`;
+    if (key.length > MAX_KEY) return undefined;
     const kept = this.#kept.get(key);
     if (kept !== undefined && kept.lastChange === cache.lastChange) {
       this.#kept.delete(key);
@@ -33,7 +42,7 @@ export class WholeLists {
     if (length > MAX_LIST_BYTES) return undefined;
     const items = Buffer.concat([...joined(objects.map((object) => object.bytes))]);
     this.#kept.set(key, { lastChange: cache.lastChange, items });
-    this.#bytes += items.length;
+    this.#bytes += items.length + ENTRY_BYTES;
     for (const [oldest, each] of this.#kept) {
       if (this.#bytes <= MAX_TOTAL_BYTES || oldest === key) break;
       this.#drop(oldest, each);
@@ -43,7 +52,7 @@ export class WholeLists {
 
   #drop(key: string, kept: Kept): void {
     this.#kept.delete(key);
-    this.#bytes -= kept.items.length;
+    this.#bytes -= kept.items.length + ENTRY_BYTES;
   }
 }
 

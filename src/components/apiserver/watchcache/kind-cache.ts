@@ -1,7 +1,10 @@
 /** All objects of one kind in key order, their recent events and those who watch them. */
 import { ApiError } from '../../../api/meta/status.ts';
+import type { LabelSelector } from '../../../base/selector.ts';
 import { CachedObject, type FieldReaders, spliceRevision } from './cached-object.ts';
 import { CacheEvent, EventBatch, EventWindow } from './event-window.ts';
+import { boundsOf, byKey, lowerBound } from './key-order.ts';
+import { LabelIndex } from './label-index.ts';
 import { type KindSubscriber, Subscribers } from './subscribers.ts';
 
 export interface KindCacheOptions {
@@ -9,14 +12,6 @@ export interface KindCacheOptions {
   readonly prefix: string;
   readonly namespaced: boolean;
   readonly fieldReaders: FieldReaders;
-}
-
-const byKey = (left: CachedObject, right: CachedObject): number => compareKeys(left, right.namespace, right.name);
-
-/** Order of store keys: namespace, then name, as bytes (keys are ASCII; '/' sorts before letters but not before '-' and '.'). */
-function compareKeys(left: CachedObject, namespace: string, name: string): number {
-  if (left.namespace !== namespace) return `${left.namespace}/` < `${namespace}/` ? -1 : 1;
-  return left.name < name ? -1 : left.name > name ? 1 : 0;
 }
 
 /** Up to so many additions are put in their places one by one. */
@@ -45,6 +40,7 @@ export class KindCache {
   /** Put into order when somebody next needs it: a run of creates costs one merge, not a shift of the array for each. */
   #added: CachedObject[] = [];
   readonly #window = new EventWindow(0);
+  readonly #labels = new LabelIndex();
   readonly #subscribers: Subscribers;
   #lastChange = 0;
   #pending: CacheEvent[] = [];
@@ -77,18 +73,20 @@ export class KindCache {
   list(namespace: string | undefined): readonly CachedObject[] {
     const sorted = this.#inOrder();
     if (namespace === undefined || !this.options.namespaced) return sorted.slice();
-    const start = this.#lowerBound(namespace, '');
-    let end = start;
-    while (sorted[end]?.namespace === namespace) end += 1;
-    return sorted.slice(start, end);
+    return sorted.slice(...boundsOf(sorted, namespace));
+  }
+
+  /** As `list`, but without those that can be told not to match the selector without a look at each; what is left has still to be looked at. */
+  listSelected(namespace: string | undefined, selector: LabelSelector): readonly CachedObject[] {
+    const scope = this.options.namespaced ? namespace : undefined;
+    return this.#labels.candidates(selector, scope, this.#inOrder()) ?? this.list(namespace);
   }
 
   /** Objects of one namespace; of all, where the kind knows none. */
   count(namespace: string): number {
     if (!this.options.namespaced) return this.size;
-    this.#inOrder();
-    // Names are ASCII: none comes after this.
-    return this.#lowerBound(namespace, '\uffff') - this.#lowerBound(namespace, '');
+    const [start, end] = boundsOf(this.#inOrder(), namespace);
+    return end - start;
   }
 
   *[Symbol.iterator](): IterableIterator<CachedObject> {
@@ -100,21 +98,10 @@ export class KindCache {
     if (added.length === 0) return this.#sorted;
     this.#added = [];
     if (added.length <= SPLICED) {
-      for (const object of added) this.#sorted.splice(this.#lowerBound(object.namespace, object.name), 0, object);
+      for (const object of added)
+        this.#sorted.splice(lowerBound(this.#sorted, object.namespace, object.name), 0, object);
     } else this.#sorted = merged(this.#sorted, added.sort(byKey));
     return this.#sorted;
-  }
-
-  #lowerBound(namespace: string, name: string): number {
-    let low = 0;
-    let high = this.#sorted.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const candidate = this.#sorted[middle];
-      if (candidate !== undefined && compareKeys(candidate, namespace, name) < 0) low = middle + 1;
-      else high = middle;
-    }
-    return low;
   }
 
   /** Splits the part of a store key after the prefix; undefined when it is none of ours (upstream leaves none, others might). */
@@ -139,6 +126,7 @@ export class KindCache {
     this.#sorted = [...objects].sort(byKey);
     this.#added = [];
     this.#window.reset(revision);
+    this.#labels.clear();
     this.#lastChange = revision;
     this.#pending = [];
     this.endWatches();
@@ -164,7 +152,10 @@ export class KindCache {
     this.#objects.set(object.key, object);
     // Snapshots handed out by `list` are copies, so the arrays may change in place.
     if (previous === undefined) this.#added.push(object);
-    else this.#inOrder()[this.#lowerBound(object.namespace, object.name)] = object;
+    else {
+      const sorted = this.#inOrder();
+      sorted[lowerBound(sorted, object.namespace, object.name)] = object;
+    }
     this.#record(new CacheEvent(previous === undefined ? 'ADDED' : 'MODIFIED', object, previous));
   }
 
@@ -174,13 +165,15 @@ export class KindCache {
     const previous = this.get(parts.namespace, parts.name);
     if (previous === undefined || previous.revision >= revision || revision <= this.#joined) return;
     this.#objects.delete(previous.key);
-    this.#inOrder().splice(this.#lowerBound(parts.namespace, parts.name), 1);
+    const sorted = this.#inOrder();
+    sorted.splice(lowerBound(sorted, parts.namespace, parts.name), 1);
     this.#record(new CacheEvent('DELETED', previous.atRevision(revision), previous));
   }
 
   #record(event: CacheEvent): void {
     this.#lastChange = event.revision;
     this.#window.push(event);
+    this.#labels.note(event);
     this.#pending.push(event);
   }
 

@@ -394,6 +394,21 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${PODS}?labelSelector=a+in`)).code, 400);
   });
 
+  it('shows at once who bears a label now, in many objects that are asked for again and again', async () => {
+    for (let n = 0; n < 40; n++)
+      await call('POST', MAPS, { body: { metadata: { name: `lot-${n}`, labels: { lot: String(n % 2) } } } });
+    const names = async (selector: string) =>
+      (await call('GET', `${MAPS}?labelSelector=${selector}`)).body.items?.map((each) => each.metadata.name);
+    for (let round = 0; round < 2; round++) assert.equal((await names('lot%3D1'))?.length, 20);
+    const type = 'application/merge-patch+json';
+    await call('PATCH', `${MAPS}/lot-1`, { raw: '{"metadata":{"labels":{"lot":"2"}}}', type });
+    await call('DELETE', `${MAPS}/lot-3`);
+    assert.equal((await names('lot%3D1'))?.length, 18);
+    assert.deepEqual(await names('lot%3D2'), ['lot-1']);
+    assert.deepEqual(await names('lot+in+(1,2),lot!%3D1'), ['lot-1']);
+    assert.equal((await names('lot'))?.length, 39);
+  });
+
   it('answers as table, as metadata alone and as YAML', async () => {
     const as = (form: string) => ({ headers: { accept: form } });
     const rows = await call('GET', PODS, as('application/json;as=Table;v=v1;g=meta.k8s.io'));
