@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { remove, startHere, temporaryDirectory } from '../../components/etcd/harness.ts';
 import { Choices } from '../../core/patch/choices.ts';
+import { slack } from '../../slack.ts';
 import { abuse } from './abuse.ts';
 import { fault } from './judge.ts';
 import type { Observed, Stall } from './observer.ts';
@@ -18,6 +19,7 @@ const INDEX_HEADER = 'x-input';
 const LANES = 16;
 /** Of a thousand inputs this many are connections that misbehave. */
 const ABUSIVE = 15;
+/** On a machine that has nothing else to do. */
 const ANSWER_MS = 10_000;
 const OPEN_ENDED_MS = 300;
 const TIDY_EVERY = 2_500;
@@ -228,7 +230,7 @@ class Run {
         bytesOf(input),
         input.method === 'HEAD',
         input.openEnded,
-        input.openEnded ? OPEN_ENDED_MS : ANSWER_MS,
+        input.openEnded ? OPEN_ENDED_MS : ANSWER_MS * slack(),
       );
     } catch (error) {
       // Nodes and pods that are not there are waited for longer than that; headers that are too large may cost the connection before an answer is read.
@@ -246,7 +248,7 @@ class Run {
     while (!this.#done && this.#server.ended === undefined) {
       const began = performance.now();
       try {
-        const reply = await channel.exchange(question, false, false, ANSWER_MS);
+        const reply = await channel.exchange(question, false, false, ANSWER_MS * slack());
         if (reply.code !== 200)
           this.#faults.push(
             `a plain question was answered with ${reply.code}: ${reply.body.toString('utf8').slice(0, 300)}`,

@@ -108,6 +108,11 @@ export class CachedObject {
     return this.#retained as T;
   }
 
+  /** There is a newer one: what was kept for those who consult it again and again is let go, for events keep it alive. */
+  superseded(): void {
+    this.#retained = undefined;
+  }
+
   /** Shared, among equal ones too: do not change them. */
   labels(): Labels {
     this.#labels ??= this.#retained?.metadata?.labels ?? this.#readLabels();

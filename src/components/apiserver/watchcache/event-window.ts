@@ -30,6 +30,12 @@ export class CacheEvent {
     this.revision = object.revision;
   }
 
+  /** What it keeps alive; a change's object is that of the next one's past. */
+  get bytes(): number {
+    const { object, previous } = this;
+    return object.bytes.length + (this.type === 'DELETED' ? (previous?.bytes.length ?? 0) : 0);
+  }
+
   /** The line of a JSON watch stream: made once, whoever watches. */
   get line(): Buffer {
     this.#line ??= frameEvent(this.type, this.object.bytes);
@@ -62,17 +68,67 @@ export class EventBatch {
   }
 }
 
+const MAX_EVENTS = 4096;
+const MAX_BYTES = 16 * 1024 * 1024;
+/** Of what is there to all windows together where nobody says otherwise. */
+const ALL_BYTES = 64 * 1024 * 1024;
+const FEW = 1024;
+
+/**
+ * What the windows of all kinds may hold together: beyond it the oldest event goes, whoever's it is. There are some hundred kinds, and each may be written
+ * to until its own window is full.
+ */
+export class WindowBudget {
+  readonly #maxBytes: number;
+  /** Whose event came when, oldest first; those that have gone by themselves are still among them. */
+  #order: EventWindow[] = [];
+  #head = 0;
+  #bytes = 0;
+  #events = 0;
+
+  constructor(maxBytes = ALL_BYTES) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  came(window: EventWindow, bytes: number): void {
+    this.#order.push(window);
+    this.#events += 1;
+    this.#bytes += bytes;
+    while (this.#bytes > this.#maxBytes && this.#head < this.#order.length) this.#order[this.#head++]?.giveWay();
+    if (this.#order.length > 2 * this.#events + FEW) this.#tidy();
+  }
+
+  went(events: number, bytes: number): void {
+    this.#events -= events;
+    this.#bytes -= bytes;
+  }
+
+  #tidy(): void {
+    this.#order = this.#order.slice(this.#head).filter((window) => !window.takeBack());
+    this.#head = 0;
+  }
+}
+
 /** A ring bounded in number and in bytes; `since` is the revision after which nothing is missing. */
 export class EventWindow {
+  readonly #budget: WindowBudget;
   readonly #maxEvents: number;
   readonly #maxBytes: number;
-  #events: CacheEvent[] = [];
+  /** Events that went by themselves, and that the budget still counts on. */
+  #ahead = 0;
+  /** Nothing before the head: what went is not kept alive. */
+  #events: (CacheEvent | undefined)[] = [];
   #head = 0;
   #bytes = 0;
   #since: number;
 
-  constructor(since: number, maxEvents = 4096, maxBytes = 16 * 1024 * 1024) {
+  constructor(since: number, budget: WindowBudget, maxEvents = MAX_EVENTS, maxBytes = MAX_BYTES) {
     this.#since = since;
+    this.#budget = budget;
     this.#maxEvents = maxEvents;
     this.#maxBytes = maxBytes;
   }
@@ -83,18 +139,39 @@ export class EventWindow {
 
   push(event: CacheEvent): void {
     this.#events.push(event);
-    this.#bytes += event.object.bytes.length;
+    this.#bytes += event.bytes;
     while (this.#events.length - this.#head > this.#maxEvents || this.#bytes > this.#maxBytes) {
-      const oldest = this.#events[this.#head];
-      if (oldest === undefined) break;
-      this.#since = oldest.revision;
-      this.#bytes -= oldest.object.bytes.length;
-      this.#head += 1;
+      if (!this.#dropOldest()) break;
+      this.#ahead += 1;
     }
-    if (this.#head > 1024 && this.#head * 2 > this.#events.length) {
+    this.#budget.came(this, event.bytes);
+  }
+
+  #dropOldest(): boolean {
+    const oldest = this.#events[this.#head];
+    if (oldest === undefined) return false;
+    this.#since = oldest.revision;
+    this.#bytes -= oldest.bytes;
+    this.#events[this.#head] = undefined;
+    this.#head += 1;
+    this.#budget.went(1, oldest.bytes);
+    if (this.#head * 2 > this.#events.length) {
       this.#events = this.#events.slice(this.#head);
       this.#head = 0;
     }
+    return true;
+  }
+
+  /** The oldest event that the budget knows of goes, unless it already went by itself. */
+  giveWay(): void {
+    if (!this.takeBack()) this.#dropOldest();
+  }
+
+  /** True when the oldest event that the budget knows of has gone by itself: it is forgotten there. */
+  takeBack(): boolean {
+    if (this.#ahead === 0) return false;
+    this.#ahead -= 1;
+    return true;
   }
 
   /** Events after `revision`, or undefined when some of them have been let go. */
@@ -107,10 +184,13 @@ export class EventWindow {
       if ((this.#events[middle]?.revision ?? 0) > revision) high = middle;
       else low = middle + 1;
     }
-    return this.#events.slice(low);
+    return this.#events.slice(low) as CacheEvent[];
   }
 
   reset(since: number): void {
+    const held = this.#events.length - this.#head;
+    this.#ahead += held;
+    this.#budget.went(held, this.#bytes);
     this.#events = [];
     this.#head = 0;
     this.#bytes = 0;

@@ -2,7 +2,7 @@
 import { ApiError } from '../../../api/meta/status.ts';
 import type { LabelSelector } from '../../../base/selector.ts';
 import { CachedObject, type FieldReaders, spliceRevision } from './cached-object.ts';
-import { CacheEvent, EventBatch, EventWindow } from './event-window.ts';
+import { CacheEvent, EventBatch, EventWindow, WindowBudget } from './event-window.ts';
 import { boundsOf, byKey, lowerBound } from './key-order.ts';
 import { LabelIndex } from './label-index.ts';
 import { type KindSubscriber, Subscribers } from './subscribers.ts';
@@ -39,7 +39,7 @@ export class KindCache {
   #sorted: CachedObject[] = [];
   /** Put into order when somebody next needs it: a run of creates costs one merge, not a shift of the array for each. */
   #added: CachedObject[] = [];
-  readonly #window = new EventWindow(0);
+  readonly #window: EventWindow;
   readonly #labels = new LabelIndex();
   readonly #subscribers: Subscribers;
   #lastChange = 0;
@@ -47,8 +47,10 @@ export class KindCache {
   /** Events up to here were part of the state that was loaded. */
   #joined = 0;
 
-  constructor(options: KindCacheOptions) {
+  /** `budget`: what the windows of all kinds share. */
+  constructor(options: KindCacheOptions, budget = new WindowBudget()) {
     this.options = options;
+    this.#window = new EventWindow(0, budget);
     this.#subscribers = new Subscribers(options.fieldReaders);
   }
 
@@ -171,6 +173,7 @@ export class KindCache {
   }
 
   #record(event: CacheEvent): void {
+    event.previous?.superseded();
     this.#lastChange = event.revision;
     this.#window.push(event);
     this.#labels.note(event);

@@ -3,6 +3,7 @@
  * "has the cache caught up?" is one comparison. Reads never go to the store; they wait until the cache has reached the revision that
  * a linearizable read would have seen.
  */
+import { totalmem } from 'node:os';
 import { ApiError } from '../../../api/meta/status.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -16,6 +17,7 @@ import {
   type WatchEvent,
 } from '../../../core/mvcc/port.ts';
 import type { CachedObject } from './cached-object.ts';
+import { WindowBudget } from './event-window.ts';
 import { KindCache, type KindCacheOptions } from './kind-cache.ts';
 import { ReadIndex } from './read-index.ts';
 
@@ -24,6 +26,16 @@ const PAGE = 1000;
 const RELOAD_DELAY_MS = 500;
 /** How long a read waits for the cache; upstream's is 3 s. */
 const FRESHNESS_TIMEOUT_MS = 3_000;
+
+/** What all kinds' events may take: a share of the memory that there is, within limits. */
+const WINDOWS_SHARE = 32;
+const MIN_WINDOWS_BYTES = 16 * 1024 * 1024;
+const MAX_WINDOWS_BYTES = 128 * 1024 * 1024;
+
+function windowBytes(): number {
+  const share = Math.min(totalmem(), process.constrainedMemory() || totalmem()) / WINDOWS_SHARE;
+  return Math.min(MAX_WINDOWS_BYTES, Math.max(MIN_WINDOWS_BYTES, share));
+}
 
 interface Waiter {
   readonly revision: number;
@@ -40,6 +52,7 @@ export interface WatchCacheDeps {
 export class WatchCache {
   readonly #deps: WatchCacheDeps;
   readonly #kinds = new Map<string, KindCache>();
+  readonly #budget = new WindowBudget(windowBytes());
   readonly #readIndex: ReadIndex;
   readonly #onRevision = new Set<(revision: number) => void>();
   #revision = 0;
@@ -57,7 +70,8 @@ export class WatchCache {
 
   constructor(deps: WatchCacheDeps, kinds: readonly KindCacheOptions[]) {
     this.#deps = deps;
-    for (const options of kinds) this.#kinds.set(options.prefix.slice(ROOT.length, -1), new KindCache(options));
+    for (const options of kinds)
+      this.#kinds.set(options.prefix.slice(ROOT.length, -1), new KindCache(options, this.#budget));
     this.#readIndex = new ReadIndex(async () => {
       const { revision } = await deps.store.get(`${ROOT}readindex`);
       return revision;
@@ -93,7 +107,7 @@ export class WatchCache {
     const prefix = options.prefix.slice(ROOT.length, -1);
     const known = this.#complete.get(prefix);
     if (known !== undefined) return known;
-    const complete = this.#join(prefix, new KindCache(options));
+    const complete = this.#join(prefix, new KindCache(options, this.#budget));
     this.#complete.set(prefix, complete);
     return complete;
   }

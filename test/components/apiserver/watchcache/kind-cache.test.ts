@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CachedObject, spliceRevision } from '../../../../src/components/apiserver/watchcache/cached-object.ts';
 import type { EventBatch } from '../../../../src/components/apiserver/watchcache/event-window.ts';
-import { CacheEvent, EventWindow } from '../../../../src/components/apiserver/watchcache/event-window.ts';
+import { CacheEvent, EventWindow, WindowBudget } from '../../../../src/components/apiserver/watchcache/event-window.ts';
 import { KindCache } from '../../../../src/components/apiserver/watchcache/kind-cache.ts';
 import { ReadIndex } from '../../../../src/components/apiserver/watchcache/read-index.ts';
 
@@ -198,7 +198,8 @@ describe('kind cache', () => {
 
 describe('event window', () => {
   it('is bounded in number and in bytes, and says from where on it is whole', () => {
-    const window = new EventWindow(0, 100, 10_000);
+    const budget = new WindowBudget();
+    const window = new EventWindow(0, budget, 100, 10_000);
     for (let revision = 1; revision <= 5000; revision++) {
       const object = new CachedObject('a', 'x', Buffer.alloc(150), revision, 1);
       window.push(new CacheEvent('MODIFIED', object, undefined));
@@ -207,6 +208,55 @@ describe('event window', () => {
     assert.ok(kept !== undefined && kept.length <= 66 && kept.length > 0);
     assert.equal(kept[0]?.revision, window.since + 1);
     assert.equal(window.after(window.since - 1), undefined);
+    assert.equal(budget.bytes, kept.length * 150);
+  });
+
+  it('of many kinds hold no more together than they may, and let the oldest event go first', () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const random = generator(seed);
+      const maxBytes = 2000 + Math.floor(random() * 20_000);
+      const budget = new WindowBudget(maxBytes);
+      const windows = Array.from({ length: 6 }, (_, n) => new EventWindow(0, budget, 20 + n * 10, 3000));
+      const pushed: { window: number; revision: number; bytes: number }[] = [];
+      const resets = windows.map(() => 0);
+      for (let revision = 1; revision <= 2000; revision++) {
+        // One kind is written to far more often than the others.
+        const window = random() < 0.6 ? 0 : Math.floor(random() * windows.length);
+        if (random() < 0.002) {
+          windows[window]?.reset(revision);
+          resets[window] = revision;
+          continue;
+        }
+        const bytes = 20 + Math.floor(random() * 300);
+        const object = new CachedObject('a', 'x', Buffer.alloc(bytes), revision, 1);
+        windows[window]?.push(new CacheEvent('MODIFIED', object, undefined));
+        pushed.push({ window, revision, bytes });
+        if (revision % 20 > 0) continue;
+        const kept = windows.flatMap((each, n) => {
+          const events = each.after(each.since) ?? [];
+          const expected = pushed.filter((one) => one.window === n && one.revision > each.since);
+          assert.equal(events.length, expected.length, `seed ${seed}, window ${n}`);
+          return expected;
+        });
+        const held = kept.reduce((sum, one) => sum + one.bytes, 0);
+        assert.equal(budget.bytes, held, `seed ${seed}, revision ${revision}`);
+        assert.ok(held <= maxBytes);
+      }
+    }
+  });
+
+  it('together hold all that they may: a window does not give way while there is room', () => {
+    const budget = new WindowBudget(1000);
+    const [busy, quiet] = [new EventWindow(0, budget, 5), new EventWindow(0, budget)];
+    const event = (revision: number): CacheEvent =>
+      new CacheEvent('MODIFIED', new CachedObject('a', 'x', Buffer.alloc(100), revision, 1), undefined);
+    quiet.push(event(1));
+    for (let revision = 2; revision < 5000; revision++) busy.push(event(revision));
+    assert.equal(quiet.after(0)?.length, 1);
+    for (let revision = 5000; revision < 5005; revision++) quiet.push(event(revision));
+    assert.deepEqual([quiet.after(quiet.since)?.length, quiet.since], [5, 1]);
+    assert.equal(busy.after(busy.since)?.length, 5);
+    assert.equal(budget.bytes, 1000);
   });
 });
 
