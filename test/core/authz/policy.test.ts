@@ -65,6 +65,12 @@ describe('default policy', () => {
   const anonymous: UserInfo = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
   const manager = authenticated('system:kube-controller-manager');
   const scheduler = authenticated('system:kube-scheduler');
+  const account = (name: string): UserInfo =>
+    authenticated(
+      `system:serviceaccount:kube-system:${name}`,
+      'system:serviceaccounts',
+      'system:serviceaccounts:kube-system',
+    );
   const table: readonly (readonly [UserInfo, boolean, ...Parameters<typeof action>])[] = [
     [authenticated('ad'), true, 'create', 'rolebindings@rbac.authorization.k8s.io', 'shop'],
     [authenticated('ad'), true, 'create', 'pods/exec', 'shop', 'x'],
@@ -92,6 +98,16 @@ describe('default policy', () => {
     [scheduler, true, 'create', 'pods/binding', 'shop', 'x'],
     [scheduler, true, 'update', 'leases@coordination.k8s.io', 'kube-system', 'kube-scheduler'],
     [scheduler, false, 'update', 'leases@coordination.k8s.io', 'kube-system', 'other'],
+    [scheduler, true, 'create', 'endpoints', 'kube-system'],
+    [scheduler, true, 'update', 'endpoints', 'kube-system', 'kube-scheduler'],
+    [scheduler, false, 'update', 'endpoints', 'kube-system', 'other'],
+    [account('persistent-volume-binder'), true, 'create', 'pods', 'default'],
+    [account('expand-controller'), true, 'patch', 'persistentvolumeclaims/status', 'shop', 'x'],
+    [account('service-controller'), true, 'patch', 'services/status', 'shop', 'x'],
+    [account('route-controller'), true, 'patch', 'nodes/status', '', 'n1'],
+    [account('horizontal-pod-autoscaler'), true, 'get', 'pods@custom.metrics.k8s.io', 'shop', 'x'],
+    [authenticated('ed'), true, 'create', 'ingresses@extensions', 'shop'],
+    [authenticated('vi'), true, 'get', 'ingresses/status@extensions', 'shop', 'x'],
     [scheduler, false, 'get', 'secrets', 'shop', 'x'],
     [authenticated('system:kube-apiserver'), true, 'create', 'nodes/proxy', '', 'n1'],
     [authenticated('system:node:n1', 'system:nodes'), true, 'list', 'endpointslices@discovery.k8s.io'],

@@ -1,4 +1,4 @@
-import type { ClusterRole } from 'kubernetes-types/rbac/v1';
+import type { ClusterRole, PolicyRule } from 'kubernetes-types/rbac/v1';
 import { NODE_RULES } from './node-rules.ts';
 import { aggregatedRole, aggregateTo, clusterRole, eventsRule, READ, rule, urlRule, WRITE } from './notation.ts';
 
@@ -36,6 +36,7 @@ const userFacing: readonly ClusterRole[] = [
       rule(WRITE, 'batch', 'cronjobs jobs'),
       rule(WRITE, 'policy', 'poddisruptionbudgets'),
       rule(WRITE, 'networking.k8s.io', 'ingresses networkpolicies'),
+      rule(WRITE, 'extensions', 'ingresses'),
       rule(`${READ} ${WRITE}`, 'coordination.k8s.io', 'leases'),
     ],
     aggregateTo('edit'),
@@ -64,6 +65,8 @@ const userFacing: readonly ClusterRole[] = [
       rule(READ, 'batch', 'cronjobs cronjobs/status jobs jobs/status'),
       rule(READ, 'policy', 'poddisruptionbudgets poddisruptionbudgets/status'),
       rule(READ, 'networking.k8s.io', 'ingresses ingresses/status networkpolicies'),
+      // The older name, which this server still knows.
+      rule(READ, 'extensions', 'ingresses ingresses/status'),
     ],
     aggregateTo('view'),
   ),
@@ -123,7 +126,7 @@ const nodes: readonly ClusterRole[] = [
     rule(
       '*',
       'core',
-      'nodes/checkpoint nodes/configz nodes/healthz nodes/log nodes/metrics nodes/pods nodes/proxy nodes/stats',
+      'nodes/checkpoint nodes/configz nodes/healthz nodes/log nodes/metrics nodes/pods nodes/proxy nodes/spec nodes/stats',
     ),
   ]),
 ];
@@ -142,11 +145,18 @@ const certificates: readonly ClusterRole[] = [
   ),
 ];
 
+/** Releases before 1.24 can be told to elect their leader by end points, alone or beside the lease. */
+const endpointsLock = (name: string): PolicyRule[] => [
+  rule('create', 'core', 'endpoints'),
+  rule('get update', 'core', 'endpoints', name),
+];
+
 const controlPlane: readonly ClusterRole[] = [
   clusterRole('system:kube-controller-manager', [
     eventsRule,
     rule('create', 'coordination.k8s.io', 'leases'),
     rule('get update', 'coordination.k8s.io', 'leases', 'kube-controller-manager'),
+    ...endpointsLock('kube-controller-manager'),
     rule('create update', 'core', 'secrets serviceaccounts'),
     rule('delete', 'core', 'secrets'),
     rule('get', 'core', 'configmaps namespaces secrets serviceaccounts'),
@@ -159,6 +169,7 @@ const controlPlane: readonly ClusterRole[] = [
     eventsRule,
     rule('create', 'coordination.k8s.io', 'leases'),
     rule('get list update watch', 'coordination.k8s.io', 'leases', 'kube-scheduler'),
+    ...endpointsLock('kube-scheduler'),
     rule(READ, 'core', 'namespaces nodes replicationcontrollers services'),
     rule('delete get list watch', 'core', 'pods'),
     rule('create', 'core', 'bindings pods/binding'),

@@ -118,6 +118,16 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       eventsRule,
     ],
   ],
+  [
+    'expand-controller',
+    [
+      rule('get list patch update watch', 'core', 'persistentvolumes'),
+      rule('patch update', 'core', 'persistentvolumeclaims/status'),
+      rule(READ, 'core', 'persistentvolumeclaims'),
+      rule(READ, 'storage.k8s.io', 'storageclasses'),
+      eventsRule,
+    ],
+  ],
   ['generic-garbage-collector', [rule('delete get list patch update watch', '*', '*'), eventsRule]],
   [
     'horizontal-pod-autoscaler',
@@ -126,6 +136,7 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       rule('update', 'autoscaling', 'horizontalpodautoscalers/status'),
       rule('get update', '*', '*/scale'),
       rule('list', 'metrics.k8s.io', 'pods'),
+      rule('get list', 'custom.metrics.k8s.io external.metrics.k8s.io', '*'),
       rule('list watch', 'core', 'pods'),
       eventsRule,
     ],
@@ -164,7 +175,10 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       rule('update', 'core', 'persistentvolumes/status persistentvolumeclaims/status'),
       rule('get list update watch', 'core', 'persistentvolumeclaims'),
       rule(READ, 'storage.k8s.io', 'storageclasses'),
-      rule('list watch', 'core', 'nodes'),
+      // Volumes that are recycled are emptied by a pod, whose events say how it went.
+      rule('create delete get list watch', 'core', 'pods'),
+      rule('watch', 'core', 'events'),
+      rule(READ, 'core', 'nodes'),
       eventsRule,
     ],
   ],
@@ -190,7 +204,17 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
     [rule('list watch', '*', '*'), rule('update', 'core', 'resourcequotas/status'), eventsRule],
   ],
   ['root-ca-cert-publisher', [rule('create update', 'core', 'configmaps'), eventsRule]],
+  ['route-controller', [rule('list watch', 'core', 'nodes'), rule('patch', 'core', 'nodes/status'), eventsRule]],
   ['service-account-controller', [rule('create', 'core', 'serviceaccounts'), eventsRule]],
+  [
+    'service-controller',
+    [
+      rule(READ, 'core', 'services'),
+      rule('patch update', 'core', 'services/status'),
+      rule('list watch', 'core', 'nodes'),
+      eventsRule,
+    ],
+  ],
   [
     'statefulset-controller',
     [
