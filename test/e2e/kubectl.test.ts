@@ -293,6 +293,15 @@ for (const { label, path } of kubectls()) {
       });
     });
 
+    test('a page seen through the proxy links back through it', async () => {
+      const pod = (await inNamespace('get', 'pods', '-l', 'app=web', '-o', 'name')).split('\n')[0] ?? '';
+      const script =
+        'mkdir -p /tmp/site && echo \'<a href="/x">x</a>\' > /tmp/site/page.html && httpd -p 8099 -h /tmp/site';
+      await inNamespace('exec', pod, '--', '/bin/sh', '-c', script);
+      const at = `/api/v1/namespaces/${namespace}/pods/${pod.replace('pod/', '')}:8099/proxy`;
+      assert.equal(await must('get', '--raw', `${at}/page.html`), `<a href="${at}/x">x</a>\n`);
+    });
+
     test('apply --server-side, conflicts, diff', async () => {
       const owned = join(scratch, `${namespace}-ssa.yaml`);
       await writeFile(

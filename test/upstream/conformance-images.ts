@@ -76,7 +76,8 @@ export async function writeConformanceImages(path: string, places: UpstreamPlace
     .add(file('localhost.crt', await readFile(join(porter, 'localhost.crt'))))
     .add(file('localhost.key', await readFile(join(porter, 'localhost.key'))))
     .add(directory('uploads', 0o777));
-  const tools = new LayerBuilder();
+  // busybox' shell runs its own programs before those on the path.
+  const tools = await new LayerBuilder().program('/bin/dash', 'bin/sh');
   for (const each of ['/usr/bin/curl', '/usr/bin/dig', '/usr/bin/nc', '/bin/ss']) {
     const target = await realpath(each);
     await tools.program(target, `usr/local/bin/${basename(each)}`);

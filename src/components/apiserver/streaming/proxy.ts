@@ -3,23 +3,27 @@
  * the back end says to an upgrade is returned and both connections are closed, so that no second request rides on a failed upgrade.
  */
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { Duplex, Transform } from 'node:stream';
 import { pipeline } from 'node:stream';
+import { createGunzip } from 'node:zlib';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
-import type { BackendRequest } from '../port.ts';
+import type { BackendRequest, HttpResponse } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
 import { admitConnect } from './connect.ts';
 import { answerHeaders, passedHeaders, upgradeThrough } from './forward.ts';
+import { LinkRewriter, type ProxiedPage, proxiedLink } from './links.ts';
 import { kubeletTarget, proxyTarget, type Target } from './targets.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
+const hostOf = (target: Target): string =>
+  `${target.host.includes(':') ? `[${target.host}]` : target.host}:${target.port}`;
+
 function forwardedHeaders(headers: IncomingHttpHeaders, target: Target): OutgoingHttpHeaders {
-  const host = target.host.includes(':') ? `[${target.host}]` : target.host;
-  return { ...passedHeaders(headers), host: `${host}:${target.port}` };
+  return { ...passedHeaders(headers), host: hostOf(target) };
 }
 
 function backendRequest(
@@ -55,6 +59,13 @@ export async function stream(context: RestContext, exchange: Exchange, info: Res
   const target = await targetOf(context, info);
   const { request, response } = exchange;
   const headers = forwardedHeaders(request.headers, target);
+  const page = pageOf(info, target, request.headers.host);
+  if (info.subresource === 'proxy') {
+    // What a server needs to know to name itself as its clients see it.
+    headers['x-forwarded-uri'] = `${page.prefix}${encodeURI(info.tail === '' ? '/' : info.tail)}`;
+    headers['x-forwarded-host'] = request.headers.host ?? '';
+    headers['x-forwarded-proto'] = 'https';
+  }
   const hasBody = request.method !== 'GET' && request.method !== 'HEAD' && info.subresource === 'proxy';
   if (!hasBody) delete headers['content-length'];
   const answer = await context.backends.request(
@@ -65,17 +76,50 @@ export async function stream(context: RestContext, exchange: Exchange, info: Res
     const status = answer.statusCode ?? 502;
     if (status !== 200) throw await kubeletFailure(answer, status, info);
     response.writeHead(200, exchange.headers('text/plain'));
-  } else {
-    const status = answer.statusCode ?? 502;
-    if (status >= 300 && status < 400 && status !== 304) {
+    response.flushHeaders();
+    await new Promise<void>((resolve) => {
+      pipeline(answer, response, () => resolve());
+    });
+  } else await passPage(answer, response, info, page);
+}
+
+function pageOf(info: ResourceRequestInfo, target: Target, host: string | undefined): ProxiedPage {
+  const place = info.namespace === '' ? '' : `/namespaces/${info.namespace}`;
+  return {
+    prefix: encodeURI(`/api/${info.version}${place}/${info.plural}/${info.name}/proxy`).replaceAll("'", '%27'),
+    hosts: [hostOf(target), ...(host === undefined ? [] : [host])],
+  };
+}
+
+/** What a pod, service or node answers, its links made to lead back through the proxy. */
+async function passPage(
+  answer: IncomingMessage,
+  response: HttpResponse,
+  info: ResourceRequestInfo,
+  page: ProxiedPage,
+): Promise<void> {
+  const status = answer.statusCode ?? 502;
+  const headers = answerHeaders(answer);
+  if (status >= 300 && status < 400 && status !== 304) {
+    if (info.plural === 'nodes') {
       answer.destroy();
       throw new ApiError('BadGateway', `the back end answered with a redirect (${status}), which is not followed`);
     }
-    response.writeHead(status, answerHeaders(answer));
+    if (answer.headers.location !== undefined) headers['location'] = proxiedLink(answer.headers.location, page);
   }
+  const steps: Transform[] = [];
+  const encoding = answer.headers['content-encoding'] ?? '';
+  const isPage = /^\s*text\/html\s*(?:;|$)/i.test(answer.headers['content-type'] ?? '');
+  if (isPage && (encoding === '' || encoding === 'gzip')) {
+    if (encoding === 'gzip') steps.push(createGunzip());
+    steps.push(new LinkRewriter(page));
+    delete headers['content-encoding'];
+    delete headers['content-length'];
+  }
+  response.writeHead(status, headers);
   response.flushHeaders();
   await new Promise<void>((resolve) => {
-    pipeline(answer, response, () => resolve());
+    pipeline([answer, ...steps, response], () => resolve());
   });
 }
 

@@ -1,0 +1,202 @@
+/**
+ * Pages of pods and services, seen through the API server's proxy: links that are absolute on their host lead back through the proxy.
+ * Source: k8s.io/apimachinery/pkg/util/proxy/transport.go; which attributes hold links is HTML 4.01's table of attributes and HTML's.
+ */
+import { Transform, type TransformCallback } from 'node:stream';
+
+const LINKS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['a', ['href']],
+  ['applet', ['codebase']],
+  ['area', ['href']],
+  ['audio', ['src']],
+  ['base', ['href']],
+  ['blockquote', ['cite']],
+  ['body', ['background']],
+  ['button', ['formaction']],
+  ['command', ['icon']],
+  ['del', ['cite']],
+  ['embed', ['src']],
+  ['form', ['action']],
+  ['frame', ['longdesc', 'src']],
+  ['head', ['profile']],
+  ['html', ['manifest']],
+  ['iframe', ['longdesc', 'src']],
+  ['img', ['longdesc', 'src', 'usemap']],
+  ['input', ['src', 'usemap', 'formaction']],
+  ['ins', ['cite']],
+  ['link', ['href']],
+  ['object', ['classid', 'codebase', 'data', 'usemap']],
+  ['q', ['cite']],
+  ['script', ['src']],
+  ['source', ['src']],
+  ['video', ['poster', 'src']],
+]);
+/** Elements whose content is text, whatever it looks like. */
+const RAW: ReadonlySet<string> = new Set([
+  'script',
+  'style',
+  'textarea',
+  'title',
+  'xmp',
+  'iframe',
+  'noembed',
+  'noframes',
+]);
+/** A tag that is longer is passed on as it is. */
+const MAX_TAG = 64 * 1024;
+const COMMENT = '<!--';
+
+export interface ProxiedPage {
+  /** The path that the page's host is seen below; without a slash at its end. */
+  readonly prefix: string;
+  /** The names, with ports, that the page's own host goes by. */
+  readonly hosts: readonly string[];
+}
+
+/** Where a link of the page leads when it is followed through the proxy; relative ones and those to other hosts stay as they are. */
+export function proxiedLink(link: string, { prefix, hosts }: ProxiedPage): string {
+  const absolute = /^(?:https?:)?\/\/([^/?#]*)/i.exec(link);
+  let path = link;
+  if (absolute !== null) {
+    if (!hosts.includes(absolute[1] ?? '')) return link;
+    path = link.slice(absolute[0].length);
+    if (!path.startsWith('/')) path = `/${path}`;
+  }
+  if (!path.startsWith('/') || path === prefix || path.startsWith(`${prefix}/`)) return path;
+  return prefix + path;
+}
+
+/** Rewrites the links of a page as it passes. Bytes that are no links stay what they are, in whatever encoding. */
+export class LinkRewriter extends Transform {
+  readonly #page: ProxiedPage;
+  #pending = '';
+  /** What ends the text that is being passed over: of a comment or of an element whose content is text. */
+  #until: string | undefined;
+
+  constructor(page: ProxiedPage) {
+    super();
+    this.#page = page;
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    done(null, Buffer.from(this.#advance(this.#pending + chunk.toString('latin1')), 'latin1'));
+  }
+
+  override _flush(done: TransformCallback): void {
+    done(null, Buffer.from(this.#pending, 'latin1'));
+    this.#pending = '';
+  }
+
+  /** What of `text` is ready to go; the rest waits for more. */
+  #advance(text: string): string {
+    let ready = '';
+    let at = 0;
+    const wait = (from: number): string => {
+      this.#pending = text.slice(from);
+      return ready;
+    };
+    for (;;) {
+      if (this.#until !== undefined) {
+        const end = indexOfIgnoringCase(text, this.#until, at);
+        if (end < 0) {
+          const kept = Math.max(at, text.length - this.#until.length + 1);
+          ready += text.slice(at, kept);
+          return wait(kept);
+        }
+        ready += text.slice(at, end + this.#until.length);
+        at = end + this.#until.length;
+        this.#until = undefined;
+      }
+      const open = text.indexOf('<', at);
+      ready += text.slice(at, open < 0 ? text.length : open);
+      if (open < 0) return wait(text.length);
+      at = open;
+      if (text.startsWith(COMMENT, at)) {
+        ready += COMMENT;
+        at += COMMENT.length;
+        this.#until = '-->';
+        continue;
+      }
+      if (COMMENT.startsWith(text.slice(at))) return wait(at);
+      if (!isLetter(text.charCodeAt(at + 1))) {
+        ready += '<';
+        at += 1;
+        continue;
+      }
+      const tag = readTag(text, at);
+      if (tag === undefined) {
+        if (text.length - at < MAX_TAG) return wait(at);
+        ready += text.slice(at);
+        return wait(text.length);
+      }
+      ready += this.#rewritten(tag, text, at);
+      at = tag.end;
+      if (RAW.has(tag.name)) this.#until = `</${tag.name}`;
+    }
+  }
+
+  #rewritten(tag: Tag, text: string, start: number): string {
+    const names = LINKS.get(tag.name);
+    let result = '';
+    let at = start;
+    for (const { name, from, to } of tag.attributes) {
+      if (names?.includes(name) !== true) continue;
+      result += text.slice(at, from) + proxiedLink(text.slice(from, to), this.#page);
+      at = to;
+    }
+    return result + text.slice(at, tag.end);
+  }
+}
+
+interface Tag {
+  readonly name: string;
+  readonly attributes: readonly { readonly name: string; readonly from: number; readonly to: number }[];
+  readonly end: number;
+}
+
+const isLetter = (code: number): boolean => (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
+const isSpace = (code: number): boolean => code === 32 || (code >= 9 && code <= 13);
+const QUOTES = '"\'';
+
+/** The tag that begins at `start`; undefined when its end is not there yet. */
+function readTag(text: string, start: number): Tag | undefined {
+  const attributes: { name: string; from: number; to: number }[] = [];
+  const until = (from: number, ends: string): number => {
+    let at = from;
+    while (at < text.length && !isSpace(text.charCodeAt(at)) && !ends.includes(text.charAt(at))) at += 1;
+    return at;
+  };
+  const spaces = (from: number): number => {
+    let at = from;
+    while (isSpace(text.charCodeAt(at))) at += 1;
+    return at;
+  };
+  let at = until(start + 1, '/>');
+  const name = text.slice(start + 1, at).toLowerCase();
+  for (;;) {
+    at = spaces(at);
+    if (at >= text.length) return undefined;
+    if (text[at] === '>') return { name, attributes, end: at + 1 };
+    const begin = at;
+    // A name may begin with "=", as odd as it is; with a slash it may not.
+    at = text[at] === '/' ? at + 1 : until(at + 1, '=/>');
+    const end = at;
+    at = spaces(at);
+    if (text[at] !== '=' || text[begin] === '/') continue;
+    at = spaces(at + 1);
+    if (at >= text.length) return undefined;
+    const quoted = QUOTES.includes(text.charAt(at));
+    const from = quoted ? at + 1 : at;
+    const to = quoted ? text.indexOf(text.charAt(at), from) : until(from, '>');
+    if (to < 0 || to >= text.length) return undefined;
+    attributes.push({ name: text.slice(begin, end).toLowerCase(), from, to });
+    at = quoted ? to + 1 : to;
+  }
+}
+
+function indexOfIgnoringCase(text: string, wanted: string, from: number): number {
+  for (let at = text.indexOf(wanted.charAt(0), from); at >= 0; at = text.indexOf(wanted.charAt(0), at + 1)) {
+    if (text.slice(at, at + wanted.length).toLowerCase() === wanted) return at;
+  }
+  return -1;
+}
