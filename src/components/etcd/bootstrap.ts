@@ -57,7 +57,7 @@ export async function identified(state: LogState, deps: BootstrapDeps): Promise<
   let cluster: Cluster;
   let identity: { clusterId: bigint; memberId: bigint };
   if (replaces !== undefined) ({ cluster, identity } = await replacing(replaces, deps));
-  else if (initial === undefined) ({ cluster, identity } = alone(deps));
+  else if (initial === undefined) ({ cluster, identity } = await alone(deps));
   else if (initial.existing) ({ cluster, identity } = await joining(initial, deps));
   else ({ cluster, identity } = await founding(initial, deps));
   const first = emptyStorage(cluster.conf.voters);
@@ -76,13 +76,23 @@ function conf(voters: readonly string[]): Cluster['conf'] {
   return { voters: [...voters].sort(), outgoing: [], learners: [], learnersNext: [] };
 }
 
-function alone(deps: BootstrapDeps): { cluster: Cluster; identity: { clusterId: bigint; memberId: bigint } } {
+async function alone(deps: BootstrapDeps) {
+  await requireNoOthers(deps);
   const memberId = Buffer.from(deps.bytes(8)).readBigUInt64BE();
   const clusterId = Buffer.from(deps.bytes(8)).readBigUInt64BE();
   const cluster = new Cluster();
   cluster.put(self(deps, memberId));
   cluster.conf = conf([hex(memberId)]);
   return { cluster, identity: { clusterId, memberId } };
+}
+
+/**
+ * Whoever had others has been there before, and has lost its data or put them aside: on its own it would begin another history. Throws CodedError
+ * 'wiped'.
+ */
+async function requireNoOthers({ storage, name }: BootstrapDeps): Promise<void> {
+  const noted = await storage.notedOthers();
+  if (noted !== undefined && noted.length > 0) throw wipedError(name);
 }
 
 /** The others are given up: this member goes on alone, with the data that it has. */
@@ -156,6 +166,7 @@ async function founding(initial: InitialCluster, deps: BootstrapDeps) {
   }
   const heard = await heardOf(initial, deps);
   if (heard !== undefined && heard.own.id !== hex(memberId)) return joined(heard.table, heard.own);
+  await requireNoOthers(deps);
   const cluster = new Cluster();
   for (const { name, peerUrls } of initial.members) {
     // Names and client URLs are told by each one when it has started.

@@ -305,7 +305,7 @@ export class Engine implements ReplicatedMachine {
     });
   }
 
-  /** Resolves when `index` has been applied here. */
+  /** Resolves when `index` has been applied here, or this member stops. */
   appliedAt(index: number): Promise<void> {
     if (this.replica.applied >= index) return Promise.resolve();
     return new Promise((resolve) => {
@@ -407,7 +407,8 @@ export class Engine implements ReplicatedMachine {
     this.#confIndex = index;
     const { term } = this.replica;
     await this.appliedAt(index);
-    if (this.replica.term !== term) throw leaderFailed();
+    // Nobody knows what becomes of it when this member stops.
+    if (this.replica.term !== term || this.replica.applied < index) throw leaderFailed();
   }
 
   /** The newest revision, or `wanted` when given, once it is on disk and compaction has settled. Throws MvccError for revisions that cannot be read. */

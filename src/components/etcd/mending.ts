@@ -14,7 +14,11 @@ const DAMAGE: ReadonlySet<string> = new Set(['corrupt', 'LogLost', 'Diverged', '
 const MOST_MENDS = 3;
 const MENDS_WITHIN_MS = 3600_000;
 
-type Begin = (deps: EtcdServerDeps, replaces: PeerUrls | undefined) => StoreServer;
+type Begin = (
+  deps: EtcdServerDeps,
+  replaces: PeerUrls | undefined,
+  damage: () => CodedError | undefined,
+) => StoreServer;
 
 export class MendingServer implements EtcdServer {
   readonly #deps: EtcdServerDeps;
@@ -50,6 +54,7 @@ export class MendingServer implements EtcdServer {
   #start(replaces: PeerUrls | undefined): Promise<{ readonly host: string; readonly port: number }> {
     const { gossip } = this.#deps;
     let starting = true;
+    let damage: CodedError | undefined;
     const server = this.#begin(
       {
         ...this.#deps,
@@ -58,13 +63,17 @@ export class MendingServer implements EtcdServer {
         // While it starts, whatever is wrong is thrown as well.
         onFatal: (error) => {
           if (!starting || !isDamage(error)) this.#failed(server, error);
+          else damage ??= error;
         },
       },
       replaces,
+      () => damage,
     );
     this.#server = server;
-    return server.start().finally(() => {
+    // One that has not come up is over: what else it says about its damage is known.
+    return server.start().then((address) => {
       starting = false;
+      return address;
     });
   }
 

@@ -57,7 +57,9 @@ export async function becomeReplacement(
       try {
         const table = decodeMembers(await askPeer(dial, urls, PeerPath.replace, encodeReplace(request), ASK_MS));
         const own = table.members.find(({ peerUrls }) => peerUrls.some((url) => request.peerUrls.includes(url)));
-        if (own !== undefined) return { ...table, own };
+        // Never under the id that it has had.
+        if (own?.name === '') return { ...table, own };
+        reasons.push(`${urls.join()}: this member is not among the others, or still under its old id`);
       } catch (error) {
         reasons.push(`${urls.join()}: ${messageOf(error)}`);
       }
@@ -67,6 +69,7 @@ export async function becomeReplacement(
       told = clock.monotonicMs();
       log.warn('waiting for the other members, with a leader among them, to take this one in again', {
         causes: reasons.join('; '),
+        mend: 'start the others; where they cannot elect a leader without this one, look at hyperedge members recover --dry-run on each of them',
       });
     }
     await new Promise<void>((resolve) => clock.setTimer(RETRY_MS, resolve));
@@ -96,12 +99,14 @@ export async function replaceMember(
   requireQuorumWithout(engine, old.id);
   const id = hex(memberIdOf(peerUrls, token, clock.nowMs() / 1000));
   if (cluster.get(id) !== undefined || cluster.wasRemoved(id)) throw new CodedError('refused', 'ask again in a second');
+  // A learner that people have to promote stays one.
+  const votes = cluster.conf.voters.includes(old.id) || old.replacement === true;
   await engine.changeConf({
     steps: [
       { op: 'remove', id: old.id },
       { op: 'addLearner', id },
     ],
-    context: encodeJoining(old.peerUrls, true),
+    context: encodeJoining(old.peerUrls, votes),
   });
   log.warn('a member that has lost its data is taken in again under another id', { name, was: old.id, is: id });
 }

@@ -62,7 +62,7 @@ const BOUNDS: StoreBounds = {
 };
 
 export function createEtcdServer(deps: EtcdServerDeps): EtcdServer {
-  return new MendingServer(deps, (own, replaces) => new Server(own, replaces));
+  return new MendingServer(deps, (own, replaces, damage) => new Server(own, replaces, damage));
 }
 
 /** One life of the store: after `stop` another can begin with the same log and listeners. */
@@ -92,6 +92,7 @@ class Server implements StoreServer {
   readonly #questions: Questions;
   readonly #fullDisk: FullDisk;
   readonly #replaces: ReadonlyArray<readonly string[]> | undefined;
+  readonly #damage: () => CodedError | undefined;
   #router: Router | undefined;
   #peers: Peers | undefined;
   #watches: WatchService | undefined;
@@ -103,9 +104,15 @@ class Server implements StoreServer {
   #noted = Promise.resolve();
   #stopped = false;
 
-  constructor(deps: EtcdServerDeps, replaces: ReadonlyArray<readonly string[]> | undefined) {
+  /** `damage`: what has turned out to be wrong with the data while it starts. */
+  constructor(
+    deps: EtcdServerDeps,
+    replaces: ReadonlyArray<readonly string[]> | undefined,
+    damage: () => CodedError | undefined,
+  ) {
     this.#deps = deps;
     this.#replaces = replaces;
+    this.#damage = damage;
     const { storage, clock, log, random = RANDOM, slow = SLOW } = deps;
     this.#metrics = new EtcdMetrics(slow.applyMs, log);
     this.#random = random;
@@ -262,7 +269,12 @@ class Server implements StoreServer {
       }
       engine.begin(replica);
       // Alone there is nothing to wait for but the disk.
-      while (replica.alone && !engine.leads) await engine.leadershipChange(FIRST_LEADER_MS);
+      while (replica.alone && !engine.leads) {
+        await engine.leadershipChange(FIRST_LEADER_MS);
+        const damage = this.#damage();
+        if (damage !== undefined) throw damage;
+        if (this.#stopped) throw new CodedError('closed', 'stopped before there was room to begin');
+      }
       if (this.#deps.compareAtStart === true && !replica.alone) await this.#corruption.compareOwn();
       const address = await listener.listen(service);
       this.#gossip = gossip === undefined ? undefined : new GossipLink({ hints: gossip, engine, clock });

@@ -32,6 +32,11 @@ export class Administrators {
     this.#nextUser();
   }
 
+  /** The store has gone back: who is there is not known. */
+  forgetUsers(): void {
+    this.#users.clear();
+  }
+
   /** What may still be under way raises no alarm that stays. */
   stop(): void {
     this.#stopped = true;

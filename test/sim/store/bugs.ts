@@ -1,15 +1,33 @@
+import { Cluster } from '../../../src/components/etcd/cluster.ts';
 import type { LogState, StoredEntry } from '../../../src/components/etcd/port.ts';
 import type { Message } from '../../../src/core/raft/types.ts';
 import type { CheckerName } from './checkers.ts';
+import type { World } from './world.ts';
+
+/** What runs differ in most. */
+export interface Setting {
+  /** Members at the beginning. */
+  readonly founders: number;
+  /** Files are damaged and disks wiped; else members come and go. */
+  readonly damaging: boolean;
+  /** With `damaging`: there is a learner from the beginning. */
+  readonly learner: boolean;
+}
 
 /** A defect planted around the program, so that the checkers can be seen to find one. */
 export interface Bug {
   readonly name: string;
   readonly checker: CheckerName;
+  /** In what runs it shows: they are like this, and otherwise by chance. */
+  readonly setting?: Partial<Setting>;
   /** Writes are said to be on disk before they are. */
   readonly diskLies?: boolean;
   /** What a member finds on its disk when it starts. */
-  readonly found?: (state: LogState) => LogState;
+  readonly found?: (state: LogState, world: World) => LogState;
+  /** A store that is put aside keeps who it is, the first time. */
+  readonly keepsIdentity?: boolean;
+  /** Revisions go on where a snapshot ends that a store has gone back to. */
+  readonly noBump?: boolean;
   /** Changes a row that is loaded at a start. */
   readonly loaded?: (row: StoredEntry) => StoredEntry;
   /** Changes what arrives from another member; undefined loses it. */
@@ -34,6 +52,17 @@ function damaged(body: Uint8Array): Buffer {
   const copy = Buffer.from(body);
   if (copy.length > 0) copy[copy.length - 1] = (copy.at(-1) as number) ^ 1;
   return copy;
+}
+
+/** When nobody else has a vote. */
+function votesAlone(state: LogState, { checkers }: World): LogState {
+  const document = state.documents.get('cluster');
+  if (checkers.deadSince === undefined || document === undefined || state.identity === undefined) return state;
+  const cluster = new Cluster();
+  cluster.decode(document);
+  const own = state.identity.memberId.toString(16);
+  cluster.conf = { voters: [own], outgoing: [], learners: [], learnersNext: [] };
+  return { ...state, documents: new Map([...state.documents, ['cluster', cluster.encode()]]) };
 }
 
 export const bugs: readonly Bug[] = [
@@ -99,6 +128,24 @@ export const bugs: readonly Bug[] = [
     name: 'users that are added under another name',
     checker: 'users',
     request: (path, bytes) => (path.endsWith('/UserAdd') ? Buffer.concat([bytes, Buffer.of(10, 1, 120)]) : bytes),
+  },
+  {
+    name: 'a damaged member that goes on under its old id',
+    checker: 'rebuild',
+    setting: { founders: 3, damaging: true },
+    keepsIdentity: true,
+  },
+  {
+    name: 'a store that gives revisions out again that are lost',
+    checker: 'revisions',
+    setting: { founders: 1, damaging: true, learner: false },
+    noBump: true,
+  },
+  {
+    name: 'a learner that takes itself for a voter',
+    checker: 'reinstated',
+    setting: { founders: 1, damaging: true, learner: true },
+    found: votesAlone,
   },
   {
     name: 'votes that get lost for ever',

@@ -15,6 +15,8 @@ export type CheckerName =
   | 'lease'
   | 'alarm'
   | 'users'
+  | 'rebuild'
+  | 'reinstated'
   | 'liveness'
   | 'no surprise';
 
@@ -48,7 +50,7 @@ export class Checkers {
   readonly #entries = new Map<string, { readonly text: string; readonly before: number }>();
   /** Relaxed writes of a member alone that were shown and did not survive. */
   readonly lost = new Map<number, string>();
-  readonly #losses: Array<{ readonly kept: number; readonly setAside: number }> = [];
+  readonly #losses: Array<{ readonly kept: number; readonly setAside: number; readonly durable: boolean }> = [];
   /** The highest revision that anybody has been told of. */
   known = 0;
   onShown: (revision: number, events: readonly Shown[]) => void = () => {};
@@ -84,6 +86,39 @@ export class Checkers {
       throw new Violation('state machine safety', `${who} has ${text} at ${revision}, others ${known}`);
   }
 
+  /** Ids under which nothing may be promised any more: what they had promised was put aside. */
+  readonly #retired = new Set<string>();
+  /** Since when nobody has a vote: whoever had the only one has lost its data. */
+  deadSince: number | undefined;
+  /** Whoever has the only vote, when its data are about to be lost. */
+  soleVoter: string | undefined;
+
+  /** False if it had been before. */
+  putAside(id: string, nowMs: number): boolean {
+    const isFirst = !this.#retired.has(id);
+    this.#retired.add(id);
+    if (id === this.soleVoter) this.deadSince = nowMs;
+    return isFirst;
+  }
+
+  /** Something that only a store with a leader can answer was asked at `askedMs` and answered. */
+  served(what: string, askedMs: number): void {
+    if (this.deadSince !== undefined && askedMs > this.deadSince)
+      throw new Violation('reinstated', `${what} is answered though the data of the only voter are lost`);
+  }
+
+  /** A store that is alone has gone back: what came after revision `kept` is lost, and it goes on behind `revision`. */
+  wentBack(kept: number, revision: number): void {
+    this.alarmSince = undefined;
+    // Everything before counts as compacted: what no watch has been told by now, none will be.
+    const shown = Math.max(0, ...this.history.keys());
+    this.#losses.push({ kept: Math.min(kept, shown), setAside: revision - 1, durable: true });
+    this.#forget(kept);
+    // Nobody else has the log that is given up.
+    this.#leaders.clear();
+    this.#entries.clear();
+  }
+
   /** Called before relaxed writes are forgotten. */
   onLoss: () => void = () => {};
 
@@ -92,28 +127,37 @@ export class Checkers {
    * `setAside`: up to here it may have given revisions out without writing them first.
    */
   powerLost(kept: number, setAside: number): void {
-    if (setAside > kept) this.#losses.push({ kept, setAside });
-    const behind = [...this.history].filter(([revision]) => revision > kept);
-    if (behind.length > 0) this.onLoss();
-    for (const [revision, events] of behind) {
-      const durable = events.find((event) => !event.value.startsWith('relaxed'));
-      if (durable !== undefined)
+    if (setAside > kept) this.#losses.push({ kept, setAside, durable: false });
+    for (const [revision, events] of this.history)
+      if (revision > kept && events.some((event) => !event.value.startsWith('relaxed')))
         throw new Violation('durability', `revision ${revision} was shown, is not relaxed, and is lost`);
+    this.#forget(kept);
+  }
+
+  #forget(kept: number): void {
+    const behind = [...this.history.keys()].filter((revision) => revision > kept);
+    if (behind.length > 0) this.onLoss();
+    for (const revision of behind) {
       this.history.delete(revision);
       this.lost.set(revision, this.#text.get(revision) ?? '');
       this.#text.delete(revision);
     }
   }
 
-  /** Whether a relaxed write that was acknowledged at `revision` may be gone. */
-  mayBeLost(revision: number): boolean {
-    return (
-      this.lost.has(revision) || this.#losses.some(({ kept, setAside }) => kept < revision && revision <= setAside)
+  /** Whether a write that was acknowledged at `revision` may be gone. */
+  mayBeLost(revision: number, relaxed: boolean): boolean {
+    if (relaxed && this.lost.has(revision)) return true;
+    return this.#losses.some(
+      ({ kept, setAside, durable }) => kept < revision && revision <= setAside && (relaxed || durable),
     );
   }
 
   /** Election safety: whoever appends or says that it leads is the only one in its term. */
   sent(message: Message): void {
+    const promises =
+      (message.type === 'voteResp' && message.granted) || (message.type === 'appendResp' && !message.rejected);
+    if (promises && this.#retired.has(message.from))
+      throw new Violation('rebuild', `${message.from} promises something: ${message.type}`);
     if (message.type !== 'append' && message.type !== 'heartbeat') return;
     const { from, term } = message;
     const leader = this.#leaders.get(term);

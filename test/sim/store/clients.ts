@@ -142,6 +142,7 @@ export class Clients {
         `${what} ${key} is answered as of ${revision}, but ${operation.floor} was known before`,
       );
     if (what === 'put' || operation.succeeded) checkers.wrote(`${what} ${key} ${value}`, operation.askedMs);
+    if (!operation.serializable) checkers.served(`${what} ${key}`, operation.askedMs);
     checkers.note(revision);
     const [kv] = operation.found;
     this.#seen.set(key, wrote ? (operation.deleted > 0 ? 0 : revision) : (kv?.modRevision ?? 0));

@@ -3,6 +3,7 @@ import type {
   LogBatch,
   LogSize,
   LogState,
+  PeerUrls,
   SnapshotHead,
   StoredEntry,
   StoredHardState,
@@ -26,6 +27,10 @@ export class Disk {
   /** What was set aside for a full disk is used up. */
   ballastUsed = false;
   stuckUntil = 0;
+  /** Whoever reads the file finds out. */
+  damaged = false;
+  /** What is kept beside the file. */
+  others: PeerUrls | undefined;
   readonly name: string;
   readonly #world: World;
   #busyUntil = 0;
@@ -83,10 +88,22 @@ export class Disk {
     this.stuckUntil = 0;
   }
 
-  wipe(): void {
+  /** The file is put aside, or gone. */
+  clear(): void {
     this.image = new StoreImage();
     this.incoming = undefined;
+    this.damaged = false;
   }
+
+  /** Everything is gone. */
+  wipe(): void {
+    this.clear();
+    this.others = undefined;
+  }
+}
+
+function corrupt({ name }: Disk): CodedError {
+  return new CodedError('corrupt', `the file of ${name} is damaged`);
 }
 
 const copied = (entries: readonly StoredEntry[]): StoredEntry[] =>
@@ -109,6 +126,17 @@ export class SimulatedLog implements StoreLog {
     return this.#disk.perform(this.#life, READ_MS, effect);
   }
 
+  /** Of what may be damaged. */
+  #readFile<T>(effect: () => T): Promise<T> {
+    return this.#read(() => {
+      if (this.#disk.damaged) throw corrupt(this.#disk);
+      return effect();
+    }).catch((error: unknown) => {
+      if (error instanceof CodedError && error.code === 'corrupt') this.#onFatal(error);
+      throw error;
+    });
+  }
+
   #write<T>(effect: () => T): Promise<T> {
     return this.#disk.perform(this.#life, this.#disk.flushMs(), effect).catch((error: unknown) => {
       if (error instanceof CodedError && error.code !== 'no-space') this.#onFatal(error);
@@ -119,13 +147,19 @@ export class SimulatedLog implements StoreLog {
   async open(onFatal: (error: Error) => void): Promise<LogState> {
     this.#onFatal = onFatal;
     const { bug } = this.#world;
-    return this.#read(() => bug?.found?.(this.#disk.image.state()) ?? this.#disk.image.state());
+    return this.#read(() => {
+      if (this.#disk.damaged) throw corrupt(this.#disk);
+      const state = this.#disk.image.state();
+      return bug?.found?.(state, this.#world) ?? state;
+    });
   }
 
   async initialise(identity: StoreIdentity, first: LogBatch): Promise<void> {
     await this.#write(() => {
       const { image } = this.#disk;
       image.identity = identity;
+      image.apply({ entries: copied(first.entries), discards: [] });
+      if (first.reserved !== undefined) image.reserved = first.reserved;
       if (first.hardState !== undefined) image.hardState = first.hardState;
       if (first.base !== undefined) image.base = first.base;
       if (first.applied !== undefined) image.setApplied(first.applied);
@@ -134,7 +168,7 @@ export class SimulatedLog implements StoreLog {
 
   async load(upTo: number, rows: (rows: readonly StoredEntry[]) => void): Promise<void> {
     for (let after = 0; ; ) {
-      const some = await this.#read(() =>
+      const some = await this.#readFile(() =>
         copied(this.#disk.image.rows.filter((row) => row.revision > after && row.index <= upTo).slice(0, 20)),
       );
       if (some.length === 0) return;
@@ -172,12 +206,12 @@ export class SimulatedLog implements StoreLog {
   }
 
   entries(from: number, maxBytes: number): Promise<readonly StoredEntry[]> {
-    return this.#read(() => copied(this.#disk.image.entries(from, maxBytes)));
+    return this.#readFile(() => copied(this.#disk.image.entries(from, maxBytes)));
   }
 
   read(revisions: readonly number[]): Promise<ReadonlyArray<Uint8Array | undefined>> {
     const wanted = [...revisions];
-    return this.#read(() => {
+    return this.#readFile(() => {
       const rows = new Map(this.#disk.image.rows.map((row) => [row.revision, row.body]));
       return wanted.map((revision) => {
         const body = rows.get(revision);
@@ -188,13 +222,13 @@ export class SimulatedLog implements StoreLog {
 
   rows(after: number, upTo: number): Promise<readonly StoredEntry[]> {
     const few = 1 + this.#world.random.below(12);
-    return this.#read(() =>
+    return this.#readFile(() =>
       copied(this.#disk.image.rows.filter((row) => row.revision > after && row.revision <= upTo).slice(0, few)),
     );
   }
 
   hash(revision: number): Promise<number> {
-    return this.#read(() => revision);
+    return this.#readFile(() => revision);
   }
 
   size(): Promise<LogSize> {
@@ -202,18 +236,34 @@ export class SimulatedLog implements StoreLog {
   }
 
   scrub(): Promise<number> {
-    return this.#read(() => 0);
+    return this.#readFile(() => 0);
   }
 
-  /** Nothing is ever damaged here: whoever puts a store aside is in error. */
-  async quarantine(): Promise<never> {
-    throw new Violation('no surprise', `${this.#disk.name} puts its store aside`);
+  quarantine(): Promise<string> {
+    const disk = this.#disk;
+    const { trace, checkers, bug, timeline } = this.#world;
+    return this.#write(() => {
+      const { identity, documents } = disk.image;
+      disk.clear();
+      trace.count('put aside');
+      if (identity === undefined) return 'aside';
+      const isFirst = checkers.putAside(identity.memberId.toString(16), timeline.nowMs);
+      if (bug?.keepsIdentity && isFirst) {
+        disk.image.identity = identity;
+        disk.image.documents.set('cluster', documents.get('cluster') ?? new Uint8Array());
+      }
+      return 'aside';
+    });
   }
 
-  async noteOthers(): Promise<void> {}
+  noteOthers(peerUrls: PeerUrls): Promise<void> {
+    return this.#write(() => {
+      this.#disk.others = peerUrls;
+    });
+  }
 
-  async notedOthers(): Promise<undefined> {
-    return undefined;
+  notedOthers(): Promise<PeerUrls | undefined> {
+    return this.#read(() => this.#disk.others);
   }
 
   defragment(): Promise<void> {

@@ -9,14 +9,21 @@ export interface Hosts {
   newcomer(): Member | undefined;
 }
 
+export interface FaultOptions {
+  /** Members come and go. */
+  readonly reconfigures: boolean;
+}
+
 /** Everything that can go wrong, one thing after another, until it is told to stop. */
 export class Faults {
   readonly #world: World;
   readonly #hosts: Hosts;
+  readonly #options: FaultOptions;
   #stopped = false;
 
-  constructor(world: World, hosts: Hosts) {
+  constructor(world: World, hosts: Hosts, options: FaultOptions) {
     this.#world = world;
+    this.#options = options;
     this.#hosts = hosts;
   }
 
@@ -62,8 +69,7 @@ export class Faults {
       this.#slowDisk,
       this.#stuckDisk,
       this.#fullDisk,
-      this.#reconfigure,
-      this.#reconfigure,
+      ...(this.#options.reconfigures ? [this.#reconfigure, this.#reconfigure] : []),
       this.#transfer,
       this.#compact,
       this.#compact,

@@ -42,6 +42,11 @@ export class LeaseClients {
     this.#stopped = true;
   }
 
+  /** The store has gone back: what had ended may be there again. */
+  forgetEnds(): void {
+    for (const lease of this.#leases) lease.endedAt = undefined;
+  }
+
   #begin(): void {
     const { timeline, random } = this.#world;
     timeline.after(random.between(50, 1500), () => {

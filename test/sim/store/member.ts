@@ -1,6 +1,6 @@
 import { messageOf } from '../../../src/base/errors.ts';
 import { createLog, type Log, silentLog } from '../../../src/base/log.ts';
-import { createEtcdServer, type EtcdServer } from '../../../src/components/etcd/index.ts';
+import { createEtcdServer, type EtcdServer, type Fallback } from '../../../src/components/etcd/index.ts';
 import { decodeMessages, encodeMessages } from '../../../src/components/etcd/message-codec.ts';
 import { decodeHello, PeerPath } from '../../../src/components/etcd/peer-protocol.ts';
 import type { RpcService } from '../../../src/components/etcd/port.ts';
@@ -30,8 +30,11 @@ export class Member {
   clock: SimulatedClock | undefined;
   /** What clients reach, once it listens. */
   service: RpcService | undefined;
+  /** What it goes back to when it is alone and damaged. */
+  fallback: Fallback | undefined;
   /** It found out, or everybody knows, that it belongs to the cluster no more. */
   gone = false;
+  timesDamaged = 0;
   onCrash: () => void = () => {};
   readonly #world: World;
   readonly #tuning: Tuning;
@@ -39,6 +42,8 @@ export class Member {
   readonly #initial: () => { readonly members: readonly Member[]; readonly existing: boolean };
   readonly #keepLog: boolean;
   #server: EtcdServer | undefined;
+  #storage: SimulatedLog | undefined;
+  #stopping = false;
 
   constructor(
     name: string,
@@ -70,6 +75,7 @@ export class Member {
     if (this.alive || this.gone) return;
     const { timeline, random, network, trace } = this.#world;
     trace.add(`${timeline.nowMs.toFixed(3)} ${this.name} starts`);
+    this.#stopping = false;
     const life = new Life();
     this.life = life;
     network.silent.delete(this.name);
@@ -77,8 +83,11 @@ export class Member {
     clock.skewMs = random.chance(0.2) ? random.between(-1e8, 1e8) : 0;
     this.clock = clock;
     const { members, existing } = this.#initial();
+    const storage = new SimulatedLog(this.disk, life, this.#world);
+    this.#storage = storage;
     const server = createEtcdServer({
-      storage: new SimulatedLog(this.disk, life, this.#world),
+      storage,
+      ...(this.fallback === undefined ? {} : { fallback: this.fallback }),
       listener: {
         listen: async (service) => {
           this.service = service;
@@ -86,7 +95,9 @@ export class Member {
           return { host: this.name, port: 2379 };
         },
         close: async () => {
-          if (this.life === life) this.service = undefined;
+          if (this.life !== life || this.service === undefined) return;
+          network.closed.add(this.service);
+          this.service = undefined;
         },
       },
       peers: {
@@ -188,12 +199,24 @@ export class Member {
       this.crash(false);
       return;
     }
+    if (code === 'closed' && this.#stopping) {
+      // It was told to stop before it had come up.
+      this.crash(false);
+      return;
+    }
     if (code === 'bad-config') {
       // It has not been added yet, as far as whom it asked knows.
       this.crash(false);
       return;
     }
     throw new Violation('no surprise', `${this.name} ends: ${code} ${error.stack ?? error.message}`);
+  }
+
+  /** Reads all that it has, and with it finds damage. */
+  scrub(): void {
+    const { life } = this;
+    const storage = this.#storage;
+    life?.run(() => void storage?.scrub().catch(() => {}));
   }
 
   /** `kill -9`, or, `silently`, the power. */
@@ -216,6 +239,7 @@ export class Member {
     const { life } = this;
     const server = this.#server;
     if (!life?.alive || life.paused || server === undefined) return;
+    this.#stopping = true;
     // As an event of its own: what its end shows to be wrong is then a finding of the run.
     const ended = (): void =>
       this.#world.timeline.after(0, () => {

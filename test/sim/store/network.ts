@@ -25,6 +25,8 @@ export class Network {
   /** Addresses of hosts that are without power: nobody says that nobody is there. */
   readonly silent = new Set<string>();
   readonly connections = new Set<Connection>();
+  /** What clients cannot reach any more. */
+  readonly closed = new WeakSet<RpcService>();
   readonly world: () => World;
   readonly #cut = new Set<string>();
 

@@ -59,7 +59,7 @@ export function checkOperations(operations: readonly Operation[], checkers: Chec
       checkWritten(operation, puts.get(operation.value) ?? [], checkers);
     if (operation.outcome !== 'done') continue;
     // Answered before the power went: what it saw is gone.
-    if (checkers.mayBeLost(operation.revision)) continue;
+    if (checkers.mayBeLost(operation.revision, true)) continue;
     if (operation.what === 'delete') checkDelete(operation, states, checkers);
     else if (operation.what === 'guarded') checkGuard(operation, states);
     else if (operation.what === 'read') checkRead(operation, states);
@@ -72,7 +72,7 @@ function checkWritten(operation: Operation, at: readonly number[], checkers: Che
   if (outcome === 'refused' && at.length > 0)
     throw new Violation('linearizability', `${value} was refused and is there, at ${at.join()}`);
   if (outcome !== 'done' || (what === 'guarded' && !succeeded)) return;
-  if (at[0] !== revision && !(operation.relaxed && checkers.mayBeLost(revision)))
+  if (at[0] !== revision && !checkers.mayBeLost(revision, operation.relaxed))
     throw new Violation(
       'durability',
       `${value} was acknowledged at ${revision} and is ${at[0] === undefined ? 'lost' : `at ${at[0]}`}`,

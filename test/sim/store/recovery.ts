@@ -1,6 +1,6 @@
-import { Cluster } from '../../../src/components/etcd/cluster.ts';
 import { Violation } from './checkers.ts';
 import type { Clients } from './clients.ts';
+import { clusterOf, type Damages, newestOf } from './damage.ts';
 import type { LeaseClients } from './leases.ts';
 import type { Member } from './member.ts';
 import type { Watcher } from './watcher.ts';
@@ -17,6 +17,7 @@ export interface Recovering {
   readonly members: readonly Member[];
   readonly clients: Clients;
   readonly leases: LeaseClients;
+  readonly damages: Damages;
   readonly watchers: readonly Watcher[];
   readonly until: (time: number) => Promise<void>;
   readonly electionMs: number;
@@ -55,19 +56,12 @@ export async function recover(world: World, recovering: Recovering): Promise<voi
   );
 }
 
-function clusterOf(member: Member): Cluster {
-  const cluster = new Cluster();
-  const document = member.disk.image.documents.get('cluster');
-  if (document !== undefined) cluster.decode(document);
-  return cluster;
-}
-
 /** Whether all members have the same rows and all watchers have heard of everything. */
-function alike(world: World, { members, watchers }: Recovering): boolean {
+function alike(world: World, { members, watchers, damages }: Recovering): boolean {
   const { checkers } = world;
   const running = members.filter((member) => member.alive && !member.gone && member.service !== undefined);
-  const newest = running.toSorted((a, b) => b.disk.image.applied - a.disk.image.applied)[0];
-  if (newest === undefined) return false;
+  const newest = newestOf(running);
+  if (newest === undefined || !damages.settled()) return false;
   const { conf } = clusterOf(newest);
   if (conf.outgoing.length > 0) return false;
   const belonging = members.filter((member) => conf.voters.includes(member.id) || conf.learners.includes(member.id));

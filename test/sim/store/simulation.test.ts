@@ -22,6 +22,11 @@ const OFTEN = [
   'Auth/UserDelete: ok',
   'Auth/UserList: ok',
   'ended: removed',
+  'wiped',
+  'voter rebuilt',
+  'learner rebuilt',
+  'went back',
+  'only voter lost',
   'answer: etcdserver: mvcc: database space exceeded',
   'answer: etcdserver: request timed out, possibly due to previous leader failure',
 ];

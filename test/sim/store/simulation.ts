@@ -3,10 +3,11 @@ import { Random } from '../raft/random.ts';
 import { Timeline } from '../raft/timeline.ts';
 import { Trace } from '../raft/trace.ts';
 import { Administrators } from './administrators.ts';
-import type { Bug } from './bugs.ts';
+import type { Bug, Setting } from './bugs.ts';
 import { type CheckerName, Checkers } from './checkers.ts';
 import { Clients } from './clients.ts';
-import { Faults } from './faults.ts';
+import { Damages } from './damage.ts';
+import { Faults, type Hosts } from './faults.ts';
 import { LeaseClients } from './leases.ts';
 import { Member, TIMING, type Tuning } from './member.ts';
 import { Network } from './network.ts';
@@ -17,6 +18,8 @@ import type { World } from './world.ts';
 const FAULTS_MS = 8_000;
 const MAX_HOSTS = 8;
 const WATCHERS = 2;
+/** How long a learner gets to come up before things go wrong. */
+const LEARNER_MS = 1_500;
 
 /** Lets everything that follows from what has happened happen: promises settle. */
 function settled(): Promise<void> {
@@ -43,8 +46,14 @@ export async function simulate(
       keepEntries: random.pick([10, 100, 5_000]) ?? 10,
     },
   };
+  // What is damaged and who the members are never change together: see Damages.
+  const { damaging, learner, founders }: Setting = {
+    founders: random.pick([1, 3, 3, 3, 5]) ?? 3,
+    damaging: random.chance(0.4),
+    learner: random.chance(0.4),
+    ...options.bug?.setting,
+  };
   const members: Member[] = [];
-  const founders = random.pick([1, 3, 3, 3, 5]) ?? 3;
   const add = (founding: boolean): Member => {
     const member: Member = new Member(
       `n${members.length + 1}`,
@@ -58,22 +67,28 @@ export async function simulate(
     );
     // Whatever was shown is on some disk, or was relaxed.
     member.onCrash = () => {
-      const { lastRevision, reserved } = member.disk.image;
-      const kept = Math.max(...members.map((each) => each.disk.image.lastRevision));
+      const { reaches, reserved } = member.disk.image;
+      const kept = Math.max(...members.map((each) => each.disk.image.reaches));
       // Somebody who knows less takes nothing along.
-      if (lastRevision === kept) checkers.powerLost(kept, reserved);
+      if (reaches === kept && checkers.deadSince === undefined) checkers.powerLost(kept, reserved);
     };
+    if (damaging) member.fallback = damages.fallback(member);
     members.push(member);
     return member;
   };
-  for (let i = 0; i < founders; i++) add(true);
   const clients = new Clients(world, () => members);
   const leases = new LeaseClients(world, () => members);
   const administrators = new Administrators(world, () => members);
-  const faults = new Faults(world, {
+  const hosts: Hosts = {
     members: () => members,
     newcomer: () => (members.length < MAX_HOSTS ? add(false) : undefined),
+  };
+  const faults = new Faults(world, hosts, { reconfigures: !damaging });
+  const damages = new Damages(world, hosts, () => {
+    leases.forgetEnds();
+    administrators.forgetUsers();
   });
+  for (let i = 0; i < founders; i++) add(true);
   const watchers = Array.from(
     { length: WATCHERS },
     (_, i) => new Watcher(world, `watcher ${i}`, { key: '\0', end: '\0' }),
@@ -99,17 +114,25 @@ export async function simulate(
   try {
     for (const member of members) member.start();
     await until(founders === 1 ? 100 : 1_000);
+    if (damaging && learner) {
+      damages.addLearner();
+      await until(timeline.nowMs + LEARNER_MS);
+    }
     clients.start(3);
     leases.start(2);
     administrators.start();
     for (const watcher of watchers) watch(world, watcher, () => members);
     faults.start();
+    if (damaging) damages.start();
     await until(FAULTS_MS);
     faults.stop();
+    damages.stop();
     clients.stop();
     leases.stop();
     administrators.stop();
-    await recover(world, { members, clients, leases, watchers, until, electionMs: TIMING.electionMs });
+    // Whoever goes on without the only voter would reinstate what may be old.
+    if (checkers.soleVoter !== undefined) trace.count('only voter lost');
+    else await recover(world, { members, clients, leases, damages, watchers, until, electionMs: TIMING.electionMs });
     for (const watcher of watchers) watcher.check();
     clients.check();
   } catch (error) {

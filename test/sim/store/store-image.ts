@@ -28,8 +28,25 @@ export class StoreImage {
   /** Entries that make no revision, by index. */
   others: StoredEntry[] = [];
 
+  /** As it is now; entries never change. */
+  copy(): StoreImage {
+    const copy = new StoreImage();
+    const { identity, hardState, base, applied, compacted, reserved } = this;
+    Object.assign(copy, { identity, hardState, base, applied, compacted, reserved });
+    for (const [id, lease] of this.leases) copy.leases.set(id, lease);
+    for (const [name, value] of this.documents) copy.documents.set(name, value);
+    copy.rows = [...this.rows];
+    copy.others = [...this.others];
+    return copy;
+  }
+
   get lastIndex(): number {
     return Math.max(this.base.index, this.rows.at(-1)?.index ?? 0, this.others.at(-1)?.index ?? 0);
+  }
+
+  /** The last revision that anybody could know of it; its row may be compacted away. */
+  get reaches(): number {
+    return Math.max(this.lastRevision, this.compacted);
   }
 
   get lastRevision(): number {

@@ -6,7 +6,7 @@ import {
   writeWatchProgress,
 } from '../../../src/api/etcd/watch.ts';
 import { Writer } from '../../../src/api/etcd/wire.ts';
-import type { RpcService, StreamHandler } from '../../../src/components/etcd/port.ts';
+import { RpcCode, type RpcService, type StreamHandler } from '../../../src/components/etcd/port.ts';
 import { type Shown, shown, Violation } from './checkers.ts';
 import type { Life } from './process.ts';
 import type { World } from './world.ts';
@@ -30,6 +30,7 @@ export class Watcher {
   readonly #segments: Segment[] = [];
   #handler: StreamHandler | undefined;
   #life: Life | undefined;
+  #service: RpcService | undefined;
   #epoch = 0;
   #slow = false;
   #answers = 0;
@@ -41,7 +42,8 @@ export class Watcher {
   }
 
   get isOpen(): boolean {
-    return this.#handler !== undefined && (this.#life?.alive ?? false);
+    const isListening = this.#service !== undefined && !this.#world.network.closed.has(this.#service);
+    return isListening && this.#handler !== undefined && (this.#life?.alive ?? false);
   }
 
   /** Watches at `service` from `next` on. `carry` brings an answer to the client; `again` is called when compaction has overtaken it. */
@@ -49,6 +51,7 @@ export class Watcher {
     this.#epoch += 1;
     const epoch = this.#epoch;
     this.#life = life;
+    this.#service = service;
     const open = service.stream('/etcdserverpb.Watch/Watch');
     if (open === undefined) throw new Error('no watch is served');
     const from = this.next;
@@ -65,7 +68,12 @@ export class Watcher {
         }
         return !this.#slow;
       },
-      end: (_code, text) => {
+      end: (code, text) => {
+        // The file turned out to be damaged; the program says no more.
+        if (code === RpcCode.dataLoss) {
+          if (epoch === this.#epoch) this.#handler = undefined;
+          return;
+        }
         throw new Violation('no surprise', `${this.name}: a watch ends: ${text}`);
       },
     });
