@@ -70,14 +70,14 @@ const LIST_PARAMETERS = [
   PRETTY,
   parameter('allowWatchBookmarks', 'boolean', 'Whether a watch may send bookmarks.'),
   parameter('continue', 'string', 'Where the next page of a list starts; from the previous page.'),
-  parameter('fieldSelector', 'string', 'Which objects, by their fields.'),
-  parameter('labelSelector', 'string', 'Which objects, by their labels.'),
+  parameter('fieldSelector', 'string', 'A selector by fields: narrows the list of returned objects.'),
+  parameter('labelSelector', 'string', 'A selector by labels: narrows the list of returned objects.'),
   parameter('limit', 'integer', 'The most items of one page.'),
   parameter('resourceVersion', 'string', 'The revision to start from.'),
   parameter('resourceVersionMatch', 'string', 'How the revision is to be understood.'),
   parameter('sendInitialEvents', 'boolean', 'Whether a watch starts with the present state.'),
   parameter('timeoutSeconds', 'integer', 'How long a list or watch may take.'),
-  parameter('watch', 'boolean', 'Whether to follow changes.'),
+  parameter('watch', 'boolean', 'Watch for changes to the described resources, in the place of a list.'),
 ];
 const DELETE_PARAMETERS = [
   PRETTY,

@@ -33,9 +33,14 @@ function fieldSchema(shape: Extract<Shape, { kind: 'fields' }>, name: string): S
   return shape.schema?.kind === 'map' ? shape.schema.items : undefined;
 }
 
-/** True where the path element names a field that the type declares: such fields belong to whoever owns something below them. */
+/** Fields that the type declares belong to whoever owns something below them; others, kept though unknown, to whoever made them. */
+function declares(shape: Extract<Shape, { kind: 'fields' }>, name: string): boolean {
+  return shape.declared && fieldSchema(shape, name) !== undefined;
+}
+
+/** True where the path element names a field that the type declares. */
 function isDeclared(shape: Shape, element: string): boolean {
-  return shape.kind === 'fields' && shape.declared && element.startsWith('f:');
+  return shape.kind === 'fields' && element.startsWith('f:') && declares(shape, element.slice(2));
 }
 
 /** The path element of an item; undefined when nothing identifies it. */
@@ -87,7 +92,7 @@ function ownBelow(value: JsonValue, schema: SchemaNode | undefined, containers: 
       const own = value[name];
       if (own === undefined) continue;
       const below = ownBelow(own, fieldSchema(shape, name), containers);
-      const self = !shape.declared || (containers && isContainer(own));
+      const self = !declares(shape, name) || (containers && isContainer(own));
       set[fieldElement(name)] = self ? memberNode(below) : below;
     }
   } else if (shape.kind === 'list' && Array.isArray(value)) {
@@ -121,7 +126,7 @@ export function compare(before: JsonValue, after: JsonValue, schema: SchemaNode 
         field(before, name),
         field(after, name),
         fieldSchema(shape, name),
-        !shape.declared,
+        !declares(shape, name),
       );
     }
     for (const name of Object.keys(before)) {
@@ -131,7 +136,7 @@ export function compare(before: JsonValue, after: JsonValue, schema: SchemaNode 
           field(before, name),
           undefined,
           fieldSchema(shape, name),
-          !shape.declared,
+          !declares(shape, name),
         );
       }
     }

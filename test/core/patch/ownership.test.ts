@@ -127,6 +127,29 @@ describe('field ownership', () => {
     }
   });
 
+  it('of what a type keeps without declaring it is with who made it, containers included', () => {
+    const updated = {
+      ...SUBJECT,
+      metadata: { name: 'x' },
+      kept: { a: '1', inner: { b: '2' } },
+      spec: { nodeName: 'n' },
+    };
+    // As kube-apiserver 1.20 records a custom resource whose definition keeps unknown fields.
+    const expected = {
+      'f:kept': { '.': {}, 'f:a': {}, 'f:inner': { '.': {}, 'f:b': {} } },
+      'f:spec': { 'f:nodeName': {} },
+    };
+    for (const live of [undefined, SUBJECT]) {
+      const tracked = trackUpdate({ ...facts('one'), schema, live, updated }) as {
+        metadata: { managedFields: { fieldsV1: unknown }[] };
+      };
+      assert.deepEqual(
+        tracked.metadata.managedFields.map(({ fieldsV1 }) => fieldsV1),
+        [expected],
+      );
+    }
+  });
+
   it('makes applied values true, removes what was dropped, touches nothing else, and conflicts exactly on others’ values', () => {
     let conflicts = 0;
     for (let seed = 1; seed <= 600; seed++) {

@@ -2,6 +2,7 @@
 import type { JsonObject, KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { StrategyContext, UserInfo } from '../../../api/registry/definition.ts';
+import { kindByGvk } from '../../../api/registry/index.ts';
 import { pruneAndCheck } from '../../../api/schema/decode.ts';
 import type { ObjectNode } from '../../../api/schema/node.ts';
 import type { RandomSource } from '../../../base/clock.ts';
@@ -100,6 +101,32 @@ export class WrongType extends ApiError {
   }
 }
 
+/** Not a kind of its own: clients send it in whichever group and version they are about. */
+const OPTIONS = 'DeleteOptions';
+
+/** A document that names another kind, or none that there is, in upstream's words. Source: k8s.io/apiserver/pkg/endpoints/handlers/rest.go. */
+function checkType(expected: DecodedKind, apiVersion: unknown, kindName: unknown): void {
+  const named = typeof apiVersion === 'string' && apiVersion !== '' ? apiVersion : expected.apiVersion;
+  const kind = typeof kindName === 'string' && kindName !== '' ? kindName : expected.kind;
+  if (named === expected.apiVersion && kind === expected.kind) return;
+  const { group, version } = groupAndVersion(named);
+  const isKnown = kindByGvk({ group, version, kind }) !== undefined;
+  if (isKnown && kind === expected.kind) return;
+  // Go's packages of internal types are called as their groups are.
+  const { group: own } = groupAndVersion(expected.apiVersion);
+  const reason = isKnown
+    ? `converting (${version}.${kind}) to (${own === '' ? 'core' : own.split('.')[0]}.${expected.kind}): unknown conversion`
+    : `no kind ${JSON.stringify(shownText(kind))} is registered for version ${JSON.stringify(shownText(named))}`;
+  throw errors.badRequest(
+    `${shownText(kind)} in version ${JSON.stringify(shownText(version))} cannot be handled as a ${expected.kind}: ${reason}`,
+  );
+}
+
+function groupAndVersion(apiVersion: string): { readonly group: string; readonly version: string } {
+  const slash = apiVersion.indexOf('/');
+  return { group: apiVersion.slice(0, Math.max(0, slash)), version: apiVersion.slice(slash + 1) };
+}
+
 /** Checks type information, prunes what the schema does not know and refuses wrong types. The object is in the served version. */
 export function decodeObject(
   kind: DecodedKind,
@@ -110,6 +137,7 @@ export function decodeObject(
 ): KubeObject {
   const object = document as KubeObject;
   const { apiVersion, kind: kindName } = object;
+  if (kind.definition?.custom === undefined && kind.kind !== OPTIONS) checkType(kind, apiVersion, kindName);
   if (apiVersion !== undefined && apiVersion !== '' && apiVersion !== kind.apiVersion) {
     throw errors.badRequest(
       `the API version in the data (${shownText(apiVersion)}) does not match the expected API version (${kind.apiVersion})`,

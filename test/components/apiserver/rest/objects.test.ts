@@ -133,6 +133,26 @@ describe('objects over HTTPS', () => {
     assert.equal(written.code, 400, 'a document is another matter');
   });
 
+  it('says what stands in the place of the kind that is wanted', async () => {
+    const refusal = async (apiVersion: string, kind: string): Promise<string> => {
+      const { code, body } = await call('POST', MAPS, { body: { ...configMap('x'), apiVersion, kind } });
+      assert.equal(code, 400);
+      return body.message;
+    };
+    assert.equal(
+      await refusal('v1', 'Pod'),
+      'Pod in version "v1" cannot be handled as a ConfigMap: converting (v1.Pod) to (core.ConfigMap): unknown conversion',
+    );
+    assert.match(await refusal('apps/v1', 'Deployment'), /: converting \(v1.Deployment\) to \(core.ConfigMap\)/);
+    assert.equal(
+      await refusal('apps/v9', 'ConfigMap'),
+      'ConfigMap in version "v9" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "apps/v9"',
+    );
+    const job = { apiVersion: 'batch/v1beta1', kind: 'CronJob', metadata: { name: 'x' } };
+    const older = await call('POST', '/apis/batch/v1/namespaces/default/cronjobs', { body: job });
+    assert.match(older.body.message, /API version in the data \(batch\/v1beta1\) does not match the expected/);
+  });
+
   it('guards updates with resourceVersion and uid', async () => {
     const created = (await call('POST', MAPS, { body: configMap('guarded', { n: '0' }) })).body;
     const first = await call('PUT', `${MAPS}/guarded`, { body: { ...created, data: { n: '1' } } });
