@@ -84,7 +84,7 @@ export function invalid(
   const text = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
   const kind = subject.group === '' ? subject.kind : `${subject.kind}.${subject.group}`;
   return new ApiError('Invalid', `${kind} "${name}" is invalid: ${text}`, {
-    name,
+    ...(name === '' ? {} : { name }),
     ...(subject.group === '' ? {} : { group: subject.group }),
     kind: subject.kind,
     causes: failures.map((failure) => ({ reason: failure.type, message: failure.message, field: failure.field })),

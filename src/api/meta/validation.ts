@@ -184,11 +184,15 @@ const STANDARD_FINALIZERS = new Set([
 /** Finalizers of custom kinds may be any names, as upstream lets them. */
 function validateFinalizers(finalizers: readonly string[] | undefined, path: string, custom: boolean): FieldError[] {
   const errors: FieldError[] = [];
-  for (const finalizer of finalizers ?? []) {
+  for (const [index, finalizer] of (finalizers ?? []).entries()) {
     for (const message of qualifiedNameErrors(finalizer)) errors.push(fieldError.invalid(path, finalizer, message));
     if (!custom && !finalizer.includes('/') && !STANDARD_FINALIZERS.has(finalizer)) {
       errors.push(
-        fieldError.invalid(path, finalizer, 'name is neither a standard finalizer name nor is it fully qualified'),
+        fieldError.invalid(
+          `${path}[${index}]`,
+          finalizer,
+          'name is neither a standard finalizer name nor is it fully qualified',
+        ),
       );
     }
   }

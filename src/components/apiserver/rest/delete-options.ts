@@ -1,10 +1,11 @@
 /** Options of a delete, from body and query. */
-
+import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
 import type { JsonObject } from '../../../api/meta/object.ts';
-import { ApiError, errors } from '../../../api/meta/status.ts';
+import { errors } from '../../../api/meta/status.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
 import { bodyFormat, decodeBody } from '../http/decode.ts';
 import { isTrue } from '../http/request-info.ts';
+import { invalidOptions, validateDryRun } from './options.ts';
 import { decodeObject } from './write-request.ts';
 
 export interface DeleteOptions {
@@ -30,9 +31,8 @@ export function parseDeleteOptions(
 ): DeleteOptions {
   const given = body.length === 0 ? bodyOfQuery(query) : bodyOf(body, contentType);
   const dryRun = [...(given.dryRun ?? []), ...query.getAll('dryRun')];
-  for (const each of dryRun) {
-    if (each !== 'All') throw errors.badRequest('dryRun: Unsupported value: supported values: "All"');
-  }
+  const failures = [...validatePropagation(given), ...validateDryRun(dryRun)];
+  if (failures.length > 0) throw invalidOptions('DeleteOptions', failures);
   return {
     gracePeriodSeconds: given.gracePeriodSeconds,
     propagation: propagationOf(given),
@@ -70,16 +70,18 @@ function bodyOfQuery(query: URLSearchParams): Body {
   };
 }
 
-function propagationOf(given: Body): DeleteOptions['propagation'] {
-  const { propagationPolicy: policy, orphanDependents: orphan } = given;
+const POLICIES = ['Foreground', 'Background', 'Orphan'] as const;
+
+function validatePropagation({ propagationPolicy: policy, orphanDependents: orphan }: Body): FieldError[] {
+  const at = 'propagationPolicy';
   if (policy !== undefined && orphan !== undefined) {
-    throw errors.badRequest('orphanDependents and deletionPropagation cannot be both set');
+    return [fieldError.invalid(at, policy, 'orphanDependents and deletionPropagation cannot be both set')];
   }
+  if (policy === undefined || policy === '' || POLICIES.some((each) => each === policy)) return [];
+  return [fieldError.notSupported(at, policy.slice(0, 64), [...POLICIES, 'nil'])];
+}
+
+function propagationOf({ propagationPolicy: policy, orphanDependents: orphan }: Body): DeleteOptions['propagation'] {
   if (orphan !== undefined) return orphan ? 'Orphan' : 'Background';
-  if (policy === undefined || policy === '') return undefined;
-  if (policy === 'Foreground' || policy === 'Background' || policy === 'Orphan') return policy;
-  throw new ApiError(
-    'Invalid',
-    `DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: ${JSON.stringify(policy.slice(0, 64))}: supported values: "Foreground", "Background", "Orphan", "nil"`,
-  );
+  return POLICIES.find((each) => each === policy);
 }

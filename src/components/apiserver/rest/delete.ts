@@ -104,18 +104,20 @@ function checkPreconditions(
 ): void {
   const { uid, resourceVersion } = options;
   const actual = object.metadata?.uid ?? '';
+  // Upstream names the kind here where it names the resource elsewhere.
+  const subject = { group: request.kind.group, plural: request.kind.definition.kind };
   if (uid !== undefined && uid !== actual) {
     throw errors.conflict(
-      request.kind,
+      subject,
       request.name,
-      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${actual}`,
+      `the UID in the precondition (${uid}) does not match the UID in record (${actual}). The object might have been deleted and then recreated`,
     );
   }
   if (resourceVersion !== undefined && resourceVersion !== String(current.revision)) {
     throw errors.conflict(
-      request.kind,
+      subject,
       request.name,
-      `Precondition failed: ResourceVersion in precondition: ${resourceVersion}, ResourceVersion in object meta: ${current.revision}`,
+      `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${current.revision}). The object might have been modified`,
     );
   }
 }

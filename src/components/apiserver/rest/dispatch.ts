@@ -3,7 +3,7 @@
 import type { TokenRequest } from 'kubernetes-types/authentication/v1';
 import type { Scale } from 'kubernetes-types/autoscaling/v1';
 import type { Binding } from 'kubernetes-types/core/v1';
-import { invalid } from '../../../api/meta/field-error.ts';
+import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, KubeList, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
@@ -31,7 +31,7 @@ import { get, sendObject } from './get.ts';
 import { deprecationWarning, fromStored, type ServedKind, toStored } from './kinds.ts';
 import { list } from './list.ts';
 import { speaksProtobuf } from './messages.ts';
-import { parseListOptions, parseWriteOptions } from './options.ts';
+import { invalidOptions, parseListOptions, parseWriteOptions } from './options.ts';
 import { checkName, decodePatch, decodePatched, patchForm, patchObject } from './patch.ts';
 import { takeSnapshot } from './snapshot.ts';
 import { giveTurn, isLarge } from './turns.ts';
@@ -122,11 +122,19 @@ function kindOf(context: RestContext, info: ResourceRequestInfo): ServedKind {
   return kind;
 }
 
+/** What the options of a verb are called in messages about them. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  update: 'UpdateOptions',
+  patch: 'PatchOptions',
+  delete: 'DeleteOptions',
+  deletecollection: 'DeleteOptions',
+};
+
 function writeRequest(
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,
-  options = parseWriteOptions(info.query, exchange.header('user-agent')),
+  options = parseWriteOptions(OPTIONS[info.verb] ?? 'CreateOptions', info.query, exchange.header('user-agent')),
 ): WriteRequest {
   return {
     kind,
@@ -262,16 +270,12 @@ async function patch(
   exchange.audit?.sent(body as object);
   if (kindOfPatch !== 'apply') {
     if (request.options.force)
-      throw errors.badRequest(
-        'PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch',
-      );
+      throw invalidOptions('PatchOptions', [fieldError.forbidden('force', 'may not be specified for non-apply patch')]);
     const { object } = await patchObject(context, request, kindOfPatch, body, strategy);
     return sendObject(context, exchange, kind, object, form, 200);
   }
   if ((info.query.get('fieldManager') ?? '') === '') {
-    throw errors.badRequest(
-      'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
-    );
+    throw invalidOptions('PatchOptions', [fieldError.required('fieldManager', 'is required for apply patch')]);
   }
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw errors.badRequest('an applied configuration must be an object');

@@ -79,7 +79,8 @@ export function tableRow(
   const parsed = object.parse<KubeObject>();
   const cells = columnsOf(kind.definition).map((column) => column.cell(parsed, nowMs));
   let row = `{"cells":${JSON.stringify(cells)}`;
-  if (include === 'Object') row += `,"object":${bytesAs(kind, object).toString('utf8')}`;
+  if (include === 'None') row += ',"object":null';
+  else if (include === 'Object') row += `,"object":${bytesAs(kind, object).toString('utf8')}`;
   else if (include === 'Metadata') {
     row += `,"object":{"kind":"PartialObjectMetadata","apiVersion":"${metaApiVersion(form)}","metadata":${JSON.stringify(parsed.metadata)}}`;
   }

@@ -147,22 +147,40 @@ export interface WriteOptions {
 }
 
 const MAX_FIELD_MANAGER = 128;
+const VALIDATIONS = ['Ignore', 'Warn', 'Strict'] as const;
 
-export function parseWriteOptions(query: URLSearchParams, userAgent: string | undefined): WriteOptions {
-  for (const each of query.getAll('dryRun')) {
-    if (each !== 'All')
-      throw bad(`dryRun: Unsupported value: ${JSON.stringify(each.slice(0, 64))}: supported values: "All"`);
-  }
-  const validation = query.get('fieldValidation') ?? 'Warn';
-  if (validation !== 'Ignore' && validation !== 'Warn' && validation !== 'Strict') {
-    throw bad(
-      `fieldValidation: Unsupported value: ${JSON.stringify(validation.slice(0, 64))}: supported values: "Ignore", "Warn", "Strict"`,
-    );
-  }
+/** `kind`: CreateOptions, UpdateOptions, PatchOptions or DeleteOptions. */
+export function invalidOptions(kind: string, failures: readonly FieldError[]): ApiError {
+  return invalid({ group: 'meta.k8s.io', kind }, '', failures);
+}
+
+/** Upstream shows all that was asked for, as Go does. */
+export function validateDryRun(asked: readonly string[]): FieldError[] {
+  if (asked.every((each) => each === 'All')) return [];
+  const shown = asked.map((each) => JSON.stringify(each.slice(0, 64))).join(', ');
+  const message = `Unsupported value: []string{${shown}}: supported values: "All"`;
+  return [{ type: 'FieldValueNotSupported', field: 'dryRun', message }];
+}
+
+function validateManager(manager: string): FieldError[] {
+  if (manager.length > MAX_FIELD_MANAGER) return [fieldError.tooLong('fieldManager', MAX_FIELD_MANAGER)];
+  const at = [...manager].findIndex(
+    (each) => !/[\x20-\x7e]/.test(each) && !/^[\p{L}\p{M}\p{N}\p{P}\p{S}]$/u.test(each),
+  );
+  if (at < 0) return [];
+  const code = [...manager][at]?.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
+  return [fieldError.invalid('fieldManager', manager, `invalid character U+${code} (at position ${at})`)];
+}
+
+export function parseWriteOptions(kind: string, query: URLSearchParams, userAgent: string | undefined): WriteOptions {
+  const validation = VALIDATIONS.find((each) => each === (query.get('fieldValidation') || 'Warn'));
   const manager = query.get('fieldManager') ?? '';
-  if (manager.length > MAX_FIELD_MANAGER || /[^\x20-\x7e]/.test(manager)) {
-    throw bad(`fieldManager: Invalid value: should be at most ${MAX_FIELD_MANAGER} printable characters`);
+  const failures = [...validateManager(manager), ...validateDryRun(query.getAll('dryRun'))];
+  if (validation === undefined) {
+    const asked = (query.get('fieldValidation') ?? '').slice(0, 64);
+    failures.push(fieldError.notSupported('fieldValidation', asked, VALIDATIONS));
   }
+  if (failures.length > 0 || validation === undefined) throw invalidOptions(kind, failures);
   return {
     dryRun: query.has('dryRun'),
     validation,

@@ -4,7 +4,7 @@
  */
 import type { Service } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../../api/meta/equality.ts';
-import { type FieldError, invalid } from '../../../api/meta/field-error.ts';
+import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { validateObjectMetaUpdate } from '../../../api/meta/validation.ts';
@@ -154,6 +154,8 @@ function checkPreconditions(
   }
   const uid = metadata.uid;
   if (uid !== undefined && uid !== '' && uid !== old.metadata?.uid) {
+    // Who sends a whole object means that one; a patch would change the field.
+    if (change.versionRequired !== true) throw invalid(definition, request.name, [uidChanged(uid)]);
     throw errors.conflict(
       request.kind,
       request.name,
@@ -161,6 +163,8 @@ function checkPreconditions(
     );
   }
 }
+
+const uidChanged = (uid: string): FieldError => fieldError.invalid('metadata.uid', uid, 'field is immutable');
 
 const VERSION_REQUIRED: FieldError = {
   type: 'FieldValueInvalid',

@@ -9,6 +9,8 @@ import { updateObject } from '../rest/update.ts';
 import { timestamp, type WriteRequest } from '../rest/write-request.ts';
 
 export async function bindPod(context: RestContext, request: WriteRequest, binding: Binding): Promise<void> {
+  if (request.name !== '' && binding.metadata?.name !== request.name)
+    throw errors.badRequest('name in URL does not match name in Binding object');
   const node = binding.target?.name ?? '';
   const kind = binding.target?.kind ?? '';
   const failures = [];

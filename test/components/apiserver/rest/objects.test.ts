@@ -233,7 +233,7 @@ describe('objects over HTTPS', () => {
     const managers = forced.body.metadata.managedFields?.map((each) => `${each.manager} ${each.operation}`);
     assert.ok(managers?.includes('one Apply') && managers.includes('two Apply'), String(managers));
     const unnamed = await call('PATCH', `${DEPLOYMENTS}/applied`, { raw: '{}', type: 'application/apply-patch+yaml' });
-    assert.equal(unnamed.code, 400);
+    assert.equal(unnamed.code, 422);
   });
 
   it('tries without writing', async () => {
@@ -247,7 +247,12 @@ describe('objects over HTTPS', () => {
     assert.equal(patched.body.data?.['a'], '2');
     assert.equal((await call('DELETE', `${MAPS}/dry?dryRun=All`)).code, 200);
     assert.equal((await call('GET', `${MAPS}/dry`)).body.data?.['a'], '1');
-    assert.equal((await call('POST', `${MAPS}?dryRun=Some`, { body: configMap('x') })).code, 400);
+    const some = await call('POST', `${MAPS}?dryRun=Some`, { body: configMap('x') });
+    assert.equal(some.code, 422);
+    assert.equal(
+      (some.body as unknown as { message: string }).message,
+      'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: []string{"Some"}: supported values: "All"',
+    );
   });
 
   it('refuses unknown and duplicate fields when asked to, warns otherwise', async () => {

@@ -1,0 +1,17 @@
+/** The answers to a script from a server of our own, one line each. */
+import { startServer } from '../../components/apiserver/harness.ts';
+import { Connection } from '../exchange.ts';
+import { play } from './play.ts';
+import type { Step } from './script.ts';
+
+export async function goldenOf(steps: readonly Step[]): Promise<string> {
+  const server = await startServer();
+  const connection = new Connection({ port: server.port, ca: server.ca.certPem, identity: server.admin });
+  try {
+    const told = await play(steps, connection);
+    return `${told.map((each) => JSON.stringify(each)).join('\n')}\n`;
+  } finally {
+    connection.close();
+    await server.stop();
+  }
+}
