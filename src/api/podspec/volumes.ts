@@ -306,6 +306,6 @@ export function validateVolumeDevices(
 }
 
 /** Names of image pull secrets and the like. */
-export function validateObjectName(name: string | undefined, path: string): FieldError[] {
+function validateObjectName(name: string | undefined, path: string): FieldError[] {
   return isSet(name) ? validateNameRule(name, dns1123SubdomainErrors, path) : [fieldError.required(path)];
 }

@@ -17,6 +17,10 @@ const LONGEST = 6000;
 /** Documents about the API itself grow with every kind; tests of their own look into them. */
 const ABOUT_THE_API = /^\/(?:openapi|apis?(?:\/[^/?]+(?:\/[^/?]+)?)?$|apis?\/?\?|version|\.well-known)|^\/api\/v1$/;
 
+/** Lists of what the server makes for itself. */
+const BOOTSTRAPPED =
+  /^\/apis\/rbac\.authorization\.k8s\.io\/v1\/\w+$|\/(?:flowschemas|prioritylevelconfigurations|apiservices)$/;
+
 type Fields = Record<string, unknown>;
 
 const isFields = (value: unknown): value is Fields =>
@@ -83,7 +87,8 @@ function named(text: string, chosen: Chosen, port: number): string {
 function tell(step: Step, reply: Reply, name: (text: string) => string): Told {
   const type = reply.type.split(';')[0] ?? '';
   const head = { code: reply.code, type };
-  if (ABOUT_THE_API.test(step.path.split('?')[0] ?? '')) return { ...head, body: null };
+  const [path = ''] = step.path.split('?');
+  if (ABOUT_THE_API.test(path) || BOOTSTRAPPED.test(path)) return { ...head, body: null };
   const document = documentOf(reply);
   if (document === undefined)
     return { ...head, body: type.includes('protobuf') ? null : reply.bytes.toString('latin1').slice(0, 500) };
