@@ -434,8 +434,27 @@ test('what a service was given stays when a client does not send it back', () =>
   const moved = structuredClone(old);
   Object.assign(at(moved, 'spec'), { clusterIP: '172.30.0.10', clusterIPs: ['172.30.0.10'] });
   assert.deepEqual(texts(kind.strategy.validateUpdate?.(moved, old)), [
-    'spec.clusterIPs[0]: Invalid value: "172.30.0.10": may not change once set',
+    'spec.clusterIPs[0]: Invalid value: ["172.30.0.10"]: may not change once set',
   ]);
+});
+
+test('an address that is changed or cleared by its older name alone is so by both', () => {
+  const kind = kindNamed('Service');
+  const old = created('Service', (d) => {
+    at(d, 'spec')['clusterIP'] = 'None';
+  });
+  const updated = (clusterIP: string | undefined, clusterIPs: string[]): string[] => {
+    const now = structuredClone(old);
+    Object.assign(at(now, 'spec'), { clusterIP, clusterIPs });
+    kind.strategy.prepareForUpdate?.(now, old, context);
+    return texts(kind.strategy.validateUpdate?.(now, old));
+  };
+  assert.deepEqual(updated('172.30.0.12', ['None']), [
+    'spec.clusterIPs[0]: Invalid value: ["172.30.0.12"]: may not change once set',
+  ]);
+  assert.deepEqual(updated('', ['None']), []);
+  assert.deepEqual(updated(undefined, ['None']), []);
+  assert.equal(updated('172.30.0.12', ['172.30.0.13'])[0]?.includes('first value must match'), true);
 });
 
 test('text of secrets becomes data', () => {

@@ -34,6 +34,16 @@ export function needsNodePort(spec: ServiceSpec | undefined): boolean {
   return spec?.type === 'NodePort' || spec?.type === 'LoadBalancer';
 }
 
+/** One address has two names. Clients of before 1.20 know the older alone: what they change, or clear, there is meant for both. */
+export function alignClusterIps(service: Service, old: Service): void {
+  const spec = service.spec;
+  const before = old.spec;
+  if (spec === undefined || before === undefined || (spec.clusterIP ?? '') === (before.clusterIP ?? '')) return;
+  if (!semanticEqual(spec.clusterIPs ?? [], before.clusterIPs ?? [])) return;
+  if (isSet(spec.clusterIP)) spec.clusterIPs = [spec.clusterIP];
+  else delete spec.clusterIPs;
+}
+
 /** What the server has allocated stays although the client did not send it back. */
 export function keepAllocated(service: Service, old: Service): void {
   const spec = service.spec;

@@ -3,7 +3,7 @@ import type { Service } from 'kubernetes-types/core/v1';
 import { ageColumn, column, labelsText, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
-import { dropForOtherType, keepAllocated, setServiceDefaults } from './defaults.ts';
+import { alignClusterIps, dropForOtherType, keepAllocated, setServiceDefaults } from './defaults.ts';
 import { validateService, validateServiceUpdate } from './validation.ts';
 
 const { strategy, statusStrategy } = specStatusStrategies<Service>({
@@ -17,6 +17,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Service>({
     else if (!spec.clusterIP && spec.clusterIPs?.[0]) spec.clusterIP = spec.clusterIPs[0];
   },
   prepareForUpdate(service, old) {
+    alignClusterIps(service, old);
     keepAllocated(service, old);
     dropForOtherType(service, old);
     const spec = service.spec;

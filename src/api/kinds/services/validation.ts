@@ -218,7 +218,7 @@ export function validateServiceUpdate(service: Service, old: Service): FieldErro
   ) {
     errors.push(
       isSet(spec.clusterIP)
-        ? fieldError.invalid('spec.clusterIPs[0]', spec.clusterIPs?.[0] ?? spec.clusterIP, 'may not change once set')
+        ? fieldError.invalid('spec.clusterIPs[0]', spec.clusterIPs ?? [spec.clusterIP], 'may not change once set')
         : fieldError.invalid('spec.clusterIPs[0]', '', 'primary clusterIP can not be unset'),
     );
   }
