@@ -55,7 +55,12 @@ function webServer(tag: string, base: readonly Entry[], root: string, pages: rea
   return {
     tag,
     layers: [base, builder.entries],
-    config: { Env: [PATH], Cmd: ['httpd', '-f', '-p', '80', '-h', root], ExposedPorts: { '80/tcp': {} } },
+    // The first process of a container is not ended by a signal that it does not handle.
+    config: {
+      Env: [PATH],
+      Cmd: ['sh', '-c', `trap 'exit 0' TERM; httpd -f -p 80 -h ${root} & wait`],
+      ExposedPorts: { '80/tcp': {} },
+    },
   };
 }
 

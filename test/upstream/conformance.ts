@@ -12,7 +12,7 @@
  */
 import type { ChildProcess } from 'node:child_process';
 import { createWriteStream, existsSync } from 'node:fs';
-import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Appliance } from '../e2e/harness.ts';
@@ -114,6 +114,21 @@ function startControllers(appliance: Appliance, programs: string): ChildProcess 
   return child;
 }
 
+/** Pods ask the node for names; the answers come from beside the appliance. */
+async function startNames(appliance: Appliance): Promise<ChildProcess> {
+  const address = await appliance.must(['get', 'nodes', '-o', 'jsonpath={.items[0].status.addresses[0].address}']);
+  await appliance.halt('SIGTERM');
+  const config = join(appliance.root, 'etc/origin/node/node-config.yaml');
+  const kept = (await readFile(config, 'utf8')).split('\n').filter((line) => !line.startsWith('dnsIP:'));
+  await writeFile(config, `dnsIP: ${address}\n${kept.join('\n')}`);
+  await appliance.start();
+  const program = join(import.meta.dirname, 'names.child.ts');
+  const child = appliance.spawnInside(process.execPath, [program, kubectls()[0]?.path ?? 'kubectl']);
+  child.stdout?.resume();
+  child.stderr?.pipe(process.stderr);
+  return child;
+}
+
 async function main(): Promise<number> {
   const programs = flags.upstream;
   const sources = flags.sources;
@@ -125,6 +140,7 @@ async function main(): Promise<number> {
   }
   const appliance = await Appliance.create();
   let controllers: ChildProcess | undefined;
+  let names: ChildProcess | undefined;
   try {
     await mkdir(flags.reports, { recursive: true });
     await appliance.start();
@@ -132,6 +148,7 @@ async function main(): Promise<number> {
     await writeConformanceImages(archive, { programs, sources });
     const imported = await appliance.hyperedge(['image', 'import', '--root', appliance.root, archive]);
     if (imported.code !== 0) throw new Error(`image import: ${imported.stdout}${imported.stderr}`);
+    names = await startNames(appliance);
     controllers = startControllers(appliance, programs);
     if (flags.hold) {
       console.log(JSON.stringify({ root: appliance.root, kubeconfig: appliance.kubeconfig, host: appliance.hostPid }));
@@ -153,6 +170,7 @@ async function main(): Promise<number> {
     return failures === 0 ? 0 : 1;
   } finally {
     controllers?.kill('SIGTERM');
+    names?.kill('SIGTERM');
     await appliance.stop();
   }
 }
