@@ -261,8 +261,20 @@ test('old revisions beyond the limit go, the oldest first', () => {
     world.settle();
   }
   world.reconcile();
-  assert.deepEqual(world.sets.map(revisionOf).sort(), [3, 4, 5]);
-  assert.equal(maxRevision(world.sets), 5);
+  assert.deepEqual(world.sets.map(revisionOf).sort(), [3n, 4n, 5n]);
+  assert.equal(maxRevision(world.sets), 5n);
+});
+
+test('revisions are counted in 64 bits', () => {
+  const world = new World(deployment(1), 3);
+  world.settle();
+  const old = world.setOf('v1');
+  assert.ok(old?.metadata?.annotations !== undefined);
+  old.metadata.annotations[REVISION] = '3546343826724305832';
+  world.setImage('v2');
+  world.settle();
+  assert.equal(world.deployment.metadata?.annotations?.[REVISION], '3546343826724305833');
+  assert.equal(world.setOf('v2')?.metadata?.annotations?.[REVISION], '3546343826724305833');
 });
 
 test('a paused deployment is scaled but not rolled, and says so', () => {

@@ -19,12 +19,27 @@ const NOT_COPIED = new Set([
 /** Bound on the remembered history of one replica set. Upstream's value. */
 const MAX_HISTORY_CHARS = 2000;
 
-export function revisionOf(set: ReplicaSet): number {
-  return integer(set.metadata?.annotations?.[REVISION]) ?? 0;
+/** Of 64 bits, as upstream's: whoever writes the annotation decides how far the counting has come. */
+export function revisionOf(set: ReplicaSet): bigint {
+  return revisionFrom(set.metadata?.annotations?.[REVISION]);
 }
 
-export function maxRevision(sets: readonly ReplicaSet[]): number {
-  return sets.reduce((max, set) => Math.max(max, revisionOf(set)), 0);
+export function maxRevision(sets: readonly ReplicaSet[]): bigint {
+  let max = 0n;
+  for (const set of sets) {
+    const revision = revisionOf(set);
+    if (revision > max) max = revision;
+  }
+  return max;
+}
+
+const MAX_REVISION = 2n ** 63n - 1n;
+
+function revisionFrom(text: string | undefined): bigint {
+  if (text === undefined || !/^\d{1,19}$/.test(text)) return 0n;
+  const revision = BigInt(text);
+  // One more than the largest there is could not be counted on.
+  return revision < MAX_REVISION ? revision : 0n;
 }
 
 export function desiredReplicasOf(set: ReplicaSet): number | undefined {
@@ -39,15 +54,14 @@ export function maxReplicasOf(set: ReplicaSet): number | undefined {
 export function currentSetAnnotations(
   deployment: Deployment,
   existing: Readonly<Record<string, string>>,
-  revision: number,
+  revision: bigint,
 ): Record<string, string> {
   const annotations: Record<string, string> = { ...existing };
   for (const [key, value] of Object.entries(deployment.metadata?.annotations ?? {})) {
     if (!NOT_COPIED.has(key)) annotations[key] = value;
   }
   const oldText = existing[REVISION];
-  const old = integer(oldText) ?? 0;
-  if (old < revision) {
+  if (revisionFrom(oldText) < revision) {
     annotations[REVISION] = String(revision);
     if (oldText !== undefined) annotations[REVISION_HISTORY] = appendHistory(existing[REVISION_HISTORY], oldText);
   }

@@ -123,7 +123,7 @@ class DeploymentPlanner {
 
   /** Gives the set that matches the template the newest revision, or makes that set. */
   #adoptRevision(mayCreate: boolean): void {
-    const revision = maxRevision(this.#old) + 1;
+    const revision = maxRevision(this.#old) + 1n;
     const current = this.#current;
     if (current !== undefined) {
       this.#draft.annotate(
@@ -156,7 +156,7 @@ class DeploymentPlanner {
     }
   }
 
-  #newSet(revision: number): ReplicaSet {
+  #newSet(revision: bigint): ReplicaSet {
     const { metadata, spec } = this.#deployment;
     const hash = templateHash(spec?.template, this.#deployment.status?.collisionCount);
     const labels = { ...spec?.template.metadata?.labels, [TEMPLATE_HASH_LABEL]: hash };
@@ -209,7 +209,7 @@ class DeploymentPlanner {
     const living = this.#old.filter((set) => set.metadata?.deletionTimestamp === undefined);
     if (living.length <= limit) return;
     this.#doomed = living
-      .sort((a, b) => revisionOf(a) - revisionOf(b) || byAge(a, b))
+      .sort((a, b) => Number(revisionOf(a) - revisionOf(b)) || byAge(a, b))
       .slice(0, living.length - limit)
       .filter(
         (set) =>
