@@ -36,12 +36,17 @@ export class Frontend {
   readonly #metrics: Metrics;
   readonly #endpoints: Endpoints;
   readonly #gate: Gate;
+  readonly #timeoutMs: number;
+  /** Of the requests that have to end, in the order in which they have to. */
+  readonly #deadlines = new Map<Exchange, number>();
+  #deadlineTimer: Timer | undefined;
 
   constructor(context: RestContext, metrics: Metrics, endpoints: Endpoints, gate: Gate) {
     this.#context = context;
     this.#metrics = metrics;
     this.#endpoints = endpoints;
     this.#gate = gate;
+    this.#timeoutMs = (context.config.requestTimeoutSeconds ?? REQUEST_TIMEOUT_SECONDS) * 1000;
   }
 
   handle(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): void {
@@ -181,20 +186,18 @@ export class Frontend {
     const metrics = this.#metrics;
     const counted = !exchange.longRunning;
     const reading = info.verb === 'get' || info.verb === 'list';
-    if (counted && reading) metrics.inFlightReading += 1;
-    else if (counted) metrics.inFlightMutating += 1;
-    let timer: Timer | undefined;
     if (counted) {
-      const seconds = this.#context.config.requestTimeoutSeconds ?? REQUEST_TIMEOUT_SECONDS;
-      timer = this.#context.clock.setTimer(seconds * 1000, () => {
-        if (exchange.longRunning) return;
-        this.#fail(exchange, new ApiError('Timeout', 'request did not complete within the allotted timeout'));
-      });
+      if (reading) metrics.inFlightReading += 1;
+      else metrics.inFlightMutating += 1;
+      this.#deadlines.set(exchange, this.#context.clock.monotonicMs() + this.#timeoutMs);
+      this.#watchDeadlines();
     }
     const done = (): void => {
-      timer?.cancel();
-      if (counted && reading) metrics.inFlightReading -= 1;
-      else if (counted) metrics.inFlightMutating -= 1;
+      if (counted) {
+        this.#deadlines.delete(exchange);
+        if (reading) metrics.inFlightReading -= 1;
+        else metrics.inFlightMutating -= 1;
+      }
       this.#book(exchange);
     };
     pending.then(done, (error: unknown) => {
@@ -203,6 +206,25 @@ export class Frontend {
       } finally {
         done();
       }
+    });
+  }
+
+  /** One timer for all: whoever came first is late first. */
+  #watchDeadlines(): void {
+    if (this.#deadlineTimer !== undefined) return;
+    const { clock } = this.#context;
+    const [first] = this.#deadlines.values();
+    if (first === undefined) return;
+    this.#deadlineTimer = clock.setTimer(Math.max(1, first - clock.monotonicMs()), () => {
+      this.#deadlineTimer = undefined;
+      const nowMs = clock.monotonicMs();
+      for (const [exchange, deadlineMs] of this.#deadlines) {
+        if (deadlineMs > nowMs) break;
+        this.#deadlines.delete(exchange);
+        if (exchange.longRunning) continue;
+        this.#fail(exchange, new ApiError('Timeout', 'request did not complete within the allotted timeout'));
+      }
+      this.#watchDeadlines();
     });
   }
 

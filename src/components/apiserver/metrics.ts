@@ -1,5 +1,5 @@
 /** Counters and histograms in Prometheus' text form, with upstream's names. */
-import type { RequestInfo } from './http/request-info.ts';
+import type { RequestInfo, ResourceRequestInfo } from './http/request-info.ts';
 
 /** Upstream's buckets of apiserver_request_duration_seconds, in seconds. */
 const BUCKETS = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60];
@@ -7,11 +7,28 @@ const BUCKETS = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3
 const MAX_SERIES = 4096;
 
 interface Series {
-  readonly labels: string;
   readonly counts: Uint32Array;
   sum: number;
   total: number;
 }
+
+interface Counter {
+  count: number;
+}
+
+/** What is counted for requests of the same labels. Which those are is found without writing them down. */
+interface Counted {
+  readonly verb: string;
+  readonly group: string;
+  readonly version: string;
+  readonly subresource: string;
+  readonly scope: Scope;
+  readonly labels: string;
+  readonly codes: Map<number, Counter>;
+  durations: Series | undefined;
+}
+
+type Scope = 'resource' | 'namespace' | 'cluster';
 
 const KNOWN_VERBS: ReadonlySet<string> = new Set([
   'get',
@@ -29,7 +46,10 @@ const KNOWN_VERBS: ReadonlySet<string> = new Set([
 
 export class Metrics {
   readonly #durations = new Map<string, Series>();
-  readonly #codes = new Map<string, number>();
+  readonly #codes = new Map<string, Counter>();
+  /** Requests for resources that are served, without a query, by the resource's name. */
+  readonly #usual = new Map<string, Counted[]>();
+  #usualCount = 0;
   readonly #gauges: (() => string)[] = [];
   inFlightReading = 0;
   inFlightMutating = 0;
@@ -41,20 +61,59 @@ export class Metrics {
 
   /** `known`: the path names a resource that is served; others share one label set. */
   record(info: RequestInfo | undefined, known: boolean, code: number, seconds: number | undefined): void {
-    const labels = labelsOf(info, known);
-    const key = `${labels},code="${code}"`;
-    if (this.#codes.has(key) || this.#codes.size < MAX_SERIES) this.#codes.set(key, (this.#codes.get(key) ?? 0) + 1);
+    const counted = this.#countedBy(info, known);
+    let counter = counted.codes.get(code);
+    if (counter === undefined) {
+      counter = this.#counter(`${counted.labels},code="${code}"`);
+      if (counter !== undefined) counted.codes.set(code, counter);
+    }
+    if (counter !== undefined) counter.count += 1;
     if (seconds === undefined) return;
+    counted.durations ??= this.#series(counted.labels);
+    if (counted.durations !== undefined) observe(counted.durations, seconds);
+  }
+
+  #countedBy(info: RequestInfo | undefined, known: boolean): Counted {
+    if (info?.resource !== true || !known || info.query.size > 0) return counting(info, known);
+    let namesakes = this.#usual.get(info.plural);
+    const scope = scopeOf(info);
+    for (const each of namesakes ?? []) {
+      if (
+        each.verb === info.verb &&
+        each.scope === scope &&
+        each.subresource === info.subresource &&
+        each.group === info.group &&
+        each.version === info.version
+      )
+        return each;
+    }
+    const counted = counting(info, known);
+    if (this.#usualCount >= MAX_SERIES) return counted;
+    this.#usualCount += 1;
+    if (namesakes === undefined) {
+      namesakes = [];
+      this.#usual.set(info.plural, namesakes);
+    }
+    namesakes.push(counted);
+    return counted;
+  }
+
+  #counter(key: string): Counter | undefined {
+    let counter = this.#codes.get(key);
+    if (counter === undefined && this.#codes.size < MAX_SERIES) {
+      counter = { count: 0 };
+      this.#codes.set(key, counter);
+    }
+    return counter;
+  }
+
+  #series(labels: string): Series | undefined {
     let series = this.#durations.get(labels);
-    if (series === undefined) {
-      if (this.#durations.size >= MAX_SERIES) return;
-      series = { labels, counts: new Uint32Array(BUCKETS.length), sum: 0, total: 0 };
+    if (series === undefined && this.#durations.size < MAX_SERIES) {
+      series = { counts: new Uint32Array(BUCKETS.length), sum: 0, total: 0 };
       this.#durations.set(labels, series);
     }
-    series.sum += seconds;
-    series.total += 1;
-    const bucket = BUCKETS.findIndex((bound) => seconds <= bound);
-    if (bucket >= 0) series.counts[bucket] = (series.counts[bucket] ?? 0) + 1;
+    return series;
   }
 
   render(): string {
@@ -62,12 +121,12 @@ export class Metrics {
       '# HELP apiserver_request_total Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.',
       '# TYPE apiserver_request_total counter',
     ];
-    for (const [labels, count] of this.#codes) lines.push(`apiserver_request_total{${labels}} ${count}`);
+    for (const [labels, { count }] of this.#codes) lines.push(`apiserver_request_total{${labels}} ${count}`);
     lines.push(
       '# HELP apiserver_request_duration_seconds Response latency distribution in seconds for each verb, group, version, resource, subresource, scope and component.',
       '# TYPE apiserver_request_duration_seconds histogram',
     );
-    for (const { labels, counts, sum, total } of this.#durations.values()) {
+    for (const [labels, { counts, sum, total }] of this.#durations) {
       let cumulative = 0;
       for (const [index, bound] of BUCKETS.entries()) {
         cumulative += counts[index] ?? 0;
@@ -88,6 +147,28 @@ export class Metrics {
   }
 }
 
+function counting(info: RequestInfo | undefined, known: boolean): Counted {
+  const labels = labelsOf(info, known);
+  const { verb = '', group = '', version = '', subresource = '' } = info?.resource === true ? info : {};
+  const scope = info?.resource === true ? scopeOf(info) : 'cluster';
+  return { verb, group, version, subresource, scope, labels, codes: new Map(), durations: undefined };
+}
+
+function observe(series: Series, seconds: number): void {
+  const { counts } = series;
+  series.sum += seconds;
+  series.total += 1;
+  for (let bucket = 0; bucket < BUCKETS.length; bucket++) {
+    if (seconds > (BUCKETS[bucket] ?? 0)) continue;
+    counts[bucket] = (counts[bucket] ?? 0) + 1;
+    return;
+  }
+}
+
+function scopeOf({ name, namespace }: ResourceRequestInfo): Scope {
+  return name !== '' ? 'resource' : namespace !== '' ? 'namespace' : 'cluster';
+}
+
 function labelsOf(info: RequestInfo | undefined, known: boolean): string {
   if (info === undefined || !KNOWN_VERBS.has(info.verb)) {
     return 'component="apiserver",dry_run="",group="",resource="",scope="",subresource="",verb="OTHER",version=""';
@@ -96,7 +177,7 @@ function labelsOf(info: RequestInfo | undefined, known: boolean): string {
   if (!info.resource || !known) {
     return `component="apiserver",dry_run="",group="",resource="",scope="",subresource="",verb="${verb}",version=""`;
   }
-  const scope = info.name !== '' ? 'resource' : info.namespace !== '' ? 'namespace' : 'cluster';
+  const scope = scopeOf(info);
   const dryRun = info.query.size > 0 && info.query.get('dryRun') === 'All' ? 'All' : '';
   return `component="apiserver",dry_run="${dryRun}",group="${info.group}",resource="${info.plural}",scope="${scope}",subresource="${info.subresource}",verb="${verb}",version="${info.version}"`;
 }

@@ -51,6 +51,7 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
   const frontProxy =
     config.requestHeader === undefined ? undefined : createFrontProxyAuthenticator(config.requestHeader);
   const authenticateToken = createTokenAuthenticator(deps);
+  const sent = new WeakMap<ConnectionInfo, SentToken>();
   return {
     authenticateToken,
     authenticate(request, connection) {
@@ -58,7 +59,7 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
       if (proxied !== undefined) return proxied;
       const certified = certificates?.authenticate(connection, clock.nowMs()) ?? 'nobody';
       if (typeof certified === 'object') return certified;
-      const token = bearerToken(request);
+      const token = tokenOf(sent, request, connection);
       if (token === undefined) {
         // Who shows a certificate that is not good is not let in as anybody: clients wait for the 401 to look for a better one.
         if (certified === 'refused') throw unauthorized();
@@ -142,6 +143,27 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
       user === undefined ? askWebhook(token, audiences) : here(user, audiences),
     );
   };
+}
+
+/** What a connection's last request has brought. */
+interface SentToken {
+  readonly header: string;
+  readonly token: string | undefined;
+}
+
+/** A connection's requests bring the same token, a kilobyte: while they do, the string that it was first read to is the one, whose hash is known. */
+function tokenOf(
+  sent: WeakMap<ConnectionInfo, SentToken>,
+  request: HttpRequest,
+  connection: ConnectionInfo,
+): string | undefined {
+  const header = request.headers.authorization;
+  if (header === undefined) return bearerToken(request);
+  const last = sent.get(connection);
+  if (last?.header === header) return last.token;
+  const token = bearerToken(request);
+  sent.set(connection, { header, token });
+  return token;
 }
 
 function bearerToken(request: HttpRequest): string | undefined {

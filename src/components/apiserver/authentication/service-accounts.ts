@@ -50,6 +50,8 @@ interface Verified {
   readonly expiresMs: number;
   readonly notBeforeMs: number;
   readonly bound: readonly Bound[];
+  /** What it says to who asks for nothing else than the default audiences. */
+  here?: TokenIdentity | undefined;
   /** A token without end, good as long as the secret that it is kept in holds it. */
   readonly legacy?: {
     readonly namespace: string;
@@ -165,10 +167,10 @@ export class ServiceAccountTokens {
       if (verified.expiresMs < nowMs) this.#verified.delete(token);
       return undefined;
     }
-    const wanted = audiences ?? this.#options.audiences;
-    const common = verified.audiences.filter((audience) => wanted.includes(audience));
-    if (common.length === 0 || !this.#alive(verified, nowMs)) return undefined;
-    return { user: verified.user, audiences: common };
+    if (!this.#alive(verified, nowMs)) return undefined;
+    if (audiences !== undefined) return identityFor(verified, audiences);
+    verified.here ??= identityFor(verified, this.#options.audiences);
+    return verified.here;
   }
 
   #verify(token: string): Verified | undefined {
@@ -238,6 +240,12 @@ export class ServiceAccountTokens {
     }
     return true;
   }
+}
+
+/** Undefined when the token is for somebody else. */
+function identityFor({ user, audiences }: Verified, wanted: readonly string[]): TokenIdentity | undefined {
+  const common = audiences.filter((audience) => wanted.includes(audience));
+  return common.length === 0 ? undefined : { user, audiences: common };
 }
 
 /** The claims of tokens that are kept in secrets. Source: k8s.io/kubernetes/pkg/serviceaccount/legacy.go. */

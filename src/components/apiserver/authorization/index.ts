@@ -23,6 +23,8 @@ interface Remembered {
   readonly generation: number;
   readonly chain: readonly Link[];
   readonly allowed: Set<string>;
+  /** Of those the ones that come by a path that is remembered: found without putting a key together. */
+  readonly requests: Set<RequestInfo>;
 }
 
 /** Somebody who is asked: in this server, or elsewhere. */
@@ -233,13 +235,17 @@ export class Authorization {
     if (this.#remote) return this.requireEach(user, [actionOf(info)]);
     let remembered = this.#remembered.get(user);
     if (remembered?.generation !== this.rbac.generation || remembered.chain !== chain) {
-      remembered = { generation: this.rbac.generation, chain, allowed: new Set() };
+      remembered = { generation: this.rbac.generation, chain, allowed: new Set(), requests: new Set() };
       this.#remembered.set(user, remembered);
     }
+    if (remembered.requests.has(info)) return;
     const key = info.resource
       ? `${info.verb} ${info.group} ${info.plural} ${info.subresource} ${info.namespace} ${info.name}`
       : `${info.verb} ${info.path}`;
-    if (remembered.allowed.has(key)) return;
+    if (remembered.allowed.has(key)) {
+      if (info.query.size === 0) note(remembered.requests, info);
+      return;
+    }
     const action = actionOf(info);
     if (!chain.some(({ type }) => type === 'RBAC') || !this.rbac.authorize(user, action).allowed) {
       // A node's rights come and go with its pods: never remembered.
@@ -247,9 +253,13 @@ export class Authorization {
       if (!decision.allowed) throw denied(user, action, decision.reason);
       return;
     }
-    if (remembered.allowed.size >= MAX_DECISIONS_PER_USER) remembered.allowed.clear();
-    remembered.allowed.add(key);
+    note(remembered.allowed, key);
   }
+}
+
+function note<T>(allowed: Set<T>, what: T): void {
+  if (allowed.size >= MAX_DECISIONS_PER_USER) allowed.clear();
+  allowed.add(what);
 }
 
 export function actionOf(info: RequestInfo): Action {

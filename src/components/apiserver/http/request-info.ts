@@ -63,7 +63,41 @@ export function isTrue(value: string | null): boolean {
   return value !== null && value !== 'false' && value !== '0';
 }
 
+/** Longer ones are read anew each time: what is remembered is bounded in bytes too. */
+const MAX_REMEMBERED_URL = 512;
+const MAX_REMEMBERED = 1024;
+type Known = Map<string, RequestInfo>;
+/** The younger and the older half of what is remembered, by method. */
+let known: Readonly<Record<string, Known>> = forgotten();
+let older = known;
+let rememberedCount = 0;
+
+function forgotten(): Readonly<Record<string, Known>> {
+  return Object.fromEntries(Object.keys(VERBS).map((method) => [method, new Map()]));
+}
+
+/**
+ * Throws 'BadRequest'. Clients ask for the same paths again and again: those without a query are remembered, and have one and the same
+ * answer as long as they are, so that others can remember something by it.
+ */
 export function parseRequestInfo(method: string, url: string): RequestInfo {
+  const remembered = known[method];
+  if (remembered === undefined || url.length > MAX_REMEMBERED_URL) return readRequestInfo(method, url);
+  let info = remembered.get(url);
+  if (info !== undefined) return info;
+  info = older[method]?.get(url) ?? readRequestInfo(method, url);
+  if (info.query !== NO_QUERY) return info;
+  if (rememberedCount >= MAX_REMEMBERED) {
+    older = known;
+    known = forgotten();
+    rememberedCount = 0;
+  }
+  known[method]?.set(url, info);
+  rememberedCount += 1;
+  return info;
+}
+
+function readRequestInfo(method: string, url: string): RequestInfo {
   if (url.length > MAX_PATH * 4) throw new ApiError('BadRequest', 'the request URI is too long');
   const mark = url.indexOf('?');
   const path = mark < 0 ? url : url.slice(0, mark);

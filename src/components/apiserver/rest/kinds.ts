@@ -70,7 +70,8 @@ export function serveKinds(
   builtin: readonly KindDefinition[],
 ): Kinds {
   const all: ServedKind[] = [];
-  const byPath = new Map<string, ServedKind>();
+  /** The versions of all kinds of one name: mostly one. */
+  const byPlural = new Map<string, ServedKind[]>();
   const stored = new Map<string, ServedKind>();
   for (const definition of builtin) {
     const kindCache = definition.virtual === true ? undefined : cache.kind(definition.storagePrefix);
@@ -94,7 +95,9 @@ export function serveKinds(
       if (alias === undefined) stored.set(`${definition.plural}.${group}`, served);
       if (definition.unserved?.has(`${group}/${version}`) === true) continue;
       all.push(served);
-      byPath.set(`${group}/${version}/${definition.plural}`, served);
+      const namesakes = byPlural.get(definition.plural);
+      if (namesakes === undefined) byPlural.set(definition.plural, [served]);
+      else namesakes.push(served);
     }
   }
   return {
@@ -111,8 +114,12 @@ export function serveKinds(
     get generation() {
       return changing().generation;
     },
-    at: (group, version, plural) =>
-      byPath.get(`${group}/${version}/${plural}`) ?? changing().at(group, version, plural),
+    at: (group, version, plural) => {
+      for (const kind of byPlural.get(plural) ?? NONE) {
+        if (kind.group === group && kind.version === version) return kind;
+      }
+      return changing().at(group, version, plural);
+    },
     stored: (plural, group) => {
       const found = stored.get(`${plural}.${group}`);
       if (found === undefined) throw new Error(`kind not registered: ${plural}.${group}`);
@@ -121,6 +128,7 @@ export function serveKinds(
   };
 }
 
+const NONE: readonly ServedKind[] = [];
 const converted = new WeakMap<CachedObject, Map<KindAlias, Buffer>>();
 
 /** The bytes of an object in the version that is asked for; other versions are made once and kept beside the first. */
