@@ -4,6 +4,7 @@
  */
 import type { SchemaNode } from '../../api/schema/node.ts';
 import { type Conflict, conflictError } from './conflicts.ts';
+import { createdFields } from './created-fields.ts';
 import { clone, equal, field, isObject, type JsonObject, type JsonValue, setField } from './document.ts';
 import { badPatch } from './errors.ts';
 import {
@@ -18,15 +19,12 @@ import {
 } from './field-set.ts';
 import {
   decodeManagedFields,
-  encodeEntry,
   encodeManagedFields,
+  encodeOrdered,
   identityOf,
   isReset,
-  isUnowned,
-  isUnownedMetadata,
   type ManagedEntry,
   type ManagedFields,
-  METADATA_ITSELF,
   managedFieldsOf,
   NO_MANAGED_FIELDS,
   stripped,
@@ -101,11 +99,16 @@ export function applyServerSide(options: ApplyOptions): JsonObject {
  * The result shares with `updated` all but its metadata, and with `live` the entries that did not change.
  */
 export function trackUpdate(options: UpdateOptions): JsonObject {
+  return withManagedFields(options.updated, managedFieldsAfter(options));
+}
+
+/** The managed fields alone that `trackUpdate` gives the object. */
+export function managedFieldsAfter(options: UpdateOptions): JsonValue[] {
   const { live, updated, schema, manager } = options;
   const sent = managedFieldsOf(updated);
-  if (isReset(sent)) return withManagedFields(updated, []);
+  if (isReset(sent)) return [];
   if (live === undefined && (sent === undefined || sent === null)) {
-    return trackCreate(options);
+    return ownersOfNew(options);
   }
   const known = managedForUpdate(options, sent);
   const ignored = ignoredFields(options);
@@ -120,46 +123,19 @@ export function trackUpdate(options: UpdateOptions): JsonObject {
     const fields = previous === undefined ? gained : union(previous.fields, gained);
     managed.set(identity, { ...entryFacts(options), operation: 'Update', time: options.nowIso, fields, manager });
   }
-  return withManagedFields(updated, encodeManagedFields(managed));
+  return encodeManagedFields(managed);
 }
 
 /** A new object has one owner, of all that is in it: the same as comparing it with nothing, in one walk. */
-function trackCreate(options: UpdateOptions): JsonObject {
-  const fields = recursiveDifference(createdFields(options), ignoredFields(options));
-  if (isEmpty(fields)) return withManagedFields(options.updated, []);
-  const entry = encodeEntry({
-    ...entryFacts(options),
-    operation: 'Update',
-    time: options.nowIso,
-    fields,
-    manager: options.manager,
-  });
-  return withManagedFields(options.updated, [entry]);
-}
-
-/** What whoever creates the object owns: all but what the server fills in. */
-function createdFields({ updated: object, schema, skeleton }: UpdateOptions): FieldSet {
-  const owned: JsonObject = {};
-  for (const name of Object.keys(object)) {
-    const value = object[name];
-    if (value === undefined || isUnowned(name)) continue;
-    setField(owned, name, name === 'metadata' && isObject(value) ? ownedMetadata(value) : value);
-  }
-  const { added, modified } = compare(withMetadata(skeleton), owned, schema);
-  return difference(union(added, modified), METADATA_ITSELF);
+function ownersOfNew(options: UpdateOptions): JsonValue[] {
+  const { updated, schema, skeleton } = options;
+  const fields = recursiveDifference(createdFields(updated, schema, withMetadata(skeleton)), ignoredFields(options));
+  if (isEmpty(fields)) return [];
+  return [encodeOrdered({ ...entryFacts(options), operation: 'Update', time: options.nowIso, fields })];
 }
 
 function withMetadata(skeleton: JsonObject | undefined): JsonObject {
   return { metadata: {}, ...skeleton };
-}
-
-function ownedMetadata(metadata: JsonObject): JsonObject {
-  const owned: JsonObject = {};
-  for (const name of Object.keys(metadata)) {
-    const value = metadata[name];
-    if (value !== undefined && !isUnownedMetadata(name)) setField(owned, name, value);
-  }
-  return owned;
 }
 
 interface Outcome {

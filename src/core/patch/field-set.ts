@@ -11,7 +11,7 @@ export interface FieldSet {
   readonly [element: string]: FieldSet;
 }
 
-const SELF = '.';
+export const SELF = '.';
 
 export const EMPTY_SET: FieldSet = Object.freeze({});
 

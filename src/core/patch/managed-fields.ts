@@ -50,7 +50,7 @@ const UNOWNED: FieldSet = {
   },
 };
 
-export const METADATA_ITSELF: FieldSet = { 'f:metadata': EMPTY_SET };
+const METADATA_ITSELF: FieldSet = { 'f:metadata': EMPTY_SET };
 
 const UNOWNED_NAMES: ReadonlySet<string> = namesIn(UNOWNED);
 const UNOWNED_METADATA: ReadonlySet<string> = namesIn(UNOWNED['f:metadata'] ?? EMPTY_SET);
@@ -152,15 +152,20 @@ export function stripped(fields: FieldSet): FieldSet {
   return difference(left, METADATA_ITSELF);
 }
 
-export function encodeEntry(entry: ManagedEntry): JsonObject {
+function encodeEntry(entry: ManagedEntry): JsonObject {
   if (entry.read !== undefined && entry.read.fields === entry.fields) return entry.read.item;
+  return encodeOrdered(withFields(entry, sorted(entry.fields)));
+}
+
+/** An entry whose fields are in order already. */
+export function encodeOrdered(entry: ManagedEntry): JsonObject {
   return {
     ...(entry.manager === '' ? {} : { manager: entry.manager }),
     operation: entry.operation,
     apiVersion: entry.apiVersion,
     ...(entry.time === undefined ? {} : { time: entry.time }),
     fieldsType: 'FieldsV1',
-    fieldsV1: sorted(entry.fields),
+    fieldsV1: entry.fields,
     ...(entry.subresource === '' ? {} : { subresource: entry.subresource }),
   };
 }

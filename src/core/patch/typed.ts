@@ -60,7 +60,7 @@ function itemElement(item: JsonValue, list: ListNode): string | undefined {
 }
 
 /** Items by path element; undefined when an item has none or two have the same: such a list can only be treated as a whole. */
-function itemsOf(list: readonly JsonValue[], schema: ListNode): Map<string, JsonValue> | undefined {
+export function itemsOf(list: readonly JsonValue[], schema: ListNode): Map<string, JsonValue> | undefined {
   const items = new Map<string, JsonValue>();
   for (const item of list) {
     const element = itemElement(item, schema);
@@ -80,7 +80,7 @@ export function fieldsOf(value: JsonValue, schema: SchemaNode | undefined): Fiel
 }
 
 /** The fields that came into being with `value`: as `fieldsOf`, with structures, maps and lists themselves. */
-export function addedBelow(value: JsonValue, schema: SchemaNode | undefined): FieldSet {
+function addedBelow(value: JsonValue, schema: SchemaNode | undefined): FieldSet {
   return ownBelow(value, schema, true);
 }
 
@@ -104,7 +104,7 @@ function ownBelow(value: JsonValue, schema: SchemaNode | undefined, containers: 
 }
 
 /** What holds other fields comes into being by somebody's hand, as they do. */
-function isContainer(value: JsonValue): boolean {
+export function isContainer(value: JsonValue): boolean {
   return typeof value === 'object' && value !== null;
 }
 
@@ -204,7 +204,7 @@ class ComparisonBuilder {
 }
 
 /** Whether the value is owned part by part, or as a whole. */
-function hasParts(value: JsonValue, schema: SchemaNode | undefined): boolean {
+export function hasParts(value: JsonValue, schema: SchemaNode | undefined): boolean {
   const shape = shapeOf(value, schema);
   if (shape.kind === 'list')
     return Array.isArray(value) && value.length > 0 && itemsOf(value, shape.schema) !== undefined;
@@ -212,7 +212,7 @@ function hasParts(value: JsonValue, schema: SchemaNode | undefined): boolean {
 }
 
 /** Whether two values are compared part by part, or as wholes. */
-function descends(before: JsonValue, after: JsonValue, schema: SchemaNode | undefined): boolean {
+export function descends(before: JsonValue, after: JsonValue, schema: SchemaNode | undefined): boolean {
   const shape = shapeOf(after, schema);
   if (shape.kind === 'fields') return isObject(before);
   if (shape.kind !== 'list' || !Array.isArray(before) || !Array.isArray(after)) return false;

@@ -83,6 +83,13 @@ const withoutFields = (pod: JsonObject): JsonObject => {
   return { ...pod, metadata };
 };
 
+/** What is there before anybody has written anything: nothing, structures, what is empty and so null, values. */
+const SKELETONS: readonly JsonObject[] = [
+  {},
+  { metadata: { creationTimestamp: null }, spec: { containers: null, securityContext: {} }, status: {} },
+  { spec: { nodeSelector: { a: 'b' }, containers: [{ name: 'a', image: 'x', ports: null }] }, a: { b: {} }, b: null },
+];
+
 describe('field ownership', () => {
   it('goes with every update to its writer, and stays otherwise', () => {
     for (let seed = 1; seed <= 400; seed++) {
@@ -118,11 +125,14 @@ describe('field ownership', () => {
       const updated: JsonObject = choices.chance(0.9) ? { ...SUBJECT, ...pod, metadata } : pod;
       for (const known of [schema, undefined]) {
         const options = { ...facts('one'), schema: known, updated };
-        assert.deepEqual(
-          trackUpdate({ ...options, live: undefined }),
-          trackUpdate({ ...options, live: {} }),
-          `seed ${seed}: ${JSON.stringify(updated)}`,
-        );
+        for (const skeleton of SKELETONS) {
+          // As text: the order of the elements is part of it.
+          assert.equal(
+            JSON.stringify(trackUpdate({ ...options, skeleton, live: undefined })),
+            JSON.stringify(trackUpdate({ ...options, live: { metadata: {}, ...skeleton } })),
+            `seed ${seed}: ${JSON.stringify({ updated, skeleton })}`,
+          );
+        }
       }
     }
   });

@@ -4,7 +4,7 @@ import { isScalar, Lexer, parseDocument, visit, type YAMLMap } from 'yaml';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { checkDepth, duplicateFields } from './json-scan.ts';
+import { checkDepth, duplicateFields, hasDuplicates } from './json-scan.ts';
 import { decodeProtobuf } from './protobuf/decode.ts';
 import { PROTOBUF } from './protobuf/table.ts';
 
@@ -36,9 +36,9 @@ export function decodeBody(body: Buffer, format: BodyFormat): JsonObject {
   return value;
 }
 
-/** `duplicate field "a.b"` for each field that a body, already decoded, has twice. */
-export function duplicatesOf(body: Buffer, format: BodyFormat): string[] {
-  if (format === 'protobuf' || !looksLikeJson(body)) return [];
+/** `duplicate field "a.b"` for each field that a body has twice. `document`: what it was decoded to, not changed since. */
+export function duplicatesOf(body: Buffer, format: BodyFormat, document: JsonObject): string[] {
+  if (format === 'protobuf' || !looksLikeJson(body) || !hasDuplicates(body, document)) return [];
   return duplicateFields(body).map((path) => `duplicate field ${JSON.stringify(path)}`);
 }
 

@@ -2,6 +2,7 @@
  * One pass over JSON bytes before they are parsed: refuses documents nested deeper than anything real (later recursive steps rely on
  * it) and finds duplicate fields, which a parser silently drops. It does not judge syntax: the parser does.
  */
+import type { JsonValue } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 
 export const MAX_DEPTH = 512;
@@ -17,15 +18,26 @@ const CLOSE_ARRAY = 0x5d;
 const COLON = 0x3a;
 const COMMA = 0x2c;
 
+/** Strings longer than this are searched through, not looked through. */
+const SHORT = 32;
+
 /** Index of the closing quote of the string that opens at `at`; the length when there is none. */
 function endOfString(bytes: Uint8Array, at: number): number {
   let index = at + 1;
-  while (index < bytes.length) {
+  const near = Math.min(bytes.length, index + SHORT);
+  while (index < near) {
     const byte = bytes[index];
     if (byte === QUOTE) return index;
     index += byte === BACKSLASH ? 2 : 1;
   }
-  return bytes.length;
+  for (;;) {
+    const quote = bytes.indexOf(QUOTE, index);
+    if (quote < 0) return bytes.length;
+    let escapes = 0;
+    while (quote - escapes > index && bytes[quote - escapes - 1] === BACKSLASH) escapes += 1;
+    if (escapes % 2 === 0) return quote;
+    index = quote + 1;
+  }
 }
 
 export function checkDepth(bytes: Uint8Array): void {
@@ -46,6 +58,34 @@ interface Level {
   /** The field or index that is being read. */
   at: string | number;
   expectKey: boolean;
+}
+
+/** Fields that the text names, all objects together. */
+function namedFields(bytes: Uint8Array): number {
+  let count = 0;
+  for (let index = 0; index < bytes.length; index++) {
+    const byte = bytes[index];
+    if (byte === QUOTE) index = endOfString(bytes, index);
+    else if (byte === COLON) count += 1;
+  }
+  return count;
+}
+
+/** Fields that are left of them once it has been read. */
+function keptFields(value: JsonValue): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  let count = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) count += keptFields(item);
+    return count;
+  }
+  for (const key in value) count += 1 + keptFields(value[key] ?? null);
+  return count;
+}
+
+/** Whether something was named twice, given what the text was read to: told by counting, without looking at names. */
+export function hasDuplicates(bytes: Uint8Array, document: JsonValue): boolean {
+  return namedFields(bytes) !== keptFields(document);
 }
 
 /** Paths of fields that occur twice in one object: `spec.containers[0].name`. The document has passed `checkDepth`. */

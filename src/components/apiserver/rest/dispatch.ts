@@ -162,7 +162,7 @@ async function readObject(
   const large = isLarge(body.length);
   const document = decodeBody(body, format);
   if (large) await giveTurn();
-  const duplicates = request.options.validation === 'Ignore' ? [] : duplicatesOf(body, format);
+  const duplicates = request.options.validation === 'Ignore' ? [] : duplicatesOf(body, format, document);
   if (large) await giveTurn();
   exchange.audit?.sent(document);
   return decodeObject(kind, document, duplicates, request.options.validation, request.warnings);

@@ -2,7 +2,7 @@
 import { apiVersionOf, type JsonObject, type KubeObject } from '../../../api/meta/object.ts';
 import { skeletonOf } from '../../../api/registry/skeletons.ts';
 import { schemaOfType } from '../../../api/schema/index.ts';
-import { trackUpdate } from '../../../core/patch/index.ts';
+import { managedFieldsAfter } from '../../../core/patch/index.ts';
 import type { RestContext } from './context.ts';
 import { metadataOf, timestamp, type WriteRequest } from './write-request.ts';
 
@@ -21,7 +21,7 @@ export function trackWrite(
     delete metadata.managedFields;
     return;
   }
-  const tracked = trackUpdate({
+  const fields = managedFieldsAfter({
     manager: request.options.fieldManager,
     apiVersion: apiVersionOf(definition),
     schema: alias === undefined ? schema : schemaOfType(definition.schemaName),
@@ -32,8 +32,7 @@ export function trackWrite(
     // What only the status's end of the API writes is not its creator's.
     ...(old === undefined && definition.statusStrategy !== undefined ? { resetFields: STATUS } : {}),
     ...(request.subresource === '' ? {} : { subresource: request.subresource }),
-  }) as unknown as KubeObject;
-  const fields = tracked.metadata?.managedFields;
-  if (fields === undefined) delete metadata.managedFields;
-  else metadata.managedFields = fields;
+  });
+  if (fields.length === 0) delete metadata.managedFields;
+  else metadata.managedFields = fields as unknown as NonNullable<typeof metadata.managedFields>;
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { decodeBody, decodeJson } from '../../../../src/components/apiserver/http/decode.ts';
-import { checkDepth, duplicateFields } from '../../../../src/components/apiserver/http/json-scan.ts';
+import { checkDepth, duplicateFields, hasDuplicates } from '../../../../src/components/apiserver/http/json-scan.ts';
 import { negotiate } from '../../../../src/components/apiserver/http/negotiate.ts';
 import { parseRequestInfo } from '../../../../src/components/apiserver/http/request-info.ts';
 
@@ -75,6 +75,45 @@ describe('JSON scan', () => {
 
   it('is not led astray by values that look like fields', () => {
     assert.deepEqual(duplicateFields(Buffer.from('{"a":"a","b":["a","a",{"a":"a"}],"c":{"a":"b"}}')), []);
+  });
+
+  it('tells by counting whether there are any, whatever strings hold', () => {
+    let state = 7;
+    const random = (below: number): number => {
+      state = (state * 48_271) % 2_147_483_647;
+      return state % below;
+    };
+    const pieces = [
+      'a',
+      '\\"',
+      '\\\\',
+      ':',
+      '{',
+      ',',
+      'é',
+      '\\u003a',
+      'x'.repeat(40),
+      '\\"'.repeat(20),
+      '\\\\'.repeat(17),
+    ];
+    const text = (): string => Array.from({ length: random(4) }, () => pieces[random(pieces.length)]).join('');
+    const value = (depth: number): string => {
+      const kind = depth > 3 ? 0 : random(4);
+      if (kind === 0) return `"${text()}"`;
+      if (kind === 1) return ['1', 'null', 'true', '-2.5e3'][random(4)] ?? '1';
+      const size = random(4);
+      if (kind === 2) return `[ ${Array.from({ length: size }, () => value(depth + 1)).join(' ,')}]`;
+      const names = ['a', 'b', '__proto__', text()];
+      return `{${Array.from({ length: size }, () => `"${names[random(4)]}" : ${value(depth + 1)}`).join(', ')} }`;
+    };
+    let found = 0;
+    for (let round = 0; round < 3000; round++) {
+      const body = Buffer.from(value(0));
+      const expected = duplicateFields(body).length > 0;
+      if (expected) found += 1;
+      assert.equal(hasDuplicates(body, decodeJson(body)), expected, body.toString());
+    }
+    assert.ok(found > 100, `${found} with duplicates`);
   });
 
   it('refuses depth before anything recursive sees it', () => {

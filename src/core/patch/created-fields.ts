@@ -1,0 +1,132 @@
+/**
+ * The fields of a new object, which all belong to whoever creates it: one walk that makes the set in the order in which it is stored.
+ * Every create takes it. Says the same as comparing the object with its kind's skeleton and taking away what is nobody's.
+ */
+import type { ListNode, MapNode, ObjectNode, SchemaNode } from '../../api/schema/node.ts';
+import { equal, field, isObject, type JsonObject, type JsonValue } from './document.ts';
+import { EMPTY_SET, type FieldSet, fieldElement, isEmpty, SELF, sorted, union } from './field-set.ts';
+import { isUnowned, isUnownedMetadata } from './managed-fields.ts';
+import { compare, descends, hasParts, isContainer, itemsOf } from './typed.ts';
+
+type Node = Record<string, FieldSet>;
+/** Names of fields that are nobody's. */
+type Passed = (name: string) => boolean;
+
+const NONE: Passed = () => false;
+
+/** What whoever creates the object owns: all but what the server fills in and what is there by itself (`skeleton`). */
+export function createdFields(object: JsonObject, schema: SchemaNode | undefined, skeleton: JsonObject): FieldSet {
+  return besides(object, schema, skeleton, isUnowned, true);
+}
+
+/** What an object has besides `before`. */
+function besides(
+  object: JsonObject,
+  schema: SchemaNode | undefined,
+  before: JsonObject,
+  passed: Passed,
+  root: boolean,
+): FieldSet {
+  const structure = schema?.kind === 'object' ? schema : undefined;
+  const items = schema?.kind === 'map' ? schema.items : undefined;
+  let set: Node | undefined;
+  for (const name of inOrder(object)) {
+    const value = object[name];
+    if (value === undefined || passed(name)) continue;
+    const own = structure === undefined ? items : structure.fields.get(name);
+    const known = field(before, name);
+    const found =
+      root && name === 'metadata' && isObject(value) && isObject(known)
+        ? besides(value, own, known, isUnownedMetadata, false)
+        : known === undefined
+          ? node(value, own, selfIn(structure, value))
+          : changed(value, own, known);
+    // Of what was there before, nothing is left where nothing is new.
+    if (found === undefined || (found === NOTHING && known !== undefined)) continue;
+    set ??= {};
+    set[elementIn(structure, name)] = found;
+  }
+  return set ?? NOTHING;
+}
+
+/** Says of a place that was there before that nothing in it is new; an empty set says that it is owned. */
+const NOTHING: FieldSet = Object.freeze({});
+
+function changed(value: JsonValue, schema: SchemaNode | undefined, known: JsonValue): FieldSet | undefined {
+  if (value === known) return undefined;
+  if (known === null && hasParts(value, schema)) {
+    const parts = node(value, schema, false);
+    return isEmpty(parts) ? undefined : parts;
+  }
+  if (!descends(known, value, schema)) return equal(known, value) ? undefined : EMPTY_SET;
+  if (isObject(value) && isObject(known)) return besides(value, schema, known, NONE, false);
+  const { added, modified } = compare(known, value, schema);
+  const both = sorted(union(added, modified));
+  return isEmpty(both) ? undefined : both;
+}
+
+/** Where there is no structure that declares the field, it is owned itself, not only what is below it; so is what holds other fields. */
+function selfIn(structure: ObjectNode | undefined, value: JsonValue): boolean {
+  return structure === undefined || isContainer(value);
+}
+
+/** `self`: the place itself is owned, which an empty node says too. */
+function node(value: JsonValue, schema: SchemaNode | undefined, self: boolean): FieldSet {
+  if (typeof value !== 'object' || value === null) return EMPTY_SET;
+  if (Array.isArray(value)) {
+    return schema?.kind === 'list' && schema.listType !== 'atomic' ? itemsNode(value, schema, self) : EMPTY_SET;
+  }
+  if (schema === undefined || (schema.kind === 'scalar' && schema.type === 'any')) {
+    return fieldsNode(value, undefined, self);
+  }
+  if (schema.kind !== 'object' && schema.kind !== 'map') return EMPTY_SET;
+  return schema.atomic ? EMPTY_SET : fieldsNode(value, schema, self);
+}
+
+function fieldsNode(value: JsonObject, schema: ObjectNode | MapNode | undefined, self: boolean): FieldSet {
+  const structure = schema?.kind === 'object' ? schema : undefined;
+  const items = schema?.kind === 'map' ? schema.items : undefined;
+  let set: Node | undefined;
+  for (const name of inOrder(value)) {
+    const own = value[name];
+    if (own === undefined) continue;
+    const below = structure === undefined ? items : structure.fields.get(name);
+    set ??= begun(self);
+    set[elementIn(structure, name)] = node(own, below, selfIn(structure, own));
+  }
+  return set ?? EMPTY_SET;
+}
+
+function itemsNode(list: readonly JsonValue[], schema: ListNode, self: boolean): FieldSet {
+  const items = itemsOf(list, schema);
+  if (items === undefined || items.size === 0) return EMPTY_SET;
+  const set = begun(self);
+  for (const element of [...items.keys()].sort()) set[element] = node(items.get(element) ?? null, schema.items, true);
+  return set;
+}
+
+function begun(self: boolean): Node {
+  return self ? { [SELF]: EMPTY_SET } : {};
+}
+
+/** The names of an object's fields, sorted; most are few, and many come sorted. */
+function inOrder(object: JsonObject): string[] {
+  const names = Object.keys(object);
+  for (let index = 1; index < names.length; index++) {
+    if ((names[index - 1] ?? '') > (names[index] ?? '')) return names.sort();
+  }
+  return names;
+}
+
+/** Path elements of declared fields, of which there is a limited number: put together once. */
+const declaredElements = new Map<string, string>();
+
+function elementIn(structure: ObjectNode | undefined, name: string): string {
+  if (structure === undefined || !structure.fields.has(name)) return fieldElement(name);
+  let element = declaredElements.get(name);
+  if (element === undefined) {
+    element = fieldElement(name);
+    declaredElements.set(name, element);
+  }
+  return element;
+}
