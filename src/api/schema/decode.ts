@@ -177,10 +177,13 @@ function checkQuantity(value: JsonValue, place: Place): JsonValue {
   return canonicalQuantity(value);
 }
 
+/** As times are stored; days that not every month has are looked at more closely. */
+const CANONICAL_TIME = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$/;
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
 
 function checkTime(type: 'date-time' | 'date-time-micro', value: JsonValue, place: Place): JsonValue {
   if (typeof value !== 'string') return wrongType(value, 'string', place);
+  if (type === 'date-time' && CANONICAL_TIME.test(value)) return value;
   const match = RFC3339.exec(value);
   const ms = match === null ? Number.NaN : Date.parse(value);
   if (match === null || Number.isNaN(ms)) {

@@ -5,7 +5,7 @@
 import type { SchemaNode } from '../../api/schema/node.ts';
 import { type Conflict, conflictError } from './conflicts.ts';
 import { createdFields } from './created-fields.ts';
-import { clone, equal, field, isObject, type JsonObject, type JsonValue, setField } from './document.ts';
+import { clone, equal, field, isObject, type JsonObject, type JsonValue } from './document.ts';
 import { badPatch } from './errors.ts';
 import {
   difference,
@@ -18,6 +18,7 @@ import {
   union,
 } from './field-set.ts';
 import {
+  atTime,
   decodeManagedFields,
   encodeManagedFields,
   encodeOrdered,
@@ -114,14 +115,19 @@ export function managedFieldsAfter(options: UpdateOptions): JsonValue[] {
   const ignored = ignoredFields(options);
   const before = live === undefined ? withMetadata(options.skeleton) : bare(live);
   const changes = withoutIgnored(compare(before, bare(updated), schema), ignored);
-  const others = yieldFields(known, changes, undefined);
   const identity = identityOf({ ...entryFacts(options), operation: 'Update' });
+  const others = yieldFields(known, changes, undefined, identity);
   const gained = stripped(union(changes.added, changes.modified));
   const managed = new Map(others);
   if (!isEmpty(gained)) {
     const previous = others.get(identity);
     const fields = previous === undefined ? gained : union(previous.fields, gained);
-    managed.set(identity, { ...entryFacts(options), operation: 'Update', time: options.nowIso, fields, manager });
+    managed.set(
+      identity,
+      previous?.read?.fields === fields && previous.time !== undefined
+        ? atTime(previous, options.nowIso)
+        : { ...entryFacts(options), operation: 'Update', time: options.nowIso, fields, manager },
+    );
   }
   return encodeManagedFields(managed);
 }
@@ -178,13 +184,24 @@ function conflictsWith(managed: ManagedFields, identity: string, changes: Compar
   return conflicts;
 }
 
-/** Takes what changed hands from its owners; what was removed from everybody. Owners left with nothing go. */
-function yieldFields(managed: ManagedFields, changes: Comparison, writer: string | undefined): ManagedFields {
+/**
+ * Takes what changed hands from its owners; what was removed from everybody. Owners left with nothing go. `writer` loses nothing; `regaining` is about to
+ * be given what changed: what is not taken from it first need not be put back, and most writers write what is theirs.
+ */
+function yieldFields(
+  managed: ManagedFields,
+  changes: Comparison,
+  writer: string | undefined,
+  regaining?: string,
+): ManagedFields {
   const changed = union(changes.modified, changes.added);
   const left = new Map<string, ManagedEntry>();
   for (const [id, entry] of managed) {
-    let fields = id === writer ? entry.fields : difference(entry.fields, changed);
-    if (id !== writer) fields = difference(fields, changes.removed);
+    let { fields } = entry;
+    if (id !== writer) {
+      if (id !== regaining || entry.read === undefined) fields = difference(fields, changed);
+      fields = difference(fields, changes.removed);
+    }
     if (!isEmpty(fields)) left.set(id, withFields(entry, fields));
   }
   return left;

@@ -68,7 +68,7 @@ function joined(a: FieldSet, b: FieldSet): FieldSet {
 
 /** The members of `a` that are not members of `b`. */
 export function difference(a: FieldSet, b: FieldSet): FieldSet {
-  return combine(a, b, false);
+  return isEmpty(b) ? a : combine(a, b, false);
 }
 
 /** The members of `a` that are members of `b`. */

@@ -75,10 +75,19 @@ export function withFields(entry: ManagedEntry, fields: FieldSet): ManagedEntry 
   return { ...rest, fields };
 }
 
+/** An entry that was read, and has a time, with another one. */
+export function atTime(entry: ManagedEntry, time: string): ManagedEntry {
+  if (entry.time === time || entry.read === undefined) return entry;
+  const { item, fields } = entry.read;
+  return { ...entry, time, read: { item: { ...item, time }, fields } };
+}
+
 /** Who an entry belongs to. An applier is the same whatever version it writes in. */
 export function identityOf(entry: Omit<ManagedEntry, 'fields' | 'time'>): string {
   const version = entry.operation === 'Apply' ? '' : entry.apiVersion;
-  return JSON.stringify([entry.manager, entry.operation, version, entry.subresource]);
+  const { manager, operation, subresource } = entry;
+  // With the lengths in front no two of them are the same text.
+  return `${manager.length} ${version.length} ${operation} ${manager}${version}${subresource}`;
 }
 
 export function managedFieldsOf(object: JsonObject | undefined): JsonValue | undefined {

@@ -12,9 +12,14 @@ import { badPatch } from './errors.ts';
 
 /** Applies an RFC 7386 merge patch: fields replace fields, objects merge, null removes. Throws ApiError BadRequest. */
 export function mergePatch(document: JsonObject, patch: JsonValue): JsonObject {
+  return mergeInto(clone(document), patch);
+}
+
+/** As `mergePatch`, into `document` itself, which is left as it was when this throws. */
+export function mergeInto(document: JsonObject, patch: JsonValue): JsonObject {
   if (!isObject(patch)) throw badPatch('error decoding patch: a merge patch must be an object');
   if (isDeeperThan(patch, MAX_DEPTH)) throw badPatch(`the patch nests deeper than ${MAX_DEPTH} levels`);
-  return merge(clone(document), patch);
+  return merge(document, patch);
 }
 
 function merge(target: JsonObject, patch: JsonObject): JsonObject {

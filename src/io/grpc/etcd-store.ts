@@ -82,20 +82,16 @@ class EtcdStore implements Store {
     return { kvs: answer.kvs.map(keyValue), more: answer.more, count: answer.count, revision: answer.revision };
   }
 
-  async commit(commit: Commit): Promise<CommitResult> {
+  commit(commit: Commit): Promise<CommitResult> {
     const { guards, puts = [], deletes = [] } = commit;
     const metadata = commit.durability === 'relaxed' ? RELAXED : undefined;
     const [only] = puts;
     if (guards.length === 0 && deletes.length === 0 && puts.length === 1 && only !== undefined) {
       const request = putRequest(writer.reset(), only).finishBriefly();
-      const answer = await this.#call('/etcdserverpb.KV/Put', request, metadata);
-      return { committed: true, revision: headerRevision(answer) };
+      return this.#channel.unary('/etcdserverpb.KV/Put', request, this.#timeoutMs, metadata).then(putResult, refuse);
     }
     const request = txnRequest(writer.reset(), commit).finishBriefly();
-    const answer = decodeTxnResponse(await this.#call('/etcdserverpb.KV/Txn', request, metadata));
-    if (answer.succeeded) return { committed: true, revision: answer.revision };
-    const current = answer.ranges.map((range) => (range.kvs[0] === undefined ? undefined : keyValue(range.kvs[0])));
-    return { committed: false, revision: answer.revision, current };
+    return this.#channel.unary('/etcdserverpb.KV/Txn', request, this.#timeoutMs, metadata).then(txnResult, refuse);
   }
 
   watch(start: string, end: string, fromRevision: Revision, handler: WatchHandler): StoreWatch {
@@ -185,6 +181,21 @@ function txnRequest(out: Writer, { guards, puts = [], deletes = [] }: Commit): W
     writeRangeRequest(out, { key: guard.key }).end(mark).end(op);
   }
   return out;
+}
+
+function putResult(answer: Buffer): CommitResult {
+  return { committed: true, revision: headerRevision(answer) };
+}
+
+function txnResult(answer: Buffer): CommitResult {
+  const { succeeded, revision, ranges } = decodeTxnResponse(answer);
+  if (succeeded) return { committed: true, revision };
+  const current = ranges.map((range) => (range.kvs[0] === undefined ? undefined : keyValue(range.kvs[0])));
+  return { committed: false, revision, current };
+}
+
+function refuse(error: unknown): never {
+  throw storeError(error);
 }
 
 function keyValue(kv: WireKeyValue): KeyValue {

@@ -44,8 +44,16 @@ export interface Reservation {
 }
 
 /** Stores what was admitted and settles what was set aside for it. `store` may say that nothing was stored, or fail. */
-export async function storeAdmitted<T>(
+export function storeAdmitted<T>(
   { reservations = [] }: AdmissionRequest,
+  store: () => Promise<T>,
+  isStored: (result: T) => boolean,
+): Promise<T> {
+  return reservations.length === 0 ? store() : storeReserved(reservations, store, isStored);
+}
+
+async function storeReserved<T>(
+  reservations: readonly Reservation[],
   store: () => Promise<T>,
   isStored: (result: T) => boolean,
 ): Promise<T> {
@@ -85,9 +93,10 @@ export interface AdmissionPlugin {
   validate?(request: AdmissionRequest): void | Promise<void>;
 }
 
+/** Both throw, or reject with, the refusal. A promise comes only from somebody who has to wait, and hardly anybody has. */
 export interface Admission {
-  mutate(request: AdmissionRequest): Promise<void>;
-  validate(request: AdmissionRequest): Promise<void>;
+  mutate(request: AdmissionRequest): void | Promise<void>;
+  validate(request: AdmissionRequest): void | Promise<void>;
 }
 
 export function createAdmission(plugins: readonly AdmissionPlugin[]): Admission {
@@ -95,26 +104,36 @@ export function createAdmission(plugins: readonly AdmissionPlugin[]): Admission 
     request.bodyOnly !== true || plugin.takesBodies === true;
   const mutating = plugins.filter((plugin) => plugin.mutate !== undefined);
   const validating = plugins.filter((plugin) => plugin.validate !== undefined);
-  return {
-    async mutate(request) {
-      const mutation = new Mutation();
-      for (;;) {
-        for (const plugin of mutating) {
-          if (!concerns(plugin, request)) continue;
-          const pending = plugin.mutate?.(request, mutation);
-          // Hardly any has to wait, and a wait for nothing, for each plug-in of each write, is not free.
-          if (pending !== undefined) await pending;
-        }
-        if (mutation.again || !mutation.changed) return;
-        mutation.again = true;
-      }
-    },
-    async validate(request) {
-      for (const plugin of validating) {
+  const mutateFrom = (first: number, request: AdmissionRequest, mutation: Mutation): void | Promise<void> => {
+    let at = first;
+    for (;;) {
+      for (; at < mutating.length; at++) {
+        const plugin = mutating[at] as AdmissionPlugin;
         if (!concerns(plugin, request)) continue;
-        const pending = plugin.validate?.(request);
-        if (pending !== undefined) await pending;
+        const pending = plugin.mutate?.(request, mutation);
+        if (pending !== undefined) {
+          const next = at + 1;
+          return pending.then(() => mutateFrom(next, request, mutation));
+        }
       }
-    },
+      if (mutation.again || !mutation.changed) return;
+      mutation.again = true;
+      at = 0;
+    }
+  };
+  const validateFrom = (first: number, request: AdmissionRequest): void | Promise<void> => {
+    for (let at = first; at < validating.length; at++) {
+      const plugin = validating[at] as AdmissionPlugin;
+      if (!concerns(plugin, request)) continue;
+      const pending = plugin.validate?.(request);
+      if (pending !== undefined) {
+        const next = at + 1;
+        return pending.then(() => validateFrom(next, request));
+      }
+    }
+  };
+  return {
+    mutate: (request) => mutateFrom(0, request, new Mutation()),
+    validate: (request) => validateFrom(0, request),
   };
 }

@@ -12,6 +12,7 @@ import type { RequestInfo } from './request-info.ts';
 const GZIP_FROM = 128 * 1024;
 const MAX_WARNINGS_BYTES = 4096;
 const NO_QUERY = new URLSearchParams();
+const SHORT_BODY = 8 * 1024;
 
 export class Exchange {
   readonly request: HttpRequest;
@@ -148,8 +149,11 @@ export class Exchange {
   }
 
   #end(body: Buffer): void {
-    if (this.request.method === 'HEAD') this.response.end();
-    else this.response.end(body);
+    const { request, response } = this;
+    if (request.method === 'HEAD') response.end();
+    // As text that has one character for each byte it goes out in one piece with the header; bytes are a piece of their own.
+    else if (body.length <= SHORT_BODY && request.httpVersionMajor < 2) response.end(body.toString('latin1'), 'latin1');
+    else response.end(body);
   }
 }
 

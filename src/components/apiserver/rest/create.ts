@@ -62,7 +62,8 @@ export async function createObject(
     annotate: request.annotate,
     reservations: [],
   };
-  await context.admission.mutate(admission);
+  const mutated = context.admission.mutate(admission);
+  if (mutated !== undefined) await mutated;
   // Admission may come from outside: what the server sets, it sets afterwards.
   metadata = metadataOf(stored);
   dropSystemFields(metadata);
@@ -70,16 +71,15 @@ export async function createObject(
   metadata.uid = context.random.uuid();
   metadata.creationTimestamp = timestamp(context.clock.nowMs());
   definition.strategy.prepareForCreate?.(stored, strategyContext(context, request.user));
-  const failures = [
-    ...validateObjectMeta(stored.metadata, definition),
-    ...(definition.strategy.validate?.(stored) ?? []),
-    ...(definition.strategy.validateCreate?.(stored) ?? []),
-  ];
+  const failures = validateObjectMeta(stored.metadata, definition);
+  failures.push(...(definition.strategy.validate?.(stored) ?? []));
+  failures.push(...(definition.strategy.validateCreate?.(stored) ?? []));
   if (definition.strategy.judge !== undefined)
     failures.push(...(await judgement(definition.strategy, stored, undefined, failures)));
   if (failures.length > 0) throw invalid(definition, metadata.name ?? metadata.generateName ?? '', failures);
   if (large) await giveTurn();
-  await context.admission.validate(admission);
+  const validated = context.admission.validate(admission);
+  if (validated !== undefined) await validated;
   request.warnings.push(...(definition.strategy.warnings?.(stored, undefined) ?? []));
   if (!owned) trackWrite(context, request, stored, undefined);
   if (large) await giveTurn();
@@ -91,7 +91,7 @@ export async function createObject(
 }
 
 function dropSystemFields(metadata: ReturnType<typeof metadataOf>): void {
-  for (const field of SYSTEM_FIELDS) delete metadata[field];
+  for (const field of SYSTEM_FIELDS) if (metadata[field] !== undefined) delete metadata[field];
 }
 
 function checkIdentity(request: WriteRequest, stored: KubeObject): void {

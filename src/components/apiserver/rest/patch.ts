@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import { jsonPatch } from '../../../core/patch/json-patch.ts';
-import { mergePatch } from '../../../core/patch/merge-patch.ts';
+import { mergeInto } from '../../../core/patch/merge-patch.ts';
 import { strategicMergePatch } from '../../../core/patch/strategic.ts';
 import { decodeValue } from '../http/decode.ts';
 import type { RestContext } from './context.ts';
@@ -97,6 +97,7 @@ function goText(value: JsonValue, atMost = MAX_SHOWN): string {
   return `${text}]`;
 }
 
+/** `current` may be changed. */
 function laid(
   form: Exclude<PatchForm, 'apply'>,
   current: JsonObject,
@@ -107,7 +108,7 @@ function laid(
     case 'json':
       return jsonPatch(current, patch);
     case 'merge':
-      return mergePatch(current, patch);
+      return mergeInto(current, patch);
     case 'strategic':
       if (request.kind.definition.custom !== undefined) throw unsupportedPatch(CUSTOM_FORMS);
       return strategicMergePatch(current, patch, request.kind.schema);

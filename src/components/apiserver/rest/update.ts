@@ -110,7 +110,8 @@ async function attemptUpdate(
     derived: request.subresource === 'binding' || request.subresource === 'eviction',
     ...change.shownAs?.(next, old),
   };
-  await context.admission.mutate(admission);
+  const mutated = context.admission.mutate(admission);
+  if (mutated !== undefined) await mutated;
   if (admission.bodyKind !== undefined) change.takeBack?.(next, admission.body);
   // Admission may come from outside.
   keepSystemFields(old, next);
@@ -123,7 +124,8 @@ async function attemptUpdate(
   if (change.strategy.judge !== undefined) failures.push(...(await judgement(change.strategy, next, old, failures)));
   if (failures.length > 0) throw invalid(definition, request.name, failures);
   if (large) await giveTurn();
-  await context.admission.validate(admission);
+  const validated = context.admission.validate(admission);
+  if (validated !== undefined) await validated;
   const warnings = change.strategy.warnings?.(next, old) ?? [];
   if (change.owned !== true) trackWrite(context, request, next, old);
   if (large) await giveTurn();
@@ -186,10 +188,11 @@ function keepSystemFields(old: KubeObject, next: KubeObject): void {
   const metadata = metadataOf(next) as Record<string, unknown>;
   const before = (old.metadata ?? {}) as Record<string, unknown>;
   for (const field of SYSTEM_FIELDS) {
+    if (metadata[field] === before[field]) continue;
     if (before[field] === undefined) delete metadata[field];
     else metadata[field] = before[field];
   }
-  delete metadata['selfLink'];
+  if (metadata['selfLink'] !== undefined) delete metadata['selfLink'];
   if (metadata['namespace'] === undefined || metadata['namespace'] === '') {
     if (before['namespace'] !== undefined) metadata['namespace'] = before['namespace'];
     else delete metadata['namespace'];
@@ -242,8 +245,10 @@ function removesItself(next: KubeObject, old: KubeObject): boolean {
 
 /** The times in managedFields alone do not make a change; who owns what does, and there an empty map is not the same as none. */
 function isUnchanged(old: KubeObject, next: KubeObject, exact: boolean): boolean {
+  if (!exact) {
+    return semanticEqual(withoutOwners(old), withoutOwners(next)) && jsonEqual(ownersOf(old), ownersOf(next));
+  }
   if (!jsonEqual(ownersOf(old), ownersOf(next))) return false;
-  if (!exact) return semanticEqual(withoutOwners(old), withoutOwners(next));
   // In custom resources an empty list is not the same as none; beside metadata documents compare as they are.
   const { metadata: before, ...oldRest } = withoutOwners(old);
   const { metadata: after, ...nextRest } = withoutOwners(next);

@@ -19,11 +19,16 @@ const METADATA_ORDER = [
 ] as const;
 
 export function encodeObject(gvk: { readonly apiVersion: string; readonly kind: string }, object: KubeObject): Buffer {
-  const { apiVersion: _apiVersion, kind: _kind, metadata = {}, ...rest } = object;
+  const { metadata = {} } = object;
   const ordered: Record<string, unknown> = {};
   for (const field of METADATA_ORDER) {
     const value = metadata[field];
     if (value !== undefined) ordered[field] = value;
   }
-  return Buffer.from(JSON.stringify({ apiVersion: gvk.apiVersion, kind: gvk.kind, metadata: ordered, ...rest }));
+  // One object with everything in its place, without another one on the way.
+  const all = { apiVersion: gvk.apiVersion, kind: gvk.kind, metadata: ordered, ...object };
+  all.apiVersion = gvk.apiVersion;
+  all.kind = gvk.kind;
+  all.metadata = ordered;
+  return Buffer.from(JSON.stringify(all));
 }

@@ -63,7 +63,7 @@ export class ObjectStore {
   }
 
   create(place: Place, object: KubeObject, effects: Effects = NO_EFFECTS): Promise<WriteResult> {
-    return this.#put(place, 0, object, effects);
+    return this.#put(place, undefined, object, effects);
   }
 
   update(
@@ -72,7 +72,7 @@ export class ObjectStore {
     object: KubeObject,
     effects: Effects = NO_EFFECTS,
   ): Promise<WriteResult> {
-    return this.#put(place, previous.revision, object, effects);
+    return this.#put(place, previous, object, effects);
   }
 
   /** Changes all of them or none: none when one is not as it is known. For objects that are stored as they are written. */
@@ -111,7 +111,12 @@ export class ObjectStore {
     return typeof revision === 'number' ? { written: true, object: previous } : revision;
   }
 
-  async #put(place: Place, modRevision: number, object: KubeObject, effects: Effects): Promise<WriteResult> {
+  async #put(
+    place: Place,
+    previous: CachedObject | undefined,
+    object: KubeObject,
+    effects: Effects,
+  ): Promise<WriteResult> {
     const { definition, view } = place;
     const key = storeKey(place);
     const type = { apiVersion: apiVersionOf(definition), kind: definition.kind };
@@ -123,18 +128,23 @@ export class ObjectStore {
         : encodeObject({ apiVersion: stored.apiVersion ?? type.apiVersion, kind: definition.kind }, stored);
     const lease = definition.ttlSeconds === undefined ? undefined : await this.#leases.lease(definition.ttlSeconds);
     const revision = await this.#commit(place, {
-      guards: [{ key, modRevision }, ...effects.guards],
+      guards: [{ key, modRevision: previous?.revision ?? 0 }, ...effects.guards],
       puts: [{ key, value, ...(lease === undefined ? {} : { lease }) }, ...effects.puts],
       deletes: effects.deletes,
     });
     if (typeof revision !== 'number') return revision;
+    const namespace = placeNamespace(place);
+    const made = (bytes: Buffer): CachedObject =>
+      new CachedObject(namespace, place.name, bytes, revision, previous?.createRevision ?? revision);
+    if (stored === undefined || stored === object) {
+      const written = this.#cache.written(definition.storagePrefix, { namespace, name: place.name }, revision, () =>
+        made(spliceRevision(value, revision, true)),
+      );
+      return { written: true, object: written };
+    }
     // Who wrote one version is answered in that version.
-    const answer =
-      stored === undefined || stored === object
-        ? value
-        : encodeObject({ ...type, apiVersion: object.apiVersion ?? type.apiVersion }, object);
-    const bytes = spliceRevision(answer, revision);
-    return { written: true, object: new CachedObject(placeNamespace(place), place.name, bytes, revision, revision) };
+    const answer = encodeObject({ ...type, apiVersion: object.apiVersion ?? type.apiVersion }, object);
+    return { written: true, object: made(spliceRevision(answer, revision)) };
   }
 
   async #commit(place: Place, commit: Commit): Promise<number | Exclude<WriteResult, { written: true }>> {

@@ -58,11 +58,14 @@ export class StoredForms implements Store {
       : found;
   }
 
-  async commit(commit: Commit): Promise<CommitResult> {
-    const result = await this.#store.commit(commit);
-    if (result.committed) return result;
-    return { ...result, current: result.current.map((kv) => (kv === undefined ? undefined : this.#json(kv))) };
+  commit(commit: Commit): Promise<CommitResult> {
+    return this.#store.commit(commit).then(this.#read);
   }
+
+  readonly #read = (result: CommitResult): CommitResult =>
+    result.committed
+      ? result
+      : { ...result, current: result.current.map((kv) => (kv === undefined ? undefined : this.#json(kv))) };
 
   watch(start: string, end: string, fromRevision: Revision, handler: WatchHandler): StoreWatch {
     const read = (event: WatchEvent): WatchEvent => {

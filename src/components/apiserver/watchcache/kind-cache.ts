@@ -44,6 +44,8 @@ export class KindCache {
   readonly #subscribers: Subscribers;
   #lastChange = 0;
   #pending: CacheEvent[] = [];
+  /** What this server has written and not heard of yet, by the key of the object. */
+  readonly #written = new Map<string, CachedObject>();
   /** Events up to here were part of the state that was loaded. */
   #joined = 0;
 
@@ -114,6 +116,11 @@ export class KindCache {
     return slash < 0 ? undefined : { namespace: rest.slice(0, slash), name: rest.slice(slash + 1) };
   }
 
+  /** What this server has written, before the store's word of it has come: then it is what is kept, and its bytes are there once. */
+  expect(object: CachedObject): void {
+    this.#written.set(object.key, object);
+  }
+
   decode(key: string, value: Uint8Array, revision: number, createRevision: number): CachedObject | undefined {
     const parts = this.#split(key);
     if (parts === undefined) return undefined;
@@ -131,6 +138,7 @@ export class KindCache {
     this.#labels.clear();
     this.#lastChange = revision;
     this.#pending = [];
+    this.#written.clear();
     this.endWatches();
   }
 
@@ -146,9 +154,8 @@ export class KindCache {
   }
 
   applyPut(key: string, value: Uint8Array, revision: number, createRevision: number): void {
-    if (revision <= this.#joined) return;
-    const object = this.decode(key, value, revision, createRevision);
-    if (object === undefined) return;
+    const object = this.#expected(key, revision) ?? this.decode(key, value, revision, createRevision);
+    if (object === undefined || revision <= this.#joined) return;
     const previous = this.#objects.get(object.key);
     if (previous !== undefined && previous.revision >= revision) return;
     this.#objects.set(object.key, object);
@@ -161,7 +168,17 @@ export class KindCache {
     this.#record(new CacheEvent(previous === undefined ? 'ADDED' : 'MODIFIED', object, previous));
   }
 
+  #expected(key: string, revision: number): CachedObject | undefined {
+    if (this.#written.size === 0) return undefined;
+    const name = key.slice(this.options.prefix.length);
+    const object = this.#written.get(name);
+    if (object === undefined || object.revision > revision) return undefined;
+    this.#written.delete(name);
+    return object.revision === revision ? object : undefined;
+  }
+
   applyDelete(key: string, revision: number): void {
+    this.#expected(key, revision);
     const parts = this.#split(key);
     if (parts === undefined) return;
     const previous = this.get(parts.namespace, parts.name);

@@ -300,6 +300,27 @@ export class WatchCache {
   }
 
   /**
+   * What this process wrote at `revision` as the cache has it, or will have it: whichever of the two comes first, the answer to the write or the
+   * event of it, makes the object, and the other one takes it.
+   */
+  written(
+    storagePrefix: string,
+    place: Pick<CachedObject, 'namespace' | 'name'>,
+    revision: number,
+    make: () => CachedObject,
+  ): CachedObject {
+    const kind = this.#kinds.get(storagePrefix);
+    if (kind === undefined) return make();
+    if (this.#revision >= revision) {
+      const known = kind.get(place.namespace, place.name);
+      return known?.revision === revision ? known : make();
+    }
+    const object = make();
+    kind.expect(object);
+    return object;
+  }
+
+  /**
    * Makes the cache at least as new as "now". Returns undefined when it already is: the hot path then goes on without waiting.
    */
   freshen(): Promise<void> | undefined {

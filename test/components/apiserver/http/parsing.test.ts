@@ -65,6 +65,18 @@ describe('request info', () => {
       assert.throws(() => parseRequestInfo('GET', `/apis/g/v1/namespaces/a/pods/x/log/${below}`), { httpCode: 400 });
     }
   });
+
+  it('is one and the same answer for a path that comes again, for the method it came with', () => {
+    const path = '/api/v1/namespaces/a/pods/again';
+    const first = parseRequestInfo('GET', path);
+    assert.equal(parseRequestInfo('GET', path), first);
+    assert.equal(parseRequestInfo('DELETE', path).verb, 'delete');
+    assert.notEqual(parseRequestInfo('GET', `${path}?watch=1`), parseRequestInfo('GET', `${path}?watch=1`));
+    // Nobody makes the server remember without bound.
+    for (let other = 0; other < 5000; other++) parseRequestInfo('GET', `${path}-${other}`);
+    assert.notEqual(parseRequestInfo('GET', path), first);
+    assert.deepEqual(parseRequestInfo('GET', path), first);
+  });
 });
 
 describe('JSON scan', () => {

@@ -54,6 +54,48 @@ describe('spliced revision', () => {
   });
 });
 
+describe('what this server has written', () => {
+  const key = `${PREFIX}a/b`;
+  const written = (revision: number): CachedObject =>
+    new CachedObject('a', 'b', spliceRevision(storedValue('a', 'b', `of ${revision}`), revision), revision, revision);
+  const event = (cache: KindCache, revision: number): void =>
+    cache.applyPut(key, storedValue('a', 'b', `of ${revision}`), revision, revision);
+
+  it('is what is kept when the event of it comes, and nothing else is', () => {
+    const cache = newCache();
+    cache.load([], 1);
+    const mine = written(5);
+    cache.expect(mine);
+    assert.equal(cache.get('a', 'b'), undefined);
+    event(cache, 4);
+    assert.notEqual(cache.get('a', 'b'), mine);
+    event(cache, 5);
+    assert.equal(cache.get('a', 'b'), mine);
+    event(cache, 6);
+    assert.equal(cache.get('a', 'b')?.revision, 6);
+  });
+
+  it('is forgotten when others have written since, the object has gone, or all was loaded anew', () => {
+    for (const meanwhile of [
+      (cache: KindCache) => event(cache, 6),
+      (cache: KindCache) => cache.applyDelete(key, 6),
+      (cache: KindCache) => cache.load([], 6),
+    ]) {
+      const cache = newCache();
+      cache.load([], 1);
+      const mine = written(5);
+      cache.expect(mine);
+      meanwhile(cache);
+      event(cache, 7);
+      assert.equal(cache.get('a', 'b')?.revision, 7);
+      // Nothing with the revision that was expected is taken for it any more.
+      cache.load([], 1);
+      event(cache, 5);
+      assert.notEqual(cache.get('a', 'b'), mine);
+    }
+  });
+});
+
 describe('metadata of a cached object', () => {
   it('is cut out of the bytes, whatever its strings hold', () => {
     const metadata = {
