@@ -1,5 +1,5 @@
 /** Every pod runs as a service account of its namespace and finds its token. Source: plugin/pkg/admission/serviceaccount. */
-import type { Container, Pod, ServiceAccount, Volume } from 'kubernetes-types/core/v1';
+import type { Container, Pod, PodSpec, ServiceAccount, Volume } from 'kubernetes-types/core/v1';
 import type { Clock } from '../../../base/clock.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
@@ -33,22 +33,26 @@ export function serviceAccount(options: ServiceAccountOptions): AdmissionPlugin 
       `error looking up service account ${request.namespace}/${name}: serviceaccount ${JSON.stringify(name)} not found`,
     );
   };
+  const give = async (request: AdmissionRequest, pod: Pod, spec: PodSpec): Promise<void> => {
+    const name = spec.serviceAccountName || spec.serviceAccount || 'default';
+    spec.serviceAccountName = name;
+    spec.serviceAccount = name;
+    const account = await find(request, name);
+    const mounts = spec.automountServiceAccountToken ?? account.automountServiceAccountToken ?? true;
+    if (mounts) mountToken(pod, options.randomSuffix(5));
+    if ((spec.imagePullSecrets ?? []).length === 0 && (account.imagePullSecrets ?? []).length > 0) {
+      spec.imagePullSecrets = structuredClone(account.imagePullSecrets ?? []);
+    }
+  };
   return {
     name: 'ServiceAccount',
-    async mutate(request) {
+    // Every create comes by: only pods wait.
+    mutate(request) {
       if (request.operation !== 'CREATE' || !isFor(request, '', 'pods') || request.subresource !== '') return;
       const pod = request.object as Pod;
       const { spec } = pod;
       if (spec === undefined || isMirrorPod(pod)) return;
-      const name = spec.serviceAccountName || spec.serviceAccount || 'default';
-      spec.serviceAccountName = name;
-      spec.serviceAccount = name;
-      const account = await find(request, name);
-      const mounts = spec.automountServiceAccountToken ?? account.automountServiceAccountToken ?? true;
-      if (mounts) mountToken(pod, options.randomSuffix(5));
-      if ((spec.imagePullSecrets ?? []).length === 0 && (account.imagePullSecrets ?? []).length > 0) {
-        spec.imagePullSecrets = structuredClone(account.imagePullSecrets ?? []);
-      }
+      return give(request, pod, spec);
     },
   };
 }

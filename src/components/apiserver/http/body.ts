@@ -9,8 +9,8 @@ const tooLarge = (limit: number): ApiError =>
 
 const EMPTY = Buffer.alloc(0);
 
-/** Reads the whole body, unzipped. Throws 'RequestEntityTooLarge', also for a small body that unzips to a large one. */
-export async function readBody(request: HttpRequest, limit: number): Promise<Buffer> {
+/** Reads the whole body, unzipped. Throws, or rejects with, 'RequestEntityTooLarge', also for a small body that unzips to a large one. */
+export function readBody(request: HttpRequest, limit: number): Promise<Buffer> {
   const announced = request.headers['content-length'];
   if (announced !== undefined && Number(announced) > limit) throw tooLarge(limit);
   const encoding = request.headers['content-encoding'];

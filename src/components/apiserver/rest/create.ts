@@ -83,7 +83,7 @@ export async function createObject(
   request.warnings.push(...(definition.strategy.warnings?.(stored, undefined) ?? []));
   if (!owned) trackWrite(context, request, stored, undefined);
   if (large) await giveTurn();
-  return storeAdmitted(
+  return await storeAdmitted(
     admission,
     () => commit(context, request, stored, generated === '' ? undefined : generated),
     () => true,

@@ -173,6 +173,7 @@ function validateManager(manager: string): FieldError[] {
 }
 
 export function parseWriteOptions(kind: string, query: URLSearchParams, userAgent: string | undefined): WriteOptions {
+  if (query.size === 0) return usualOptions(userAgent);
   const validation = VALIDATIONS.find((each) => each === (query.get('fieldValidation') || 'Warn'));
   const manager = query.get('fieldManager') ?? '';
   const failures = [...validateManager(manager), ...validateDryRun(query.getAll('dryRun'))];
@@ -187,6 +188,22 @@ export function parseWriteOptions(kind: string, query: URLSearchParams, userAgen
     fieldManager: manager === '' ? managerOfUserAgent(userAgent) : manager,
     force: isTrue(query.get('force')),
   };
+}
+
+const MAX_REMEMBERED_AGENTS = 256;
+const MAX_REMEMBERED_AGENT = 512;
+const usual = new Map<string | undefined, WriteOptions>();
+
+/** Those of a write that asks for nothing: made once for each program. */
+function usualOptions(userAgent: string | undefined): WriteOptions {
+  let options = usual.get(userAgent);
+  if (options === undefined) {
+    options = { dryRun: false, validation: 'Warn', fieldManager: managerOfUserAgent(userAgent), force: false };
+    if ((userAgent ?? '').length > MAX_REMEMBERED_AGENT) return options;
+    if (usual.size >= MAX_REMEMBERED_AGENTS) usual.clear();
+    usual.set(userAgent, options);
+  }
+  return options;
 }
 
 /** Who writes without naming a manager is named by the first part of the user agent, as upstream does. */
