@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { request } from 'node:https';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { slack } from '../../../slack.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
 interface WatchLine {
@@ -57,7 +58,7 @@ class Watch {
   }
 
   async until(done: (lines: WatchLine[]) => boolean): Promise<WatchLine[]> {
-    const deadline = performance.now() + 5000;
+    const deadline = performance.now() + 5000 * slack();
     while (!done(this.lines)) {
       if (performance.now() > deadline)
         throw new Error(`not seen: ${JSON.stringify(this.lines.map((each) => [each.type, each.object.metadata]))}`);
