@@ -136,9 +136,11 @@ function joined({ clusterId, members }: MemberTable, own: Member) {
   return { cluster, identity: { clusterId, memberId: BigInt(`0x${own.id}`) } };
 }
 
-/** What the others that are up know of this member. Throws CodedError 'wiped'. */
-async function heardOf(initial: InitialCluster, { name, peerUrls, dial }: BootstrapDeps) {
-  if (dial === undefined) return undefined;
+type Asking = Pick<BootstrapDeps, 'name' | 'peerUrls' | 'dial'>;
+
+/** What those of the others say who are up. */
+async function tablesOf(initial: InitialCluster, { name, dial }: Asking): Promise<readonly MemberTable[]> {
+  if (dial === undefined) return [];
   const tables = await Promise.allSettled(
     initial.members
       .filter((other) => other.name !== name)
@@ -146,13 +148,37 @@ async function heardOf(initial: InitialCluster, { name, peerUrls, dial }: Bootst
         decodeMembers(await askPeer(dial, other.peerUrls, PeerPath.members, new Uint8Array(), FIRST_ASK_MS)),
       ),
   );
-  for (const outcome of tables) {
-    if (outcome.status === 'rejected') continue;
-    const own = outcome.value.members.find((member) => member.peerUrls.some((url) => peerUrls.includes(url)));
+  return tables.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+}
+
+function ownIn({ members }: MemberTable, { peerUrls }: Asking): Member | undefined {
+  return members.find((member) => member.peerUrls.some((url) => peerUrls.includes(url)));
+}
+
+/** What the others that are up know of this member. Throws CodedError 'wiped'. */
+async function heardOf(initial: InitialCluster, asking: Asking) {
+  for (const table of await tablesOf(initial, asking)) {
+    const own = ownIn(table, asking);
     if (own !== undefined && own.name !== '') throw wipedError(own.name);
-    if (own !== undefined) return { table: outcome.value, own };
+    if (own !== undefined) return { table, own };
   }
   return undefined;
+}
+
+/**
+ * Whether one that believed to be new, and is told that its id was removed, has been there under another one since, and has lost what it had: then it is
+ * to come back as a replacement does.
+ */
+export async function wasReplaced(
+  initial: InitialCluster,
+  deps: Asking & Pick<BootstrapDeps, 'clock' | 'stopped'>,
+): Promise<boolean> {
+  while (!deps.stopped()) {
+    const tables = await tablesOf(initial, deps);
+    if (tables.length > 0) return tables.some((table) => ownIn(table, deps) !== undefined);
+    await new Promise<void>((resolve) => deps.clock.setTimer(RETRY_MS, resolve));
+  }
+  return false;
 }
 
 async function founding(initial: InitialCluster, deps: BootstrapDeps) {

@@ -73,6 +73,7 @@ export class MendingServer implements EtcdServer {
     // One that has not come up is over: what else it says about its damage is known.
     return server.start().then((address) => {
       starting = false;
+      if (damage !== undefined) this.#failed(server, damage);
       return address;
     });
   }

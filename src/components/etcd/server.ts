@@ -5,7 +5,7 @@ import { announce } from './announcement.ts';
 import { Auth } from './auth.ts';
 import { AuthGuard } from './auth-guard.ts';
 import { simpleTokens } from './auth-tokens.ts';
-import { identified, storedState } from './bootstrap.ts';
+import { identified, storedState, wasReplaced } from './bootstrap.ts';
 import { hex, type Member } from './cluster.ts';
 import { Corruption } from './corruption.ts';
 import { Encoder } from './encode.ts';
@@ -19,7 +19,7 @@ import type { LeaseService } from './lease-service.ts';
 import { CLUSTER_VERSION } from './maintenance-service.ts';
 import { MendingServer } from './mending.ts';
 import { EtcdMetrics } from './metrics.ts';
-import { Newcomer } from './newcomer.ts';
+import { Newcomer, wipedError } from './newcomer.ts';
 import { costLikeBcrypt, scryptHasher } from './password.ts';
 import { Peers } from './peers.ts';
 import { Questions } from './questions.ts';
@@ -102,6 +102,7 @@ class Server implements StoreServer {
   #toldLeader: NodeId | undefined;
   #toldTerm = 0;
   #noted = Promise.resolve();
+  #isTold = false;
   #stopped = false;
 
   /** `damage`: what has turned out to be wrong with the data while it starts. */
@@ -461,6 +462,18 @@ class Server implements StoreServer {
     this.#deps.onFatal(removedError());
   }
 
+  /** Another member says so. An id that a founder makes up of its addresses may not be the one that it had last. */
+  async #toldRemoved(): Promise<void> {
+    const { name, peerUrls = [], initialCluster, peers, clock, onFatal } = this.#deps;
+    if (this.#isTold) return;
+    this.#isTold = true;
+    const isNew = this.#engine.replica.raft.status().lastIndex <= 1;
+    const founds = isNew && initialCluster !== undefined && !initialCluster.existing;
+    const asking = { name, peerUrls, dial: peers?.dial, clock, stopped: () => this.#stopped };
+    if (founds && (await wasReplaced(initialCluster, asking))) onFatal(wipedError(name));
+    else if (!this.#stopped) this.#removed();
+  }
+
   #connect(replica: Replica, clusterId: bigint): Peers {
     const { peers, clock, log, onFatal } = this.#deps;
     const { id } = replica;
@@ -496,7 +509,7 @@ class Server implements StoreServer {
         snapshotPiece: (piece) => this.#snapshots.receive(piece),
         members: () => ({ clusterId, members: engine.cluster.members }),
         wasRemoved: (member) => engine.cluster.wasRemoved(member),
-        removed: () => this.#removed(),
+        removed: () => void this.#toldRemoved(),
         unreachable: (to) => engine.replica.hint((raft) => raft.unreachable(to)),
         gone: (member) => {
           if (engine.replica.leader === member) engine.replica.hint((raft) => raft.leaderConfirmedDead(member));

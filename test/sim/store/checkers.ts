@@ -87,7 +87,7 @@ export class Checkers {
   }
 
   /** Ids under which nothing may be promised any more: what they had promised was put aside. */
-  readonly #retired = new Set<string>();
+  readonly #retired = new Map<string, number>();
   /** Since when nobody has a vote: whoever had the only one has lost its data. */
   deadSince: number | undefined;
   /** Whoever has the only vote, when its data are about to be lost. */
@@ -96,7 +96,7 @@ export class Checkers {
   /** False if it had been before. */
   putAside(id: string, nowMs: number): boolean {
     const isFirst = !this.#retired.has(id);
-    this.#retired.add(id);
+    this.#retired.set(id, nowMs);
     if (id === this.soleVoter) this.deadSince = nowMs;
     return isFirst;
   }
@@ -153,10 +153,11 @@ export class Checkers {
   }
 
   /** Election safety: whoever appends or says that it leads is the only one in its term. */
-  sent(message: Message): void {
+  sent(message: Message, openedMs: number): void {
     const promises =
       (message.type === 'voteResp' && message.granted) || (message.type === 'appendResp' && !message.rejected);
-    if (promises && this.#retired.has(message.from))
+    // What was promised before may still be under way, on a connection of before.
+    if (promises && openedMs > (this.#retired.get(message.from) ?? Number.POSITIVE_INFINITY))
       throw new Violation('rebuild', `${message.from} promises something: ${message.type}`);
     if (message.type !== 'append' && message.type !== 'heartbeat') return;
     const { from, term } = message;

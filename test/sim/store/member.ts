@@ -147,6 +147,7 @@ export class Member {
             return (call) => {
               const handler = open(call);
               let from: string | undefined;
+              const openedMs = this.#world.timeline.nowMs;
               return {
                 ...handler,
                 message: (bytes) => {
@@ -154,7 +155,7 @@ export class Member {
                   from ??= decodeHello(bytes).from;
                   if (sender === undefined || bytes[0] !== 10) handler.message(bytes);
                   else {
-                    const messages = this.#seen(decodeMessages(bytes, sender, this.id));
+                    const messages = this.#seen(decodeMessages(bytes, sender, this.id), openedMs);
                     if (bug?.message === undefined) handler.message(bytes);
                     else if (messages.length > 0) handler.message(encodeMessages(messages));
                   }
@@ -166,12 +167,13 @@ export class Member {
     };
   }
 
-  #seen(messages: readonly Message[]): Message[] {
+  /** `openedMs`: since when the connection is there that they come on. */
+  #seen(messages: readonly Message[], openedMs: number): Message[] {
     const { trace, timeline, checkers, bug } = this.#world;
     const kept: Message[] = [];
     for (const message of messages) {
       trace.add(`${timeline.nowMs.toFixed(3)} ${this.name} < ${describe(message)}`);
-      checkers.sent(message);
+      checkers.sent(message, openedMs);
       const changed = bug?.message === undefined ? message : bug.message(message, this.name, timeline.nowMs);
       if (changed !== undefined) kept.push(changed);
     }
@@ -199,7 +201,7 @@ export class Member {
       this.crash(false);
       return;
     }
-    if (code === 'closed' && this.#stopping) {
+    if ((code === 'closed' || code === 'corrupt') && this.#stopping) {
       // It was told to stop before it had come up.
       this.crash(false);
       return;
