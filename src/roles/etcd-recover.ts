@@ -19,8 +19,8 @@ export interface Survivor {
   readonly name: string;
   readonly id: string;
   readonly voter: boolean;
-  /** `here`: the member that would go on alone. */
-  readonly state: 'here' | 'answers' | 'gone';
+  /** `here`: the member that would go on alone. `refuses`: it is there, and does not tell who asks how far its log reaches. */
+  readonly state: 'here' | 'answers' | 'refuses' | 'gone';
   readonly end?: Omit<EtcdLogEnd, 'memberId' | 'name'>;
   readonly peerUrls: readonly string[];
   readonly problem?: string;
@@ -152,10 +152,15 @@ async function survivor(member: Here['members'][number], here: Here, options: Re
       return { ...known, state: 'gone', problem: `at ${clientUrls.join()} answers member ${memberId}` };
     return { ...known, state: 'answers', end };
   } catch (error) {
-    return { ...known, state: 'gone', problem: messageOf(error) };
+    return { ...known, state: isRefusal(error) ? 'refuses' : 'gone', problem: messageOf(error) };
   } finally {
     admin.close();
   }
+}
+
+/** etcd's words for users: none was named, the password is wrong, it may not ask. */
+function isRefusal(error: unknown): boolean {
+  return /user name is empty|authentication failed|permission denied|invalid auth token/.test(messageOf(error));
 }
 
 /** As an election would decide. */
@@ -173,6 +178,10 @@ function objectionTo(members: readonly Survivor[], self: Survivor, best: Survivo
   const quorum = Math.floor(voters.length / 2) + 1;
   if (there.length >= quorum) {
     return `${there.length} of ${voters.length} voters are there (${there.map(titleOf).join(', ')}), which is a quorum: start those that are stopped, and they go on by themselves`;
+  }
+  const refusing = members.filter(({ state }) => state === 'refuses');
+  if (refusing.length > 0) {
+    return `${refusing.map(titleOf).join(', ')} will not tell how far the log there reaches (${refusing[0]?.problem}): give --user NAME:PASSWORD of a user with the role root`;
   }
   if (best !== self) return `the log of ${titleOf(best)} reaches further; run this there`;
   return undefined;

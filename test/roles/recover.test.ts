@@ -102,6 +102,50 @@ test('two of three are lost for good: looked at, recovered, grown again', { time
   );
 });
 
+test('where auth is on, --user says who asks', { timeout: 300_000 }, async () => {
+  const members = [await makeMember('a0'), await makeMember('a1'), await makeMember('a2'), await makeMember('a3')];
+  const all = ['--initial-cluster', listOf(members)];
+  const stores = await Promise.all(members.map((member) => start('ours', { ...member, args: all })));
+  const [one, two, three, four] = stores as [Store, Store, Store, Store];
+  const [a0] = members as [Member];
+  await etcdctl(one.endpoint, 'user', 'add', 'root:secret');
+  await etcdctl(one.endpoint, 'role', 'add', 'root');
+  await etcdctl(one.endpoint, 'user', 'grant-role', 'root', 'root');
+  await etcdctl(one.endpoint, 'auth', 'enable');
+  await etcdctl(one.endpoint, '--user', 'root:secret', 'put', 'k', 'v');
+  await three.kill();
+  await four.kill();
+  const recover = ['members', 'recover', '--data-dir', a0.data, '--endpoints', one.endpoint];
+
+  // Running: the member itself asks who it is.
+  const stranger = await hyperedge(...recover, '--dry-run');
+  assert.equal(stranger.code, 1);
+  assert.match(stranger.err, /user name is empty/);
+  const root = await hyperedge(...recover, '--dry-run', '--user', 'root:secret');
+  assert.equal(root.code, 0, root.err);
+  assert.match(root.out, /a0 .* here, running /);
+  assert.match(root.out, /a1 +\w+ +answers /);
+
+  // Stopped: what is here is read, and the other survivor is asked. How far it reaches is no secret, as in etcd's `endpoint status`.
+  await one.kill();
+  const unnamed = await hyperedge(...recover, '--dry-run');
+  assert.equal(unnamed.code, 0, unnamed.err);
+  assert.match(unnamed.out, /a1 +\w+ +answers /);
+  // A password that is wrong does not make it one that is gone.
+  const refused = await hyperedge(...recover, '--user', 'root:wrong');
+  assert.equal(refused.code, 1, refused.out);
+  assert.match(refused.err, /a1 will not tell .*authentication failed.*give --user/);
+  assert.match(refused.out, /a1 +\w+ +refuses /);
+  const looked = await hyperedge(...recover, '--user', 'root:secret', '--dry-run', '-o', 'json');
+  assert.equal(looked.code, 0, looked.err);
+  const plan = JSON.parse(looked.out);
+  assert.equal(plan.members.find(({ name }: { name: string }) => name === 'a1').state, 'answers');
+  await two.kill();
+  assert.match(await done(...recover, '--user', 'root:secret'), /is ready: start the store/);
+  const again = await start('ours', { ...a0, args: all });
+  assert.equal(await etcdctl(again.endpoint, '--user', 'root:secret', 'get', 'k'), 'k\nv\n');
+});
+
 test('--force-new-cluster as etcd’s', { timeout: 120_000 }, async () => {
   const members = [await makeMember('f0'), await makeMember('f1')];
   const all = ['--initial-cluster', listOf(members)];
