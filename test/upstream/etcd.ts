@@ -8,12 +8,13 @@
  * so root is needed). Ends with the failures, what was left out and why, and `N passed, N failed, N left out`; exit code 1 when anything failed.
  */
 import { spawn } from 'node:child_process';
-import { access, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ensurePrograms, TEST_PROGRAMS } from '../../build/host-packages.ts';
 import { ETCD_VERSION } from '../../src/components/etcd/maintenance-service.ts';
+import { isolated, placeBinaries, REPORTS } from './place.ts';
 import { upstreamSource } from './sources.ts';
 
 const { values: flags } = parseArgs({
@@ -24,10 +25,7 @@ const { values: flags } = parseArgs({
   },
 });
 
-const ROOT = join(import.meta.dirname, '..', '..');
 const TEST_TIMEOUT_S = 120;
-/** Debian's: the suite's own names begin with `Test`. */
-const PEER = { etcd: '/usr/bin/etcd', etcdctl: '/usr/bin/etcdctl' };
 
 /** What does not apply to ours, and why. The first that matches counts. */
 const LEFT_OUT: ReadonlyArray<readonly [tests: RegExp, reason: string]> = [
@@ -65,17 +63,7 @@ async function build(scratch: string): Promise<Suite> {
     program,
     './tests/e2e',
   ]);
-  const architecture = process.arch === 'arm64' ? 'arm64' : 'x64';
-  const etcd = flags.baseline
-    ? PEER.etcd
-    : resolve(flags.etcd ?? join(ROOT, 'dist', `hyperedge-linux-${architecture}`));
-  await access(etcd).catch(() => {
-    throw new Error(`${etcd} is not there; run: npm run build`);
-  });
-  const bin = join(scratch, 'bin');
-  await mkdir(bin);
-  await symlink(etcd, join(bin, 'etcd'));
-  await symlink(PEER.etcdctl, join(bin, 'etcdctl'));
+  const bin = await placeBinaries(scratch, { baseline: flags.baseline, etcd: flags.etcd });
   return { program, bin, directory: join(source.directory, 'tests', 'e2e') };
 }
 
@@ -103,10 +91,9 @@ type Outcome = 'passed' | 'failed' | 'skipped';
 
 /** Whatever a test leaves running ends with its processes' namespace, whatever it leaves in its directory is removed. */
 async function runTest({ program, directory, bin }: Suite, name: string, report: string): Promise<Outcome> {
-  const inside = ['sh', '-c', 'ip link set lo up && "$@"; exit $?', 'test', program];
   const test = ['-test.v', '-test.run', `^${name}$`, `-test.timeout=${TEST_TIMEOUT_S}s`, '-bin-dir', bin];
-  const namespaces = ['--net', '--pid', '--fork', '--mount-proc', '--kill-child'];
-  const { text } = await run('unshare', [...namespaces, ...inside, ...test], directory);
+  const [file = '', ...args] = isolated('"$@"; exit $?', [program, ...test]);
+  const { text } = await run(file, args, directory);
   await rm(join(directory, 'default.etcd'), { recursive: true, force: true });
   await writeFile(report, text);
   // On a machine that is busy the suite complains about its own goroutines after a test has passed.
@@ -117,7 +104,7 @@ async function runTest({ program, directory, bin }: Suite, name: string, report:
 await ensurePrograms(TEST_PROGRAMS, console.log);
 const scratch = await mkdtemp(join(tmpdir(), 'he-upstream-'));
 const suite = await build(scratch);
-const reports = join(ROOT, 'dist', 'upstream', `reports-${flags.baseline ? 'baseline' : 'ours'}`);
+const reports = join(REPORTS, flags.baseline ? 'baseline' : 'ours');
 await mkdir(reports, { recursive: true });
 const { text: listed } = await run(
   suite.program,
