@@ -187,7 +187,11 @@ describe('admission webhooks', () => {
     await configure(server, 'Validating', 'a', hooks.hook('/subs', { rules }));
     const at = '/api/v1/namespaces/default/pods/p1';
     const bound = await call('POST', `${at}/binding`, { target: { kind: 'Node', name: 'n' } });
-    const evicted = await call('POST', `${at}/eviction`, { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'p1' } });
+    const evicted = await call('POST', `${at}/eviction`, {
+      apiVersion: 'policy/v1',
+      kind: 'Eviction',
+      metadata: { name: 'p1' },
+    });
     const scaled = await call('PATCH', '/apis/apps/v1/namespaces/default/deployments/d1/scale', undefined);
     assert.equal(scaled.code, 415);
     const put = await call('PUT', '/apis/apps/v1/namespaces/default/deployments/d1/scale', {
