@@ -7,10 +7,12 @@ import {
   collectLessOften,
   createProcessLog,
   endOnDefect,
+  keepYoungGenerationSmall,
   scrubEnvironment,
   untilSignal,
   watchLag,
   within,
+  YOUNG_BYTES,
 } from './process.ts';
 import { canonicalRoot, pathsBelow } from './settings.ts';
 
@@ -37,6 +39,7 @@ export async function runComponent(name: keyof typeof STARTS, flags: ComponentFl
   const paths = pathsBelow(await canonicalRoot(flags.root));
   const level = flags.logLevel ?? (await readMasterLogLevel(flags.envFile ?? paths.masterEnv)) ?? 2;
   const log: Log = createProcessLog(name === 'api' ? 'apiserver' : name, level);
+  if (name === 'api') keepYoungGenerationSmall(YOUNG_BYTES.api);
   return runUntilSignal(log, async () => {
     const start = await STARTS[name]();
     return start({ configFile: flags.configFile ?? paths.masterConfig, log });

@@ -17,7 +17,7 @@ import {
 import { resolveBeside } from './config/master-config.ts';
 import { readMasterLogLevel } from './config/master-env.ts';
 import { tellReady } from './notify.ts';
-import { createProcessLog, descriptorSink, keepYoungGenerationSmall } from './process.ts';
+import { createProcessLog, descriptorSink, keepYoungGenerationSmall, YOUNG_BYTES } from './process.ts';
 import { canonicalRoot, defaultRouteLink, pathsBelow } from './settings.ts';
 
 export { EtcdUsageProblem };
@@ -147,7 +147,7 @@ export async function runEtcd({
   const { least, verbosity, outputs } = settings.log;
   const log: Log = createProcessLog('etcd', logLevel ?? verbosity, descriptorSink(...outputs.map(openOutput)), least);
   for (const warning of warnings) log.warn(warning);
-  keepYoungGenerationSmall();
+  keepYoungGenerationSmall(YOUNG_BYTES.store);
   const running = runUntilSignal(log, async (onFatal) => {
     const { startEtcd } = await import('./etcd.ts');
     const component = await startEtcd({ settings, strictKeys: fromHost, log, agentSocket, snapshots, onFatal });

@@ -106,6 +106,15 @@ function controllersPod(settings: Settings, assets: string | undefined): Pod {
 /** On shutdown the store goes last, after its client has written its last, and that one after its own clients. */
 const STOP_STAGE = { controllers: 1, api: 2, etcd: 3 } as const;
 
+/**
+ * Large buffers come and go between small ones that stay, as pages of the store between objects of the cache. The C library takes them from the same heap once it
+ * has seen some, and then cannot give back what they leave; so they keep to memory of their own.
+ */
+const MALLOC = [
+  { name: 'MALLOC_MMAP_THRESHOLD_', value: String(1 << 20) },
+  { name: 'MALLOC_TRIM_THRESHOLD_', value: String(4 << 20) },
+] as const;
+
 interface ComponentPod {
   readonly component: 'etcd' | 'api' | 'controllers';
   readonly args: readonly string[];
@@ -130,6 +139,7 @@ function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
     imagePullPolicy: 'Never',
     command: [...selfCommand(), spec.component],
     args: [...spec.args],
+    env: [...MALLOC],
     resources: { requests: spec.requests },
     livenessProbe: probe(spec.livenessProbe, 20),
     ...(spec.readinessProbe === undefined

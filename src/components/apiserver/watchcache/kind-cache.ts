@@ -17,6 +17,11 @@ export interface KindCacheOptions {
 /** Up to so many additions are put in their places one by one. */
 const SPLICED = 8;
 
+/** A part of a key keeps the whole key alive; this does not. Keys are ASCII. */
+function ownCopy(name: string): string {
+  return Buffer.from(name, 'latin1').toString('latin1');
+}
+
 /** Two lists in key order as one. */
 function merged(left: readonly CachedObject[], right: readonly CachedObject[]): CachedObject[] {
   const all: CachedObject[] = [];
@@ -34,7 +39,9 @@ function merged(left: readonly CachedObject[], right: readonly CachedObject[]): 
 
 export class KindCache {
   readonly options: KindCacheOptions;
-  readonly #objects = new Map<string, CachedObject>();
+  /** By namespace, then by name: a key of its own for each would be memory, and work for each read. */
+  readonly #objects = new Map<string, Map<string, CachedObject>>();
+  #size = 0;
   /** In key order, but for those in `#added`. */
   #sorted: CachedObject[] = [];
   /** Put into order when somebody next needs it: a run of creates costs one merge, not a shift of the array for each. */
@@ -43,6 +50,8 @@ export class KindCache {
   readonly #labels = new LabelIndex();
   readonly #subscribers: Subscribers;
   #lastChange = 0;
+  /** Of the last key that was read. */
+  #namespace = '';
   #pending: CacheEvent[] = [];
   /** What this server has written and not heard of yet, by the key of the object. */
   readonly #written = new Map<string, CachedObject>();
@@ -62,7 +71,7 @@ export class KindCache {
   }
 
   get size(): number {
-    return this.#objects.size;
+    return this.#size;
   }
 
   get watchers(): number {
@@ -70,7 +79,25 @@ export class KindCache {
   }
 
   get(namespace: string, name: string): CachedObject | undefined {
-    return this.#objects.get(this.options.namespaced ? `${namespace}/${name}` : name);
+    return this.#objects.get(this.options.namespaced ? namespace : '')?.get(name);
+  }
+
+  #put(object: CachedObject): void {
+    let names = this.#objects.get(object.namespace);
+    if (names === undefined) {
+      names = new Map();
+      this.#objects.set(object.namespace, names);
+    }
+    const before = names.size;
+    names.set(object.name, object);
+    this.#size += names.size - before;
+  }
+
+  #remove({ namespace, name }: CachedObject): void {
+    const names = this.#objects.get(namespace);
+    if (names?.delete(name) !== true) return;
+    this.#size -= 1;
+    if (names.size === 0) this.#objects.delete(namespace);
   }
 
   /** Objects in key order; of one namespace, or all. The array is a snapshot: later changes do not show in it. */
@@ -113,7 +140,10 @@ export class KindCache {
     const rest = key.slice(this.options.prefix.length);
     const slash = rest.indexOf('/');
     if (!this.options.namespaced) return slash < 0 ? { namespace: '', name: rest } : undefined;
-    return slash < 0 ? undefined : { namespace: rest.slice(0, slash), name: rest.slice(slash + 1) };
+    if (slash < 0) return undefined;
+    // Objects come in key order when all are loaded: those of a namespace share its name.
+    if (!rest.startsWith(this.#namespace) || slash !== this.#namespace.length) this.#namespace = rest.slice(0, slash);
+    return { namespace: this.#namespace, name: rest.slice(slash + 1) };
   }
 
   /** What this server has written, before the store's word of it has come: then it is what is kept, and its bytes are there once. */
@@ -125,13 +155,14 @@ export class KindCache {
     const parts = this.#split(key);
     if (parts === undefined) return undefined;
     const bytes = spliceRevision(value, revision, true);
-    return new CachedObject(parts.namespace, parts.name, bytes, revision, createRevision);
+    return new CachedObject(parts.namespace, ownCopy(parts.name), bytes, revision, createRevision);
   }
 
   /** Replaces everything with what the store held at `revision`. */
   load(objects: readonly CachedObject[], revision: number): void {
     this.#objects.clear();
-    for (const object of objects) this.#objects.set(object.key, object);
+    this.#size = 0;
+    for (const object of objects) this.#put(object);
     this.#sorted = [...objects].sort(byKey);
     this.#added = [];
     this.#window.reset(revision);
@@ -156,9 +187,9 @@ export class KindCache {
   applyPut(key: string, value: Uint8Array, revision: number, createRevision: number): void {
     const object = this.#expected(key, revision) ?? this.decode(key, value, revision, createRevision);
     if (object === undefined || revision <= this.#joined) return;
-    const previous = this.#objects.get(object.key);
+    const previous = this.get(object.namespace, object.name);
     if (previous !== undefined && previous.revision >= revision) return;
-    this.#objects.set(object.key, object);
+    this.#put(object);
     // Snapshots handed out by `list` are copies, so the arrays may change in place.
     if (previous === undefined) this.#added.push(object);
     else {
@@ -183,7 +214,7 @@ export class KindCache {
     if (parts === undefined) return;
     const previous = this.get(parts.namespace, parts.name);
     if (previous === undefined || previous.revision >= revision || revision <= this.#joined) return;
-    this.#objects.delete(previous.key);
+    this.#remove(previous);
     const sorted = this.#inOrder();
     sorted.splice(lowerBound(sorted, parts.namespace, parts.name), 1);
     this.#record(new CacheEvent('DELETED', previous.atRevision(revision), previous));
