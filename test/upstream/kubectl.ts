@@ -278,7 +278,8 @@ async function drive({ etcd, api, controllers }: Servers, programs: string): Pro
   let failures = 0;
   let functions = 0;
   for await (const line of createInterface({ input: child.stdout })) {
-    const [name = '', , seconds = '', ...places] = line.trim().split(' ');
+    const [name = '', status, seconds = '', ...failed] = line.trim().split(' ');
+    const places = status === '0' ? failed : [...failed, `ended with ${status}`];
     const wrong = places.filter((place) => KNOWN[place] === undefined);
     const known = places.filter((place) => KNOWN[place] !== undefined);
     functions += 1;

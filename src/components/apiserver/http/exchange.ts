@@ -6,11 +6,13 @@ import type { FlowRequest, Flows } from '../../../core/flowcontrol/index.ts';
 import type { AuditRecord } from '../audit/trail.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from '../port.ts';
 import { renderObject } from './render-object.ts';
-import type { RequestInfo } from './request-info.ts';
+import { isTrue, type RequestInfo } from './request-info.ts';
 
 /** Below this, compressing costs more than sending. Upstream's threshold. */
 const GZIP_FROM = 128 * 1024;
 const MAX_WARNINGS_BYTES = 4096;
+/** Programs behind which somebody reads. Source: k8s.io/apiserver/pkg/endpoints/handlers/negotiation `isPrettyPrint`. */
+const PEOPLE = /^(?:curl|Wget|Mozilla\/5\.0)/;
 const NO_QUERY = new URLSearchParams();
 const SHORT_BODY = 8 * 1024;
 
@@ -107,6 +109,14 @@ export class Exchange {
     return headers;
   }
 
+  /** How the client wants to read JSON: as it says by `pretty`, else indented when it is a browser or a tool on a terminal, as upstream. */
+  get indents(): 'asked' | 'guessed' | undefined {
+    const { query } = this.info;
+    const said = query.size > 0 ? query.get('pretty') : null;
+    if (said !== null && said !== '') return isTrue(said) ? 'asked' : undefined;
+    return PEOPLE.test(this.header('user-agent') ?? '') ? 'guessed' : undefined;
+  }
+
   sendJson(code: number, value: unknown): void {
     this.sendBytes(code, Buffer.from(`${JSON.stringify(value)}\n`));
   }
@@ -114,7 +124,8 @@ export class Exchange {
   /** Sends an object or a list of a built-in kind, or a Status, in the format that the client prefers. */
   sendObject(code: number, object: KubeObject): void {
     const { body, contentType } = renderObject(this.request.headers.accept, object);
-    this.sendBytes(code, body, contentType);
+    const indented = contentType === 'application/json' && this.indents !== undefined;
+    this.sendBytes(code, indented ? Buffer.from(`${JSON.stringify(object, null, 2)}\n`) : body, contentType);
   }
 
   sendText(code: number, text: string): void {

@@ -6,7 +6,6 @@ import type { Exchange } from '../http/exchange.ts';
 import { type AnswerForm, negotiate } from '../http/negotiate.ts';
 import { PROTOBUF } from '../http/protobuf/table.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
-import { isTrue } from '../http/request-info.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { renderSingle } from './forms.ts';
@@ -64,7 +63,7 @@ export function sendObject(
   if (form.format === 'protobuf') exchange.sendBytes(code, bytes, PROTOBUF);
   else if (form.format === 'yaml') {
     exchange.sendBytes(code, Buffer.from(stringify(JSON.parse(bytes.toString('utf8')))), 'application/yaml');
-  } else if (query.size > 0 && isTrue(query.get('pretty'))) {
+  } else if (exchange.indents !== undefined) {
     exchange.sendBytes(code, Buffer.from(`${JSON.stringify(JSON.parse(bytes.toString('utf8')), null, 2)}\n`));
   } else {
     exchange.sendBytes(code, bytes);

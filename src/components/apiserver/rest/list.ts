@@ -8,7 +8,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { type AnswerForm, negotiate } from '../http/negotiate.ts';
 import { listParts } from '../http/protobuf/encode.ts';
 import { PROTOBUF } from '../http/protobuf/table.ts';
-import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
+import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { streamBody } from '../http/stream-body.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
@@ -154,8 +154,8 @@ function sendParts(exchange: Exchange, form: AnswerForm, parts: readonly Buffer[
   let length = 0;
   for (const part of parts) length += part.length;
   if (exchange.audit?.wantsAnswers === true) exchange.audit.answeredInParts(length, parts);
-  const pretty = exchange.info.query.size > 0 && isTrue(exchange.info.query.get('pretty'));
-  if (form.format === 'yaml' || pretty) {
+  const { indents } = exchange;
+  if (form.format === 'yaml' || indents === 'asked' || (indents === 'guessed' && length <= MAX_REWRITTEN)) {
     if (length > MAX_REWRITTEN) {
       throw new ApiError('NotAcceptable', 'the list is too large for this form; ask for application/json or use limit');
     }

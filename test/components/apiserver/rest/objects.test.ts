@@ -133,6 +133,32 @@ describe('objects over HTTPS', () => {
     assert.equal(written.code, 400, 'a document is another matter');
   });
 
+  it('indents JSON for people: where it is asked to, and for browsers and tools on a terminal unless they ask it not to', async () => {
+    await call('POST', MAPS, { body: configMap('read') });
+    const review = { spec: { resourceAttributes: { verb: 'get', resource: 'pods' } } };
+    const asked: [string, string, unknown][] = [
+      ['GET', `${MAPS}/read`, undefined],
+      ['GET', MAPS, undefined],
+      ['GET', '/api/v1', undefined],
+      ['GET', `${MAPS}/none`, undefined],
+      ['POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', review],
+    ];
+    for (const [method, path, body] of asked) {
+      const indented = async (agent: string, query = ''): Promise<boolean> => {
+        const { text } = await call(method, `${path}${query}`, {
+          headers: { 'user-agent': agent },
+          ...(body === undefined ? {} : { body }),
+        });
+        return /^\{\n {2}"/.test(text);
+      };
+      for (const agent of ['curl/8.5.0', 'Wget/1.21', 'Mozilla/5.0 (X11)'])
+        assert.equal(await indented(agent), true, path);
+      assert.equal(await indented('curl/8.5.0', '?pretty=false'), false, path);
+      assert.equal(await indented('kubectl/v1.20.2'), false, path);
+      assert.equal(await indented('kubectl/v1.20.2', '?pretty=true'), true, path);
+    }
+  });
+
   it('says what stands in the place of the kind that is wanted', async () => {
     const refusal = async (apiVersion: string, kind: string): Promise<string> => {
       const { code, body } = await call('POST', MAPS, { body: { ...configMap('x'), apiVersion, kind } });
