@@ -48,6 +48,9 @@ export async function createObject(
   const large = isLarge(request.bodyBytes);
   if (large) await giveTurn();
   definition.setDefaults?.(stored);
+  // What admission and the kind's strategy put in is not its creator's.
+  if (!owned) trackWrite(context, request, stored, undefined);
+  if (large) await giveTurn();
   const admission: AdmissionRequest = {
     operation: 'CREATE',
     kind: request.kind,
@@ -81,8 +84,6 @@ export async function createObject(
   const validated = context.admission.validate(admission);
   if (validated !== undefined) await validated;
   request.warnings.push(...(definition.strategy.warnings?.(stored, undefined) ?? []));
-  if (!owned) trackWrite(context, request, stored, undefined);
-  if (large) await giveTurn();
   return await storeAdmitted(
     admission,
     () => commit(context, request, stored, generated === '' ? undefined : generated),
