@@ -186,7 +186,10 @@ describe('admission webhooks', () => {
     assert.equal((await call('POST', '/apis/apps/v1/namespaces/default/deployments', deployment)).code, 201);
     await configure(server, 'Validating', 'a', hooks.hook('/subs', { rules }));
     const at = '/api/v1/namespaces/default/pods/p1';
-    const bound = await call('POST', `${at}/binding`, { target: { kind: 'Node', name: 'n' } });
+    const bound = await call('POST', `${at}/binding`, {
+      metadata: { name: 'p1' },
+      target: { kind: 'Node', name: 'n' },
+    });
     const evicted = await call('POST', `${at}/eviction`, {
       apiVersion: 'policy/v1',
       kind: 'Eviction',
