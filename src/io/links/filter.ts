@@ -35,10 +35,14 @@ export function podTable(options: FilterOptions, range: Range, pods: readonly Po
     '  }',
     // Before the services' chains (dstnat, -100): a host port is this pod's alone.
     '  chain prerouting { type nat hook prerouting priority -105; fib daddr type local jump host_port_lookup; }',
-    '  chain output { type nat hook output priority -105; fib daddr type local ip daddr != 127.0.0.0/8 jump host_port_lookup; }',
+    '  chain output { type nat hook output priority -105; fib daddr type local jump host_port_lookup; }',
+    // What the host sends to a host port of its loopback leaves by the pod's link, which has to take loopback addresses for that. Pods do not get
+    // at what listens there by it (CVE-2020-8558).
+    '  chain loopback_guard { type filter hook prerouting priority -300; iifname != "lo" ip daddr 127.0.0.0/8 drop; }',
     '  chain postrouting {',
     '    type nat hook postrouting priority 90;',
     `    meta mark and ${HOST_PORT_MARK} != 0 ct status dnat masquerade`,
+    `    ip saddr 127.0.0.0/8 ip daddr ${podCidr} ct status dnat masquerade`,
     `    ip saddr ${podCidr} ip daddr != ${options.clusterCidr} masquerade`,
     '  }',
     '}',

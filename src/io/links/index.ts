@@ -98,6 +98,12 @@ export function createBridgeNetwork(options: BridgeNetworkOptions): BridgeNetwor
     return next;
   };
 
+  /** The link takes loopback addresses only once the rules stand that keep its pod from the host's loopback. */
+  const openHostPorts = async (link: string): Promise<void> => {
+    await applyFilter();
+    await sysctl(`net/ipv4/conf/${link}/route_localnet`, '1', log);
+  };
+
   const forget = async (attachment: Attachment): Promise<void> => {
     await command(ip, ['link', 'del', attachment.link]).catch((error: unknown) => {
       // The namespace that held the other end may have taken the pair with it.
@@ -225,7 +231,7 @@ export function createBridgeNetwork(options: BridgeNetworkOptions): BridgeNetwor
               '',
             ].join('\n'),
           ),
-          pod.portMappings.length > 0 ? applyFilter() : undefined,
+          pod.portMappings.length > 0 ? openHostPorts(attachment.link) : undefined,
         ]);
       } catch (error) {
         await forget(attachment).catch((again: unknown) =>

@@ -45,6 +45,8 @@ test('pods on a bridge reach each other, the host and host ports; restarts and c
     pings: [true, true, true],
     peer: true,
     hostPort: true,
+    hostPortOnLoopback: '10.128.2.1',
+    loopbackFromPod: 'timeout',
     hostPortFromPod: '10.128.2.1',
     hostPortFromItself: '10.128.2.1',
     remembered: true,

@@ -71,6 +71,14 @@ try {
   result['peer'] =
     attempt('nsenter', `--net=${a}`, process.execPath, '-e', read(second.ips[0] ?? '', 80)) === first.ips[0];
   result['hostPort'] = attempt(process.execPath, '-e', read('10.128.2.1', 8080)) === '10.128.2.1';
+  result['hostPortOnLoopback'] = attempt(process.execPath, '-e', read('127.0.0.1', 8080));
+  const bare = spawn(process.execPath, ['-e', `require('net').createServer(s=>s.end('in')).listen(8081,'127.0.0.1')`]);
+  holders.push({ kill: () => bare.kill('SIGKILL'), path: '' });
+  while (attempt(process.execPath, '-e', read('127.0.0.1', 8081)) !== 'in');
+  attempt('nsenter', `--net=${b}`, 'ip', 'addr', 'flush', 'dev', 'lo');
+  attempt('nsenter', `--net=${b}`, 'ip', 'route', 'add', '127.0.0.1/32', 'via', '10.128.2.1');
+  attempt('nsenter', `--net=${b}`, 'sysctl', '-w', 'net.ipv4.conf.eth0.route_localnet=1');
+  result['loopbackFromPod'] = attempt('nsenter', `--net=${b}`, process.execPath, '-e', read('127.0.0.1', 8081));
   result['hostPortFromPod'] = attempt('nsenter', `--net=${a}`, process.execPath, '-e', read('10.128.2.1', 8080));
   result['hostPortFromItself'] = attempt('nsenter', `--net=${b}`, process.execPath, '-e', read('10.128.2.1', 8080));
   const restarted = createBridgeNetwork(options);
