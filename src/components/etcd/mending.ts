@@ -91,10 +91,19 @@ export class MendingServer implements EtcdServer {
 
   async #mend(server: StoreServer, damage: CodedError): Promise<void> {
     await server.stop();
-    const replaces = await this.#putAside(damage);
-    if (this.#stopped) return;
     try {
-      await this.#start(replaces);
+      for (let found: CodedError | undefined = damage; found !== undefined; ) {
+        const replaces = await this.#putAside(found);
+        if (this.#stopped) return;
+        // It may be damaged again before it has come up.
+        found = await this.#start(replaces).then(
+          () => undefined,
+          (error: unknown) => {
+            if (error instanceof CodedError && isDamage(error) && !this.#stopped) return error;
+            throw error;
+          },
+        );
+      }
     } finally {
       this.#mending = undefined;
     }
