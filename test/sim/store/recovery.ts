@@ -66,14 +66,17 @@ function alike(world: World, { members, watchers, damages }: Recovering): boolea
   if (conf.outgoing.length > 0) return false;
   const belonging = members.filter((member) => conf.voters.includes(member.id) || conf.learners.includes(member.id));
   if (belonging.length < conf.voters.length + conf.learners.length) return false;
-  const [first, ...others] = belonging.map(rowsOf);
+  // When a row goes that compaction made useless depends on where a member's log begins.
+  const compacted = Math.max(...belonging.map(({ disk }) => disk.image.compacted));
+  const [first, ...others] = belonging.map((member) => rowsOf(member, compacted));
   if (others.some((other) => other !== first)) return false;
   const last = Math.max(...checkers.history.keys());
   return watchers.every((watcher) => watcher.next > last);
 }
 
-function rowsOf({ disk: { image } }: Member): string {
+function rowsOf({ disk: { image } }: Member, after: number): string {
   return image.rows
+    .filter(({ revision }) => revision > after)
     .map(
       ({ revision, index, term, lease, body }) =>
         `${revision}/${index}/${term}/${lease}/${Buffer.from(body).toString('latin1')}`,
