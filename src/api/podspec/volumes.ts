@@ -304,8 +304,3 @@ export function validateVolumeDevices(
   });
   return errors;
 }
-
-/** Names of image pull secrets and the like. */
-function validateObjectName(name: string | undefined, path: string): FieldError[] {
-  return isSet(name) ? validateNameRule(name, dns1123SubdomainErrors, path) : [fieldError.required(path)];
-}

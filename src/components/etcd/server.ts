@@ -42,6 +42,7 @@ const TIMING = { heartbeatMs: 100, electionMs: 1000, adapts: true };
 const TICKS_PER_HEARTBEAT = 2;
 const FIRST_LEADER_MS = 5000;
 const ASK_MS = 3000;
+const REMOVED_STAYS_MS = 1000;
 
 /** What members ask each other about. */
 const LEASES = 'leases';
@@ -433,7 +434,7 @@ class Server implements StoreServer {
     const { cluster, replica } = this.#engine;
     if (this.#stopped) return;
     if (cluster.wasRemoved(replica.id)) {
-      this.#removed();
+      this.#linger();
       return;
     }
     this.#peers?.setMembers(cluster.members);
@@ -456,6 +457,16 @@ class Server implements StoreServer {
       .then(() => storage.noteOthers(others.filter((urls) => urls.length > 0)))
       .catch((error: unknown) => log.warn('the other members could not be noted', { cause: messageOf(error) }));
     await this.#noted;
+  }
+
+  /**
+   * Whoever is left may not have heard yet that the removal is committed, and may need this member's vote until then: of two voters the other one could
+   * never lead again. etcd stays for as long.
+   */
+  #linger(): void {
+    this.#deps.clock.setTimer(REMOVED_STAYS_MS, () => {
+      if (!this.#stopped) this.#removed();
+    });
   }
 
   #removed(): void {
