@@ -7,7 +7,7 @@ import type {
   VolumeMount,
   VolumeProjection,
 } from 'kubernetes-types/core/v1';
-import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
+import { dns1123LabelErrors } from '../../base/names.ts';
 import { tryParseQuantity } from '../../base/quantity.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';

@@ -16,11 +16,16 @@ const SWEEP_MS = 250;
 export class Forwarding {
   readonly #clock: Clock;
   readonly #asked = new Map<number, Asked>();
-  #lastNumber = 0;
+  #lastNumber: number;
   #sweep: Timer | undefined;
 
-  constructor(clock: Clock) {
+  /**
+   * Numbers begin behind `before`, which no other life of this member has: an answer to what it had asked before it lost its power can arrive on a connection
+   * that it opened since, and would be taken for the answer to something else.
+   */
+  constructor(clock: Clock, before: number) {
     this.#clock = clock;
+    this.#lastNumber = before;
   }
 
   /** Resolves to what `of` answers to what `send` sends with the number that it is given. Throws CodedError 'peer-unreachable'. */

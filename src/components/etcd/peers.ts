@@ -56,6 +56,8 @@ export interface PeersDeps {
   readonly dial: DialPeer;
   readonly clock: Clock;
   readonly log: Log;
+  /** Differs from one life of this member to the next: 0 to 2^40 - 1. */
+  readonly life: number;
   readonly handler: PeerHandler;
 }
 
@@ -106,7 +108,7 @@ export class Peers {
 
   constructor(deps: PeersDeps) {
     this.#deps = deps;
-    this.#forwarding = new Forwarding(deps.clock);
+    this.#forwarding = new Forwarding(deps.clock, deps.life);
   }
 
   /** Connects to whom it is not connected yet, and leaves those who are not members any more. */

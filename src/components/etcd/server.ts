@@ -505,6 +505,7 @@ class Server implements StoreServer {
       dial: peers.dial,
       clock,
       log: log.named('peers'),
+      life: Buffer.from(this.#random.bytes(5)).readUIntBE(0, 5),
       handler: {
         message: (message) => newcomer.message(message),
         leaseNews: (from, news) => {

@@ -34,6 +34,7 @@ function connected(): Peers {
     clusterId: 1n,
     clock,
     log: silentLog,
+    life: 0,
     handler: {} as PeerHandler,
     dial: () => ({
       connected: true,
