@@ -1,5 +1,5 @@
 /** The built-in kinds as clients address them. */
-import type { ControllerRevision, DaemonSet, Deployment, ReplicaSet } from 'kubernetes-types/apps/v1';
+import type { ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet } from 'kubernetes-types/apps/v1';
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import type { Lease } from 'kubernetes-types/coordination/v1';
 import type {
@@ -18,6 +18,7 @@ import type {
   ServiceAccount,
 } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import type { KubeObject, ResourceType } from './meta/object.ts';
@@ -58,9 +59,11 @@ export const resources = {
   ),
   deployments: type<Deployment>('apps', 'v1', 'Deployment', 'deployments', true),
   replicaSets: type<ReplicaSet>('apps', 'v1', 'ReplicaSet', 'replicasets', true),
+  statefulSets: type<StatefulSet>('apps', 'v1', 'StatefulSet', 'statefulsets', true),
   daemonSets: type<DaemonSet>('apps', 'v1', 'DaemonSet', 'daemonsets', true),
   controllerRevisions: type<ControllerRevision>('apps', 'v1', 'ControllerRevision', 'controllerrevisions', true),
   endpointSlices: type<EndpointSlice>('discovery.k8s.io', 'v1', 'EndpointSlice', 'endpointslices', true),
+  podDisruptionBudgets: type<PodDisruptionBudget>('policy', 'v1', 'PodDisruptionBudget', 'poddisruptionbudgets', true),
   leases: type<Lease>('coordination.k8s.io', 'v1', 'Lease', 'leases', true),
   roles: type<Role>('rbac.authorization.k8s.io', 'v1', 'Role', 'roles', true),
   roleBindings: type<RoleBinding>('rbac.authorization.k8s.io', 'v1', 'RoleBinding', 'rolebindings', true),

@@ -41,6 +41,8 @@ export const WHOLE_COPIES: readonly ResourceType[] = [
   resources.replicationControllers,
   resources.deployments,
   resources.replicaSets,
+  resources.statefulSets,
+  resources.podDisruptionBudgets,
   resources.daemonSets,
   resources.controllerRevisions,
   resources.clusterRoles,

@@ -3,6 +3,7 @@ import { csrApprovingController, csrCleanerController, csrSigningController } fr
 import { clusterRoleAggregationController } from './cluster-role-aggregation.ts';
 import { daemonSetController } from './daemonset.ts';
 import { deploymentController } from './deployment.ts';
+import { disruptionController } from './disruption.ts';
 import { endpointSliceController, endpointsController } from './endpoints.ts';
 import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
@@ -29,6 +30,7 @@ export const controllers: readonly ControllerSpec[] = [
   daemonSetController,
   endpointsController,
   endpointSliceController,
+  disruptionController,
   csrApprovingController,
   csrSigningController,
   namespaceController,

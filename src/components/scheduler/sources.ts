@@ -22,7 +22,7 @@ import type { DisruptionBudget } from '../../core/scheduling/preemption.ts';
 import type { SchedulerDeps } from './deps.ts';
 
 const optional = {
-  budgets: kind<PodDisruptionBudget>('policy', 'v1', 'PodDisruptionBudget', 'poddisruptionbudgets', true),
+  budgets: resources.podDisruptionBudgets,
   claims: kind<PersistentVolumeClaim>('', 'v1', 'PersistentVolumeClaim', 'persistentvolumeclaims', true),
   volumes: kind<PersistentVolume>('', 'v1', 'PersistentVolume', 'persistentvolumes', false),
   classes: kind<StorageClass>('storage.k8s.io', 'v1', 'StorageClass', 'storageclasses', false),

@@ -1,0 +1,259 @@
+/**
+ * Says in the status of disruption budgets how many evictions they allow, and takes back from pods that they were to be disrupted when
+ * nothing came of it. Plans in core/reconcile/disruption; the API server's evictions count down what is allowed.
+ */
+import type { Pod } from 'kubernetes-types/core/v1';
+import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from 'kubernetes-types/policy/v1';
+import { type KubeObject, objectKey } from '../../api/meta/object.ts';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import { messageOf } from '../../base/errors.ts';
+import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
+import type { Informer, WorkQueue } from '../../client/types.ts';
+import { timestamp } from '../../core/reconcile/context.ts';
+import { controllersToAsk, isCountedByScale, planBudget, planFailure } from '../../core/reconcile/disruption/plan.ts';
+import { type ControllerScale, knownScale, type Workloads } from '../../core/reconcile/disruption/scale.ts';
+import { targetStaleInMs } from '../../core/reconcile/disruption/stale-target.ts';
+import { semanticEqual } from '../../core/reconcile/equality.ts';
+import { controllerOf } from '../../core/reconcile/ownership.ts';
+import { isPodReady } from '../../core/reconcile/pods.ts';
+import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from './framework.ts';
+import { readScale } from './scale.ts';
+
+/** How often a budget is looked at again whose pods' controllers tell nobody of their changes, or could not be asked. */
+const ASK_AGAIN_MS = 30_000;
+
+export const disruptionController: ControllerSpec = {
+  name: 'disruption',
+  eventSource: 'controllermanager',
+  reads: [
+    resources.podDisruptionBudgets,
+    resources.pods,
+    resources.replicationControllers,
+    resources.replicaSets,
+    resources.deployments,
+    resources.statefulSets,
+  ],
+  writes: [resources.podDisruptionBudgets, resources.pods],
+  prepare,
+};
+
+function prepare(handle: ControllerHandle): ControllerRun {
+  const { recorder, client } = handle.deps;
+  const budgets = handle.informer(resources.podDisruptionBudgets);
+  const pods = handle.informer(resources.pods);
+  const budgetClient = handle.writer(resources.podDisruptionBudgets);
+  const podClient = handle.writer(resources.pods);
+  const replicationControllers = handle.informer(resources.replicationControllers);
+  const replicaSets = handle.informer(resources.replicaSets);
+  const deployments = handle.informer(resources.deployments);
+  const statefulSets = handle.informer(resources.statefulSets);
+
+  const workloadsIn = (namespace: string): Workloads => ({
+    replicationController: (name) => replicationControllers.get(`${namespace}/${name}`),
+    replicaSet: (name) => replicaSets.get(`${namespace}/${name}`),
+    deployment: (name) => deployments.get(`${namespace}/${name}`),
+    statefulSet: (name) => statefulSets.get(`${namespace}/${name}`),
+  });
+
+  return (scope) => {
+    const queue = scope.queue(sync, 2);
+    followBudgets(scope, queue, budgets, pods);
+    followWorkloads(scope, queue, budgets, replicationControllers);
+    followWorkloads(scope, queue, budgets, replicaSets);
+    followWorkloads(scope, queue, budgets, deployments);
+    followWorkloads(scope, queue, budgets, statefulSets);
+    const targets = scope.queue(async (key) => {
+      const pod = pods.get(key);
+      const inMs = pod === undefined ? undefined : targetStaleInMs(pod, handle.plan().nowMs);
+      if (pod === undefined || inMs === undefined) return;
+      if (inMs > 0) targets.addAfter(key, inMs);
+      else await withdrawTarget(pod);
+    }, 1);
+    const awaitTarget = (pod: Pod): void => {
+      const inMs = targetStaleInMs(pod, handle.plan().nowMs);
+      if (inMs !== undefined) targets.addAfter(objectKey(pod), inMs);
+    };
+    scope.onChange(pods, { added: awaitTarget, updated: awaitTarget });
+
+    async function sync(key: string): Promise<void> {
+      const budget = budgets.get(key);
+      if (budget === undefined) return;
+      let reason = 'NoPods';
+      let what = 'Failed to get pods';
+      try {
+        const selected = podsOf(budget, pods);
+        reason = 'CalculateExpectedPodCountFailed';
+        what = 'Failed to calculate the number of expected pods';
+        const { scales, asked } = await scalesFor(budget, selected);
+        await settle(budget, selected, scales);
+        if (asked) queue.addAfter(key, ASK_AGAIN_MS);
+      } catch (error) {
+        if (!(error instanceof Uncountable) || scope.signal.aborted) throw error;
+        recorder.event(budget, 'Warning', reason, `${what}: ${error.message}`);
+        await write(budget, planFailure(budget, error.message, handle.plan()));
+        queue.addAfter(key, ASK_AGAIN_MS);
+      }
+    }
+
+    async function settle(
+      budget: PodDisruptionBudget,
+      selected: readonly Pod[],
+      scales: ReadonlyMap<string, ControllerScale>,
+    ): Promise<void> {
+      const plan = planBudget({ budget, pods: selected, scales }, handle.plan());
+      for (const { type, reason, message } of plan.events) recorder.event(budget, type, reason, message);
+      await write(budget, plan.status);
+      for (const pod of plan.notDeleted) {
+        const message = `Pod was expected by PDB ${objectKey(budget)} to be deleted but it wasn't`;
+        recorder.event(pod, 'Warning', 'NotDeleted', message);
+      }
+      if (plan.recheckAfterMs !== undefined) queue.addAfter(objectKey(budget), plan.recheckAfterMs);
+    }
+
+    /** `asked`: not all of it is followed by a watch. Throws `Uncountable`. */
+    async function scalesFor(
+      budget: PodDisruptionBudget,
+      selected: readonly Pod[],
+    ): Promise<{ readonly scales: ReadonlyMap<string, ControllerScale>; readonly asked: boolean }> {
+      const namespace = budget.metadata?.namespace ?? '';
+      const scales = new Map<string, ControllerScale>();
+      let asked = false;
+      for (const reference of controllersToAsk(budget, selected)) {
+        let scale = knownScale(reference, workloadsIn(namespace));
+        if (scale === undefined) {
+          asked = true;
+          scale = await uncountableIfThrown(readScale(client, reference, namespace, scope.signal));
+        }
+        if (scale === undefined) {
+          const pod = selected.find((each) => controllerOf(each)?.uid === reference.uid);
+          const message = `found no controllers for pod ${JSON.stringify(pod?.metadata?.name ?? '')}`;
+          recorder.event(budget, 'Warning', 'NoControllers', message);
+          throw new Uncountable(message);
+        }
+        scales.set(reference.uid, scale);
+      }
+      return { scales, asked };
+    }
+  };
+
+  /** Guarded by the version of the copy that was reckoned with: an eviction that was counted meanwhile is not undone. */
+  async function write(budget: PodDisruptionBudget, status: PodDisruptionBudgetStatus | undefined): Promise<void> {
+    if (status === undefined) return;
+    try {
+      await budgetClient.update({ ...budget, status }, { subresource: 'status' });
+    } catch (error) {
+      if (!isApiError(error, 'NotFound')) throw error;
+    }
+  }
+
+  async function withdrawTarget(pod: Pod): Promise<void> {
+    const { name = '', namespace, uid, resourceVersion } = pod.metadata ?? {};
+    const condition = {
+      type: 'DisruptionTarget',
+      status: 'False',
+      lastTransitionTime: timestamp(handle.plan().nowMs),
+      reason: null,
+      message: null,
+    };
+    try {
+      await podClient.patch(
+        name,
+        namespace,
+        'strategic',
+        { metadata: { uid, resourceVersion }, status: { conditions: [condition] } },
+        { subresource: 'status' },
+      );
+    } catch (error) {
+      if (!isApiError(error, 'NotFound')) throw error;
+    }
+  }
+}
+
+/** What a budget allows cannot be said: for a reason that its author can mend, or that may pass. */
+class Uncountable extends Error {}
+
+async function uncountableIfThrown<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw new Uncountable(messageOf(error));
+  }
+}
+
+function podsOf(budget: PodDisruptionBudget, pods: Informer<Pod>): Pod[] {
+  let selector: ReturnType<typeof labelSelectorOf>;
+  try {
+    selector = labelSelectorOf(budget.spec?.selector);
+  } catch (error) {
+    throw new Uncountable(messageOf(error));
+  }
+  if (selector.nothing) return [];
+  return pods.list(budget.metadata?.namespace).filter((pod) => matchesLabels(selector, pod.metadata?.labels));
+}
+
+function followBudgets(
+  scope: RunScope,
+  queue: WorkQueue,
+  budgets: Informer<PodDisruptionBudget>,
+  pods: Informer<Pod>,
+): void {
+  const wake = (pod: Pod): void => {
+    for (const budget of budgets.list(pod.metadata?.namespace)) {
+      if (isSelected(budget, pod)) queue.add(objectKey(budget));
+    }
+  };
+  scope.onChange(budgets, {
+    added: (budget) => queue.add(objectKey(budget)),
+    updated: (budget) => queue.add(objectKey(budget)),
+  });
+  scope.onChange(pods, {
+    added: wake,
+    updated: (pod, old) => {
+      if (semanticEqual(countedFacts(pod), countedFacts(old))) return;
+      wake(old);
+      wake(pod);
+    },
+    deleted: wake,
+  });
+}
+
+/** All that a budget looks at. */
+function countedFacts(pod: Pod): object {
+  const { labels, deletionTimestamp, uid } = pod.metadata ?? {};
+  return { labels, deletionTimestamp, uid, ready: isPodReady(pod), controller: controllerOf(pod)?.uid };
+}
+
+function isSelected(budget: PodDisruptionBudget, pod: Pod): boolean {
+  try {
+    return matchesLabels(labelSelectorOf(budget.spec?.selector), pod.metadata?.labels);
+  } catch {
+    // Such a budget has said so in its status when it was written.
+    return false;
+  }
+}
+
+type Workload = KubeObject & { readonly spec?: { readonly replicas?: number } };
+
+/** Wakes the budgets that are reckoned by scale when one changes; which pods are whose is looked up then. */
+function followWorkloads<T extends Workload>(
+  scope: RunScope,
+  queue: WorkQueue,
+  budgets: Informer<PodDisruptionBudget>,
+  workloads: Informer<T>,
+): void {
+  const wake = (workload: Workload): void => {
+    for (const budget of budgets.list(workload.metadata?.namespace)) {
+      if (isCountedByScale(budget)) queue.add(objectKey(budget));
+    }
+  };
+  scope.onChange(workloads, {
+    added: wake,
+    updated: (workload, old) => {
+      const isSame =
+        workload.spec?.replicas === old.spec?.replicas && controllerOf(workload)?.uid === controllerOf(old)?.uid;
+      if (!isSame) wake(workload);
+    },
+    deleted: wake,
+  });
+}
