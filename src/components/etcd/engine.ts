@@ -733,12 +733,15 @@ export class Engine implements ReplicatedMachine {
     if (grows && this.#full) await this.#recoverSpace();
     this.#admit(grows);
     const before = this.machine.head;
+    const leadsFrom = this.#leadsFrom;
     const decision = this.machine.decide(request, pinned);
     const { decided } = decision;
     if (decided === undefined) {
       // What it read may not be committed yet: the answer waits for that; and this member may have been replaced meanwhile.
       if (before > this.machine.visible) await (this.#collecting.at(-1) ?? this.#proposed.at(-1))?.wait();
       if (!this.#current) await this.linearizable();
+      // The question may have been put to another leader: what that one knows is not in the answer, and nothing has been written.
+      if (this.#leadsFrom !== leadsFrom) throw NOT_LEADER;
       return decision;
     }
     const asRelaxed = relaxed && !this.#full && this.#solitary;

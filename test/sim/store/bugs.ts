@@ -89,6 +89,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'revisions that were set aside are forgotten in a restart',
     checker: 'revisions',
+    // Only a member alone gives revisions out before they are written.
+    setting: { founders: 1, damaging: false, learner: false },
     found: (state) => ({ ...state, reserved: 0 }),
   },
   {

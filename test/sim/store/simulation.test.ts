@@ -31,7 +31,7 @@ const OFTEN = [
 ];
 /** It ends the run; the planted bug has settings of its own. */
 const NOW_AND_THEN = 'only voter lost';
-const SEEDS_TO_FIND_A_BUG = 80;
+const SEEDS_TO_FIND_A_BUG = 160;
 
 describe('a simulated store', () => {
   it(`keeps etcd's promises under ${SEEDS} seeds of faults`, async () => {
