@@ -57,6 +57,26 @@ metadata: {name: web, namespace: ${namespace}}
 spec: {selector: {app: web}, ports: [{port: 80, targetPort: http}]}
 `;
 
+/** Two pods, of which one has to stay. */
+const pair = (namespace: string): string => `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: pair, namespace: ${namespace}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: ${namespace}-pair}}
+  template:
+    metadata: {labels: {app: ${namespace}-pair}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: idle, image: ${helloImage}, command: [/bin/sh, -c, 'trap "exit 0" TERM; while true; do sleep 0.1; done']}]
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: pair, namespace: ${namespace}}
+spec: {minAvailable: 1, selector: {matchLabels: {app: ${namespace}-pair}}}
+`;
+
 for (const { label, path } of kubectls()) {
   describe(`kubectl ${label}`, () => {
     const namespace = `k-${label.replaceAll('.', '-')}`;
@@ -93,6 +113,52 @@ for (const { label, path } of kubectls()) {
         await inNamespace('get', 'pods', '--field-selector', 'status.phase=Running', '--no-headers'),
         /Running/,
       );
+    });
+
+    test('drain takes what the disruption budget allows, and the rest when it is replaced', async () => {
+      const manifest = join(scratch, `${namespace}-pair.yaml`);
+      await writeFile(manifest, pair(namespace));
+      await must('apply', '-f', manifest);
+      await inNamespace('rollout', 'status', 'deploy/pair', '--timeout=60s');
+      await eventually('a budget that allows one', 20_000, async () =>
+        (await inNamespace('get', 'pdb', 'pair', '-o', 'jsonpath={.status.disruptionsAllowed}')) === '1'
+          ? true
+          : undefined,
+      );
+      const podsOf = async (): Promise<string[]> =>
+        (await inNamespace('get', 'pods', '-l', `app=${namespace}-pair`, '-o', 'name')).trim().split('\n');
+      const were = await podsOf();
+      const node = (await must('get', 'nodes', '-o', 'name')).trim();
+      const drain = appliance.spawnInside(path, [
+        '--kubeconfig',
+        appliance.kubeconfig,
+        'drain',
+        node,
+        `--pod-selector=app=${namespace}-pair`,
+        '--timeout=60s',
+      ]);
+      let said = '';
+      for (const stream of [drain.stdout, drain.stderr])
+        stream?.setEncoding('utf8').on('data', (text: string) => {
+          said += text;
+        });
+      const ended = once(drain, 'exit');
+      try {
+        await eventually('a refusal', 30_000, () =>
+          said.includes("Cannot evict pod as it would violate the pod's disruption budget") ? true : undefined,
+        );
+        await eventually('one pod gone, one that stays', 30_000, async () =>
+          (await podsOf()).filter((pod) => were.includes(pod)).length === 1 ? true : undefined,
+        );
+        await must('uncordon', node);
+        const [code] = await ended;
+        assert.equal(code, 0, said);
+        assert.equal((await podsOf()).filter((pod) => were.includes(pod)).length, 0, said);
+      } finally {
+        drain.kill('SIGKILL');
+        await must('uncordon', node);
+        await must('delete', '-f', manifest, '--timeout=60s');
+      }
     });
 
     test('get -w shows changes as they happen', async () => {

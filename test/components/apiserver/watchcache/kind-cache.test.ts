@@ -5,6 +5,7 @@ import type { EventBatch } from '../../../../src/components/apiserver/watchcache
 import { CacheEvent, EventWindow, WindowBudget } from '../../../../src/components/apiserver/watchcache/event-window.ts';
 import { KindCache } from '../../../../src/components/apiserver/watchcache/kind-cache.ts';
 import { ReadIndex } from '../../../../src/components/apiserver/watchcache/read-index.ts';
+import { generator } from '../../../random.ts';
 
 const PREFIX = '/registry/things/';
 
@@ -20,17 +21,6 @@ const storedValue = (namespace: string, name: string, text: string): Buffer =>
 
 function newCache(): KindCache {
   return new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });
-}
-
-/** Mulberry32: the same seed gives the same run. */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
 }
 
 describe('spliced revision', () => {

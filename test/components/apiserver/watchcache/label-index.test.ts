@@ -3,22 +3,12 @@ import { describe, it } from 'node:test';
 import { matchesLabels, parseLabelSelector } from '../../../../src/base/selector.ts';
 import { CachedObject, spliceRevision } from '../../../../src/components/apiserver/watchcache/cached-object.ts';
 import { KindCache } from '../../../../src/components/apiserver/watchcache/kind-cache.ts';
+import { generator } from '../../../random.ts';
 
 const PREFIX = '/registry/things/';
 
 const stored = (metadata: object, rest: object = {}): Buffer =>
   Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'Thing', metadata, ...rest }));
-
-/** Mulberry32: the same seed gives the same run. */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
 
 describe('labels of a cached object', () => {
   it('are those of its metadata, whatever else looks like labels', () => {

@@ -2,23 +2,13 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { KindCache } from '../../../../src/components/apiserver/watchcache/kind-cache.ts';
 import type { Concern } from '../../../../src/components/apiserver/watchcache/subscribers.ts';
+import { generator } from '../../../random.ts';
 
 const PREFIX = '/registry/things/';
 const fieldReaders = { place: (object: { place?: string }) => object.place ?? '' };
 
 const stored = (namespace: string, name: string, place: string): Buffer =>
   Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'Thing', metadata: { name, namespace }, place }));
-
-/** Mulberry32: the same seed gives the same run. */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
 
 it('tells everybody all that concerns them, in order, and nothing else, as one who reads along would', () => {
   for (let seed = 1; seed <= 30; seed++) {
