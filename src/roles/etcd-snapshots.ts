@@ -131,7 +131,7 @@ export async function listSnapshots(directory: string, verify: boolean): Promise
       if (verify) await checkDigest(file);
       found.push({ ...listed, revision: (await revisionOf(file)) ?? 0, problem: '' });
     } catch (error) {
-      found.push({ ...listed, revision: Number(NAME.exec(name)?.[1] ?? 0), problem: messageOf(error) });
+      found.push({ ...listed, revision: revisionIn(name), problem: messageOf(error) });
     }
   }
   return found.sort((left, right) => right.takenMs - left.takenMs || right.revision - left.revision);
@@ -141,6 +141,8 @@ export async function listSnapshots(directory: string, verify: boolean): Promise
 export async function scheduledSnapshots(directory: string): Promise<ListedSnapshot[]> {
   return (await listSnapshots(directory, false)).filter(({ file }) => NAME.test(basename(file)));
 }
+
+const revisionIn = (name: string): number => Number(NAME.exec(name)?.[1] ?? 0);
 
 function takenAt(name: string): number | undefined {
   const stamp = NAME.exec(name)?.[2];
@@ -155,11 +157,22 @@ export async function isUnchanged(admin: EtcdAdmin, directory: string): Promise<
   return newest?.problem === '' && newest.revision === (await admin.status()).revision;
 }
 
-/** Removes all but the `keep` newest of those that were taken into `directory` by this program. Resolves with what went. */
-export async function pruneSnapshots(directory: string, keep: number): Promise<string[]> {
-  const taken = (await readdir(directory)).filter((name) => NAME.test(name));
-  taken.sort((left, right) => (takenAt(right) ?? 0) - (takenAt(left) ?? 0));
-  const gone = taken.slice(keep).map((name) => join(directory, name));
+/**
+ * Removes all but the `keep` newest of those that were taken into `directory` by this program. Resolves with what went. `taken`, the one that was
+ * taken just now, is the newest whatever its date says: the clock of a machine may have been set back.
+ */
+export async function pruneSnapshots(directory: string, keep: number, taken: string): Promise<string[]> {
+  const rank = (name: string): readonly [number, number] => [
+    name === basename(taken) ? Number.POSITIVE_INFINITY : (takenAt(name) ?? 0),
+    revisionIn(name),
+  ];
+  const names = (await readdir(directory)).filter((name) => NAME.test(name));
+  names.sort((left, right) => {
+    const [leftTime, leftRevision] = rank(left);
+    const [rightTime, rightRevision] = rank(right);
+    return leftTime === rightTime ? rightRevision - leftRevision : rightTime - leftTime;
+  });
+  const gone = names.slice(keep).map((name) => join(directory, name));
   for (const file of gone) await rm(file, { force: true });
   return gone;
 }

@@ -242,9 +242,9 @@ test('an ordinary stop ends the pods, and starting again finds everything as it 
   );
   await appliance.start();
   assert.equal(await appliance.must(['get', 'cm', 'remembered', '-o', 'jsonpath={.data.k}']), 'v');
-  await eventually('pod runs again', 60_000, async () =>
-    (await appliance.must(['get', 'pod', 'steady', '-o', 'jsonpath={.status.containerStatuses[0].ready}'])) === 'true'
-      ? true
-      : undefined,
-  );
+  await eventually('pod runs again', 60_000, async () => {
+    const seen = JSON.parse(await appliance.must(['get', 'pod', 'steady', '-o', 'json']));
+    if (seen.status.containerStatuses[0].ready === true) return true;
+    throw new Error(`${JSON.stringify(seen.status)}\n${appliance.output.slice(-4_000)}`);
+  });
 });

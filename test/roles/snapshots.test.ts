@@ -1,9 +1,10 @@
 /** Snapshots by the commands that users type, between our store and Debian's etcd, compared by Debian's etcdctl. */
 import assert from 'node:assert/strict';
-import { access, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
+import { pruneSnapshots } from '../../src/roles/etcd-snapshots.ts';
 import { freePort } from '../ports.ts';
 import { done, etcdctl, hyperedge, killAll, run, type Store, start } from './stores.ts';
 
@@ -229,4 +230,20 @@ test('damage is found: a byte, the end, another kind of file; nothing half-made 
     (await readdir(directory)).filter((name) => name.endsWith('.restoring')),
     [],
   );
+});
+
+test('which snapshots are kept: by date, then revision; the one just taken stays although the clock was set back', async () => {
+  const own = join(directory, 'pruned');
+  await mkdir(own);
+  const names = [
+    'etcd-9-20261122T040836Z.db',
+    'etcd-31-20261122T040836Z.db',
+    'etcd-4-20271122T040836Z.db',
+    'etcd-40-20010101T000001Z.db',
+  ];
+  for (const name of [...names, 'mine.db']) await writeFile(join(own, name), '');
+  const [old = '', older = '', future = '', taken = ''] = names;
+  assert.deepEqual(await pruneSnapshots(own, 3, join(own, taken)), [join(own, old)]);
+  assert.deepEqual(await pruneSnapshots(own, 2, join(own, taken)), [join(own, older)]);
+  assert.deepEqual((await readdir(own)).sort(), [future, taken, 'mine.db'].sort());
 });

@@ -51,7 +51,7 @@ export const saveCommand: Command = {
         return 0;
       }
       const saved = await kept(saveSnapshot(admin, target, Date.now()));
-      if (keep !== undefined) await pruneSnapshots(directory, keep);
+      if (keep !== undefined) await pruneSnapshots(directory, keep, saved.file);
       const document = await printDocument(flags, saved);
       out.stdout(document ?? `${saved.file}: revision ${saved.revision}, ${humanBytes(saved.bytes)}\n`);
       return 0;
