@@ -63,7 +63,9 @@ export class StatusManager {
     this.entries.delete(uid);
   }
 
+  /** Nothing more reaches the API, whatever is still set: pods that a stopping host ends are not over. */
   stop(): void {
+    this.client = undefined;
     for (const uid of [...this.entries.keys()]) this.forget(uid);
   }
 
