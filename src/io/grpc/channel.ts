@@ -34,6 +34,9 @@ export interface ChannelOptions {
 
 const FIRST_RETRY_MS = 20;
 const LAST_RETRY_MS = 1000;
+/** A certificate that one of both does not accept is as bad a moment later; each attempt costs both sides a handshake, and a line in a log. */
+const REFUSED_RETRY_MS = 3000;
+const REFUSED = /\balert\b|certificate|^ERR_TLS/i;
 const CONNECT_MS = 5000;
 const KEEP_ALIVE_MS = 10_000;
 /** Where another could be asked instead. */
@@ -329,10 +332,10 @@ export class Channel {
     if (this.#failures === 5) {
       this.#options.log.warn('store does not answer; trying on', { cause: this.#lastFailure });
     }
-    const delay = Math.min(
-      FIRST_RETRY_MS * 2 ** Math.min(this.#failures - 1, 10),
-      this.#options.lastRetryMs ?? LAST_RETRY_MS,
-    );
+    // The first few may meet a certificate that is just being exchanged.
+    const refused = this.#failures > 5 && REFUSED.test(this.#lastFailure);
+    const longest = refused ? REFUSED_RETRY_MS : (this.#options.lastRetryMs ?? LAST_RETRY_MS);
+    const delay = refused ? longest : Math.min(FIRST_RETRY_MS * 2 ** Math.min(this.#failures - 1, 10), longest);
     this.#retry = this.#options.clock.setTimer(delay, () => {
       this.#retry = undefined;
       if (this.#waiting.length > 0) this.#connect();

@@ -39,6 +39,26 @@ export interface TlsFront {
   refresh(): Promise<void> | undefined;
 }
 
+const MAX_REFUSALS = 256;
+
+/** Whoever is refused tries again and again, day and night: its first, tenth, hundredth … try is said. */
+class Refusals {
+  readonly #log: Log;
+  readonly #times = new Map<string, number>();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  say(client: string | undefined, cause: string): void {
+    const key = `${client} ${cause}`;
+    const times = (this.#times.get(key) ?? 0) + 1;
+    if (times === 1 && this.#times.size >= MAX_REFUSALS) this.#times.clear();
+    this.#times.set(key, times);
+    this.#log.v(Number.isInteger(Math.log10(times)) ? 2 : 4, 'connection refused', { client, cause, times });
+  }
+}
+
 /** Makes handshakes with what `source` has at the time. Throws when what it has at first is no certificate and key. */
 export async function createTlsFront(
   source: TlsMaterials | TlsSource,
@@ -47,6 +67,7 @@ export async function createTlsFront(
   accepted: (socket: TLSSocket) => void,
 ): Promise<TlsFront> {
   let materials = 'current' in source ? await source.current() : source;
+  const refused = new Refusals(log);
   const server = createTlsServer(
     {
       ...contextOf(materials),
@@ -59,13 +80,13 @@ export async function createTlsFront(
       const refusal = certificate === undefined ? undefined : materials.refusal?.(certificate);
       if (refusal === undefined) accepted(socket);
       else {
-        log.v(2, 'connection refused', { client: socket.remoteAddress, cause: refusal });
+        refused.say(socket.remoteAddress, refusal);
         socket.destroy();
       }
     },
   );
   server.on('tlsClientError', (error: Error, socket: TLSSocket) => {
-    log.v(2, 'connection refused', { client: socket.remoteAddress, cause: error.message });
+    refused.say(socket.remoteAddress, error.message);
     socket.destroy();
   });
   const refresh = async (from: TlsSource): Promise<void> => {

@@ -4,13 +4,16 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import { silentLog } from '../../../src/base/log.ts';
+import { type Log, silentLog } from '../../../src/base/log.ts';
 import type { RpcService } from '../../../src/components/etcd/port.ts';
+import { Channel } from '../../../src/io/grpc/channel.ts';
 import { Flag, FrameType, frame, PREFACE, settingsFrame } from '../../../src/io/grpc/http2-frames.ts';
 import { combineListeners, createRpcListener, type RpcListenerOptions } from '../../../src/io/grpc/index.ts';
+import { systemClock } from '../../client/clocks.ts';
 import { makeCertificates } from '../../components/etcd/harness.ts';
 
 const service: RpcService = {
@@ -166,6 +169,60 @@ test('one port with TLS and without', async () => {
     await new Promise<void>((resolve) => silent.once('connect', () => resolve()));
     silent.destroy();
   } finally {
+    await served.close(0);
+    await rm(directory, { recursive: true });
+  }
+});
+
+test('whoever is refused again and again is said at its first, tenth, hundredth try', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'listener-'));
+  const { server, ca } = await makeCertificates(directory);
+  const said: unknown[] = [];
+  const log: Log = {
+    ...silentLog,
+    named: () => log,
+    v: (level, message, fields) => level <= 2 && message === 'connection refused' && said.push(fields?.['times']),
+  };
+  const served = listener({ tls: { ...server, ca }, log });
+  const { port } = await served.listen(service);
+  try {
+    for (let times = 0; times < 25; times += 1) {
+      const socket = connectTls({ port, host: 'localhost', ca, ALPNProtocols: ['h2'] });
+      await new Promise<void>((resolve) => {
+        socket.on('error', () => {});
+        socket.on('close', () => resolve());
+      });
+    }
+    assert.deepEqual(said, [1, 10]);
+  } finally {
+    await served.close(0);
+    await rm(directory, { recursive: true });
+  }
+});
+
+test('where a certificate is refused, the next tries take their time', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'listener-'));
+  const { server, ca } = await makeCertificates(directory);
+  let connections = 0;
+  const front = createServer((socket) => {
+    connections += 1;
+    pipeline(socket, connect(port, '127.0.0.1'), socket, () => {});
+  });
+  const served = listener({ tls: { ...server, ca } });
+  const { port } = await served.listen(service);
+  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+  const endpoints = [`https://localhost:${(front.address() as { port: number }).port}`];
+  try {
+    // The server refuses who has no certificate, the client who is of another authority.
+    for (const materials of [{ ca }, {}]) {
+      connections = 0;
+      const channel = new Channel({ endpoints, ...materials, lastRetryMs: 100, log: silentLog, clock: systemClock });
+      await assert.rejects(channel.unary('/echo', Buffer.alloc(0), 2000), /unavailable/);
+      channel.close();
+      assert.ok(connections >= 2 && connections <= 8, `${connections} connections`);
+    }
+  } finally {
+    front.close();
     await served.close(0);
     await rm(directory, { recursive: true });
   }
