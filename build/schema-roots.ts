@@ -93,6 +93,7 @@ export const META_TYPES: readonly string[] = [
   'V1OwnerReference',
   'V1Preconditions',
   'V1ServerAddressByClientCIDR',
+  'V1ShardInfo',
   'V1Status',
   'V1StatusCause',
   'V1StatusDetails',
@@ -122,6 +123,7 @@ export const RENAMED: Readonly<Record<string, string>> = {
 /** Quantities that the declarations we read are too old to know. */
 export const EXTRA_QUANTITIES: readonly string[] = [
   'io.k8s.api.autoscaling.v2.HPAScalingRules.tolerance',
+  'io.k8s.api.core.v1.NodeAllocatableResourceClaimStatus.resources',
   'io.k8s.api.core.v1.PodStatus.allocatedResources',
   'io.k8s.api.core.v1.NodeAllocatableResourceMapping.allocationMultiplier',
 ];

@@ -290,6 +290,9 @@ function zeroOf(node: SchemaNode): JsonValue {
         case 'quantity':
           return '0';
         case 'any':
+        // Go writes a zero time as null.
+        case 'date-time':
+        case 'date-time-micro':
           return null;
         default:
           return '';

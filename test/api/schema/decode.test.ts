@@ -106,6 +106,11 @@ test('null is absence', () => {
   assert.deepEqual([unknownFields, typeErrors], [[], []]);
 });
 
+test('a time that is null in a map stays null, as Go writes a zero time', () => {
+  const { object } = decode('PodDisruptionBudget', '{"status":{"disruptedPods":{"a":null}}}', 'policy');
+  assert.deepEqual(object, { status: { disruptedPods: { a: null } } });
+});
+
 test('prototype keys are plain data', () => {
   const { object, unknownFields } = decode(
     'Pod',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -18,6 +19,7 @@ import {
 import { type Field, indexOfMessage, messageAt } from '../../../../src/components/apiserver/http/protobuf/table.ts';
 import { randomDocument, randomOf } from '../../../api/schema/random.ts';
 import { protocOf } from './descriptors.ts';
+import { filledDocument } from './filled.ts';
 
 const RUNS = 25;
 const directory = mkdtempSync(join(tmpdir(), 'he-proto-'));
@@ -71,6 +73,51 @@ test('every built-in kind but definitions of custom ones has a protobuf form, in
     assert.equal(has, gvk.group !== 'apiextensions.k8s.io', `${apiVersionOf(gvk)} ${gvk.kind}`);
   }
   assert.equal(hasMessage('__proto__'), false);
+});
+
+test('every field of every kind has upstream’s bytes', () => {
+  const golden = new Map<string, string>();
+  for (const line of readFileSync(join(import.meta.dirname, 'protobuf.golden'), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .slice(1)) {
+    const [apiVersion, kind, ...bytes] = line.split(' ');
+    golden.set(`${apiVersion} ${kind}`, bytes.join(' '));
+  }
+  for (const gvk of gvks) {
+    const typeName = schemaNameOf(gvk);
+    const name = `${apiVersionOf(gvk)} ${gvk.kind}`;
+    const known = golden.get(name);
+    if (known === undefined) {
+      // Not in k8s.io/api, or no longer.
+      assert.match(name, /^(api(extensions|registration)\.k8s\.io|autoscaling\/v2beta[12] )/);
+      continue;
+    }
+    const schema = schemaOfType(typeName);
+    assert.ok(schema);
+    const { apiVersion: _a, kind: _k, ...document } = filledDocument(schema) as JsonObject;
+    const bytes = envelope(apiVersionOf(gvk), gvk.kind, encodeMessage(typeName, document));
+    const digest = createHash('sha256').update(bytes).digest('hex').slice(0, 32);
+    assert.equal(`${bytes.length} ${digest}`, known, name);
+    // Kinds of objects within objects do not travel in this form.
+    const { apiVersion, kind, ...decoded } = decodeProtobuf(bytes);
+    assert.deepEqual(encodeMessage(typeName, decoded), encodeMessage(typeName, document), `${apiVersion} ${kind}`);
+    golden.delete(name);
+  }
+  assert.deepEqual([...golden.keys()], []);
+});
+
+test('a zero in a map is null where Go has a time, and a quantity of nothing is 0', () => {
+  const budget = { status: { disruptedPods: { a: null } } };
+  assert.deepEqual(
+    decodeProtobuf(
+      envelope('policy/v1', 'PodDisruptionBudget', encodeMessage('io.k8s.api.policy.v1.PodDisruptionBudget', budget)),
+    )['status'],
+    budget.status,
+  );
+  // hard: { cpu: no value }
+  const quota = Buffer.from('12070a050a03637075', 'hex');
+  assert.deepEqual(decodeProtobuf(envelope('v1', 'ResourceQuota', quota))['spec'], { hard: { cpu: '0' } });
 });
 
 test('a zero is said where upstream’s JSON says it, and left out where that leaves it out', () => {

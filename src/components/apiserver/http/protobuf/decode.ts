@@ -126,7 +126,9 @@ function readEntry(bytes: Buffer, field: Field, depth: number): [string, JsonVal
 }
 
 function zeroOf(field: Field): JsonValue {
-  return field.code === 'm' ? {} : field.code === 'i' || field.code === 'd' ? 0 : field.code === 'b' ? false : '';
+  if (field.code === 'm')
+    return ZEROS.get(nameOfMessage(field.message)) ?? (SPECIAL.has(nameOfMessage(field.message)) ? null : {});
+  return field.code === 'i' || field.code === 'd' ? 0 : field.code === 'b' ? false : '';
 }
 
 function readValue(reader: Reader, field: Field, depth: number): JsonValue | undefined {
@@ -168,6 +170,9 @@ const SPECIAL: ReadonlyMap<string, Special> = new Map<string, Special>([
   ['io.k8s.api.authorization.v1beta1.ExtraValue', itemsOf],
   ['io.k8s.api.certificates.v1beta1.ExtraValue', itemsOf],
 ]);
+
+/** What JSON says of their zero, where that is not null. */
+const ZEROS: ReadonlyMap<string, JsonValue> = new Map([['io.k8s.apimachinery.pkg.api.resource.Quantity', '0']]);
 
 /** A zero time is no time. */
 function timeOf(bytes: Buffer, digits: number): string | undefined {

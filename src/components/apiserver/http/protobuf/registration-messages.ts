@@ -8,10 +8,10 @@ const NAMED: Readonly<Record<string, string>> = {
   [`${PACKAGE}.APIService`]: API_SERVICE,
   // The older version looks the same.
   [`${PACKAGE}beta1.APIService`]: API_SERVICE,
-  [`${PACKAGE}.APIServiceSpec`]: `1 service m{${PACKAGE}.ServiceReference};2 group s!;3 version s!;4 insecureSkipTLSVerify b!;5 caBundle y;7 groupPriorityMinimum i!;8 versionPriority i!`,
+  [`${PACKAGE}.APIServiceSpec`]: `1 service m{${PACKAGE}.ServiceReference};2 group s!;3 version s!;4 insecureSkipTLSVerify b!;5 caBundle y;7 groupPriorityMinimum i;8 versionPriority i`,
   [`${PACKAGE}.ServiceReference`]: '1 namespace s!;2 name s!;3 port i',
   [`${PACKAGE}.APIServiceStatus`]: `1 conditions *m{${PACKAGE}.APIServiceCondition}`,
-  [`${PACKAGE}.APIServiceCondition`]: `1 type s!;2 status s!;3 lastTransitionTime m{${META}.Time};4 reason s!;5 message s!`,
+  [`${PACKAGE}.APIServiceCondition`]: `1 type s;2 status s;3 lastTransitionTime m{${META}.Time};4 reason s!;5 message s!`,
 };
 
 /** Those, behind the ones of `table`. */

@@ -1,5 +1,4 @@
 /** The messages of the API, from the generated table, made on first use. */
-import { typeOf } from '../../../../api/schema/index.ts';
 import { MESSAGES as GENERATED } from './generated/messages.ts';
 import { withRegistration } from './registration-messages.ts';
 
@@ -16,7 +15,7 @@ export interface Field {
   readonly code: string;
   readonly shape: 'single' | 'repeated' | 'map' | 'inline';
   readonly message: number;
-  /** Its zero value is its absence: no pointer in Go, and JSON leaves it out if it is. */
+  /** JSON leaves its zero out: no pointer in Go, and `omitempty`. Others are said even when they are zero. */
   readonly omitZero: boolean;
 }
 
@@ -40,11 +39,10 @@ export function messageAt(index: number): Message {
   let message = compiled.get(index);
   if (message === undefined) {
     const fields: Field[] = [];
-    const said = saidFieldsOf(names[index] ?? '');
     for (const row of (MESSAGES[names[index] ?? ''] ?? '').split(';')) {
       const [number, name, code] = row.split(' ');
       if (number !== undefined && name !== undefined && code !== undefined) {
-        fields.push(fieldOf(Number(number), name, code, said));
+        fields.push(fieldOf(Number(number), name, code));
       }
     }
     message = new Map(fields.sort((a, b) => a.number - b.number).map((field) => [field.number, field]));
@@ -55,32 +53,10 @@ export function messageAt(index: number): Message {
 
 const SHAPES: Readonly<Record<string, Field['shape']>> = { '*': 'repeated', '%': 'map', '>': 'inline' };
 
-/**
- * Fields that upstream's JSON says whatever they hold although its documents do not require them: Go's tags have no `omitempty`.
- * Source: k8s.io/api types.
- */
-const SAID_THOUGH_OPTIONAL: Readonly<Record<string, readonly string[]>> = {
-  'io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus': ['currentReplicas'],
-  'io.k8s.api.core.v1.Event': ['reportingComponent', 'reportingInstance'],
-  'io.k8s.api.policy.v1.PodDisruptionBudgetStatus': [
-    'disruptionsAllowed',
-    'currentHealthy',
-    'desiredHealthy',
-    'expectedPods',
-  ],
-  'io.k8s.api.scheduling.v1.PriorityClass': ['value'],
-};
-
-/** Fields that are said even when they are zero; an older version has those of the one that followed it. */
-function saidFieldsOf(typeName: string): readonly string[] {
-  const current = typeName.replace(/\.(v\d+)(?:alpha|beta)\d+\./, '.$1.');
-  return [...((typeOf(typeName) ?? typeOf(current))?.r ?? []), ...(SAID_THOUGH_OPTIONAL[current] ?? [])];
-}
-
-function fieldOf(number: number, name: string, text: string, said: readonly string[]): Field {
+function fieldOf(number: number, name: string, text: string): Field {
   const shape = SHAPES[text.charAt(0)] ?? 'single';
   const rest = shape === 'single' ? text : text.slice(1);
   const code = shape === 'inline' ? 'm' : rest.charAt(0);
   const message = code === 'm' ? Number(shape === 'inline' ? rest : rest.slice(1)) : -1;
-  return { number, name, code, shape, message, omitZero: rest.endsWith('!') && !said.includes(name) };
+  return { number, name, code, shape, message, omitZero: rest.endsWith('!') };
 }
