@@ -1,8 +1,9 @@
 /**
- * `npm run bench:api -- [speed] [watches] [size] [growth] [--seconds N] [--rounds N] [--objects N] [--curve NAME]`: the packaged appliance's API server, driven over TLS
+ * `npm run bench:api -- [speed] [cost] [watches] [size] [growth] [--seconds N] [--rounds N] [--objects N] [--curve NAME]`: the packaged appliance's API server, driven over TLS
  * with keep-alive and a bearer token by `wrk` and clients of our own, each part on an appliance of its own; `speed` alone when no part is named.
  *
  * * speed: GET, LIST and writes, as shares of a bare `node:https` server with the same bytes, of the store beneath, and of Debian's etcd;
+ * * cost: CPU time of each process for a create and a merge patch;
  * * watches: events to 300 of them, memory of 5,000 idle ones;
  * * size: memory, a LIST of everything and a cold start with 100,000 objects of 1 KB;
  * * growth: what a create costs while that grows which does not concern it, as plots.
@@ -11,12 +12,13 @@
  * figure against its goal and exits 1 when one is missed.
  */
 import { parseArgs } from 'node:util';
+import { measureCost } from './api/cost.ts';
 import { measureGrowth, measureSize } from './api/growth.ts';
 import { measureSpeed } from './api/speed.ts';
 import { Target } from './api/target.ts';
 import { measureWatches } from './api/watching.ts';
 
-const PARTS = ['speed', 'watches', 'size', 'growth'] as const;
+const PARTS = ['speed', 'cost', 'watches', 'size', 'growth'] as const;
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
@@ -43,6 +45,7 @@ async function measured(part: (typeof PARTS)[number], measure: (target: Target) 
 }
 
 await measured('speed', (target) => measureSpeed(target, { seconds, rounds: Number(values.rounds) }));
+await measured('cost', (target) => measureCost(target, { seconds, rounds: Number(values.rounds) }));
 await measured('watches', (target) => measureWatches(target, seconds));
 await measured('size', (target) => measureSize(target, Number(values.objects)));
 await measured('growth', (target) => measureGrowth(target, 2, values.curve));

@@ -4,6 +4,7 @@
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { RestContext } from './context.ts';
+import { WatchPace } from './watch-pace.ts';
 
 export interface OpenWatch {
   /** When it next has something to do, in monotonic milliseconds. */
@@ -17,6 +18,7 @@ export interface OpenWatch {
 const TICK_MS = 100;
 
 export class OpenWatches {
+  readonly pace: WatchPace;
   readonly #clock: Clock;
   readonly #watches = new Set<OpenWatch>();
   #timer: Timer | undefined;
@@ -24,6 +26,7 @@ export class OpenWatches {
 
   constructor({ clock, stopping }: Pick<RestContext, 'clock' | 'stopping'>) {
     this.#clock = clock;
+    this.pace = new WatchPace(clock);
     stopping.addEventListener('abort', () => this.#endAll(), { once: true });
   }
 

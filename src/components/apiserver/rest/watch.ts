@@ -25,6 +25,7 @@ import { type OpenWatch, openWatches } from './open-watches.ts';
 import { type ListOptions, matcherOf, parseListOptions } from './options.ts';
 import { takeSnapshot } from './snapshot.ts';
 import type { ObjectView } from './view.ts';
+import type { PacedWatch } from './watch-pace.ts';
 
 /** What a client may leave unread before it is dropped; it can resume where it was. */
 const MAX_UNREAD = 8 * 1024 * 1024;
@@ -72,7 +73,7 @@ function withName(options: ListOptions, name: string): ListOptions {
 }
 
 /** What it holds, thousands of idle ones hold: no closures, promises or timers but those that cannot be spared. */
-class WatchStream implements KindSubscriber, OpenWatch {
+class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   readonly #context: RestContext;
   readonly #exchange: Exchange;
   readonly #response: HttpResponse;
@@ -91,6 +92,8 @@ class WatchStream implements KindSubscriber, OpenWatch {
   #endMs = Number.POSITIVE_INFINITY;
   #definitionsSent = false;
   #ended = false;
+  /** What waits for the end of a pause. */
+  #held: Buffer[] | undefined;
   #turn: Promise<void> | undefined;
   #waiting = 0;
   #finish: (() => void) | undefined;
@@ -333,6 +336,21 @@ class WatchStream implements KindSubscriber, OpenWatch {
 
   #write(line: Buffer): void {
     if (this.#ended || line.length === 0) return;
+    if (this.#held !== undefined) this.#held.push(line);
+    else if (openWatches(this.#context).pace.mayWrite(this)) this.#put(line);
+    else this.#held = [line];
+  }
+
+  sendHeld(): boolean {
+    const held = this.#held;
+    if (held === undefined) return false;
+    this.#held = undefined;
+    this.#put(openWatches(this.#context).pace.join(held));
+    return true;
+  }
+
+  #put(lines: Buffer): void {
+    if (this.#response.destroyed) return;
     if (this.#response.writableLength > MAX_UNREAD) {
       this.#context.log.v(2, 'dropping a watcher that does not keep up', {
         path: this.#exchange.info.path,
@@ -342,7 +360,7 @@ class WatchStream implements KindSubscriber, OpenWatch {
       this.#response.destroy();
       return;
     }
-    this.#response.write(line);
+    this.#response.write(lines);
   }
 
   /** Endings and bookmarks of a stream that has begun. */
@@ -383,7 +401,10 @@ class WatchStream implements KindSubscriber, OpenWatch {
     if (this.#ended) return;
     this.#ended = true;
     this.#cache.unsubscribe(this);
-    openWatches(this.#context).remove(this);
+    const watches = openWatches(this.#context);
+    watches.remove(this);
+    watches.pace.forget(this);
+    this.sendHeld();
     this.#response.end();
     this.#finish?.();
   }
