@@ -117,6 +117,8 @@ export const RENAMED: Readonly<Record<string, string>> = {
   FlowcontrolV1Subject: 'Subject',
   AdmissionregistrationV1ServiceReference: 'ServiceReference',
   AdmissionregistrationV1WebhookClientConfig: 'WebhookClientConfig',
+  ApiextensionsV1ServiceReference: 'ServiceReference',
+  ApiextensionsV1WebhookClientConfig: 'WebhookClientConfig',
   ApiregistrationV1ServiceReference: 'ServiceReference',
 };
 

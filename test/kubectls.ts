@@ -1,17 +1,19 @@
 /**
  * The kubectls on this machine: the one that is installed, and Debian's 1.20 where the test run has fetched it (`test/host.ts`) or
- * `KUBECTL_120` names it. Tests run with each that is here; what is left out, and why, is printed once for each process.
+ * `KUBECTL_120` names it, and any other that `HYPEREDGE_KUBECTL` names. Tests run with each that is here; what is left out, and why, is printed once for each process.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface Kubectl {
-  readonly label: 'installed' | '1.20';
+  readonly label: 'installed' | '1.20' | 'named';
   readonly path: string;
 }
 
 /** Where the test run puts Debian's kubectl 1.20. */
 export const FETCHED_KUBECTL_120 = join(import.meta.dirname, '..', 'dist', 'test-tools', 'kubectl-1.20');
+
+const NAMED = process.env['HYPEREDGE_KUBECTL'];
 
 const CANDIDATES: readonly (Kubectl & { readonly mend: string })[] = [
   { label: 'installed', path: '/usr/bin/kubectl', mend: 'install kubectl' },
@@ -20,6 +22,9 @@ const CANDIDATES: readonly (Kubectl & { readonly mend: string })[] = [
     path: process.env['KUBECTL_120'] ?? FETCHED_KUBECTL_120,
     mend: 'the whole test run fetches it, or name one in KUBECTL_120',
   },
+  ...(NAMED === undefined
+    ? []
+    : [{ label: 'named' as const, path: NAMED, mend: 'HYPEREDGE_KUBECTL has to be the path of a kubectl' }]),
 ];
 
 let found: readonly Kubectl[] | undefined;

@@ -43,8 +43,11 @@ const named = (name: string): string =>
 const own: Record<string, GeneratedType> = {};
 const current = new Map<string, string>();
 
-function kind(name: string, fields: Readonly<Record<string, string>>): void {
-  own[named(name)] = { f: { apiVersion: 'string', kind: 'string', metadata: `${META}.ObjectMeta`, ...fields } };
+function kind(name: string, fields: Readonly<Record<string, string>>, required: readonly string[] = []): void {
+  own[named(name)] = {
+    ...(required.length === 0 ? {} : { r: required }),
+    f: { apiVersion: 'string', kind: 'string', metadata: `${META}.ObjectMeta`, ...fields },
+  };
   own[named(`${name}List`)] = {
     r: ['items'],
     f: { apiVersion: 'string', kind: 'string', metadata: `${META}.ListMeta`, items: `[]#${named(name)}` },
@@ -56,7 +59,7 @@ for (const [older, newer, kinds] of SAME) {
     const type = generatedTypes[named(`${newer}.${each}`)];
     if (type === undefined) continue;
     const { apiVersion: _a, kind: _k, metadata: _m, ...rest } = type.f;
-    kind(`${older}.${each}`, rest);
+    kind(`${older}.${each}`, rest, type.r);
     current.set(named(`${older}.${each}`), named(`${newer}.${each}`));
   }
 }
@@ -89,18 +92,26 @@ for (const group of ['extensions.v1beta1', 'networking.v1beta1']) {
   const endpoint = generatedTypes[named('discovery.v1.Endpoint')];
   const { deprecatedTopology: _t, zone: _z, ...fields } = endpoint?.f ?? {};
   const { apiVersion: _a, kind: _k, metadata: _m, ...rest } = slice?.f ?? {};
-  kind('discovery.v1beta1.EndpointSlice', { ...rest, endpoints: `[]#${named('discovery.v1beta1.Endpoint')}` });
-  own[named('discovery.v1beta1.Endpoint')] = { f: { ...fields, topology: '{}string' } };
+  kind(
+    'discovery.v1beta1.EndpointSlice',
+    { ...rest, endpoints: `[]#${named('discovery.v1beta1.Endpoint')}` },
+    slice?.r,
+  );
+  own[named('discovery.v1beta1.Endpoint')] = {
+    ...(endpoint?.r === undefined ? {} : { r: endpoint.r }),
+    f: { ...fields, topology: '{}string' },
+  };
 }
 
 for (const review of ['SubjectAccessReview', 'LocalSubjectAccessReview']) {
   const spec = generatedTypes[named('authorization.v1.SubjectAccessReviewSpec')];
   const { groups: _g, ...fields } = spec?.f ?? {};
   own[named('authorization.v1beta1.SubjectAccessReviewSpec')] = { f: { ...fields, group: '[]string' } };
-  kind(`authorization.v1beta1.${review}`, {
+  const fieldsOfReview = {
     spec: `#${named('authorization.v1beta1.SubjectAccessReviewSpec')}`,
     status: `#${named('authorization.v1.SubjectAccessReviewStatus')}`,
-  });
+  };
+  kind(`authorization.v1beta1.${review}`, fieldsOfReview, ['spec']);
 }
 
 for (const version of ['flowcontrol.v1beta1', 'flowcontrol.v1beta2']) {

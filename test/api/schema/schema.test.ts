@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { builtinKinds, subresourceKinds } from '../../../src/api/registry/index.ts';
@@ -40,6 +42,39 @@ test('merge facts speak only of what exists', () => {
     const dot = name.lastIndexOf('.');
     assert.ok(schemaOfType(name.slice(0, dot))?.fields.has(name.slice(dot + 1)), name);
   }
+});
+
+/** What `merge.golden` says of a field; '' where nothing is said. */
+function mergeFactsOf(node: SchemaNode): string {
+  const facts: string[] = [];
+  if (node.kind === 'list') {
+    if (node.listType === 'map') facts.push(`map(${node.mapKeys.join(',')})`);
+    else if (node.listType === 'set') facts.push('set');
+    if ('atomic' in node.items && node.items.atomic) facts.push('items:atomic');
+    if (node.patchMergeKey !== undefined) facts.push(`by:${node.patchMergeKey}`);
+  } else if (node.kind !== 'scalar' && node.atomic) facts.push('atomic');
+  if (node.patchStrategy.length > 0) facts.push(`patch:${node.patchStrategy.join(',')}`);
+  return facts.sort().join(' ');
+}
+
+test('all fields of stable types merge as upstream’s markers say', () => {
+  const golden = new Map<string, string>();
+  for (const line of readFileSync(join(import.meta.dirname, 'merge.golden'), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .slice(1)) {
+    const [name = '', ...facts] = line.split(' ');
+    golden.set(name, facts.sort().join(' '));
+  }
+  assert.ok(golden.size > 150);
+  for (const name of typeNames()) {
+    if (/alpha|beta|kube-aggregator/.test(name)) continue;
+    for (const [field, node] of schemaOfType(name)?.fields ?? []) {
+      assert.equal(mergeFactsOf(node), golden.get(`${name}.${field}`) ?? '', `${name}.${field}`);
+      golden.delete(`${name}.${field}`);
+    }
+  }
+  assert.deepEqual([...golden.keys()], []);
 });
 
 test('golden merge facts', () => {
