@@ -31,6 +31,7 @@ import {
   stripped,
   withFields,
 } from './managed-fields.ts';
+import { atOnce, type Steps } from './steps.ts';
 import { type Comparison, checkApplied, compare, fieldsOf, mergeTyped, pruneUnowned } from './typed.ts';
 
 interface WriteFacts {
@@ -77,21 +78,31 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
  * Conflict naming every field and owner, BadRequest for a configuration that does not fit the schema.
  */
 export function applyServerSide(options: ApplyOptions): JsonObject {
+  return atOnce(applySteps(options));
+}
+
+/** As `applyServerSide`, a pass over the document at a time. */
+export function* applySteps(options: ApplyOptions): Steps<JsonObject> {
   const { live, applied, schema } = options;
   if (!isObject(applied)) throw badPatch('an applied configuration must be an object');
   if (managedFieldsOf(applied) !== undefined && managedFieldsOf(applied) !== null) {
     throw badPatch('metadata.managedFields must be nil');
   }
   checkApplied(applied, schema, subjectOf(options));
+  yield;
   const known = managedForApply(options);
-  let outcome = attempt(options, known, options.force);
+  yield;
+  let outcome = yield* attempt(options, known, options.force);
   if (outcome.conflicts.length > 0 && options.manager === 'kubectl') {
+    yield;
     const disputed = withoutInherited(outcome.conflicts, live, schema);
     if (disputed.length > 0) throw conflictError(disputed);
-    outcome = attempt(options, known, true);
+    yield;
+    outcome = yield* attempt(options, known, true);
   }
   if (outcome.conflicts.length > 0) throw conflictError(outcome.conflicts);
-  return finish(options, known, outcome);
+  yield;
+  return yield* finish(options, known, outcome);
 }
 
 /**
@@ -105,6 +116,11 @@ export function trackUpdate(options: UpdateOptions): JsonObject {
 
 /** The managed fields alone that `trackUpdate` gives the object. */
 export function managedFieldsAfter(options: UpdateOptions): JsonValue[] {
+  return atOnce(managedFieldsSteps(options));
+}
+
+/** As `managedFieldsAfter`, a pass over the document at a time. */
+export function* managedFieldsSteps(options: UpdateOptions): Steps<JsonValue[]> {
   const { live, updated, schema, manager } = options;
   const sent = managedFieldsOf(updated);
   if (isReset(sent)) return [];
@@ -112,14 +128,18 @@ export function managedFieldsAfter(options: UpdateOptions): JsonValue[] {
     return ownersOfNew(options);
   }
   const known = managedForUpdate(options, sent);
+  yield;
   const ignored = ignoredFields(options);
   const before = live === undefined ? withMetadata(options.skeleton) : bare(live);
   const changes = withoutIgnored(compare(before, bare(updated), schema), ignored);
+  yield;
   const identity = identityOf({ ...entryFacts(options), operation: 'Update' });
-  const others = yieldFields(known, changes, undefined, identity);
+  const others = yield* yieldFields(known, changes, undefined, identity);
+  yield;
   const gained = stripped(union(changes.added, changes.modified));
   const managed = new Map(others);
   if (!isEmpty(gained)) {
+    yield;
     const previous = others.get(identity);
     const fields = previous === undefined ? gained : union(previous.fields, gained);
     managed.set(
@@ -129,7 +149,8 @@ export function managedFieldsAfter(options: UpdateOptions): JsonValue[] {
         : { ...entryFacts(options), operation: 'Update', time: options.nowIso, fields, manager },
     );
   }
-  return encodeManagedFields(managed);
+  yield;
+  return yield* encodeManagedFields(managed);
 }
 
 /** A new object has one owner, of all that is in it: the same as comparing it with nothing, in one walk. */
@@ -150,21 +171,39 @@ interface Outcome {
   readonly conflicts: readonly Conflict[];
 }
 
-function attempt(options: ApplyOptions, known: ManagedFields, force: boolean): Outcome {
+function* attempt(options: ApplyOptions, known: ManagedFields, force: boolean): Steps<Outcome> {
   const { live, applied, schema } = options;
   const identity = identityOf({ ...entryFacts(options), operation: 'Apply' });
   const ignored = ignoredFields(options);
   const fields = recursiveDifference(fieldsOf(applied, schema), ignored);
+  yield;
   const before = bare(live);
   const merged = mergeTyped(before, bare(applied), schema);
+  yield;
   const last = known.get(identity)?.fields;
   const managed = new Map(known);
   managed.set(identity, { ...entryFacts(options), operation: 'Apply', time: options.nowIso, fields });
-  const kept = asObject(last === undefined ? merged : pruneUnowned(merged, last, ownedByAll(managed), schema));
+  const kept = asObject(last === undefined ? merged : yield* withoutLost(merged, last, managed, schema));
   const object = options.decode?.(kept) ?? kept;
+  yield;
   const changes = withoutIgnored(compare(before, object, schema), ignored);
+  yield;
   const conflicts = force ? [] : conflictsWith(managed, identity, changes);
-  return { object, managed: yieldFields(managed, changes, identity), conflicts };
+  return { object, managed: yield* yieldFields(managed, changes, identity), conflicts };
+}
+
+/** What the manager owned `last`, and nobody owns now, is gone. */
+function* withoutLost(
+  merged: JsonValue,
+  last: FieldSet,
+  managed: ManagedFields,
+  schema: SchemaNode | undefined,
+): Steps<JsonValue> {
+  const owned = ownedByAll(managed);
+  yield;
+  const pruned = pruneUnowned(merged, last, owned, schema);
+  yield;
+  return pruned;
 }
 
 function ownedByAll(managed: ManagedFields): FieldSet {
@@ -188,17 +227,18 @@ function conflictsWith(managed: ManagedFields, identity: string, changes: Compar
  * Takes what changed hands from its owners; what was removed from everybody. Owners left with nothing go. `writer` loses nothing; `regaining` is about to
  * be given what changed: what is not taken from it first need not be put back, and most writers write what is theirs.
  */
-function yieldFields(
+function* yieldFields(
   managed: ManagedFields,
   changes: Comparison,
   writer: string | undefined,
   regaining?: string,
-): ManagedFields {
+): Steps<ManagedFields> {
   const changed = union(changes.modified, changes.added);
   const left = new Map<string, ManagedEntry>();
   for (const [id, entry] of managed) {
     let { fields } = entry;
     if (id !== writer) {
+      yield;
       if (id !== regaining || entry.read === undefined) fields = difference(fields, changed);
       fields = difference(fields, changes.removed);
     }
@@ -208,18 +248,19 @@ function yieldFields(
 }
 
 /** Keeps the live time stamp where the apply changed neither the object nor its owners. */
-function finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome): JsonObject {
+function* finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome): Steps<JsonObject> {
   const object = updateLastApplied(options, outcome.object);
   const identity = identityOf({ ...entryFacts(options), operation: 'Apply' });
   const before = known.get(identity);
   const now = outcome.managed.get(identity);
   const managed = new Map(outcome.managed);
   const unchanged = options.live !== undefined && isSame(options, bare(options.live), object);
+  yield;
   if (unchanged && before?.time !== undefined && now !== undefined) {
     const sameFields = equal(stripped(now.fields), stripped(before.fields));
     if (sameFields && now.apiVersion === before.apiVersion) managed.set(identity, before);
   }
-  return withManagedFields(object, encodeManagedFields(managed));
+  return withManagedFields(object, yield* encodeManagedFields(managed));
 }
 
 /** What this end of the API does not write is no difference: it will be put back. */

@@ -1,5 +1,13 @@
 /** How a document becomes another: the patch types, server-side apply, and who owns which field. Pure. */
-export { type ApplyOptions, applyServerSide, managedFieldsAfter, trackUpdate, type UpdateOptions } from './apply.ts';
+export {
+  type ApplyOptions,
+  applyServerSide,
+  applySteps,
+  managedFieldsAfter,
+  managedFieldsSteps,
+  trackUpdate,
+  type UpdateOptions,
+} from './apply.ts';
 export { mergeConfiguration } from './configuration.ts';
 export { isFailedTest, reasonOf } from './errors.ts';
 export { jsonPatch } from './json-patch.ts';

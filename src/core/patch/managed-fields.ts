@@ -9,6 +9,7 @@ import {
   sorted,
   union,
 } from './field-set.ts';
+import type { Steps } from './steps.ts';
 
 /** One entry of `metadata.managedFields`, read. */
 export interface ManagedEntry {
@@ -146,13 +147,18 @@ function decodeEntry(item: JsonValue, stored: boolean): ManagedEntry | undefined
 }
 
 /** The entries as they are stored: stripped, bounded, sorted. Entries that own nothing are gone; unchanged ones are those read. */
-export function encodeManagedFields(managed: ManagedFields): JsonValue[] {
+export function* encodeManagedFields(managed: ManagedFields): Steps<JsonValue[]> {
   const entries: ManagedEntry[] = [];
   for (const entry of managed.values()) {
     const kept = entry.read === undefined ? withFields(entry, stripped(entry.fields)) : entry;
     if (!isEmpty(kept.fields)) entries.push(kept);
   }
-  return capped(entries.sort(compareEntries)).map(encodeEntry);
+  const encoded: JsonValue[] = [];
+  for (const entry of capped(entries.sort(compareEntries))) {
+    yield;
+    encoded.push(encodeEntry(entry));
+  }
+  return encoded;
 }
 
 export function stripped(fields: FieldSet): FieldSet {

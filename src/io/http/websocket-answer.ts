@@ -17,6 +17,7 @@ const NEWLINE = 0x0a;
 const PREFIX = 4;
 
 type Message = Buffer | string;
+/** Keeps nothing of the chunk: whoever wrote it may use its memory again once it has been sent. */
 type Framing = (chunk: Buffer) => Message[];
 
 /** One message a line of JSON. */
@@ -30,7 +31,7 @@ function lines(): Framing {
       messages.push(bytes.toString('utf8', from, end + 1));
       from = end + 1;
     }
-    rest = bytes.subarray(from);
+    rest = Buffer.from(bytes.subarray(from));
     return messages;
   };
 }
@@ -48,7 +49,7 @@ function frames(): Framing {
       messages.push(bytes.subarray(from + PREFIX, end));
       from = end;
     }
-    rest = bytes.subarray(from);
+    rest = Buffer.from(bytes.subarray(from));
     return messages;
   };
 }

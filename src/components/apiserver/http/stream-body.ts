@@ -6,30 +6,6 @@ import { acceptsGzip, type Exchange } from './exchange.ts';
 const GZIP_FROM = 128 * 1024;
 const PIECE = 64 * 1024;
 
-/** Joins small buffers into pieces worth a system call each. */
-export function* pieces(parts: Iterable<Buffer>): Generator<Buffer> {
-  let pending: Buffer[] = [];
-  let length = 0;
-  for (const part of parts) {
-    if (part.length >= PIECE) {
-      // Large parts go as they are: copying them would cost more than a system call.
-      if (length > 0) yield Buffer.concat(pending, length);
-      pending = [];
-      length = 0;
-      yield part;
-      continue;
-    }
-    pending.push(part);
-    length += part.length;
-    if (length >= PIECE) {
-      yield Buffer.concat(pending, length);
-      pending = [];
-      length = 0;
-    }
-  }
-  if (length > 0) yield Buffer.concat(pending, length);
-}
-
 /** Sends `length` bytes that `parts` yields. Resolves when all is written or the client is gone. */
 export async function streamBody(
   exchange: Exchange,
@@ -54,7 +30,8 @@ export async function streamBody(
     response.once('close', () => gzip.destroy());
     gzip.on('error', () => response.destroy());
     gzip.pipe(response);
-    await writeAll(gzip, parts);
+    await writeParts(gzip, parts);
+    gzip.end();
     return;
   }
   headers['content-length'] = length;
@@ -62,26 +39,98 @@ export async function streamBody(
   // Head, items and tail of a short answer leave together.
   response.cork();
   process.nextTick(() => response.uncork());
-  await writeAll(response, parts);
+  await writeParts(response, parts);
+  response.end();
 }
 
-async function writeAll(target: Writable, parts: Iterable<Buffer>): Promise<void> {
-  for (const piece of pieces(parts)) {
-    if (target.destroyed) return;
-    if (!target.write(piece)) await drained(target);
+/**
+ * Writes `parts` as fast as `target` takes them, small ones joined into pieces worth a system call each. Resolves when all have been handed over, or `target`
+ * is gone.
+ */
+export async function writeParts(target: Writable, parts: Iterable<Buffer>): Promise<void> {
+  const pieces = new Pieces(target);
+  let pending: Buffer[] = [];
+  let length = 0;
+  for (const part of parts) {
+    if (length > 0 && length + part.length > PIECE) {
+      await pieces.send(pending, length);
+      pending = [];
+      length = 0;
+    }
+    if (pieces.isGone) return;
+    if (part.length < PIECE) {
+      pending.push(part);
+      length += part.length;
+    } else await pieces.sendLarge(part);
   }
-  target.end();
+  if (length > 0 && !pieces.isGone) target.write(Buffer.concat(pending, length));
 }
 
-/** Resolves when `target` takes more, or never will: then it is destroyed. */
-export function drained(target: Writable): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      target.removeListener('drain', done);
-      target.removeListener('close', done);
-      resolve();
-    };
-    target.once('drain', done);
-    target.once('close', done);
-  });
+/** One is filled while the other one is sent. */
+const BUFFERS = 2;
+/** Told to whoever waits for a buffer. */
+const FREED = Symbol('freed');
+
+/**
+ * Pieces of one answer, in buffers that are used again: a new one for each would be left to the garbage collector, which looks for them less often than a list
+ * of everything makes them. A buffer is free when the stream says that its bytes have gone, not when it takes more: TLS and HTTP/2 may still have to read it.
+ */
+class Pieces {
+  readonly #target: Writable;
+  readonly #free: Buffer[] = [];
+  #made = 0;
+  #gone = false;
+
+  constructor(target: Writable) {
+    this.#target = target;
+  }
+
+  /** Nobody reads any more. The answer to a request over HTTP/2 says so by its event only. */
+  get isGone(): boolean {
+    return this.#gone || this.#target.destroyed;
+  }
+
+  /** Sends what is in `parts`, `length` bytes in all, once there is a buffer for it. */
+  async send(parts: readonly Buffer[], length: number): Promise<void> {
+    if (this.#free.length === 0 && this.#made === BUFFERS) await this.#until(FREED);
+    if (this.isGone) return;
+    const buffer = this.#free.pop() ?? this.#another();
+    let at = 0;
+    for (const part of parts) at += part.copy(buffer, at);
+    this.#target.write(buffer.subarray(0, length), (error) => {
+      // After a failure nobody knows what may still read it.
+      if (error === undefined || error === null) this.#free.push(buffer);
+      else this.#gone = true;
+      this.#target.emit(FREED);
+    });
+  }
+
+  /** Sends a part as it is: copying it would cost more than a system call. */
+  async sendLarge(part: Buffer): Promise<void> {
+    if (!this.#target.write(part)) await this.#until('drain');
+  }
+
+  #another(): Buffer {
+    this.#made += 1;
+    return Buffer.allocUnsafeSlow(PIECE);
+  }
+
+  /** Resolves when a buffer is free or the target drained, or is gone. */
+  #until(event: 'drain' | typeof FREED): Promise<void> {
+    const target = this.#target;
+    if (target.destroyed) return Promise.resolve();
+    return new Promise((resolve) => {
+      const settle = (): void => {
+        target.removeListener(event, settle);
+        target.removeListener('close', close);
+        resolve();
+      };
+      const close = (): void => {
+        this.#gone = true;
+        settle();
+      };
+      target.once(event, settle);
+      target.once('close', close);
+    });
+  }
 }

@@ -2,11 +2,12 @@
 import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 import { type ApiError, errors, isApiError } from '../../../api/meta/status.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
-import { applyServerSide } from '../../../core/patch/index.ts';
+import { applyServerSide, applySteps } from '../../../core/patch/index.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { createObject } from './create.ts';
 import { checkName } from './patch.ts';
+import { inTurns, isLarge } from './turns.ts';
 import { updateObject } from './update.ts';
 import { decodeObject, metadataOf, timestamp, type WriteRequest } from './write-request.ts';
 
@@ -29,8 +30,8 @@ export async function applyObject(
   }
   const applied = decodeObject(kind, document, [], request.options.validation, request.warnings);
   checkName(request, applied);
-  const merged = (live: JsonObject | undefined): KubeObject =>
-    applyServerSide({
+  const merged = (live: JsonObject | undefined, large: boolean): KubeObject | Promise<KubeObject> => {
+    const configuration = {
       live,
       applied: applied as unknown as JsonObject,
       force: request.options.force,
@@ -39,15 +40,18 @@ export async function applyObject(
       schema: kind.schema,
       nowIso: timestamp(context.clock.nowMs()),
       resetFields: resetFields(request),
-      decode: (object) => decodeObject(kind, object, [], 'Ignore', []) as unknown as JsonObject,
+      decode: (object: JsonObject) => decodeObject(kind, object, [], 'Ignore', []) as unknown as JsonObject,
       ...(request.subresource === '' ? {} : { subresource: request.subresource }),
-    }) as unknown as KubeObject;
+    };
+    const object = large ? inTurns(applySteps(configuration)) : applyServerSide(configuration);
+    return object as unknown as KubeObject | Promise<KubeObject>;
+  };
   for (let attempt = 1; ; attempt++) {
     try {
       const { object } = await updateObject(context, request, {
         strategy,
         owned: true,
-        next: (current) => merged(current as unknown as JsonObject),
+        next: (current, large) => merged(current as unknown as JsonObject, large),
       });
       return { object, created: false };
     } catch (error) {
@@ -62,7 +66,7 @@ export async function applyObject(
         `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`,
       );
     }
-    const object = merged(undefined);
+    const object = await merged(undefined, isLarge(request.bodyBytes));
     metadataOf(object).name = request.name;
     try {
       return { object: await createObject(context, request, object, true), created: true };

@@ -49,7 +49,10 @@ export async function createObject(
   if (large) await giveTurn();
   definition.setDefaults?.(stored);
   // What admission and the kind's strategy put in is not its creator's.
-  if (!owned) trackWrite(context, request, stored, undefined);
+  if (!owned) {
+    const tracked = trackWrite(context, request, stored, undefined, large);
+    if (tracked !== undefined) await tracked;
+  }
   if (large) await giveTurn();
   const admission: AdmissionRequest = {
     operation: 'CREATE',

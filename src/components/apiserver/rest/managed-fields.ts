@@ -1,27 +1,33 @@
 /** Who owns which field: kept in `metadata.managedFields` on every write. */
-import { apiVersionOf, type JsonObject, type KubeObject } from '../../../api/meta/object.ts';
+import { apiVersionOf, type JsonObject, type JsonValue, type KubeObject } from '../../../api/meta/object.ts';
 import { skeletonOf } from '../../../api/registry/skeletons.ts';
 import { schemaOfType } from '../../../api/schema/index.ts';
-import { managedFieldsAfter } from '../../../core/patch/index.ts';
+import { managedFieldsAfter, managedFieldsSteps } from '../../../core/patch/index.ts';
 import type { RestContext } from './context.ts';
+import { inTurns } from './turns.ts';
 import { metadataOf, timestamp, type WriteRequest } from './write-request.ts';
 
 const STATUS = [['status']];
 
-/** Notes the write of `next` over `old` in its managedFields. Both are in the stored version. */
+/** Notes the write of `next` over `old` in its managedFields. Both are in the stored version. Of what is `large`, in turns with others. */
 export function trackWrite(
   context: RestContext,
   request: WriteRequest,
   next: KubeObject,
   old: KubeObject | undefined,
-): void {
+  large: boolean,
+): Promise<void> | undefined {
   const { definition, alias, schema } = request.kind;
   const metadata = metadataOf(next);
   if (context.config.features?.managedFields === false) {
     delete metadata.managedFields;
-    return;
+    return undefined;
   }
-  const fields = managedFieldsAfter({
+  const note = (fields: readonly JsonValue[]): undefined => {
+    if (fields.length === 0) delete metadata.managedFields;
+    else metadata.managedFields = fields as unknown as NonNullable<typeof metadata.managedFields>;
+  };
+  const write = {
     manager: request.options.fieldManager,
     apiVersion: apiVersionOf(definition),
     schema: alias === undefined ? schema : schemaOfType(definition.schemaName),
@@ -32,7 +38,8 @@ export function trackWrite(
     // What only the status's end of the API writes is not its creator's.
     ...(old === undefined && definition.statusStrategy !== undefined ? { resetFields: STATUS } : {}),
     ...(request.subresource === '' ? {} : { subresource: request.subresource }),
-  });
-  if (fields.length === 0) delete metadata.managedFields;
-  else metadata.managedFields = fields as unknown as NonNullable<typeof metadata.managedFields>;
+  };
+  if (!large) return note(managedFieldsAfter(write));
+  const fields = inTurns(managedFieldsSteps(write));
+  return fields instanceof Promise ? fields.then(note) : note(fields);
 }

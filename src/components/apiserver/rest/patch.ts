@@ -8,6 +8,7 @@ import { mergeInto } from '../../../core/patch/merge-patch.ts';
 import { strategicMergePatch } from '../../../core/patch/strategic.ts';
 import { decodeValue } from '../http/decode.ts';
 import type { RestContext } from './context.ts';
+import { giveTurn } from './turns.ts';
 import { type Updated, updateObject } from './update.ts';
 import { decodeObject, MAX_SHOWN, shownText, type WriteRequest, WrongType } from './write-request.ts';
 
@@ -54,17 +55,20 @@ export function patchObject(
   let warned = false;
   return updateObject(context, request, {
     strategy,
-    next: (current) => {
+    next: (current, large) => {
       const patched = laid(form, current as unknown as JsonObject, patch, request);
-      const warnings: string[] = [];
-      const next = decodePatched(form, patch, () =>
-        decodeObject(kind, patched, [], request.options.validation, warnings),
-      );
-      // Tried again after a conflict, the same warnings come up again.
-      if (!warned) request.warnings.push(...warnings);
-      warned = true;
-      checkName(request, next);
-      return next;
+      const decoded = (): KubeObject => {
+        const warnings: string[] = [];
+        const next = decodePatched(form, patch, () =>
+          decodeObject(kind, patched, [], request.options.validation, warnings),
+        );
+        // Tried again after a conflict, the same warnings come up again.
+        if (!warned) request.warnings.push(...warnings);
+        warned = true;
+        checkName(request, next);
+        return next;
+      };
+      return large ? giveTurn().then(decoded) : decoded();
     },
   });
 }

@@ -26,9 +26,9 @@ const MAX_TRIES = 1000;
 export interface Change {
   /**
    * The object as it shall be, from the one there is: both in the served version. `current` may be changed. A `resourceVersion` left
-   * in the result is a precondition.
+   * in the result is a precondition. What is `large` takes its time, in turns with others.
    */
-  next(current: KubeObject): KubeObject | Promise<KubeObject>;
+  next(current: KubeObject, large: boolean): KubeObject | Promise<KubeObject>;
   readonly strategy: WriteStrategy<KubeObject>;
   /** What webhooks and policies are to see instead of the object, and what they make of it laid back. */
   shownAs?(next: KubeObject, old: KubeObject): Pick<AdmissionRequest, 'bodyKind' | 'body' | 'oldBody'>;
@@ -88,7 +88,9 @@ async function attemptUpdate(
   const large = isLarge(seen.bytes.length) || isLarge(request.bodyBytes);
   const old = seen.parse();
   if (large) await giveTurn();
-  const next = toStored(kind, await change.next(fromStored(kind, seen.parse())));
+  const parsed = fromStored(kind, seen.parse());
+  if (large) await giveTurn();
+  const next = toStored(kind, await change.next(parsed, large));
   if (large) await giveTurn();
   checkPreconditions(request, change, current, old, next);
   keepSystemFields(old, next);
@@ -116,6 +118,7 @@ async function attemptUpdate(
   // Admission may come from outside.
   keepSystemFields(old, next);
   change.strategy.prepareForUpdate?.(next, old, strategyContext(context, request.user));
+  if (large) await giveTurn();
   const failures = [
     ...validateObjectMetaUpdate(next, old, definition),
     ...(change.strategy.validate?.(next) ?? []),
@@ -127,11 +130,14 @@ async function attemptUpdate(
   const validated = context.admission.validate(admission);
   if (validated !== undefined) await validated;
   const warnings = change.strategy.warnings?.(next, old) ?? [];
-  if (change.owned !== true) trackWrite(context, request, next, old);
+  if (change.owned !== true) {
+    const tracked = trackWrite(context, request, next, old, large);
+    if (tracked !== undefined) await tracked;
+  }
   if (large) await giveTurn();
   const outcome = await storeAdmitted(
     admission,
-    () => write(context, request, place, seen, old, next),
+    () => write(context, request, place, seen, old, next, large),
     ({ done }) => done,
   );
   if (outcome.done) request.warnings.push(...warnings);
@@ -207,6 +213,7 @@ async function write(
   current: CachedObject,
   old: KubeObject,
   next: KubeObject,
+  large: boolean,
 ): Promise<Outcome> {
   const isService = place.definition.plural === 'services';
   if (removesItself(next, old)) {
@@ -219,8 +226,9 @@ async function write(
     return { done: false, current: 'current' in result ? result.current : current };
   }
   const effects = isService ? context.services.allocate(next as Service, old as Service) : NO_EFFECTS;
-  if (isUnchanged(old, next, place.view !== undefined) && !context.objects.isStale(place))
-    return { done: true, updated: { object: current, removed: false } };
+  const unchanged = isUnchanged(old, next, place.view !== undefined);
+  if (large) await giveTurn();
+  if (unchanged && !context.objects.isStale(place)) return { done: true, updated: { object: current, removed: false } };
   if (request.options.dryRun) {
     return { done: true, updated: { object: rendered(place, current, next), removed: false } };
   }

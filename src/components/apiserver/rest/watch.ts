@@ -11,7 +11,7 @@ import { envelope, watchFrame } from '../http/protobuf/encode.ts';
 import { PROTOBUF } from '../http/protobuf/table.ts';
 import { renderObject } from '../http/render-object.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
-import { drained, pieces } from '../http/stream-body.ts';
+import { writeParts } from '../http/stream-body.ts';
 import type { HttpResponse } from '../port.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import { type EventBatch, type EventType, frameEvent } from '../watchcache/event-window.ts';
@@ -168,10 +168,8 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     });
     this.#head();
     // The state may be larger than what a client may leave unread: it is sent as fast as the client takes it.
-    for (const piece of pieces(this.#stateLines(snapshot.objects))) {
-      if (this.#response.destroyed) return this.end();
-      if (!this.#response.write(piece)) await drained(this.#response);
-    }
+    await writeParts(this.#response, this.#stateLines(snapshot.objects));
+    if (this.#response.destroyed) return this.end();
     if (this.#options.sendInitialEvents === true && this.#options.bookmarks) {
       this.#write(this.#bookmark(snapshot.revision, INITIAL_EVENTS_END));
     }
