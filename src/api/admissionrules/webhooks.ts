@@ -9,6 +9,7 @@ import type { KindAlias, WriteStrategy } from '../registry/definition.ts';
 import { keepGeneration, metadataOf } from '../registry/strategies.ts';
 import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
 import { validateLabelSelector } from '../validation/selectors.ts';
+import { webhookServiceErrors, webhookUrlErrors } from '../validation/webhook-client.ts';
 import { setRuleDefaults, validateMatchConditions, validateRules } from './rules.ts';
 
 const DEFAULT_TIMEOUT_SECONDS = 10;
@@ -133,53 +134,6 @@ function validateClient(client: WebhookClientConfig, path: string): FieldError[]
   if ((url === undefined) === (service === undefined)) {
     return [fieldError.required(path, 'exactly one of url or service is required')];
   }
-  if (url !== undefined) return validateUrl(url, `${path}.url`);
-  if (service === undefined) return [];
-  const errors: FieldError[] = [];
-  if (!isSet(service.name)) errors.push(fieldError.required(`${path}.service.name`, 'service name is required'));
-  if (!isSet(service.namespace)) {
-    errors.push(fieldError.required(`${path}.service.namespace`, 'service namespace is required'));
-  }
-  const port = service.port ?? HTTPS_PORT;
-  if (port < 1 || port > 65535) {
-    errors.push(
-      fieldError.invalid(`${path}.service.port`, port, 'port is not valid: must be between 1 and 65535, inclusive'),
-    );
-  }
-  return service.path === undefined ? errors : [...errors, ...validatePath(service.path, `${path}.service.path`)];
-}
-
-function validateUrl(text: string, path: string): FieldError[] {
-  const form = 'desired format: https://host[/path]';
-  if (!URL.canParse(text)) {
-    return [fieldError.required(path, `url must be a valid URL: parse ${JSON.stringify(text)}; ${form}`)];
-  }
-  const url = new URL(text);
-  const errors: FieldError[] = [];
-  const wrong = (value: string, detail: string): void => {
-    errors.push(fieldError.invalid(path, value, detail));
-  };
-  if (url.protocol !== 'https:') wrong(url.protocol.slice(0, -1), `'https' is the only allowed URL scheme; ${form}`);
-  if (url.host === '') wrong(url.host, `host must be specified; ${form}`);
-  if (url.username !== '') wrong('<redacted>', `user information is not permitted in the URL; ${form}`);
-  if (url.hash !== '') wrong(url.hash.slice(1), `fragments are not permitted in the URL; ${form}`);
-  if (url.search !== '') wrong(url.search.slice(1), `query parameters are not permitted in the URL; ${form}`);
-  return errors;
-}
-
-function validatePath(path: string, at: string): FieldError[] {
-  if (path === '') return [];
-  if (!path.startsWith('/')) return [fieldError.invalid(at, path, "must start with a '/'")];
-  const errors: FieldError[] = [];
-  const steps = path.slice(1).split('/');
-  steps.forEach((step, index) => {
-    if (step === '') {
-      if (index < steps.length - 1) errors.push(fieldError.invalid(at, path, `segment[${index}] may not be empty`));
-      return;
-    }
-    for (const message of dns1123SubdomainErrors(step)) {
-      errors.push(fieldError.invalid(at, path, `segment[${index}]: ${message}`));
-    }
-  });
-  return errors;
+  if (url !== undefined) return webhookUrlErrors(url, `${path}.url`);
+  return service === undefined ? [] : webhookServiceErrors(service, `${path}.service`);
 }

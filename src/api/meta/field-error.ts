@@ -25,7 +25,11 @@ const MAX_ECHO = 4096;
 /** How many failures one answer names. */
 const MAX_FAILURES = 128;
 
+/** A list that is not there: shown as `null`, where a missing value is shown as `"null"`. */
+export const NULL: unique symbol = Symbol('null');
+
 const quote = (value: unknown): string => {
+  if (value === NULL) return 'null';
   const text = value === undefined || value === null ? '"null"' : JSON.stringify(value);
   return text.length > MAX_ECHO ? `${text.slice(0, MAX_ECHO)}…` : text;
 };

@@ -14,7 +14,14 @@ const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 /** Prunes and checks the metadata of a resource and of everything embedded in it, in place. */
 export function coerceMetadata(schema: Schema, resource: JsonObject, findings: DecodeFindings): void {
   coerceOwn(resource, '', findings);
-  each(schema, resource, '', (embedded, path) => coerceOwn(embedded, path, findings));
+  each(schema, resource, '', (embedded, path) => {
+    for (const name of ['apiVersion', 'kind']) {
+      const value = fieldOf(embedded, name);
+      if (value !== undefined && typeof value !== 'string')
+        findings.typeErrors.push(`${path}.${name}: ${fieldError.invalid('', value, 'must be a string').message}`);
+    }
+    coerceOwn(embedded, path, findings);
+  });
 }
 
 function coerceOwn(resource: JsonObject, path: string, findings: DecodeFindings): void {
@@ -22,18 +29,23 @@ function coerceOwn(resource: JsonObject, path: string, findings: DecodeFindings)
   const at = path === '' ? 'metadata' : `${path}.metadata`;
   if (metadata === undefined) return;
   if (metadata === null) {
-    delete resource['metadata'];
+    if (path === '') delete resource['metadata'];
+    else resource['metadata'] = {};
     return;
   }
   const schema = schemaOfType(META);
   if (schema === undefined) throw new Error('the generated schemas lack ObjectMeta');
   if (!isObject(metadata)) {
-    findings.typeErrors.push(`${at}: Invalid value: expected an object`);
+    const kind = Array.isArray(metadata) ? 'array' : typeof metadata === 'boolean' ? 'bool' : typeof metadata;
+    const wrong = `json: cannot unmarshal ${kind} into Go value of type v1.ObjectMeta`;
+    findings.typeErrors.push(`${at}: ${fieldError.invalid(at, metadata, wrong).message}`);
     return;
   }
   const own = pruneAndCheck(schema, metadata);
   findings.unknownFields.push(...own.unknownFields.map((field) => `${at}.${field}`));
-  findings.typeErrors.push(...own.typeErrors);
+  const shown = (wrong: string): string =>
+    path === '' ? wrong : `${at}: ${fieldError.invalid(at, metadata, wrong).message}`;
+  findings.typeErrors.push(...own.typeErrors.map(shown));
 }
 
 /** Embedded resources must say what they are. */
@@ -42,8 +54,12 @@ export function validateEmbedded(schema: Schema, resource: JsonObject): FieldErr
   each(schema, resource, '', (embedded, path) => {
     for (const name of ['apiVersion', 'kind']) {
       const value = fieldOf(embedded, name);
-      if (value === undefined || value === '') errors.push(fieldError.required(`${path}.${name}`, 'must not be empty'));
-      else if (typeof value !== 'string') errors.push(fieldError.invalid(`${path}.${name}`, value, 'must be a string'));
+      const at = `${path}.${name}`;
+      if (value === undefined) errors.push(fieldError.required(at));
+      else if (value === '') errors.push(fieldError.invalid(at, value, 'must not be empty'));
+      else if (typeof value !== 'string') errors.push(fieldError.invalid(at, value, 'must be a string'));
+      else if (name === 'apiVersion' && value.split('/').length > 2)
+        errors.push(fieldError.invalid(at, value, `unexpected GroupVersion string: ${value}`));
     }
     const metadata = fieldOf(embedded, 'metadata');
     if (isObject(metadata)) {

@@ -16,26 +16,36 @@ const uuid = (version: string): Check => {
 const DATE = /^(\d{4})-(\d\d)-(\d\d)$/;
 const DATE_TIME = /^(\d{4}-\d\d-\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/;
 const HOSTNAME =
-  /^(?:[a-zA-Z0-9_](?:[a-zA-Z0-9_-]{0,61}[a-zA-Z0-9_])?)(?:\.[a-zA-Z0-9_](?:[a-zA-Z0-9_-]{0,61}[a-zA-Z0-9_])?)*\.?$/;
+  /^(?:[a-zA-Z0-9\p{S}\p{L}](?:-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?|(?:[a-zA-Z0-9\p{S}\p{L}](?:[a-zA-Z0-9\-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?\.)+[a-zA-Z\p{L}]{2,63})$/u;
 const EMAIL = /^[^\s@<>(),;:\\"[\]]{1,64}@[^\s@<>(),;:\\"]{1,255}$/;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 const GO_DURATION = /^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
-/** What strfmt takes beside Go's own form: `3 days`, `2 weeks`. */
-const WORDY_DURATION =
-  /^\s*\d{1,10}(?:\.\d{1,9})?\s*(?:ns|nano|us|µs|micro|ms|milli|s|sec|m|min|h|hr|hour|d|day|w|wk|week)s?\s*$/i;
+/** What strfmt takes beside Go's own form: a number and a unit anywhere in the text, like `3 days`; also what only begins like one. */
+const AMOUNT = /\d+\s*([A-Za-zµ]+)/g;
+const UNITS: ReadonlySet<string> = new Set(['ns', 'us', 'µs', 'ms', 's', 'm', 'h', 'hr', 'd', 'w', 'wk']);
+const LONG_UNITS = ['nano', 'micro', 'milli', 'sec', 'min', 'hour', 'day', 'week'];
+
+function isDuration(text: string): boolean {
+  if (text.length > 128) return false;
+  if (GO_DURATION.test(text)) return true;
+  return [...text.matchAll(AMOUNT)].some(([, unit = '']) => {
+    const name = unit.toLowerCase();
+    return UNITS.has(name) || LONG_UNITS.some((long) => name.startsWith(long));
+  });
+}
+
+/** As Go's ParseIP took them once: leading zeros are passed over. */
+const withoutZeros = (text: string): string => text.replaceAll(/(^|\.)0+(?=\d)/g, '$1');
 
 const FORMATS: Readonly<Record<string, Check>> = {
   bsonobjectid: (text) => /^[0-9a-f]{24}$/i.test(text),
   uri: isUri,
-  email: (text) => text.length <= 320 && EMAIL.test(text),
-  hostname: (text) => text.length <= 255 && HOSTNAME.test(text),
-  ipv4: (text) => ipFamilyOf(text) === 4,
+  email: (text) => text.length <= 1024 && EMAIL.test(/^[^<>@]*<([^<>]*)>$/.exec(text)?.[1] ?? text),
+  hostname: (text) => text.length <= 255 && HOSTNAME.test(text) && text.split('.').every((part) => part.length <= 63),
+  ipv4: (text) => text.includes('.') && ipFamilyOf(withoutZeros(text)) !== 0,
   ipv6: (text) => ipFamilyOf(text) === 6,
   cidr: (text) => validateCidr(text, '').length === 0,
-  mac: (text) =>
-    /^(?:[0-9a-f]{2}([:-])(?:[0-9a-f]{2}\1){4}(?:[0-9a-f]{2}\1){0,2}[0-9a-f]{2}|(?:[0-9a-f]{4}\.){2,3}[0-9a-f]{4})$/i.test(
-      text,
-    ),
+  mac: isMac,
   uuid: (text) => UUID.test(text),
   uuid3: uuid('3'),
   uuid4: uuid('4'),
@@ -44,13 +54,13 @@ const FORMATS: Readonly<Record<string, Check>> = {
   isbn10: isIsbn10,
   isbn13: isIsbn13,
   creditcard: isCreditCard,
-  ssn: (text) => /^\d{3}[- ]?\d{2}[- ]?\d{4}$/.test(text),
+  ssn: (text) => /^\d{3}[- ]\d{2}[- ]\d{4}$/.test(text),
   hexcolor: (text) => /^#?(?:[0-9a-f]{3}|[0-9a-f]{6})$/i.test(text),
   rgbcolor: isRgbColor,
   byte: (text) => text.length % 4 === 0 && BASE64.test(text),
   password: () => true,
   date: isDate,
-  duration: (text) => text.length <= 128 && (GO_DURATION.test(text) || WORDY_DURATION.test(text)),
+  duration: isDuration,
   datetime: isDateTime,
   'date-time': isDateTime,
   'k8s-short-name': (text) => dns1123LabelErrors(text).length === 0,
@@ -61,6 +71,13 @@ const FORMATS: Readonly<Record<string, Check>> = {
 export function matchesFormat(format: string, text: string): boolean {
   const check = Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
   return check === undefined || check(text);
+}
+
+/** 6, 8 or 20 octets: in pairs between colons or hyphens, in fours between dots, or without anything between. */
+function isMac(text: string): boolean {
+  const digits = text.replaceAll(/[:.-]/g, '').length;
+  if (digits !== 12 && digits !== 16 && digits !== 40) return false;
+  return /^(?:[0-9a-f]{2}(?:(?::[0-9a-f]{2})+|(?:-[0-9a-f]{2})+)|[0-9a-f]{4}(?:\.[0-9a-f]{4})+|[0-9a-f]+)$/i.test(text);
 }
 
 function isDate(text: string): boolean {

@@ -185,11 +185,9 @@ function literal(text: string): JsonValue | undefined {
   return /^-?\d{1,15}(?:\.\d{1,9})?$/.test(text) ? Number(text) : undefined;
 }
 
-const SIMPLE = /^(?:\.[A-Za-z_][\w-]*)+$/;
-
-/** `.spec.replicas`: field names only; undefined when it is not of that form. */
+/** `.spec.replicas`: names between dots, whatever they are; undefined when it does not begin with one. */
 export function simplePath(text: string): readonly string[] | undefined {
-  return SIMPLE.test(text) ? text.slice(1).split('.') : undefined;
+  return text.startsWith('.') ? text.slice(1).split('.') : undefined;
 }
 
 /** What a simple path leads to. */

@@ -40,10 +40,9 @@ function pruneObject(
     const known = schema?.properties.get(name);
     if (known !== undefined) {
       if (below !== undefined) pruneBelow(known, below, at, dropped);
-    } else if (schema?.additional !== undefined && schema.additional !== false) {
-      if (below !== undefined && !schema.preserve) {
-        pruneBelow(schema.additional === true ? undefined : schema.additional, below, at, dropped);
-      } else if (below !== undefined && schema.additional !== true) pruneBelow(schema.additional, below, at, dropped);
+    } else if (schema?.additional !== undefined) {
+      const values = typeof schema.additional === 'object' ? schema.additional : undefined;
+      if (below !== undefined && (!schema.preserve || values !== undefined)) pruneBelow(values, below, at, dropped);
     } else if (schema?.preserve !== true) {
       if (dropped.length < MAX_REPORTED) dropped.push(at);
       delete value[name];

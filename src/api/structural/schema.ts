@@ -16,13 +16,17 @@ export interface ValidationRule {
   readonly rule: string;
   readonly message: string;
   readonly messageExpression: string;
-  readonly reason: string;
+  /** undefined: not given. */
+  readonly reason: string | undefined;
   readonly fieldPath: string;
   readonly optionalOldSelf: boolean | undefined;
 }
 
 export interface Schema {
+  /** '' also where a definition that is refused has a type that is none. */
   readonly type: SchemaType;
+  /** As it is written. */
+  readonly typeText: string;
   readonly properties: ReadonlyMap<string, Schema>;
   /** `true`: anything; undefined: not given. */
   readonly additional: Schema | boolean | undefined;
@@ -59,7 +63,7 @@ export interface Schema {
   readonly listMapKeys: readonly string[];
   readonly mapType: string | undefined;
   readonly rules: readonly ValidationRule[];
-  /** Keywords that are there and may not be. */
+  /** Keywords that are there, or have a value, and may not; judged by keyword-rules. */
   readonly forbidden: readonly string[];
   /** As it was written, for published documents. */
   readonly raw: JsonObject;
@@ -70,30 +74,26 @@ const MAX_DEPTH = 64;
 /** Distinct places of one schema; the generated schemas of real operators have a few thousand. */
 const MAX_NODES = 50_000;
 
-const FORBIDDEN = [
-  '$ref',
-  '$schema',
-  'id',
-  'definitions',
-  'dependencies',
-  'patternProperties',
-  'additionalItems',
-] as const;
+/** In the order in which upstream comes upon them. */
+const UNSUPPORTED = ['id', '$schema', '$ref', 'patternProperties', 'dependencies', 'additionalItems', 'definitions'];
 
 export interface ParsedSchema {
   readonly schema: Schema;
   readonly errors: FieldError[];
+  /** The first keyword for which there is no structural schema. */
+  readonly unsupported: string | undefined;
 }
 
 /** Reads a schema. What is wrong with single keywords is in `errors`; the schema then lacks them. */
 export function parseSchema(raw: JsonValue | undefined, path: string): ParsedSchema {
   const reader = new Reader();
   const schema = reader.schema(raw, path, 0);
-  return { schema, errors: reader.errors };
+  return { schema, errors: reader.errors, unsupported: reader.unsupported };
 }
 
 class Reader {
   readonly errors: FieldError[] = [];
+  unsupported: string | undefined;
   #nodes = 0;
 
   #wrong(path: string, value: JsonValue, expected: string): undefined {
@@ -125,8 +125,12 @@ class Reader {
       const value = own(from, name);
       return value === undefined ? undefined : this.schema(value, at(name), depth + 1);
     };
+    const forbidden = forbiddenIn(from);
+    this.unsupported ??= forbidden[0];
+    const typeText = this.#text(from, 'type', path);
     return {
-      type: this.#type(from, path),
+      type: (SCHEMA_TYPES as readonly string[]).includes(typeText) ? (typeText as SchemaType) : '',
+      typeText,
       properties: this.#properties(from, path, depth),
       additional: this.#additional(from, path, depth),
       items: this.#items(from, path, depth),
@@ -154,23 +158,16 @@ class Reader {
       anyOf: this.#schemas(from, 'anyOf', path, depth),
       oneOf: this.#schemas(from, 'oneOf', path, depth),
       not: below('not'),
-      preserve: this.#trueOnly(from, 'x-kubernetes-preserve-unknown-fields', path),
+      preserve: this.#flag(from, 'x-kubernetes-preserve-unknown-fields', path),
       embedded: this.#flag(from, 'x-kubernetes-embedded-resource', path),
       intOrString: this.#flag(from, 'x-kubernetes-int-or-string', path),
       listType: this.#text(from, 'x-kubernetes-list-type', path) || undefined,
       listMapKeys: this.#strings(from, 'x-kubernetes-list-map-keys', path),
       mapType: this.#text(from, 'x-kubernetes-map-type', path) || undefined,
       rules: this.#rules(from, path),
-      forbidden: FORBIDDEN.filter((name) => own(from, name) !== undefined),
+      forbidden,
       raw: from,
     };
-  }
-
-  #type(from: JsonObject, path: string): SchemaType {
-    const type = this.#text(from, 'type', path);
-    if (type === '' || (SCHEMA_TYPES as readonly string[]).includes(type)) return type as SchemaType;
-    this.errors.push(fieldError.notSupported(`${path}.type`, type, [...SCHEMA_TYPES].sort()));
-    return '';
   }
 
   #properties(from: JsonObject, path: string, depth: number): Map<string, Schema> {
@@ -194,11 +191,7 @@ class Reader {
 
   #items(from: JsonObject, path: string, depth: number): Schema | undefined {
     const value = own(from, 'items');
-    if (value === undefined) return undefined;
-    if (Array.isArray(value)) {
-      this.errors.push(fieldError.forbidden(`${path}.items`, 'items must be a schema object and not an array'));
-      return undefined;
-    }
+    if (value === undefined || Array.isArray(value)) return undefined;
     return this.schema(value, `${path}.items`, depth + 1);
   }
 
@@ -234,12 +227,6 @@ class Reader {
     return typeof value === 'boolean' ? value : (this.#wrong(`${path}.${name}`, value, 'a boolean') ?? false);
   }
 
-  #trueOnly(from: JsonObject, name: string, path: string): boolean {
-    const value = own(from, name);
-    if (value === false) this.errors.push(fieldError.invalid(`${path}.${name}`, false, 'must be true or undefined'));
-    return this.#flag(from, name, path);
-  }
-
   #number(from: JsonObject, name: string, path: string): number | undefined {
     const value = own(from, name);
     return value === undefined || typeof value === 'number' ? value : this.#wrong(`${path}.${name}`, value, 'a number');
@@ -247,7 +234,7 @@ class Reader {
 
   #count(from: JsonObject, name: string, path: string): number | undefined {
     const value = this.#number(from, name, path);
-    if (value === undefined || Number.isSafeInteger(value)) return value;
+    if (value === undefined || Number.isInteger(value)) return value;
     return this.#wrong(`${path}.${name}`, value, 'an integer');
   }
 
@@ -282,13 +269,20 @@ class Reader {
           rule: this.#text(each, 'rule', at),
           message: this.#text(each, 'message', at),
           messageExpression: this.#text(each, 'messageExpression', at),
-          reason: this.#text(each, 'reason', at),
+          reason: own(each, 'reason') === undefined ? undefined : this.#text(each, 'reason', at),
           fieldPath: this.#text(each, 'fieldPath', at),
           optionalOldSelf: optional === undefined ? undefined : this.#flag(each, 'optionalOldSelf', at),
         },
       ];
     });
   }
+}
+
+function forbiddenIn(from: JsonObject): string[] {
+  const found = UNSUPPORTED.filter((name) => own(from, name) !== undefined);
+  if (Array.isArray(own(from, 'items'))) found.push('items');
+  if (own(from, 'x-kubernetes-preserve-unknown-fields') === false) found.push('x-kubernetes-preserve-unknown-fields');
+  return found;
 }
 
 export function isObject(value: JsonValue | undefined): value is JsonObject {

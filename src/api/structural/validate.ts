@@ -3,7 +3,7 @@
  * ratcheting). Sources: k8s.io/kube-openapi/pkg/validation/validate, k8s.io/apiextensions-apiserver/pkg/apiserver/validation.
  */
 import { messageOf } from '../../base/errors.ts';
-import { type FieldError, fieldError } from '../meta/field-error.ts';
+import { type FieldError, fieldError, NULL } from '../meta/field-error.ts';
 import type { JsonObject, JsonValue } from '../meta/object.ts';
 import { matchesFormat } from './formats.ts';
 import { fieldOf, isObject, jsonEqual, type Schema } from './schema.ts';
@@ -22,32 +22,39 @@ export function validateValue(schema: Schema, value: JsonValue, old?: JsonValue)
   return walk.found;
 }
 
-/** Whether a value passes; for alternatives. */
+/**
+ * One walk over a value. Every check is made that fits the value, whatever the others found: a value of the wrong type is also not one of
+ * an enumeration. `matches` counts what was right, by which the best of several alternatives is told.
+ */
 class Walk {
-  readonly found: FieldError[] = [];
-  #steps = 0;
+  found: FieldError[] = [];
+  matches = 0;
+  #steps: { count: number };
+
+  constructor(steps: { count: number } = { count: 0 }) {
+    this.#steps = steps;
+  }
 
   /** `old`: the same place before the update; undefined when there is none or it cannot be told. */
   check(schema: Schema, value: JsonValue, path: string, old?: JsonValue): void {
     if (old !== undefined && jsonEqual(value, old)) return;
-    this.#steps += 1;
-    if (this.#steps > MAX_STEPS) {
-      if (this.#steps === MAX_STEPS + 1)
+    this.#steps.count += 1;
+    if (this.#steps.count > MAX_STEPS) {
+      if (this.#steps.count === MAX_STEPS + 1)
         this.#add(fieldError.invalid(path, '', 'the schema has too many alternatives to be checked'));
       return;
     }
-    if (value === null) {
-      if (!schema.nullable && (schema.type !== '' || schema.intOrString)) this.#wrongType(schema, value, path);
-      else if (schema.enum !== undefined && !schema.nullable) this.#enum(schema, value, path);
-      return;
+    this.#type(schema, value, path);
+    if (value !== null) {
+      this.#alternatives(schema, value, path);
+      if (typeof value === 'string') this.#string(schema, value, path);
+      else if (typeof value === 'number') this.#number(schema, value, path);
+      else if (Array.isArray(value)) this.#array(schema, value, path, old);
     }
-    if (!this.#type(schema, value, path)) return;
-    if (schema.enum !== undefined) this.#enum(schema, value, path);
-    if (typeof value === 'string') this.#string(schema, value, path);
-    else if (typeof value === 'number') this.#number(schema, value, path);
-    else if (Array.isArray(value)) this.#array(schema, value, path, old);
-    else if (isObject(value)) this.#object(schema, value, path, old);
-    this.#alternatives(schema, value, path);
+    if (schema.enum !== undefined && schema.enum.length > 0) this.#enum(schema, schema.enum, value, path);
+    if (value === null) return;
+    if (isObject(value)) this.#object(schema, value, path, old);
+    this.matches += 3;
   }
 
   #add(error: FieldError): void {
@@ -55,142 +62,213 @@ class Walk {
   }
 
   #invalid(path: string, value: JsonValue, what: string): void {
-    this.#add(fieldError.invalid(path, shown(value), `${path} in body ${what}`));
+    this.#add(fieldError.invalid(pathOf(path), shown(value), `${path} in body ${what}`));
   }
 
-  #type(schema: Schema, value: JsonValue, path: string): boolean {
+  /** What is told of the resource as a whole. */
+  #plain(message: string): void {
+    this.#add({ type: 'FieldValueInvalid', field: '<nil>', message: `Invalid value: "": ${message}` });
+  }
+
+  #type(schema: Schema, value: JsonValue, path: string): void {
+    const types = schema.intOrString ? ['integer', 'string'] : schema.type === '' ? [] : [schema.type];
+    const format = numberFormat(schema);
+    if (types.length === 0) return;
     const actual = typeOf(value);
-    if (schema.intOrString) {
-      if (actual === 'string' || actual === 'integer') return true;
-    } else if (schema.type === '' || schema.type === actual || (schema.type === 'number' && actual === 'integer')) {
-      return true;
+    if (value === null) {
+      if (!schema.nullable) this.#wrongType(path, types.join(','), actual);
+      return;
     }
-    this.#wrongType(schema, value, path);
-    return false;
+    const fits = types.includes(actual as (typeof types)[number]) || (actual === 'integer' && types.includes('number'));
+    if (fits) this.matches += 1;
+    else if (format !== '' && typeof value !== 'string' && !Array.isArray(value))
+      this.#wrongType(path, format, actual === 'integer' ? 'int64' : actual === 'number' ? 'float64' : '');
+    else this.#wrongType(path, types.join(','), actual);
   }
 
-  #wrongType(schema: Schema, value: JsonValue, path: string): void {
-    const actual = typeOf(value);
-    const expected = schema.intOrString ? 'integer,string' : schema.type;
+  #wrongType(path: string, expected: string, actual: string): void {
+    const quoted = JSON.stringify(actual);
     this.#add({
       type: 'FieldValueTypeInvalid',
-      field: path === '' ? '<nil>' : path,
-      message: `Invalid value: ${JSON.stringify(actual)}: ${path} in body must be of type ${expected}: ${JSON.stringify(actual)}`,
+      field: pathOf(path),
+      message: `Invalid value: ${quoted}: ${path} in body must be of type ${expected}: ${quoted}`,
     });
   }
 
-  #enum(schema: Schema, value: JsonValue, path: string): void {
-    const values = schema.enum ?? [];
-    if (inEnum(schema, value)) return;
+  #enum(schema: Schema, values: readonly JsonValue[], value: JsonValue, path: string): void {
+    if (value !== null && inEnum(schema, value)) return;
     this.#add(
       fieldError.notSupported(
-        path,
-        value,
+        pathOf(path),
+        value ?? NULL,
         values.slice(0, MAX_NAMED).map((each) => (typeof each === 'string' ? each : JSON.stringify(each))),
       ),
     );
   }
 
+  /** The first of length and pattern that is wrong; the format in any case. */
   #string(schema: Schema, value: string, path: string): void {
     const { maxLength, minLength, pattern, format } = schema;
-    if (maxLength !== undefined || minLength !== undefined) {
-      const length = lengthOf(value);
-      if (maxLength !== undefined && length > maxLength) this.#add(fieldError.tooLong(path, maxLength));
-      if (minLength !== undefined && length < minLength) {
-        this.#invalid(path, value, `should be at least ${minLength} chars long`);
-      }
-    }
-    if (pattern !== undefined) {
+    const length = maxLength === undefined && minLength === undefined ? 0 : lengthOf(value);
+    if (maxLength !== undefined && length > maxLength) this.#add(fieldError.tooLong(pathOf(path), maxLength));
+    else if (minLength !== undefined && length < minLength)
+      this.#invalid(path, value, `should be at least ${minLength} chars long`);
+    else if (pattern !== undefined) {
       try {
         if (!pattern.regexp.test(value)) this.#invalid(path, value, `should match '${pattern.text}'`);
       } catch (error) {
         this.#invalid(path, value, `should match '${pattern.text}': ${messageOf(error)}`);
       }
     }
-    if (format !== '' && !matchesFormat(format, value)) {
-      this.#invalid(path, value, `must be of type ${format}: ${JSON.stringify(value.slice(0, 256))}`);
-    }
+    if (format === '' || (schema.type !== 'string' && schema.type !== '') || schema.intOrString) return;
+    if (matchesFormat(format, value)) return;
+    const quoted = JSON.stringify(value.slice(0, 256));
+    this.#add({
+      type: 'FieldValueTypeInvalid',
+      field: pathOf(path),
+      message: `Invalid value: ${quoted}: ${path} in body must be of type ${format}: ${quoted}`,
+    });
   }
 
   #number(schema: Schema, value: number, path: string): void {
-    const { maximum, minimum, multipleOf, format } = schema;
-    if (maximum !== undefined && (schema.exclusiveMaximum ? value >= maximum : value > maximum)) {
-      this.#invalid(path, value, `should be less than ${schema.exclusiveMaximum ? '' : 'or equal to '}${maximum}`);
+    const { maximum, minimum, multipleOf } = schema;
+    const outside = rangeOf(schema, value);
+    if (outside !== undefined) this.#plain(`Checked value must be of type ${outside} in ${path}`);
+    if (multipleOf !== undefined && multipleOf > 0 && !isMultiple(value, multipleOf)) {
+      this.#invalid(path, value, `should be a multiple of ${multipleOf}`);
     }
     if (minimum !== undefined && (schema.exclusiveMinimum ? value <= minimum : value < minimum)) {
       this.#invalid(path, value, `should be greater than ${schema.exclusiveMinimum ? '' : 'or equal to '}${minimum}`);
     }
-    if (multipleOf !== undefined && multipleOf > 0 && !isMultiple(value, multipleOf)) {
-      this.#invalid(path, value, `should be a multiple of ${multipleOf}`);
+    if (maximum !== undefined && (schema.exclusiveMaximum ? value >= maximum : value > maximum)) {
+      this.#invalid(path, value, `should be less than ${schema.exclusiveMaximum ? '' : 'or equal to '}${maximum}`);
     }
-    if (format === 'int32' && (value > 2147483647 || value < -2147483648)) {
-      this.#invalid(path, value, 'must be of type int32');
-    }
+    this.matches += 2;
   }
 
   #array(schema: Schema, value: JsonValue[], path: string, old: JsonValue | undefined): void {
     const { maxItems, minItems, items } = schema;
-    if (maxItems !== undefined && value.length > maxItems) this.#add(tooMany(path, value.length, maxItems));
-    if (minItems !== undefined && value.length < minItems) {
-      this.#invalid(path, value.length, `should have at least ${minItems} items`);
+    if (items !== undefined) {
+      const before = correlated(schema, old);
+      for (const [index, item] of value.entries()) this.check(items, item, `${path}[${index}]`, before(item));
     }
+    if (minItems !== undefined && value.length < minItems)
+      this.#invalid(path, value.length, `should have at least ${minItems} items`);
+    if (maxItems !== undefined && value.length > maxItems) this.#add(tooMany(pathOf(path), value.length, maxItems));
     if (schema.uniqueItems && hasDuplicates(value)) this.#invalid(path, value, "shouldn't contain duplicates");
-    if (items === undefined) return;
-    const before = correlated(schema, old);
-    for (const [index, item] of value.entries()) this.check(items, item, `${path}[${index}]`, before(item));
+    this.matches += 2;
   }
 
   #object(schema: Schema, value: JsonObject, path: string, old: JsonValue | undefined): void {
     const { maxProperties, minProperties, required, properties, additional } = schema;
     const names = Object.keys(value);
-    if (maxProperties !== undefined && names.length > maxProperties)
-      this.#add(tooMany(path, names.length, maxProperties));
-    if (minProperties !== undefined && names.length < minProperties) {
+    if (minProperties !== undefined && names.length < minProperties)
       this.#invalid(path, names.length, `should have at least ${minProperties} properties`);
-    }
+    if (maxProperties !== undefined && names.length > maxProperties)
+      this.#add(tooMany(pathOf(path), names.length, maxProperties));
     const at = (name: string): string => (path === '' ? name : `${path}.${name}`);
-    this.#steps += required.length;
-    for (const name of required) if (!Object.hasOwn(value, name)) this.#add(fieldError.required(at(name)));
     const before = isObject(old) ? old : undefined;
     for (const name of names) {
       const below = properties.get(name) ?? (typeof additional === 'object' ? additional : undefined);
+      if (below === undefined && additional === false)
+        this.#add(fieldError.invalid(pathOf(path), name, `${at(name)} in body is a forbidden property`));
       if (below === undefined) continue;
       this.check(below, value[name] ?? null, at(name), before === undefined ? undefined : fieldOf(before, name));
     }
+    this.#steps.count += required.length;
+    for (const name of required) if (!Object.hasOwn(value, name)) this.#add(fieldError.required(at(name)));
+    this.matches += 1;
   }
 
   /** Alternatives see the value as it is: what has not changed is no excuse there. */
   #alternatives(schema: Schema, value: JsonValue, path: string): void {
-    for (const each of schema.allOf) this.check(each, value, path);
-    const message = (what: string, rest = ''): void =>
-      this.#add({
-        type: 'FieldValueInvalid',
-        field: path === '' ? '<nil>' : path,
-        message: `Invalid value: "": ${JSON.stringify(path)} ${what}${rest}`,
-      });
-    if (schema.anyOf.length > 0 && !schema.anyOf.some((each) => this.#passes(each, value))) {
-      message('must validate at least one schema (anyOf)');
+    const quoted = JSON.stringify(path);
+    const { anyOf, oneOf, allOf, not } = schema;
+    this.matches += 1;
+    if (anyOf.length > 0) {
+      const tried = this.#try(anyOf, value, path, true);
+      if (tried.passed === 0) this.#plain(`${quoted} must validate at least one schema (anyOf)`);
+      this.#merge(tried.best);
     }
-    if (schema.oneOf.length > 0) {
-      const valid = schema.oneOf.filter((each) => this.#passes(each, value)).length;
-      if (valid !== 1) {
-        message(
-          'must validate one and only one schema (oneOf).',
-          valid === 0 ? ' Found none valid' : ` Found ${valid} valid alternatives`,
-        );
+    if (oneOf.length > 0) {
+      const { passed, best } = this.#try(oneOf, value, path, false);
+      if (passed !== 1) {
+        const count = passed === 0 ? 'Found none valid' : `Found ${passed} valid alternatives`;
+        this.#plain(`${quoted} must validate one and only one schema (oneOf). ${count}`);
       }
+      if (passed < 2) this.#merge(best);
     }
-    if (schema.not !== undefined && this.#passes(schema.not, value)) message('must not validate the schema (not)');
+    if (allOf.length > 0) {
+      const walks = allOf.map((each) => this.#sub(each, value, path));
+      for (const walk of walks) this.#merge(walk);
+      const passed = walks.filter((walk) => walk.found.length === 0).length;
+      if (passed < allOf.length)
+        this.#plain(`${quoted} must validate all the schemas (allOf)${passed === 0 ? '. None validated' : ''}`);
+    }
+    if (not !== undefined && this.#sub(not, value, path).found.length === 0)
+      this.#plain(`${quoted} must not validate the schema (not)`);
   }
 
-  #passes(schema: Schema, value: JsonValue): boolean {
-    const walk = new Walk();
-    walk.#steps = this.#steps;
-    walk.check(schema, value, '');
-    this.#steps = walk.#steps;
-    return walk.found.length === 0;
+  #sub(schema: Schema, value: JsonValue, path: string): Walk {
+    const walk = new Walk(this.#steps);
+    walk.check(schema, value, path);
+    return walk;
+  }
+
+  /** How many pass, and the first of those, or the one that came nearest. */
+  #try(
+    schemas: readonly Schema[],
+    value: JsonValue,
+    path: string,
+    oneSuffices: boolean,
+  ): { readonly passed: number; readonly best: Walk | undefined } {
+    let passed = 0;
+    let success: Walk | undefined;
+    let failure: Walk | undefined;
+    for (const schema of schemas) {
+      const walk = this.#sub(schema, value, path);
+      if (walk.found.length === 0) {
+        passed += 1;
+        success ??= walk;
+        if (oneSuffices) break;
+      } else if (failure === undefined || walk.matches > failure.matches) failure = walk;
+    }
+    return { passed, best: success ?? failure };
+  }
+
+  /** What has been found already is not told twice. */
+  #merge(walk: Walk | undefined): void {
+    if (walk === undefined) return;
+    this.matches += walk.matches;
+    for (const error of walk.found) {
+      if (!this.found.some((each) => each.field === error.field && each.message === error.message)) this.#add(error);
+    }
   }
 }
+
+const pathOf = (path: string): string => (path === '' ? '<nil>' : path);
+
+/** The formats of numbers count as types. */
+function numberFormat({ type, format }: Schema): string {
+  if (type === 'integer') return format === 'int32' || format === 'int64' ? format : '';
+  return type === 'number' && (format === 'float' || format === 'double') ? format : '';
+}
+
+/** The type and format that a number is out of the range of. */
+function rangeOf(schema: Schema, value: number): string | undefined {
+  const format = numberFormat(schema);
+  if (schema.type === 'integer') {
+    const limit = format === 'int32' ? 2 ** 31 : 2 ** 63;
+    if (isInt(value) && value >= -limit && value < limit) return undefined;
+    return `integer ${format === '' ? '(default format)' : `with format ${format}`}`;
+  }
+  return format === 'float' && Math.abs(value) > MAX_FLOAT ? 'number with format float' : undefined;
+}
+
+/** What Go reads as an integer. */
+const isInt = (value: number): boolean => Number.isInteger(value) && Math.abs(value) < 2 ** 63;
+
+const MAX_FLOAT = (2 - 2 ** -23) * 2 ** 127;
 
 /** Values of enumerations are looked up, however many there are. */
 const enumerations = new WeakMap<Schema, ReadonlySet<string>>();
@@ -234,24 +312,40 @@ function checkLists(schema: Schema, value: JsonValue, path: string, found: Field
     for (const name of Object.keys(value)) {
       const below =
         schema.properties.get(name) ?? (typeof schema.additional === 'object' ? schema.additional : undefined);
-      if (below !== undefined) checkLists(below, value[name] ?? null, path === '' ? name : `${path}.${name}`, found);
+      if (below !== undefined)
+        checkLists(
+          below,
+          value[name] ?? null,
+          below === schema.additional ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`,
+          found,
+        );
     }
   }
 }
 
+/** Each repeated item or key once. */
 function duplicateItems(schema: Schema, value: readonly JsonValue[], path: string, found: FieldError[]): void {
-  const seen = new Set<string>();
-  for (const [index, item] of value.entries()) {
-    const key = schema.listType === 'map' ? listKey(schema, item) : canonical(item);
-    if (seen.has(key)) {
-      const named =
-        schema.listType === 'map' && isObject(item)
-          ? Object.fromEntries(schema.listMapKeys.map((name) => [name, fieldOf(item, name) ?? null]))
-          : item;
-      found.push(fieldError.duplicate(`${path}[${index}]`, named));
-    }
-    seen.add(key);
+  const byKey = schema.listType === 'map';
+  const odd = byKey ? value.findIndex((item) => item !== null && !isObject(item)) : -1;
+  if (odd >= 0) {
+    found.push(fieldError.invalid(`${path}[${odd}]`, value[odd], 'must be an object for an array of list-type map'));
+    return;
   }
+  const times = new Map<string, number>();
+  for (const [index, item] of value.entries()) {
+    const identity = byKey ? keyFields(schema, item) : item;
+    const key = canonical(identity);
+    const before = times.get(key) ?? 0;
+    times.set(key, before + 1);
+    if (before === 1) found.push(fieldError.duplicate(`${path}[${index}]`, identity));
+  }
+}
+
+/** The fields by which an item is told from others, as far as it has them. */
+function keyFields(schema: Schema, item: JsonValue): JsonObject {
+  if (!isObject(item)) return {};
+  const names = schema.listMapKeys.filter((name) => Object.hasOwn(item, name));
+  return Object.fromEntries(names.map((name) => [name, fieldOf(item, name) ?? null]));
 }
 
 function canonical(value: JsonValue): string {
@@ -276,7 +370,7 @@ function hasDuplicates(value: readonly JsonValue[]): boolean {
 function typeOf(value: JsonValue): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
-  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
+  if (typeof value === 'number') return isInt(value) ? 'integer' : 'number';
   return typeof value;
 }
 
@@ -295,6 +389,7 @@ function lengthOf(text: string): number {
 }
 
 function isMultiple(value: number, of: number): boolean {
+  if (Number.isInteger(value) && Number.isInteger(of) && isInt(value)) return value % of === 0;
   const times = value / of;
   return Math.abs(times - Math.round(times)) < 1e-9 * Math.max(1, Math.abs(times));
 }

@@ -1,7 +1,7 @@
 /** Running the rules of a schema over an object. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go. */
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
-import { fieldPathSteps } from '../../api/structural/rules.ts';
+import { resolveFieldPath } from '../../api/structural/field-path.ts';
 import { fieldOf, isObject, jsonEqual, type Schema, type ValidationRule } from '../../api/structural/schema.ts';
 import { correlated } from '../../api/structural/validate.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -34,6 +34,16 @@ export function rulesOf(
 }
 
 const OUT_OF_BUDGET = 'validation failed due to running out of cost budget, no further validation rules will be run';
+
+/** Where a rule says its error belongs; '' where it says nothing, or what upstream would refuse today. */
+function fieldBelow(schema: Schema, fieldPath: string): string {
+  if (fieldPath === '') return '';
+  try {
+    return resolveFieldPath(schema, fieldPath, true).text;
+  } catch {
+    return '';
+  }
+}
 
 class Run {
   readonly found: FieldError[] = [];
@@ -109,8 +119,8 @@ class Run {
   #failed(node: RuleNode, compiled: CompiledRule, value: JsonValue, old: JsonValue | undefined, path: string): void {
     const { rule } = compiled;
     const message = this.#message(node, compiled, value, old);
-    const steps = rule.fieldPath === '' ? [] : (fieldPathSteps(rule.fieldPath) ?? []);
-    const at = steps.reduce((place, step) => (place === '' ? step : `${place}.${step}`), path);
+    const below = fieldBelow(node.schema, rule.fieldPath);
+    const at = below === '' || path === '' ? `${path}${below}` : `${path}.${below}`;
     const field = at === '' ? '<nil>' : at;
     const type = node.schema.type === '' ? 'integer,string' : node.schema.type;
     switch (rule.reason) {

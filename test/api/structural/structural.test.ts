@@ -259,22 +259,31 @@ describe('validation', () => {
           ),
         }),
         { a: {} },
-        ['a: Invalid value: "": "a" must validate one and only one schema (oneOf). Found none valid'],
+        [
+          '<nil>: Invalid value: "": "a" must validate one and only one schema (oneOf). Found none valid',
+          'a.x: Required value',
+        ],
       ],
       [
         of({ a: { type: 'string', not: { enum: ['no'] } } }),
         { a: 'no' },
-        ['a: Invalid value: "": "a" must not validate the schema (not)'],
+        ['<nil>: Invalid value: "": "a" must not validate the schema (not)'],
       ],
       [
         of({ a: { type: 'string', anyOf: [{ pattern: '^x' }, { pattern: '^y' }] } }),
         { a: 'z' },
-        ['a: Invalid value: "": "a" must validate at least one schema (anyOf)'],
+        [
+          '<nil>: Invalid value: "": "a" must validate at least one schema (anyOf)',
+          'a: Invalid value: "z": a in body should match \'^x\'',
+        ],
       ],
       [
         of({ a: { type: 'string', allOf: [{ minLength: 3 }] } }),
         { a: 'z' },
-        ['a: Invalid value: "z": a in body should be at least 3 chars long'],
+        [
+          'a: Invalid value: "z": a in body should be at least 3 chars long',
+          '<nil>: Invalid value: "": "a" must validate all the schemas (allOf). None validated',
+        ],
       ],
     ];
     for (const [raw, value, expected] of cases) assert.deepEqual(messages(raw, value), expected);
@@ -365,7 +374,7 @@ describe('validation', () => {
 
 describe('structural schemas', () => {
   const wrong = (raw: JsonObject): string[] =>
-    validateSchema(parseSchema(raw, 's'), 's').map((each) => `${each.field}: ${each.message}`);
+    validateSchema(parseSchema(raw, 's'), 's').found.map((each) => `${each.field}: ${each.message}`);
   it('are told from those that are not', () => {
     const cases: [JsonObject, RegExp][] = [
       [{}, /^s\.type: Required value: must not be empty at the root$/],
@@ -375,7 +384,10 @@ describe('structural schemas', () => {
       [of({ a: { type: 'array', items: [] } }), /items must be a schema object and not an array/],
       [of({ a: { type: 'string', $ref: '#/x' } }), /\$ref is not supported/],
       [of({ a: { type: 'array', items: { type: 'string' }, uniqueItems: true } }), /uniqueItems cannot be set to true/],
-      [of({ a: { type: 'object', additionalProperties: false } }), /additionalProperties cannot be set to false/],
+      [
+        of({}, { additionalProperties: { type: 'string' } }),
+        /s\.additionalProperties: Forbidden: must not be used at the root/,
+      ],
       [
         of({ a: { type: 'object', additionalProperties: { type: 'string' }, properties: { b: { type: 'string' } } } }),
         /additionalProperties and properties are mutual exclusive/,
@@ -385,8 +397,8 @@ describe('structural schemas', () => {
         /anyOf\[0\]\.type: Forbidden: must be empty to be structural/,
       ],
       [
-        of({ a: of({}, { anyOf: [{ properties: { b: { minLength: 1 } } }] }) }),
-        /s\.properties\[a\]\.properties\[b\]: Required value: because it is defined in s\.properties\[a\]\.anyOf\[0\]\.properties\[b\]/,
+        of({ a: of({}) }, { anyOf: [{ properties: { a: { properties: { b: { minLength: 1 } } } } }] }),
+        /s\.properties\[a\]\.properties\[b\]: Required value: because it is defined in s\.anyOf\[0\]\.properties\[a\]\.properties\[b\]/,
       ],
       [
         of({ a: { type: 'string', pattern: '(' } }),
@@ -399,8 +411,8 @@ describe('structural schemas', () => {
         /x-kubernetes-list-map-keys: Required value/,
       ],
       [
-        of({ a: { type: 'string', 'x-kubernetes-int-or-string': true } }),
-        /must be empty if x-kubernetes-int-or-string is true/,
+        of({ a: { 'x-kubernetes-int-or-string': true, 'x-kubernetes-preserve-unknown-fields': true } }),
+        /must be false if x-kubernetes-int-or-string is true/,
       ],
       [
         of({ a: { type: 'object', 'x-kubernetes-embedded-resource': true } }),

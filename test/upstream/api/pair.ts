@@ -1,8 +1,8 @@
-/** Two API servers side by side, alike in flags: upstream's kube-apiserver on upstream's etcd, and ours on ours. */
+/** Two API servers side by side: one of upstream's on upstream's etcd, and ours on ours. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -101,7 +101,28 @@ async function startEtcd(processes: Processes, directory: string, name: string, 
   return url;
 }
 
-async function startApi(
+/** What both take. */
+const serving = (directory: string, port: number, etcd: string): string[] => [
+  '--bind-address=127.0.0.1',
+  `--tls-cert-file=${join(directory, 'apiserver.crt')}`,
+  `--tls-private-key-file=${join(directory, 'apiserver.key')}`,
+  `--client-ca-file=${join(directory, 'ca.crt')}`,
+  `--etcd-servers=${etcd}`,
+  `--secure-port=${port}`,
+];
+
+const kubeApiserver = (directory: string): string[] => [
+  '--advertise-address=192.0.2.10',
+  '--allow-privileged=true',
+  '--authorization-mode=Node,RBAC',
+  '--disable-admission-plugins=ServiceAccount',
+  '--service-account-issuer=https://kubernetes.default.svc',
+  `--service-account-key-file=${join(directory, 'signer.crt')}`,
+  `--service-account-signing-key-file=${join(directory, 'signer.key')}`,
+  '--service-cluster-ip-range=10.0.0.0/16',
+];
+
+async function startServer(
   processes: Processes,
   directory: string,
   name: string,
@@ -110,23 +131,7 @@ async function startApi(
   { ca, admin }: Material,
 ): Promise<Connection> {
   const port = await freePort();
-  const child = processes.start(name, [
-    ...command,
-    '--advertise-address=192.0.2.10',
-    '--allow-privileged=true',
-    '--authorization-mode=Node,RBAC',
-    '--bind-address=127.0.0.1',
-    `--tls-cert-file=${join(directory, 'apiserver.crt')}`,
-    `--tls-private-key-file=${join(directory, 'apiserver.key')}`,
-    `--client-ca-file=${join(directory, 'ca.crt')}`,
-    '--disable-admission-plugins=ServiceAccount',
-    `--etcd-servers=${etcd}`,
-    `--secure-port=${port}`,
-    '--service-account-issuer=https://kubernetes.default.svc',
-    `--service-account-key-file=${join(directory, 'signer.crt')}`,
-    `--service-account-signing-key-file=${join(directory, 'signer.key')}`,
-    '--service-cluster-ip-range=10.0.0.0/16',
-  ]);
+  const child = processes.start(name, [...command, ...serving(directory, port, etcd)]);
   const connection = new Connection({ port, ca: ca.certPem, identity: admin });
   for (let attempt = 0; attempt < 600; attempt++) {
     const code = await connection.send({ method: 'GET', path: '/readyz' }).then(
@@ -140,21 +145,33 @@ async function startApi(
   throw new Error(`${name} does not become ready: see ${join(directory, `${name}.log`)}`);
 }
 
-/** `kubeApiserver`: upstream's executable. The servers' logs are in `directory` until `stop`. */
-export async function startPair(kubeApiserver: string): Promise<Pair> {
+interface Site {
+  readonly processes: Processes;
+  readonly directory: string;
+  readonly pki: Material;
+  readonly ours: Connection;
+  /** Of upstream's etcd. */
+  readonly etcd: string;
+}
+
+/** Ours, and what upstream's server needs beside it, which `second` starts. The servers' logs are in a directory of their own until `stop`. */
+async function startBeside(second: (site: Site) => Promise<Connection>): Promise<Pair> {
   const directory = await mkdtemp(join(tmpdir(), 'differential-'));
-  await mkdir(directory, { recursive: true });
   const processes = new Processes(directory);
   const pki = await material(directory);
   const self = [process.execPath, MAIN];
   try {
     const ourEtcd = await startEtcd(processes, directory, 'ours', [...self, 'etcd', '--unsafe-no-fsync']);
-    const theirEtcd = await startEtcd(processes, directory, 'upstream', ['etcd']);
-    const gates = `--feature-gates=${FEATURES.map((feature) => `${feature}=true`).join(',')}`;
-    const [ours, upstream] = await Promise.all([
-      startApi(processes, directory, 'ours', [...self, 'api'], ourEtcd, pki),
-      startApi(processes, directory, 'upstream', [kubeApiserver, gates], theirEtcd, pki),
-    ]);
+    const etcd = await startEtcd(processes, directory, 'upstream', ['etcd']);
+    const ours = await startServer(
+      processes,
+      directory,
+      'ours',
+      [...self, 'api', ...kubeApiserver(directory)],
+      ourEtcd,
+      pki,
+    );
+    const upstream = await second({ processes, directory, pki, ours, etcd });
     return {
       ours,
       upstream,
@@ -169,4 +186,39 @@ export async function startPair(kubeApiserver: string): Promise<Pair> {
     await processes.stop();
     throw error;
   }
+}
+
+/** `program`: upstream's kube-apiserver. */
+export function startPair(program: string): Promise<Pair> {
+  return startBeside(({ processes, directory, etcd, pki }) => {
+    const gates = `--feature-gates=${FEATURES.map((feature) => `${feature}=true`).join(',')}`;
+    return startServer(processes, directory, 'upstream', [program, gates, ...kubeApiserver(directory)], etcd, pki);
+  });
+}
+
+/** `program`: upstream's apiextensions-apiserver, which serves custom resources alone and asks our server for everything else. */
+export function startExtensionsPair(program: string): Promise<Pair> {
+  return startBeside(async ({ processes, directory, etcd, pki, ours }) => {
+    const kubeconfig = join(directory, 'kubeconfig');
+    await writeFile(kubeconfig, kubeconfigOf(ours.port, pki), { mode: 0o600 });
+    const lookUps = ['kubeconfig', 'authentication-kubeconfig', 'authorization-kubeconfig'];
+    const flags = [...lookUps.map((flag) => `--${flag}=${kubeconfig}`), '--authentication-skip-lookup'];
+    return startServer(processes, directory, 'upstream', [program, ...flags], etcd, pki);
+  });
+}
+
+function kubeconfigOf(port: number, { ca, admin }: Material): string {
+  const data = (text: string): string => Buffer.from(text).toString('base64');
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [
+      { name: 'c', cluster: { server: `https://127.0.0.1:${port}`, 'certificate-authority-data': data(ca.certPem) } },
+    ],
+    users: [
+      { name: 'u', user: { 'client-certificate-data': data(admin.certPem), 'client-key-data': data(admin.keyPem) } },
+    ],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
+  });
 }

@@ -1,12 +1,9 @@
 /** How versions become one another, and whom to ask. Source: apiextensions/validation (ValidateCustomResourceConversion), util/webhook. */
-import type {
-  CustomResourceConversion,
-  WebhookClientConfig,
-  WebhookConversion,
-} from 'kubernetes-types/apiextensions/v1';
+import type { CustomResourceConversion, WebhookClientConfig } from 'kubernetes-types/apiextensions/v1';
 import { dns1035LabelErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
+import { webhookServiceErrors, webhookUrlErrors } from '../../validation/webhook-client.ts';
 
 const AT = 'spec.conversion';
 /** The versions of ConversionReview that this server speaks. */
@@ -15,75 +12,42 @@ export const REVIEW_VERSIONS: readonly string[] = ['v1', 'v1beta1'];
 export function validateConversion(conversion: CustomResourceConversion | undefined): FieldError[] {
   if (conversion === undefined) return [];
   const { strategy, webhook } = conversion;
-  if (!isSet(strategy)) return [fieldError.required(`${AT}.strategy`)];
-  if (strategy === 'None') {
-    return webhook === undefined
-      ? []
-      : [fieldError.forbidden(`${AT}.webhook`, 'should not be set when strategy is not set to Webhook')];
-  }
-  if (strategy !== 'Webhook') return [fieldError.notSupported(`${AT}.strategy`, strategy, ['None', 'Webhook'])];
-  return webhookErrors(webhook);
-}
-
-function webhookErrors(webhook: WebhookConversion | undefined): FieldError[] {
-  const at = `${AT}.webhook`;
-  if (webhook?.clientConfig === undefined) {
-    return [fieldError.required(`${at}.clientConfig`, 'required when strategy is set to Webhook')];
-  }
-  const found = clientErrors(webhook.clientConfig, `${at}.clientConfig`);
-  const versions = webhook.conversionReviewVersions ?? [];
-  if (versions.length === 0) found.push(fieldError.required(`${at}.conversionReviewVersions`));
-  else if (!versions.some((each) => REVIEW_VERSIONS.includes(each))) {
-    found.push(
-      fieldError.invalid(
-        `${at}.conversionReviewVersions`,
-        versions,
-        `must include at least one of ${REVIEW_VERSIONS.join(', ')}`,
-      ),
-    );
-  }
-  const seen = new Set<string>();
-  for (const [index, version] of versions.entries()) {
-    if (seen.has(version))
-      found.push(fieldError.invalid(`${at}.conversionReviewVersions[${index}]`, version, 'duplicate version'));
-    seen.add(version);
-    for (const message of dns1035LabelErrors(version))
-      found.push(fieldError.invalid(`${at}.conversionReviewVersions[${index}]`, version, message));
-  }
+  const found: FieldError[] = [];
+  if (!isSet(strategy)) found.push(fieldError.required(`${AT}.strategy`));
+  else if (strategy !== 'None' && strategy !== 'Webhook')
+    found.push(fieldError.notSupported(`${AT}.strategy`, strategy, ['None', 'Webhook']));
+  const versions = webhook?.conversionReviewVersions ?? [];
+  if (strategy === 'Webhook') return [...found, ...clientErrors(webhook?.clientConfig), ...reviewErrors(versions)];
+  const forbid = (field: string): void =>
+    void found.push(fieldError.forbidden(`${AT}.${field}`, 'should not be set when strategy is not set to Webhook'));
+  if (webhook?.clientConfig !== undefined) forbid('webhookClientConfig');
+  if (versions.length > 0) forbid('conversionReviewVersions');
   return found;
 }
 
-function clientErrors(client: WebhookClientConfig, at: string): FieldError[] {
+function reviewErrors(versions: readonly string[]): FieldError[] {
+  const at = `${AT}.conversionReviewVersions`;
+  if (versions.length === 0) return [fieldError.required(at)];
+  const found: FieldError[] = [];
+  const seen = new Set<string>();
+  for (const [index, version] of versions.entries()) {
+    if (seen.has(version)) found.push(fieldError.invalid(`${at}[${index}]`, version, 'duplicate version'));
+    else
+      for (const message of dns1035LabelErrors(version))
+        found.push(fieldError.invalid(`${at}[${index}]`, version, message));
+    seen.add(version);
+  }
+  if (!versions.some((each) => REVIEW_VERSIONS.includes(each)))
+    found.push(fieldError.invalid(at, versions, `must include at least one of ${REVIEW_VERSIONS.join(', ')}`));
+  return found;
+}
+
+/** Errors name the client as it stands in upstream's own form of definitions. */
+function clientErrors(client: WebhookClientConfig | undefined): FieldError[] {
+  const at = `${AT}.webhookClientConfig`;
+  if (client === undefined) return [fieldError.required(at, 'required when strategy is set to Webhook')];
   const { url, service } = client;
   if ((url === undefined) === (service === undefined))
     return [fieldError.required(at, 'exactly one of url or service is required')];
-  const found: FieldError[] = [];
-  if (url !== undefined) found.push(...urlErrors(url, `${at}.url`));
-  if (service === undefined) return found;
-  if (!isSet(service.name)) found.push(fieldError.required(`${at}.service.name`, 'service name is required'));
-  if (!isSet(service.namespace))
-    found.push(fieldError.required(`${at}.service.namespace`, 'service namespace is required'));
-  const { port, path } = service;
-  if (port !== undefined && (port < 1 || port > 65535))
-    found.push(
-      fieldError.invalid(`${at}.service.port`, port, 'port is not valid: must be between 1 and 65535, inclusive'),
-    );
-  if (path !== undefined && path !== '' && (!path.startsWith('/') || path.includes('//') || /[?#\s]/.test(path))) {
-    found.push(fieldError.invalid(`${at}.service.path`, path, 'must be an absolute path without empty segments'));
-  }
-  return found;
-}
-
-function urlErrors(text: string, at: string): FieldError[] {
-  const invalid = (what: string): FieldError[] => [
-    fieldError.invalid(at, text, `${what}; desired format: https://host[/path]`),
-  ];
-  if (!URL.canParse(text)) return invalid('url must be a valid URL');
-  const url = new URL(text);
-  if (url.protocol !== 'https:') return invalid("'https' is the only allowed URL scheme");
-  if (url.hostname === '') return invalid('host must be specified');
-  if (url.username !== '' || url.password !== '') return invalid('user information is not permitted in the URL');
-  if (url.hash !== '') return invalid('fragments are not permitted in the URL');
-  if (url.search !== '') return invalid('query parameters are not permitted in the URL');
-  return [];
+  return url === undefined ? webhookServiceErrors(service ?? {}, `${at}.service`) : webhookUrlErrors(url, `${at}.url`);
 }

@@ -44,7 +44,8 @@ function noteStorageVersion(definition: CustomResourceDefinition): void {
 
 function acceptedNames(definition: CustomResourceDefinition): void {
   definition.status ??= {};
-  definition.status.conditions ??= [];
+  // Until its names have been judged; written out as upstream does.
+  definition.status.conditions ??= null as never;
   definition.status.acceptedNames ??= { plural: '', kind: '' };
 }
 

@@ -8,54 +8,38 @@ import type {
 import { messageOf } from '../../../base/errors.ts';
 import { dns1035LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
 import { semanticEqual } from '../../meta/equality.ts';
-import { type FieldError, fieldError } from '../../meta/field-error.ts';
-import type { JsonValue } from '../../meta/object.ts';
+import { type FieldError, fieldError, NULL } from '../../meta/field-error.ts';
 import { IMMUTABLE_MESSAGE, isSet } from '../../meta/validation.ts';
-import { parseJsonPath, simplePath } from '../../structural/paths.ts';
+import { resolveFieldPath } from '../../structural/field-path.ts';
 import { validateSchema } from '../../structural/rules.ts';
-import { type ParsedSchema, parseSchema, type Schema } from '../../structural/schema.ts';
+import type { Schema } from '../../structural/schema.ts';
 import { isConditionTrue } from './conditions.ts';
 import { validateConversion } from './conversion-validation.ts';
+import { hoisted, type Place, parsedSchema, schemaPathOf } from './places.ts';
 
 type Definition = CustomResourceDefinition;
 type Version = CustomResourceDefinitionVersion;
 
-const COLUMN_TYPES = ['integer', 'number', 'string', 'boolean', 'date'];
-const COLUMN_FORMATS = ['int32', 'int64', 'float', 'double', 'byte', 'date', 'date-time', 'password'];
+const COLUMN_TYPES = ['boolean', 'date', 'integer', 'number', 'string'];
+const COLUMN_FORMATS = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 'int64', 'password'];
+const NO_PATH = 'must be a simple json path starting with .';
 const MAX_SELECTABLE_FIELDS = 8;
 const MAX_DEPRECATION_WARNING = 256;
 const APPROVAL = 'api-approved.kubernetes.io';
 
-/** Large schemas are looked at more than once while they are written. */
-const parsed = new WeakMap<object, { readonly path: string; readonly schema: ParsedSchema }>();
-
-/** The schema of a version and everything wrong with it; read once for each object. */
-export function schemaOfVersion(version: Version, index: number): ParsedSchema | undefined {
-  const raw = version.schema?.openAPIV3Schema;
-  if (raw === undefined) return undefined;
-  const path = `spec.versions[${index}].schema.openAPIV3Schema`;
-  const known = parsed.get(raw);
-  if (known?.path === path) return known.schema;
-  const schema = parseSchema(raw as unknown as JsonValue, path);
-  parsed.set(raw, { path, schema });
-  return schema;
-}
-
 export function validateDefinition(definition: Definition): FieldError[] {
   const found: FieldError[] = [];
-  const { spec } = definition;
-  const expected = `${spec?.names?.plural ?? ''}.${spec?.group ?? ''}`;
-  if (definition.metadata?.name !== expected) {
-    found.push(
-      fieldError.invalid('metadata.name', definition.metadata?.name ?? '', 'must be spec.names.plural+"."+spec.group'),
-    );
-  }
-  if (spec === undefined) return [...found, fieldError.required('spec')];
-  group(definition, found);
+  found.push(...nameErrors(definition));
+  const spec: Partial<Definition['spec']> = definition.spec ?? {};
+  group(spec.group, found);
   if (!isSet(spec.scope)) found.push(fieldError.required('spec.scope'));
-  else if (spec.scope !== 'Cluster' && spec.scope !== 'Namespaced') {
+  else if (spec.scope !== 'Cluster' && spec.scope !== 'Namespaced')
     found.push(fieldError.notSupported('spec.scope', spec.scope, ['Cluster', 'Namespaced']));
-  }
+  versions(spec.versions ?? [], found);
+  names(spec.names, found);
+  for (const place of hoisted(spec.versions ?? [])) placeErrors(place, found);
+  found.push(...validateConversion(spec.conversion));
+  storedVersions(definition, found);
   if (spec.preserveUnknownFields === true) {
     found.push(
       fieldError.invalid(
@@ -65,121 +49,138 @@ export function validateDefinition(definition: Definition): FieldError[] {
       ),
     );
   }
-  names(definition, found);
-  versions(definition, found);
-  found.push(...validateConversion(spec.conversion));
   return found;
 }
 
-function group(definition: Definition, found: FieldError[]): void {
-  const { group: name } = definition.spec;
+function nameErrors({ metadata, spec }: Definition): FieldError[] {
+  const expected = `${spec?.names?.plural ?? ''}.${spec?.group ?? ''}`;
+  const what = 'must be spec.names.plural+"."+spec.group';
+  const found: FieldError[] = [];
+  if (isSet(metadata?.generateName) && metadata?.generateName !== expected)
+    found.push(fieldError.invalid('metadata.generateName', metadata?.generateName, what));
+  if (isSet(metadata?.name) && metadata?.name !== expected)
+    found.push(fieldError.invalid('metadata.name', metadata?.name, what));
+  return found;
+}
+
+function group(name: string | undefined, found: FieldError[]): void {
   if (!isSet(name)) {
     found.push(fieldError.required('spec.group'));
     return;
   }
-  for (const message of dns1123SubdomainErrors(name)) found.push(fieldError.invalid('spec.group', name, message));
-  if (!name.includes('.'))
+  const messages = dns1123SubdomainErrors(name);
+  if (messages.length > 0) found.push(fieldError.invalid('spec.group', name, messages.join(',')));
+  else if (!name.includes('.'))
     found.push(fieldError.invalid('spec.group', name, 'should be a domain with at least one dot'));
 }
 
-function names(definition: Definition, found: FieldError[]): void {
-  const given = definition.spec.names ?? { plural: '', kind: '' };
+function names(given: Definition['spec']['names'] | undefined, found: FieldError[]): void {
   const at = 'spec.names';
-  for (const field of ['plural', 'singular', 'kind', 'listKind'] as const) {
-    const value = given[field];
-    if (!isSet(value)) {
-      if (field !== 'singular' || value === undefined) found.push(fieldError.required(`${at}.${field}`));
-      continue;
-    }
-    const lower = field === 'kind' || field === 'listKind' ? value.toLowerCase() : value;
-    for (const message of dns1035LabelErrors(lower)) {
+  const fields = ['plural', 'singular', 'kind', 'listKind'] as const;
+  for (const field of fields) if (!isSet(given?.[field])) found.push(fieldError.required(`${at}.${field}`));
+  for (const field of fields) {
+    const value = given?.[field];
+    if (!isSet(value)) continue;
+    const mixed = field === 'kind' || field === 'listKind';
+    const message = dns1035LabelErrors(mixed ? value.toLowerCase() : value).join(',');
+    if (message !== '')
       found.push(
         fieldError.invalid(
           `${at}.${field}`,
           value,
-          lower === value ? message : `may have mixed case, but should otherwise match: ${message}`,
+          mixed ? `may have mixed case, but should otherwise match: ${message}` : message,
         ),
       );
-    }
   }
   for (const field of ['shortNames', 'categories'] as const) {
-    for (const [index, value] of (given[field] ?? []).entries()) {
-      for (const message of dns1035LabelErrors(value))
-        found.push(fieldError.invalid(`${at}.${field}[${index}]`, value, message));
+    for (const [index, value] of (given?.[field] ?? []).entries()) {
+      const message = dns1035LabelErrors(value).join(',');
+      if (message !== '') found.push(fieldError.invalid(`${at}.${field}[${index}]`, value, message));
     }
   }
-  if (isSet(given.kind) && given.kind === given.listKind) {
-    found.push(fieldError.invalid(`${at}.listKind`, given.listKind, 'kind and listKind may not be the same'));
-  }
+  if (isSet(given?.kind) && given?.kind === given?.listKind)
+    found.push(fieldError.invalid(`${at}.listKind`, given?.listKind, 'kind and listKind may not be the same'));
 }
 
-function versions(definition: Definition, found: FieldError[]): void {
-  const list = definition.spec.versions ?? [];
+function versions(list: readonly Version[], found: FieldError[]): void {
   const at = 'spec.versions';
   const seen = new Set<string>();
-  let stored = 0;
-  let unique = true;
+  const invalid = (what: string): void =>
+    void found.push(fieldError.invalid(at, list.length === 0 ? NULL : list.map((each) => each.name), what));
   for (const [index, version] of list.entries()) {
-    if (version.storage) stored += 1;
-    if (seen.has(version.name)) unique = false;
-    seen.add(version.name);
-    for (const message of dns1035LabelErrors(version.name ?? '')) {
-      found.push(fieldError.invalid(`${at}[${index}].name`, version.name ?? '', message));
-    }
-    versionBody(version, index, found);
+    if (version.schema?.openAPIV3Schema === undefined)
+      found.push(fieldError.required(`${at}[${index}].schema.openAPIV3Schema`));
   }
-  if (!unique)
-    found.push(fieldError.invalid(at, [...list.map((each) => each.name)], 'must contain unique version names'));
-  if (list.length === 0) found.push(fieldError.invalid(at, null, 'must have at least one version'));
-  else if (stored !== 1) {
+  for (const [index, version] of list.entries()) {
+    seen.add(version.name);
+    const message = dns1035LabelErrors(version.name ?? '').join(',');
+    if (message !== '') found.push(fieldError.invalid(`${at}[${index}].name`, version.name ?? '', message));
+    found.push(...deprecation(version, `${at}[${index}].deprecationWarning`));
+  }
+  // The first version is also the one that upstream's own form of a definition is named by.
+  const [first] = list;
+  const message = !isSet(first?.name) ? '' : dns1035LabelErrors(first.name).join(',');
+  if (message !== '') found.push(fieldError.invalid('spec.version', first?.name, message));
+  if (seen.size < list.length) invalid('must contain unique version names');
+  if (list.filter((each) => each.storage).length !== 1)
+    invalid('must have exactly one version marked as storage version');
+}
+
+function deprecation({ deprecated, deprecationWarning: warning }: Version, at: string): FieldError[] {
+  if (warning === undefined || warning === null) return [];
+  const invalid = (what: string): FieldError => fieldError.invalid(at, warning, what);
+  if (deprecated !== true) return [invalid('can only be set for deprecated versions')];
+  const found: FieldError[] = [];
+  if (Buffer.byteLength(warning) > MAX_DEPRECATION_WARNING)
+    found.push(invalid(`must be <= ${MAX_DEPRECATION_WARNING} characters long`));
+  if (warning === '') found.push(invalid('must not be an empty string'));
+  const odd = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.exec(warning);
+  if (odd !== null)
+    found.push(
+      invalid(
+        `must only contain printable UTF-8 characters; non-printable character found at index ${Buffer.byteLength(warning.slice(0, odd.index))}`,
+      ),
+    );
+  return found;
+}
+
+function storedVersions({ spec, status }: Definition, found: FieldError[]): void {
+  const at = 'status.storedVersions';
+  const stored = status?.storedVersions ?? [];
+  if (stored.length === 0) {
+    found.push(fieldError.invalid(at, NULL, 'must have at least one stored version'));
+    return;
+  }
+  const declared = spec?.versions ?? [];
+  for (const { name, storage } of declared) {
+    if (storage && !stored.includes(name))
+      found.push(fieldError.invalid(at, stored, `must have the storage version ${name ?? ''}`));
+  }
+  for (const [index, name] of stored.entries()) {
+    if (declared.some((each) => each.name === name)) continue;
     found.push(
       fieldError.invalid(
-        at,
-        list.map((each) => each.name),
-        'must have exactly one version marked as storage version',
+        `${at}[${index}]`,
+        name,
+        `missing from spec.versions; ${name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`,
       ),
     );
   }
-  const storedVersions = definition.status?.storedVersions;
-  for (const [index, name] of (storedVersions ?? []).entries()) {
-    if (!seen.has(name)) {
-      found.push(
-        fieldError.invalid(
-          `status.storedVersions[${index}]`,
-          name,
-          'missing from spec.versions; otherwise stored objects could not be read',
-        ),
-      );
-    }
-  }
 }
 
-function versionBody(version: Version, index: number, found: FieldError[]): void {
-  const at = `spec.versions[${index}]`;
-  const parsed = schemaOfVersion(version, index);
-  if (parsed === undefined) found.push(fieldError.required(`${at}.schema.openAPIV3Schema`, 'schemas are required'));
-  else found.push(...validateSchema(parsed, `${at}.schema.openAPIV3Schema`));
-  const warning = version.deprecationWarning;
-  if (warning !== undefined && warning !== null) {
-    if (version.deprecated !== true)
-      found.push(fieldError.invalid(`${at}.deprecationWarning`, warning, 'can only be set for deprecated versions'));
-    if (warning.length > MAX_DEPRECATION_WARNING)
-      found.push(
-        fieldError.invalid(
-          `${at}.deprecationWarning`,
-          warning,
-          `must be <= ${MAX_DEPRECATION_WARNING} characters long`,
-        ),
-      );
-    if (/[^\x20-\x7e]/.test(warning))
-      found.push(fieldError.invalid(`${at}.deprecationWarning`, warning, 'must only contain printable characters'));
-    if (warning === '') found.push(fieldError.invalid(`${at}.deprecationWarning`, warning, 'must not be empty'));
+function placeErrors({ path, version, status, parts }: Place, found: FieldError[]): void {
+  const schema = version.schema?.openAPIV3Schema;
+  const parsed = schema === undefined ? undefined : parsedSchema(schema, path);
+  if (parts.has('schema') && parsed !== undefined) {
+    found.push(...validateSchema(parsed, schemaPathOf(path), status).found);
   }
-  for (const [number, column] of (version.additionalPrinterColumns ?? []).entries()) {
-    printerColumn(column, `${at}.additionalPrinterColumns[${number}]`, found);
+  if (parts.has('subresources')) subresources(version.subresources, `${path}.subresources`, found);
+  if (parts.has('additionalPrinterColumns')) {
+    for (const [index, column] of (version.additionalPrinterColumns ?? []).entries())
+      printerColumn(column, `${path}.additionalPrinterColumns[${index}]`, found);
   }
-  subresources(version.subresources, `${at}.subresources`, found);
-  selectableFields(version, parsed?.schema, `${at}.selectableFields`, found);
+  if (parts.has('selectableFields') && parsed !== undefined)
+    selectableFields(version, parsed.schema, `${path}.selectableFields`, found);
 }
 
 function printerColumn(column: CustomResourceColumnDefinition, at: string, found: FieldError[]): void {
@@ -191,17 +192,8 @@ function printerColumn(column: CustomResourceColumnDefinition, at: string, found
   if (isSet(column.format) && !COLUMN_FORMATS.includes(column.format)) {
     found.push(fieldError.invalid(`${at}.format`, column.format, `must be one of ${COLUMN_FORMATS.join(',')}`));
   }
-  if (!isSet(column.jsonPath)) {
-    found.push(fieldError.required(`${at}.jsonPath`));
-    return;
-  }
-  const { jsonPath } = column;
-  try {
-    if (!jsonPath.startsWith('.')) throw new Error('must be a json path starting with .');
-    parseJsonPath(jsonPath);
-  } catch (error) {
-    found.push(fieldError.invalid(`${at}.jsonPath`, jsonPath, messageOf(error)));
-  }
+  if (!isSet(column.jsonPath)) found.push(fieldError.required(`${at}.JSONPath`));
+  else if (!column.jsonPath.startsWith('.')) found.push(fieldError.invalid(`${at}.JSONPath`, column.jsonPath, NO_PATH));
 }
 
 function subresources(given: CustomResourceSubresources | undefined, at: string, found: FieldError[]): void {
@@ -210,72 +202,49 @@ function subresources(given: CustomResourceSubresources | undefined, at: string,
   const path = (
     field: 'specReplicasPath' | 'statusReplicasPath' | 'labelSelectorPath',
     roots: readonly string[],
-    optional: boolean,
+    what: string,
   ): void => {
     const value = scale[field];
+    const here = `${at}.scale.${field}`;
     if (!isSet(value)) {
-      if (!optional) found.push(fieldError.required(`${at}.scale.${field}`));
-      return;
-    }
-    const steps = simplePath(value);
-    if (steps === undefined)
-      found.push(
-        fieldError.invalid(`${at}.scale.${field}`, value, 'should be a simple json path without array notation'),
-      );
-    else if (!roots.includes(steps[0] ?? '') || steps.length < 2) {
-      const names = roots.map((root) => `.${root}`).join(' or ');
-      found.push(fieldError.invalid(`${at}.scale.${field}`, value, `should be a json path under ${names}`));
-    } else if (steps.includes('__proto__'))
-      found.push(fieldError.invalid(`${at}.scale.${field}`, value, 'names no field'));
+      if (field !== 'labelSelectorPath') found.push(fieldError.required(here));
+    } else if (!value.startsWith('.')) found.push(fieldError.invalid(here, value, NO_PATH));
+    else if (!roots.some((root) => value.startsWith(root)))
+      found.push(fieldError.invalid(here, value, `should be a json path under ${what}`));
+    else if (value.split('.').includes('__proto__')) found.push(fieldError.invalid(here, value, 'names no field'));
   };
-  path('specReplicasPath', ['spec'], false);
-  path('statusReplicasPath', ['status'], false);
-  path('labelSelectorPath', ['status', 'spec'], true);
+  path('specReplicasPath', ['.spec.'], '.spec');
+  path('statusReplicasPath', ['.status.'], '.status');
+  path('labelSelectorPath', ['.spec.', '.status.'], 'either .spec or .status');
 }
 
-function selectableFields(version: Version, schema: Schema | undefined, at: string, found: FieldError[]): void {
-  const fields = version.selectableFields ?? [];
-  if (fields.length > MAX_SELECTABLE_FIELDS) {
-    found.push({
-      type: 'FieldValueTooMany',
-      field: at,
-      message: `Too many: ${fields.length}: must have at most ${MAX_SELECTABLE_FIELDS} items`,
-    });
-  }
+function selectableFields(version: Version, schema: Schema, at: string, found: FieldError[]): void {
   const seen = new Set<string>();
-  for (const [index, { jsonPath }] of fields.entries()) {
+  for (const [index, { jsonPath }] of (version.selectableFields ?? []).entries()) {
     const here = `${at}[${index}].jsonPath`;
     if (!isSet(jsonPath)) {
       found.push(fieldError.required(here));
       continue;
     }
-    if (seen.has(jsonPath)) found.push(fieldError.duplicate(here, jsonPath));
-    seen.add(jsonPath);
-    const steps = simplePath(jsonPath);
-    if (steps === undefined) {
-      found.push(
-        fieldError.invalid(here, jsonPath, 'is an invalid path: must be a simple json path without array notation'),
-      );
-      continue;
-    }
-    if (steps[0] === 'metadata') {
-      found.push(fieldError.invalid(here, jsonPath, 'must not point to fields in metadata'));
-      continue;
-    }
-    let place: Schema | undefined = schema;
-    for (const step of steps) place = place?.properties.get(step);
-    if (place === undefined)
-      found.push(fieldError.invalid(here, jsonPath, 'is an invalid path: does not refer to a valid field'));
-    else if (!['string', 'integer', 'boolean'].includes(place.type)) {
-      found.push(
-        fieldError.invalid(
-          here,
-          jsonPath,
-          'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.',
-        ),
-      );
+    try {
+      const path = resolveFieldPath(schema, jsonPath, false);
+      if (path.steps[0] === 'metadata')
+        found.push(fieldError.invalid(here, jsonPath, 'must not point to fields in metadata'));
+      if (!['string', 'integer', 'boolean'].includes(path.schema?.type ?? ''))
+        found.push(
+          fieldError.invalid(
+            here,
+            jsonPath,
+            'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.',
+          ),
+        );
+      if (seen.has(path.text)) found.push(fieldError.duplicate(here, jsonPath));
+      seen.add(path.text);
+    } catch (error) {
+      found.push(fieldError.invalid(here, jsonPath, `is an invalid path: ${messageOf(error)}`));
     }
   }
+  if (seen.size > MAX_SELECTABLE_FIELDS) found.push(fieldError.tooMany(at, seen.size, MAX_SELECTABLE_FIELDS));
 }
 
 /** Groups of Kubernetes itself are not for everybody's kinds. */

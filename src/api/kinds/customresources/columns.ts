@@ -7,25 +7,25 @@ import type { JsonValue, KubeObject } from '../../meta/object.ts';
 import { ageColumn, nameColumn } from '../../printing/columns.ts';
 import { humanDuration } from '../../printing/duration.ts';
 import type { Column } from '../../registry/definition.ts';
-import { type JsonPath, parseJsonPath } from '../../structural/paths.ts';
+import { parseJsonPath } from '../../structural/paths.ts';
 
 const COLUMN_TYPES = ['string', 'integer', 'date', 'boolean', 'number'] as const;
 
 export function columnsOf(version: CustomResourceDefinitionVersion): Column<KubeObject>[] {
   const declared = version.additionalPrinterColumns ?? [];
-  if (declared.length === 0) return [nameColumn, { ...ageColumn, type: 'date' }];
-  return [nameColumn, ...declared.flatMap(columnOf)];
+  const standard = [nameColumn, { ...ageColumn, type: 'date' } as const];
+  if (declared.length === 0) return standard;
+  try {
+    return [nameColumn, ...declared.flatMap(columnOf)];
+  } catch {
+    // Definitions may have paths that cannot be read; like upstream, such kinds are shown without their columns.
+    return standard;
+  }
 }
 
 function columnOf(declared: CustomResourceColumnDefinition): Column<KubeObject>[] {
   const type = COLUMN_TYPES.find((each) => each === declared.type);
-  let path: JsonPath;
-  try {
-    path = parseJsonPath(declared.jsonPath);
-  } catch {
-    // Definitions stored by another server may have what this one cannot read.
-    return [];
-  }
+  const path = parseJsonPath(declared.jsonPath);
   if (type === undefined) return [];
   return [
     {

@@ -111,6 +111,7 @@ function customOf(
       const findings: DecodeFindings = { unknownFields: [], typeErrors: [] };
       findings.unknownFields.push(...prune(lazy.schema, document));
       coerceMetadata(lazy.schema, document, findings);
+      findings.unknownFields.sort();
       return findings;
     },
     get mergeSchema() {

@@ -1,11 +1,12 @@
 /** The rules of schemas, compiled; what the declaration of definitions itself cannot do, because it knows no expressions. */
 import type { CustomResourceDefinition } from 'kubernetes-types/apiextensions/v1';
 import { customResourceDefinitions } from '../../../api/kinds/customresourcedefinitions/index.ts';
-import { schemaOfVersion } from '../../../api/kinds/customresourcedefinitions/validation.ts';
+import { schemasOf } from '../../../api/kinds/customresourcedefinitions/places.ts';
 import type { CustomKindOptions } from '../../../api/kinds/customresources/index.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { FieldError } from '../../../api/meta/field-error.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
+import { validateSchema } from '../../../api/structural/rules.ts';
 import { rulesOf } from '../../../core/cel/rule-run.ts';
 import { validateRules } from '../../../core/cel/rules.ts';
 
@@ -13,13 +14,16 @@ export const customKindOptions: Pick<CustomKindOptions, 'compileRules'> = { comp
 
 /** Rules that were there before are not compiled again: those of a large definition take their time. */
 function ruleErrors(definition: CustomResourceDefinition, old: CustomResourceDefinition | undefined): FieldError[] {
-  return (definition.spec?.versions ?? []).flatMap((version, index) => {
-    const before = old?.spec?.versions?.find((each) => each.name === version.name);
-    if (before !== undefined && semanticEqual(before.schema, version.schema)) return [];
-    const parsed = schemaOfVersion(version, index);
+  return schemasOf(definition).flatMap(({ path, versions, parsed, status }) => {
+    const unchanged = versions.every((version) => {
+      const before = old?.spec?.versions?.find((each) => each.name === version.name);
+      return before !== undefined && semanticEqual(before.schema, version.schema);
+    });
+    if (unchanged) return [];
+    const verdict = validateSchema(parsed, path, status);
     // Rules over a schema that is wrong itself would only repeat that.
-    if (parsed === undefined || parsed.errors.length > 0) return [];
-    return validateRules(parsed.schema, `spec.versions[${index}].schema.openAPIV3Schema`);
+    if (verdict.broken) return [];
+    return validateRules(parsed.schema, path, (place) => !verdict.found.some(({ field }) => field.startsWith(place)));
   });
 }
 

@@ -104,7 +104,8 @@ function checkIdentity(request: WriteRequest, stored: KubeObject): void {
     throw errors.badRequest('resourceVersion should not be set on objects to be created');
   }
   if (!request.kind.definition.namespaced) {
-    if (metadata.namespace === '') delete metadata.namespace;
+    // What belongs to no namespace loses one that was given.
+    delete metadata.namespace;
     return;
   }
   if (metadata.namespace === undefined || metadata.namespace === '') metadata.namespace = request.namespace;

@@ -38,7 +38,7 @@ import { giveTurn, isLarge } from './turns.ts';
 import { updateObject } from './update.ts';
 import { shown } from './view.ts';
 import { watch } from './watch.ts';
-import { type DecodedKind, decodeObject, methodNotAllowed, type WriteRequest } from './write-request.ts';
+import { type DecodedKind, decodeObject, decodeSent, methodNotAllowed, type WriteRequest } from './write-request.ts';
 
 const MAX_BODY = 3 * 1024 * 1024;
 /** Deletes of a collection under way at once. */
@@ -165,7 +165,7 @@ async function readObject(
   const duplicates = request.options.validation === 'Ignore' ? [] : duplicatesOf(body, format, document);
   if (large) await giveTurn();
   exchange.audit?.sent(document);
-  return decodeObject(kind, document, duplicates, request.options.validation, request.warnings);
+  return decodeSent(kind, document, duplicates, request.options.validation, request.warnings);
 }
 
 async function create(

@@ -101,6 +101,26 @@ export class WrongType extends ApiError {
   }
 }
 
+/** What a strict reader refuses: fields that nobody knows, or that are there twice. */
+class StrictError extends ApiError {
+  constructor(message: string) {
+    super('BadRequest', message);
+  }
+}
+
+/** As `decodeObject`, for the body of a request; upstream names its kind when it refuses fields, and not for what a patch makes. */
+export function decodeSent(...args: Parameters<typeof decodeObject>): KubeObject {
+  try {
+    return decodeObject(...args);
+  } catch (error) {
+    if (!(error instanceof StrictError)) throw error;
+    const [{ apiVersion, kind }] = args;
+    throw errors.badRequest(
+      `${kind} in version ${JSON.stringify(apiVersion.split('/').at(-1))} cannot be handled as a ${kind}: ${error.message}`,
+    );
+  }
+}
+
 /** Not a kind of its own: clients send it in whichever group and version they are about. */
 const OPTIONS = 'DeleteOptions';
 
@@ -160,7 +180,7 @@ export function decodeObject(
   dropEmptyLists(object.metadata);
   const findings = [...duplicates, ...found.unknownFields.map((field) => `unknown field ${JSON.stringify(field)}`)];
   if (findings.length > 0) {
-    if (validation === 'Strict') throw errors.badRequest(`strict decoding error: ${findings.join(', ')}`);
+    if (validation === 'Strict') throw new StrictError(`strict decoding error: ${findings.join(', ')}`);
     if (validation === 'Warn') warnings.push(...findings);
   }
   return object;

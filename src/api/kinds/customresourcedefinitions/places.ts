@@ -1,0 +1,80 @@
+/**
+ * Where the parts of a definition's versions are named in errors: what all versions have alike is taken together as upstream does when
+ * it reads a definition (`spec.validation.openAPIV3Schema`), everything else is named with its version.
+ * Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/conversion.go.
+ */
+import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from 'kubernetes-types/apiextensions/v1';
+import { semanticEqual } from '../../meta/equality.ts';
+import type { JsonValue } from '../../meta/object.ts';
+import { type ParsedSchema, parseSchema } from '../../structural/schema.ts';
+
+type Version = CustomResourceDefinitionVersion;
+
+const PARTS = ['schema', 'subresources', 'additionalPrinterColumns', 'selectableFields'] as const;
+type Part = (typeof PARTS)[number];
+
+export interface Place {
+  /** `spec` or `spec.versions[0]`. */
+  readonly path: string;
+  readonly version: Version;
+  /** What of the version is judged at this path. */
+  readonly parts: ReadonlySet<Part>;
+  /** Whether status is written by itself. */
+  readonly status: boolean;
+}
+
+/** All places, those of single versions first. */
+export function hoisted(versions: readonly Version[]): Place[] {
+  const [first] = versions;
+  if (first === undefined) return [];
+  const common = new Set(PARTS.filter((part) => versions.every((each) => semanticEqual(each[part], first[part]))));
+  const own = new Set(PARTS.filter((part) => !common.has(part)));
+  const hasStatus = (version: Version): boolean => (version.subresources?.status ?? undefined) !== undefined;
+  return [
+    ...(own.size === 0
+      ? []
+      : versions.map((version, index) => ({
+          path: `spec.versions[${index}]`,
+          version,
+          parts: own,
+          status: hasStatus(version),
+        }))),
+    { path: 'spec', version: first, parts: common, status: versions.some(hasStatus) },
+  ];
+}
+
+export const schemaPathOf = (path: string): string =>
+  `${path}.${path === 'spec' ? 'validation' : 'schema'}.openAPIV3Schema`;
+
+/** Large schemas are looked at more than once while they are written. */
+const parsed = new WeakMap<object, { readonly path: string; readonly schema: ParsedSchema }>();
+
+/** `path`: of the place it is judged at. */
+export function parsedSchema(raw: object, path: string): ParsedSchema {
+  const known = parsed.get(raw);
+  if (known?.path === path) return known.schema;
+  const schema = parseSchema(raw as unknown as JsonValue, schemaPathOf(path));
+  parsed.set(raw, { path, schema });
+  return schema;
+}
+
+/** The schemas of a definition, each once, with the path errors name it by and the versions that have it. */
+export function schemasOf({ spec }: CustomResourceDefinition): {
+  readonly path: string;
+  readonly versions: readonly Version[];
+  readonly parsed: ParsedSchema;
+  readonly status: boolean;
+}[] {
+  return hoisted(spec?.versions ?? []).flatMap(({ path, version, parts, status }) => {
+    const raw = version.schema?.openAPIV3Schema;
+    if (!parts.has('schema') || raw === undefined) return [];
+    return [
+      {
+        path: schemaPathOf(path),
+        versions: path === 'spec' ? spec.versions : [version],
+        parsed: parsedSchema(raw, path),
+        status,
+      },
+    ];
+  });
+}
