@@ -336,6 +336,53 @@ test('kubeadm’s command line passes without a word', async () => {
   );
 });
 
+test('kubeadm’s command line for etcd 3.6 passes without a word, and its flags count', async () => {
+  const { settings, warnings } = await parse([
+    '--feature-gates=InitialCorruptCheck=true',
+    '--watch-progress-notify-interval=5s',
+    '--corrupt-check-time=1h',
+    '--warning-apply-duration=200ms',
+    '--warning-unary-request-duration=400ms',
+    '--max-learners=3',
+  ]);
+  assert.deepEqual(warnings, []);
+  assert.deepEqual(
+    [settings.corruption, settings.progressNotifyMs, settings.slow, settings.cluster.maxLearners],
+    [{ checkAtStart: true, intervalMs: 3_600_000 }, 5000, { applyMs: 200, requestMs: 400 }, 3],
+  );
+});
+
+test('where the old and the new name of a flag are given, the new one counts', async () => {
+  const { settings } = await parse([
+    '--watch-progress-notify-interval=5s',
+    '--experimental-watch-progress-notify-interval=7s',
+    '--experimental-max-learners=2',
+  ]);
+  assert.deepEqual([settings.progressNotifyMs, settings.cluster.maxLearners], [5000, 2]);
+});
+
+test('gates: what etcd 3.6 has is taken, with a warning where it has no meaning; anything else is refused', async () => {
+  const { settings, warnings } = await parse(['--feature-gates=StopGRPCServiceOnDefrag=true, InitialCorruptCheck=F']);
+  assert.equal(settings.corruption.checkAtStart, false);
+  assert.deepEqual(warnings, [
+    '--feature-gates: StopGRPCServiceOnDefrag has no meaning here: defragmentation stops nothing',
+  ]);
+  const refused = async (argv: readonly string[], message: RegExp): Promise<void> => {
+    const { code, text } = await verdict(argv);
+    assert.equal(code, 1);
+    assert.match(text, message);
+  };
+  await refused(['--feature-gates=Frob=true'], /"Frob" is no gate; there are InitialCorruptCheck, /);
+  await refused(['--feature-gates=constructor=true'], /"constructor" is no gate/);
+  for (const text of ['InitialCorruptCheck', 'InitialCorruptCheck=yes', 'InitialCorruptCheck=true=true'])
+    await refused([`--feature-gates=${text}`], /write InitialCorruptCheck=true or InitialCorruptCheck=false/);
+  await refused(
+    ['--feature-gates=InitialCorruptCheck=true', '--experimental-initial-corrupt-check=true'],
+    /InitialCorruptCheck and --experimental-initial-corrupt-check are both given; leave the flag out/,
+  );
+  await refused(['--discovery-token=x'], /^--discovery-token=x: discovery is not offered/);
+});
+
 test('TLS that does not hang together is told', async () => {
   const refused = async (argv: readonly string[], message: RegExp): Promise<void> => {
     const { code, text } = await verdict(argv);

@@ -1,5 +1,5 @@
 /**
- * Every flag of etcd 3.4 and 3.5, and what it does here. Names, kinds and defaults are etcd's (`etcd --help`); one default differs,
+ * Every flag of etcd 3.4, 3.5 and 3.6, and what it does here. Names, kinds and defaults are etcd's (`etcd --help`); one default differs,
  * that of `pre-vote`, which is always on.
  */
 
@@ -246,6 +246,49 @@ const EXPERIMENTAL = {
   'experimental-snapshot-catchup-entries': unused('uint', '5000', 'follows from --snapshot-count'),
 } as const satisfies Readonly<Record<string, EtcdFlag>>;
 
+/** What etcd 3.6 calls its flags; where both names are given, this one counts. Switches became gates: see `feature-gates.ts`. */
+const SINCE_3_6 = {
+  'feature-gates': used(
+    'string',
+    '',
+    'GATE=true or GATE=false, separated by commas; InitialCorruptCheck has a meaning',
+  ),
+  'corrupt-check-time': used('duration', '0s', 'how often members compare their stores; 0: twice a day'),
+  'watch-progress-notify-interval': used('duration', '10m', 'how often a watch that asked for it is told the revision'),
+  'warning-apply-duration': used('duration', '100ms', 'slower writes are logged'),
+  'warning-unary-request-duration': used('duration', '300ms', 'slower requests are logged'),
+  'max-learners': used('int', '1', 'learners that a cluster may have'),
+  'compact-hash-check-time': unused('duration', '1m0s', 'members compare their stores anyway'),
+  'compaction-batch-limit': unused('int', '1000', 'compaction finds its own step'),
+  'compaction-sleep-interval': unused('duration', '10ms', 'compaction finds its own step'),
+  'downgrade-check-time': unused('duration', '5s', 'there is no downgrade'),
+  'memory-mlock': unused('boolean', 'false', 'memory is not locked; switch swap off'),
+  'bootstrap-defrag-threshold-megabytes': unused('uint', '0', 'free pages are given back all the time'),
+  'snapshot-catchup-entries': unused('uint', '5000', 'follows from --snapshot-count'),
+  'peer-skip-client-san-verification': unused('boolean', 'false', 'peers are known by their authority', [
+    'true',
+    'false',
+  ]),
+  'enable-distributed-tracing': unused('boolean', 'false', NO_TRACING),
+  'distributed-tracing-address': unused('string', 'localhost:4317', NO_TRACING),
+  'distributed-tracing-service-name': unused('string', 'etcd', NO_TRACING),
+  'distributed-tracing-instance-id': unused('string', '', NO_TRACING),
+  'distributed-tracing-sampling-rate': unused('int', '0', NO_TRACING),
+  'discovery-token': refused('string', '', NO_DISCOVERY),
+  'discovery-endpoints': refused('string', '', NO_DISCOVERY),
+  'discovery-dial-timeout': unused('duration', '2s', 'there is no discovery'),
+  'discovery-request-timeout': unused('duration', '5s', 'there is no discovery'),
+  'discovery-keepalive-time': unused('duration', '2s', 'there is no discovery'),
+  'discovery-keepalive-timeout': unused('duration', '6s', 'there is no discovery'),
+  'discovery-insecure-transport': unused('boolean', 'true', 'there is no discovery'),
+  'discovery-insecure-skip-tls-verify': unused('boolean', 'false', 'there is no discovery'),
+  'discovery-cert': unused('string', '', 'there is no discovery'),
+  'discovery-key': unused('string', '', 'there is no discovery'),
+  'discovery-cacert': unused('string', '', 'there is no discovery'),
+  'discovery-user': unused('string', '', 'there is no discovery'),
+  'discovery-password': unused('string', '', 'there is no discovery'),
+} as const satisfies Readonly<Record<string, EtcdFlag>>;
+
 const UNSAFE = {
   'force-new-cluster': used('boolean', 'false', 'make a cluster of this member alone out of what it has'),
   'unsafe-no-fsync': used('boolean', 'false', 'never wait for the disk; a power cut may cost data'),
@@ -282,6 +325,7 @@ export const SECTIONS = {
   Logging: LOGGING,
   'v2 proxy': PROXY,
   Experimental: EXPERIMENTAL,
+  'Since etcd 3.6': SINCE_3_6,
   Unsafe: UNSAFE,
   'No longer in etcd': GONE,
   Program: PROGRAM,
@@ -296,6 +340,7 @@ const ALL = {
   ...LOGGING,
   ...PROXY,
   ...EXPERIMENTAL,
+  ...SINCE_3_6,
   ...UNSAFE,
   ...GONE,
   ...PROGRAM,

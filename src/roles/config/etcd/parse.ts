@@ -5,6 +5,7 @@
 import { isIP } from 'node:net';
 import { authTokenOf } from './auth.ts';
 import { foundingProblem, parseInitialCluster } from './cluster.ts';
+import { readGates } from './feature-gates.ts';
 import { FLAGS } from './flags.ts';
 import type { Given } from './given.ts';
 import { type EtcdUrl, parseDuration } from './go-values.ts';
@@ -42,6 +43,7 @@ export function settingsOf(given: Given, surroundings: EtcdSurroundings): EtcdPa
   }
   const tls = tlsOf(values, listen, warnings);
   const name = values.text('name');
+  const gates = readGates(values, warnings);
   const settings: EtcdSettings = {
     name,
     jsonGateway: values.boolean('enable-grpc-gateway'),
@@ -69,13 +71,13 @@ export function settingsOf(given: Given, surroundings: EtcdSurroundings): EtcdPa
       bcryptCost: bcryptCostOf(values, warnings),
     },
     corruption: {
-      checkAtStart: values.boolean('experimental-initial-corrupt-check'),
-      intervalMs: values.milliseconds('experimental-corrupt-check-time'),
+      checkAtStart: gates.get('InitialCorruptCheck') ?? values.boolean('experimental-initial-corrupt-check'),
+      intervalMs: values.milliseconds(newest(values, 'corrupt-check-time')),
     },
-    progressNotifyMs: values.milliseconds('experimental-watch-progress-notify-interval'),
+    progressNotifyMs: values.milliseconds(newest(values, 'watch-progress-notify-interval')),
     slow: {
-      applyMs: values.milliseconds('experimental-warning-apply-duration'),
-      requestMs: values.milliseconds('experimental-warning-unary-request-duration'),
+      applyMs: values.milliseconds(newest(values, 'warning-apply-duration')),
+      requestMs: values.milliseconds(newest(values, 'warning-unary-request-duration')),
     },
     hostWhitelist: whitelistOf(values),
     unsafeNoFsync: values.boolean('unsafe-no-fsync'),
@@ -83,6 +85,18 @@ export function settingsOf(given: Given, surroundings: EtcdSurroundings): EtcdPa
   };
   return { settings, warnings };
 }
+
+/** The name that etcd 3.6 gave to a flag, unless only the one before that is given. */
+function newest(values: Values, name: Renamed): Renamed | `experimental-${Renamed}` {
+  return values.has(name) ? name : `experimental-${name}`;
+}
+
+type Renamed =
+  | 'corrupt-check-time'
+  | 'watch-progress-notify-interval'
+  | 'warning-apply-duration'
+  | 'warning-unary-request-duration'
+  | 'max-learners';
 
 function* uselessFlags(given: Given): Generator<string> {
   for (const [name, { text, label }] of given) {
@@ -208,7 +222,7 @@ function clusterOf(
     token: values.text('initial-cluster-token'),
     forceNew: values.boolean('force-new-cluster'),
     strictReconfigCheck: values.boolean('strict-reconfig-check'),
-    maxLearners: values.number('experimental-max-learners'),
+    maxLearners: values.number(newest(values, 'max-learners')),
   };
 }
 

@@ -1,0 +1,44 @@
+import type { FlagName } from './flags.ts';
+import { parseBoolean } from './go-values.ts';
+import { refuse, type Values } from './values.ts';
+
+/** What a gate stands for here: the flag that it took the place of, where that does something. */
+interface Gate {
+  readonly before?: FlagName;
+  /** Why it has no meaning. */
+  readonly why?: string;
+}
+
+const COMPARED: Gate = { why: 'members compare their stores anyway' };
+const CHECKPOINTS: Gate = { why: 'always on' };
+
+/** Of etcd 3.6. */
+const GATES: Readonly<Record<string, Gate>> = {
+  InitialCorruptCheck: { before: 'experimental-initial-corrupt-check' },
+  CompactHashCheck: COMPARED,
+  LeaseCheckpoint: CHECKPOINTS,
+  LeaseCheckpointPersist: CHECKPOINTS,
+  StopGRPCServiceOnDefrag: { why: 'defragmentation stops nothing' },
+  TxnModeWriteWithSharedBuffer: { why: 'the store is SQLite' },
+  SetMemberLocalAddr: { why: 'the system chooses the address' },
+  AllAlpha: { why: 'name the gates one by one' },
+  AllBeta: { why: 'name the gates one by one' },
+};
+
+/** Gates that are said to be open or closed. Throws EtcdUsageProblem for one that etcd does not have either. */
+export function readGates(values: Values, warnings: string[]): ReadonlyMap<string, boolean> {
+  const label = values.label('feature-gates');
+  const gates = new Map<string, boolean>();
+  for (const each of values.list('feature-gates')) {
+    const [name = '', text, more] = each.split('=').map((part) => part.trim());
+    const gate = Object.hasOwn(GATES, name) ? GATES[name] : undefined;
+    if (gate === undefined) refuse(`${label}: "${name}" is no gate; there are ${Object.keys(GATES).join(', ')}`);
+    const open = text === undefined || more !== undefined ? undefined : parseBoolean(text);
+    if (open === undefined) refuse(`${label}: "${each}" is not accepted; write ${name}=true or ${name}=false`);
+    if (gate.before !== undefined && values.has(gate.before))
+      refuse(`${label}: ${name} and ${values.label(gate.before)} are both given; leave the flag out`);
+    if (gate.why !== undefined) warnings.push(`${label}: ${name} has no meaning here: ${gate.why}`);
+    gates.set(name, open);
+  }
+  return gates;
+}
