@@ -88,6 +88,7 @@ export async function startEtcd({
       ? {}
       : { gossip: createGossipHints({ socket: agentSocket, clock, log: log.named('gossip') }) }),
     strictReconfigCheck: settings.cluster.strictReconfigCheck,
+    maxLearners: settings.cluster.maxLearners,
     limits: settings.limits,
     ...(settings.progressNotifyMs > 0 ? { progressNotifyMs: settings.progressNotifyMs } : {}),
     jsonGateway: settings.jsonGateway,

@@ -16,10 +16,10 @@ export interface ClusterServiceDeps {
   readonly token: string;
   /** etcd's `--strict-reconfig-check`. */
   readonly strict: boolean;
+  /** etcd's `--max-learners`. */
+  readonly maxLearners: number;
 }
 
-/** etcd's bound. Source: etcd membership/cluster.go. */
-const MAX_LEARNERS = 1;
 /** A learner may be promoted when it has this share of the leader's log. Source: etcd server.go, readyPercent. */
 const READY_SHARE = 0.9;
 
@@ -77,15 +77,19 @@ export function clusterService(deps: ClusterServiceDeps): UnaryHandlers {
 
 /** Throws CodedError, RaftError. */
 export async function addMember(
-  { engine, clock, token, strict }: ClusterServiceDeps,
+  { engine, clock, token, strict, maxLearners }: ClusterServiceDeps,
   peerUrls: readonly string[],
   learner: boolean,
 ): Promise<Member> {
   engine.requireLeader();
   checkUrls(engine, peerUrls, undefined);
   const { cluster } = engine;
-  if (learner && cluster.conf.learners.length >= MAX_LEARNERS) throw new CodedError('too-many-learners', '');
-  if (!learner && strict) requireStarted(engine, cluster.conf.voters.length + 1);
+  if (learner && cluster.conf.learners.length >= maxLearners) throw new CodedError('too-many-learners', '');
+  if (strict) {
+    // One that is not there yet counts as missing, a learner too: who adds one means to promote it.
+    if (learner) requireActive(engine, cluster.conf.voters.length + 1);
+    else requireStarted(engine, cluster.conf.voters.length + 1);
+  }
   const id = hex(memberIdOf(peerUrls, token, clock.nowMs() / 1000));
   if (cluster.get(id) !== undefined || cluster.wasRemoved(id)) throw new CodedError('member-exists', id);
   const op = learner ? 'addLearner' : 'addVoter';
@@ -123,21 +127,22 @@ async function promoteMember({ engine, strict }: ClusterServiceDeps, id: string)
   await engine.changeConf({ steps: [{ op: 'addVoter', id }] });
 }
 
-/** Whether a quorum of `voters` members would have started. Source: etcd membership/cluster.go, IsReadyTo…. */
+/** Whether a quorum of `voters` members would have started and answers. Source: etcd membership/cluster.go, IsReadyTo…. */
 function requireStarted(engine: Engine, voters: number, without?: string, more = 0): void {
-  const { cluster, replica } = engine;
-  const { progress } = replica.raft.status();
-  let started = more;
-  let active = more;
-  for (const id of cluster.conf.voters) {
-    if (id === without) continue;
-    if (cluster.get(id)?.name !== '') started += 1;
-    if (id === replica.id || progress.get(id)?.active) active += 1;
-  }
+  const { conf } = engine.cluster;
+  if (conf.voters.length === 1 && without === undefined) return;
+  const started = conf.voters.filter((id) => id !== without && engine.cluster.get(id)?.name !== '').length + more;
+  if (started < Math.floor(voters / 2) + 1) throw new CodedError('too-few-started', '');
+  requireActive(engine, voters, without, more);
+}
+
+/** Whether a quorum of `voters` members would answer. Source: etcd server.go, mayAddMember. */
+function requireActive({ cluster, replica }: Engine, voters: number, without?: string, more = 0): void {
   if (cluster.conf.voters.length === 1 && without === undefined) return;
-  const quorum = Math.floor(voters / 2) + 1;
-  if (started < quorum) throw new CodedError('too-few-started', '');
-  if (active < quorum) throw new CodedError('unhealthy-cluster', '');
+  const { progress } = replica.raft.status();
+  const answers = (id: string): boolean => id === replica.id || progress.get(id)?.active === true;
+  const active = cluster.conf.voters.filter((id) => id !== without && answers(id)).length + more;
+  if (active < Math.floor(voters / 2) + 1) throw new CodedError('unhealthy-cluster', '');
 }
 
 function checkUrls(engine: Engine, urls: readonly string[], except: string | undefined): void {

@@ -36,6 +36,8 @@ export interface EtcdServerDeps {
   readonly quotaBytes?: number;
   readonly compaction?: AutoCompaction;
   readonly strictReconfigCheck?: boolean;
+  /** Learners that a cluster may have: 1 by default, 16 at most. */
+  readonly maxLearners?: number;
   readonly limits?: RequestLimits;
   /** How often a watch that asked for it hears that nothing has happened; ten minutes by default. */
   readonly progressNotifyMs?: number;

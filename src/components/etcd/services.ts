@@ -53,7 +53,7 @@ export interface Services {
 /** Nothing runs yet: watches and leases have to be started. */
 export function createServices(parts: ServiceParts): Services {
   const { deps, engine, encoder, router, auth, guard, leaseQuorum, peers, bytes } = parts;
-  const { clock, log, storage, initialCluster, strictReconfigCheck = true } = deps;
+  const { clock, log, storage, initialCluster, strictReconfigCheck = true, maxLearners = 1 } = deps;
   const watches = new WatchService({
     engine,
     encoder,
@@ -97,6 +97,7 @@ export function createServices(parts: ServiceParts): Services {
       log,
       token: initialCluster?.token ?? '',
       strict: strictReconfigCheck,
+      maxLearners,
     }),
     ...authService({
       auth,

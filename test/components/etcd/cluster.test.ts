@@ -4,8 +4,8 @@ import { rm } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import type { Store } from '../../../src/core/mvcc/port.ts';
-import { type ClusterMember, member, runningCluster } from './cluster-harness.ts';
-import { connect } from './harness.ts';
+import { type ClusterMember, cluster, member, runningCluster } from './cluster-harness.ts';
+import { connect, remove, temporaryDirectory } from './harness.ts';
 
 const run = promisify(execFile);
 
@@ -161,6 +161,32 @@ describe('three members', () => {
     assert.equal(await leaderOf(members), target);
   });
 
+  it('take in no learner while with it there would be no quorum of those who answer', async () => {
+    const away = members.find((each) => each !== members[0]) as ClusterMember;
+    const others = members.filter((each) => each !== away);
+    await away.stop();
+    let port = 0;
+    // What the leader knows of the one that is away, and later that it is back, takes a moment.
+    const addUntil = async (endpoints: readonly ClusterMember[], wanted: RegExp): Promise<void> => {
+      const until = performance.now() + 20_000;
+      for (;;) {
+        port += 1;
+        const flags = ['--learner', `--peer-urls=http://127.0.0.1:${port}`];
+        const said = await etcdctl(endpoints, 'member', 'add', 'l', ...flags).catch(
+          (error: { stderr: string }) => error.stderr,
+        );
+        const [, id] = /Member +([0-9a-f]+) added/.exec(said) ?? [];
+        if (id !== undefined) await etcdctl(endpoints, 'member', 'remove', id);
+        if (wanted.test(said)) return;
+        assert.match(said, / added|etcdserver: unhealthy cluster/);
+        assert.ok(performance.now() < until, said);
+      }
+    };
+    await addUntil(others, /etcdserver: unhealthy cluster/);
+    await away.start();
+    await addUntil(members, / added/);
+  });
+
   it('take in a new member behind the base of the log, and let one go', async () => {
     const store = connect((members[0] as ClusterMember).endpoint, undefined);
     for (let i = 0; i < 200; i += 1) await put(store, `many/${i}`, 'x'.repeat(1000));
@@ -187,5 +213,24 @@ describe('three members', () => {
     await rm(fourth.directory, { recursive: true, force: true });
     await put(store, 'a', 'still');
     await store.close();
+  });
+});
+
+describe('learners', () => {
+  it('are as many as is allowed', async () => {
+    const directory = await temporaryDirectory();
+    const members = await cluster(directory, 1);
+    const [only] = members as [ClusterMember];
+    try {
+      await only.start(false, { maxLearners: 2 });
+      const add = (port: number): Promise<string> =>
+        etcdctl(members, 'member', 'add', 'l', '--learner', `--peer-urls=http://127.0.0.1:${port}`);
+      await add(1);
+      await add(2);
+      await assert.rejects(add(3), /too many learner members in cluster/);
+    } finally {
+      await only.stop();
+      await remove(directory);
+    }
   });
 });

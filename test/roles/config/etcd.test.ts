@@ -380,6 +380,8 @@ test('gates: what etcd 3.6 has is taken, with a warning where it has no meaning;
     ['--feature-gates=InitialCorruptCheck=true', '--experimental-initial-corrupt-check=true'],
     /InitialCorruptCheck and --experimental-initial-corrupt-check are both given; leave the flag out/,
   );
+  for (const most of [0, 17])
+    await refused([`--max-learners=${most}`], /--max-learners is \d+; a cluster may have 1 to 16/);
   await refused(['--discovery-token=x'], /^--discovery-token=x: discovery is not offered/);
 });
 

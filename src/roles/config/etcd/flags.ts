@@ -237,7 +237,7 @@ const EXPERIMENTAL = {
   'experimental-txn-mode-write-with-shared-buffer': unused('boolean', 'true', SQLITE, ['true', 'false']),
   'experimental-bootstrap-defrag-threshold-megabytes': unused('uint', '0', 'free pages are given back all the time'),
   'experimental-stop-grpc-service-on-defrag': unused('boolean', 'false', 'defragmentation stops nothing'),
-  'experimental-max-learners': used('int', '1', 'learners that a cluster may have'),
+  'experimental-max-learners': used('int', '1', 'learners that a cluster may have, 16 at most'),
   'experimental-wait-cluster-ready-timeout': unused(
     'duration',
     '5s',
@@ -257,7 +257,7 @@ const SINCE_3_6 = {
   'watch-progress-notify-interval': used('duration', '10m', 'how often a watch that asked for it is told the revision'),
   'warning-apply-duration': used('duration', '100ms', 'slower writes are logged'),
   'warning-unary-request-duration': used('duration', '300ms', 'slower requests are logged'),
-  'max-learners': used('int', '1', 'learners that a cluster may have'),
+  'max-learners': used('int', '1', 'learners that a cluster may have, 16 at most'),
   'compact-hash-check-time': unused('duration', '1m0s', 'members compare their stores anyway'),
   'compaction-batch-limit': unused('int', '1000', 'compaction finds its own step'),
   'compaction-sleep-interval': unused('duration', '10ms', 'compaction finds its own step'),

@@ -29,6 +29,8 @@ export interface EtcdParsed {
 }
 
 const MAX_ELECTION_MS = 50_000;
+/** Raft's own bound. */
+const MAX_LEARNERS = 16;
 
 /** Throws EtcdUsageProblem naming flag and mend. */
 export function settingsOf(given: Given, surroundings: EtcdSurroundings): EtcdParsed {
@@ -222,8 +224,16 @@ function clusterOf(
     token: values.text('initial-cluster-token'),
     forceNew: values.boolean('force-new-cluster'),
     strictReconfigCheck: values.boolean('strict-reconfig-check'),
-    maxLearners: values.number(newest(values, 'max-learners')),
+    maxLearners: maxLearnersOf(values),
   };
+}
+
+function maxLearnersOf(values: Values): number {
+  const name = newest(values, 'max-learners');
+  const most = values.number(name);
+  if (most < 1 || most > MAX_LEARNERS)
+    refuse(`${values.label(name)} is ${most}; a cluster may have 1 to ${MAX_LEARNERS}`);
+  return most;
 }
 
 function compactionOf(values: Values): EtcdCompaction | undefined {
