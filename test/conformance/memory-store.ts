@@ -133,6 +133,9 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
         return { committed: false, revision, current: commit.guards.map((g) => state.get(g.key)?.kv) };
       }
       if (full) throw new StoreError('no-space', 'etcdserver: mvcc: database space exceeded');
+      // As etcd's --max-request-bytes.
+      const bytes = (commit.puts ?? []).reduce((sum, { value }) => sum + value.length, 0);
+      if (bytes > 1.5 * 1024 * 1024) throw new StoreError('too-large', 'etcdserver: request is too large');
       for (const put of commit.puts ?? []) {
         if (put.lease !== undefined && !leases.has(put.lease)) {
           throw new StoreError('lease-not-found', 'etcdserver: requested lease not found');

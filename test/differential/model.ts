@@ -25,6 +25,8 @@ export interface Stored {
   readonly leaves: ReadonlyMap<string, Leaf>;
   readonly finalizers: readonly string[];
   readonly owners: Owners;
+  /** Whether anything has an owner, empty maps and finalizers included, of which the model knows nothing else: the server says so. */
+  readonly tracked: boolean;
   readonly generation: number;
   readonly terminating: boolean;
   /** As the server chose them. */
@@ -82,6 +84,7 @@ export class Model {
       owners: afterUpdate(new Map(), owner, new Map(), leaves),
       generation: this.rules.generations ? 1 : 0,
       terminating: false,
+      tracked: true,
       uid: '',
       revision: 0,
     };
@@ -115,7 +118,8 @@ export class Model {
       before,
       leaves,
       finalizers,
-      afterUpdate(before.owners, by, before.leaves, leaves),
+      // Who owns what is not begun with in the middle of an object's life, except by an apply.
+      before.tracked ? afterUpdate(before.owners, by, before.leaves, leaves) : before.owners,
       options.dryRun,
     );
   }
@@ -131,13 +135,17 @@ export class Model {
         owners: own.size === 0 ? new Map() : new Map([[owner, new Set(own.keys())]]),
         generation: this.rules.generations ? 1 : 0,
         terminating: false,
+        tracked: true,
         uid: '',
         revision: 0,
       };
       if (!dryRun) this.#change('ADDED', object, undefined);
       return { answer: 'object', code: 201, object, fresh: true };
     }
-    const result = applied(before.owners, owner, before.leaves, own, force);
+    const all = this.#withoutStatus(before.leaves);
+    const owners: Owners =
+      before.tracked || all.size === 0 ? before.owners : new Map([['before-first-apply|Update', new Set(all.keys())]]);
+    const result = applied(owners, owner, before.leaves, own, force);
     if (result.conflicts.length > 0 && !force) return conflict;
     return this.#store(before, result.leaves, before.finalizers, result.owners, dryRun);
   }
@@ -168,7 +176,7 @@ export class Model {
   }
 
   /** The server's choice for what has just been written. */
-  settle(name: string, chosen: { uid: string; revision: number }): void {
+  settle(name: string, chosen: { uid: string; revision: number; tracked: boolean }): void {
     const last = this.log.at(-1) as Change;
     const object = { ...last.object, ...chosen };
     this.log[this.log.length - 1] = { ...last, object };
@@ -241,6 +249,7 @@ export function readDocument(document: Record<string, unknown>): {
   created: string;
   deletion: string | undefined;
   owners: Owners;
+  tracked: boolean;
 } {
   const { metadata, ...rest } = structuredClone(document) as { metadata: Record<string, unknown> } & Tree;
   const {
@@ -260,6 +269,7 @@ export function readDocument(document: Record<string, unknown>): {
     created: String(creationTimestamp),
     deletion: deletionTimestamp as string | undefined,
     owners: ownersOf((managedFields ?? []) as ManagedEntry[]),
+    tracked: managedFields !== undefined,
   };
 }
 

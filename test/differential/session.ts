@@ -99,7 +99,7 @@ export class Session {
     assert.equal(status, 'Success');
     const { name, uid } = details as Document;
     assert.deepEqual({ name, uid }, { name: object.name, uid: object.uid });
-    if (!dryRun) this.#model.settle(object.name, { uid: object.uid, revision: 0 });
+    if (!dryRun) this.#model.settle(object.name, { uid: object.uid, revision: 0, tracked: object.tracked });
   }
 
   /** `fresh`: the server had to choose a new revision, and a uid where there was none. */
@@ -120,13 +120,13 @@ export class Session {
     }
     if (how.dryRun) return;
     if (how.removed) {
-      this.#model.settle(expected.name, { uid: read.uid, revision: 0 });
+      this.#model.settle(expected.name, { uid: read.uid, revision: 0, tracked: read.tracked });
       return;
     }
     if (how.fresh) {
       assert.ok(read.revision > this.#revision, `revision ${read.revision} after ${this.#revision}`);
       this.#revision = read.revision;
-      this.#model.settle(expected.name, { uid: read.uid, revision: read.revision });
+      this.#model.settle(expected.name, { uid: read.uid, revision: read.revision, tracked: read.tracked });
     } else assert.equal(read.revision, expected.revision);
   }
 

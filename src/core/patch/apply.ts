@@ -123,11 +123,14 @@ export function managedFieldsAfter(options: UpdateOptions): JsonValue[] {
 export function* managedFieldsSteps(options: UpdateOptions): Steps<JsonValue[]> {
   const { live, updated, schema, manager } = options;
   const sent = managedFieldsOf(updated);
-  if (isReset(sent)) return [];
+  // Through a sub-resource nobody edits them.
+  if (isReset(sent) && (options.subresource ?? '') === '') return [];
   if (live === undefined && (sent === undefined || sent === null)) {
     return ownersOfNew(options);
   }
   const known = managedForUpdate(options, sent);
+  // An object whose owners are not kept is not begun with in the middle of its life, except by an apply.
+  if (known.size === 0 && exists(live)) return [];
   yield;
   const ignored = ignoredFields(options);
   const before = live === undefined ? withMetadata(options.skeleton) : bare(live);
@@ -151,6 +154,11 @@ export function* managedFieldsSteps(options: UpdateOptions): Steps<JsonValue[]> 
   }
   yield;
   return yield* encodeManagedFields(managed);
+}
+
+function exists(live: JsonObject | undefined): boolean {
+  const metadata = live === undefined ? undefined : field(live, 'metadata');
+  return isObject(metadata) && typeof field(metadata, 'uid') === 'string';
 }
 
 /** A new object has one owner, of all that is in it: the same as comparing it with nothing, in one walk. */

@@ -117,9 +117,10 @@ export function decodeManagedFields(
   return managed;
 }
 
-/** `managedFields: [{}]` is how a client asks to forget all owners. */
+/** `managedFields: [{}]`, or an empty list, is how a client asks to forget all owners. */
 export function isReset(value: JsonValue | undefined): boolean {
-  return Array.isArray(value) && value.length === 1 && isObject(value[0]) && Object.keys(value[0]).length === 0;
+  if (!Array.isArray(value) || value.length > 1) return false;
+  return value.length === 0 || (isObject(value[0]) && Object.keys(value[0]).length === 0);
 }
 
 function decodeEntry(item: JsonValue, stored: boolean): ManagedEntry | undefined {

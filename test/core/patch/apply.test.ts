@@ -391,6 +391,24 @@ describe('server-side apply', () => {
     assert.equal(session.at('metadata', 'managedFields'), undefined);
   });
 
+  it('forgets owners when it is sent an empty list, and begins anew with an apply only', () => {
+    const session = configMap();
+    session.apply('me', { data: { a: '1' }, metadata: { uid: 'u' } });
+    session.update('other', (object) => {
+      (object['metadata'] as JsonObject)['managedFields'] = [];
+    });
+    assert.deepEqual(session.entries, []);
+    session.update('other', (object) => {
+      object['data'] = { a: '2' };
+    });
+    assert.deepEqual(session.entries, []);
+    session.apply('me', { data: { b: '1' } });
+    assert.deepEqual(
+      session.entries.map(({ manager }) => manager),
+      ['me', 'before-first-apply'],
+    );
+  });
+
   it('folds the oldest of many updates together', () => {
     const session = configMap();
     for (let index = 0; index < 15; index++) {

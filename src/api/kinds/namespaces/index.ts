@@ -2,6 +2,7 @@
 import type { Namespace } from 'kubernetes-types/core/v1';
 import { qualifiedNameErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, metadataOf, restorePart, specStatusStrategies } from '../../registry/strategies.ts';
@@ -66,6 +67,8 @@ export const namespaces: KindDefinition<Namespace> = {
   storagePrefix: 'namespaces',
   nameRule: 'dns1123Label',
   setDefaults(namespace) {
+    namespace.status ??= {};
+    if (!isSet(namespace.status.phase)) namespace.status.phase = 'Active';
     const name = namespace.metadata?.name;
     if (name === undefined || name === '') return;
     const metadata = metadataOf(namespace);

@@ -45,8 +45,18 @@ export function duplicatesOf(body: Buffer, format: BodyFormat, document: JsonObj
 /** Any JSON value, for patches that are lists. */
 export function decodeValue(body: Buffer, format: Exclude<BodyFormat, 'protobuf'>): JsonValue {
   if (!isUtf8(body)) throw new ApiError('BadRequest', 'the body of the request is not UTF-8');
-  if (format === 'json' || looksLikeJson(body)) return decodeJson(body);
-  return decodeYaml(body);
+  if (format === 'json') return decodeJson(body);
+  // All JSON is YAML, and most of what is sent as YAML is JSON, which is read much faster; `{"a": 1,}` is YAML only.
+  return (looksLikeJson(body) ? plainJson(body) : undefined) ?? decodeYaml(body);
+}
+
+function plainJson(body: Buffer): JsonValue | undefined {
+  checkDepth(body);
+  try {
+    return JSON.parse(body.toString('utf8')) as JsonValue;
+  } catch {
+    return undefined;
+  }
 }
 
 function looksLikeJson(body: Buffer): boolean {

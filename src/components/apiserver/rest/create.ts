@@ -10,7 +10,7 @@ import { NO_EFFECTS } from '../storage/object-store.ts';
 import { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { toStored } from './kinds.ts';
-import { trackWrite } from './managed-fields.ts';
+import { storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { giveTurn, isLarge, judgement } from './turns.ts';
 import { metadataOf, placeOf, randomSuffix, strategyContext, timestamp, type WriteRequest } from './write-request.ts';
 
@@ -89,7 +89,10 @@ export async function createObject(
   request.warnings.push(...(definition.strategy.warnings?.(stored, undefined) ?? []));
   return await storeAdmitted(
     admission,
-    () => commit(context, request, stored, generated === '' ? undefined : generated),
+    () =>
+      storedWithinLimit(stored, owned, () =>
+        commit(context, request, stored, generated === '' ? undefined : generated),
+      ),
     () => true,
   );
 }

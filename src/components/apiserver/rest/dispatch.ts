@@ -76,6 +76,8 @@ export function dispatch(
   if (kind.alias?.deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
   if (kind.definition.virtual === true) {
+    // They are asked for only: there is no path to one that has a name.
+    if (info.name !== '') throw noSuchResource();
     if (verb !== 'create') throw methodNotAllowed();
     return review(context, exchange, kind, info);
   }
@@ -369,9 +371,12 @@ function dispatchSubresource(
     case 'token':
       return verb === 'create' ? token(context, exchange, kind, info) : refuse();
     case 'log':
+      return exchange.request.method === 'GET' ? stream(context, exchange, info) : refuse();
     case 'exec':
     case 'attach':
     case 'portforward':
+      // Asking to upgrade, by either method; anything else is not theirs.
+      return verb === 'get' || verb === 'create' ? stream(context, exchange, info) : refuse();
     case 'proxy':
       return stream(context, exchange, info);
     default:

@@ -2,12 +2,29 @@
 import { apiVersionOf, type JsonObject, type JsonValue, type KubeObject } from '../../../api/meta/object.ts';
 import { skeletonOf } from '../../../api/registry/skeletons.ts';
 import { schemaOfType } from '../../../api/schema/index.ts';
+import { StoreError } from '../../../core/mvcc/port.ts';
 import { managedFieldsAfter, managedFieldsSteps } from '../../../core/patch/index.ts';
 import type { RestContext } from './context.ts';
 import { inTurns } from './turns.ts';
 import { metadataOf, timestamp, type WriteRequest } from './write-request.ts';
 
 const STATUS = [['status']];
+
+/**
+ * Stores `object`; once more, without who owns what in it, where that is what makes it too large for the store. `owned`: it comes from an
+ * apply, which means nothing without owners. Source: k8s.io/apiserver/pkg/endpoints/handlers/update.go.
+ */
+export async function storedWithinLimit<T>(object: KubeObject, owned: boolean, store: () => Promise<T>): Promise<T> {
+  try {
+    return await store();
+  } catch (error) {
+    const { metadata } = object;
+    const tooLarge = error instanceof StoreError && error.code === 'too-large';
+    if (!tooLarge || owned || metadata?.managedFields === undefined) throw error;
+    delete metadata.managedFields;
+    return store();
+  }
+}
 
 /** Notes the write of `next` over `old` in its managedFields. Both are in the stored version. Of what is `large`, in turns with others. */
 export function trackWrite(

@@ -15,7 +15,7 @@ import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { fromStored, toStored } from './kinds.ts';
-import { trackWrite } from './managed-fields.ts';
+import { storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { giveTurn, isLarge, judgement } from './turns.ts';
 import { rendered, shown } from './view.ts';
 import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from './write-request.ts';
@@ -137,7 +137,7 @@ async function attemptUpdate(
   if (large) await giveTurn();
   const outcome = await storeAdmitted(
     admission,
-    () => write(context, request, place, seen, old, next, large),
+    () => storedWithinLimit(next, change.owned === true, () => write(context, request, place, seen, old, next, large)),
     ({ done }) => done,
   );
   if (outcome.done) request.warnings.push(...warnings);
@@ -199,9 +199,11 @@ function keepSystemFields(old: KubeObject, next: KubeObject): void {
     else metadata[field] = before[field];
   }
   if (metadata['selfLink'] !== undefined) delete metadata['selfLink'];
-  if (metadata['namespace'] === undefined || metadata['namespace'] === '') {
-    if (before['namespace'] !== undefined) metadata['namespace'] = before['namespace'];
-    else delete metadata['namespace'];
+  // What is in no namespace loses one that it is sent with.
+  if (before['namespace'] === undefined) {
+    if (metadata['namespace'] !== undefined) delete metadata['namespace'];
+  } else if (metadata['namespace'] === undefined || metadata['namespace'] === '') {
+    metadata['namespace'] = before['namespace'];
   }
   metadata['name'] ??= before['name'];
 }

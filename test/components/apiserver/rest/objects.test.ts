@@ -474,6 +474,48 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${MAPS}/a`, as('text/html'))).code, 406);
   });
 
+  it('stores what is too large only because of who owns what without that, unless it is applied', async () => {
+    const data = Object.fromEntries(Array.from({ length: 9000 }, (_, at) => [`${'k'.repeat(80)}-${at}`, 'A']));
+    const created = await call('POST', MAPS, { body: configMap('very-large', data) });
+    assert.equal(created.code, 201);
+    assert.equal(created.body.metadata.managedFields, undefined);
+    assert.equal((await call('POST', MAPS, { body: configMap('grows', { a: '1' }) })).code, 201);
+    const put = await call('PUT', `${MAPS}/grows`, { body: configMap('grows', data) });
+    assert.equal(put.code, 200);
+    assert.equal(put.body.metadata.managedFields, undefined);
+    const apply = { raw: JSON.stringify(configMap('grows')), type: 'application/apply-patch+yaml' };
+    assert.equal((await call('PATCH', `${MAPS}/grows?fieldManager=a`, apply)).code, 413);
+  });
+
+  it('takes an applied configuration that is YAML in braces', async () => {
+    const raw = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "braces",}, "data": {"a": "1",},}';
+    const options = { raw, type: 'application/apply-patch+yaml' };
+    assert.equal((await call('PATCH', `${MAPS}/braces?fieldManager=a`, options)).code, 201);
+    assert.equal((await call('PATCH', `${MAPS}/braces`, { raw, type: 'application/merge-patch+json' })).code, 400);
+  });
+
+  it('takes the namespace off what is in none', async () => {
+    const body = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'spaceless', namespace: 'default' } };
+    const created = await call('POST', '/api/v1/nodes', { body });
+    assert.equal(created.code, 201);
+    const put = await call('PUT', '/api/v1/nodes/spaceless', { body });
+    assert.equal(put.code, 200);
+    for (const { metadata } of [created.body, put.body]) assert.ok(!('namespace' in metadata));
+  });
+
+  it('has no other methods at streams, and no reviews by name', async () => {
+    assert.equal((await call('PUT', `${PODS}/a/exec`)).code, 405);
+    assert.equal((await call('POST', `${PODS}/a/log`)).code, 405);
+    assert.equal((await call('GET', '/api/v1/namespaces/default/bindings/a')).code, 404);
+    assert.equal((await call('GET', '/api/v1/namespaces/default/bindings')).code, 405);
+  });
+
+  it('knows a namespace without a phase as active', async () => {
+    assert.equal((await call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'no-phase' } } })).code, 201);
+    const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'no-phase' }, status: {} };
+    assert.equal((await call('PUT', '/api/v1/namespaces/no-phase/status', { body })).code, 200);
+  });
+
   it('takes YAML and zipped bodies, and refuses what is too large before looking into it', async () => {
     const yaml = await call('POST', MAPS, {
       raw: 'metadata: {name: from-yaml}\ndata: {a: "1"}\n',
