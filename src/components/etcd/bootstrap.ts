@@ -129,7 +129,7 @@ async function replacing(others: ReadonlyArray<readonly string[]>, deps: Bootstr
   return joined({ clusterId, members }, own);
 }
 
-function joined({ clusterId, members }: MemberTable, own: Member) {
+function joined({ clusterId, members }: Pick<MemberTable, 'clusterId' | 'members'>, own: Member) {
   // It starts with nothing and nobody; the leader sends it everything.
   const cluster = new Cluster();
   for (const member of members) cluster.put(member);

@@ -122,6 +122,8 @@ export class Engine implements ReplicatedMachine {
   #leadsFrom = 0;
   /** The last change of the configuration that was proposed here. */
   #confIndex = 0;
+  /** The last change of the configuration that was applied. */
+  #confApplied = 0;
   #readTimedOutMs = Number.NEGATIVE_INFINITY;
   #appliedRevision = 0;
   #bytesSinceApplied = 0;
@@ -161,6 +163,11 @@ export class Engine implements ReplicatedMachine {
   /** Whether this member leads and has applied everything from before its term. */
   get leads(): boolean {
     return this.#ready;
+  }
+
+  /** Whether who belongs to the cluster, as it is known here, is on this disk and no change of it is under way. */
+  get membersWritten(): boolean {
+    return this.#applied.stored >= this.#confApplied && this.cluster.conf.outgoing.length === 0;
   }
 
   get pendingProposals(): number {
@@ -398,11 +405,13 @@ export class Engine implements ReplicatedMachine {
     await this.#add(Pending.command(command));
   }
 
-  /** Throws RaftError. Resolves when it has been applied here. */
+  /** Throws RaftError; CodedError 'too-many-requests', 'not-leader', 'leader-failed'. Resolves when it has been applied here. */
   async changeConf(change: ConfChange): Promise<void> {
     this.requireLeader();
     // Changes come after whatever has been decided before them.
     this.#propose();
+    // Behind it in the log, what has been shown already could be lost with the leadership that others have a say in from then on.
+    if (this.#collecting.length > 0) throw tooMany();
     const { index } = this.replica.proposeConfChange(change);
     this.#confIndex = index;
     const { term } = this.replica;
@@ -465,7 +474,7 @@ export class Engine implements ReplicatedMachine {
         if (published > 0) this.#publish(published);
         published = 0;
         if (entry.kind === 'data') this.#applyForeign(entry);
-        else if (entry.kind === 'conf') this.#applyConf(entry.change, conf);
+        else if (entry.kind === 'conf') this.#applyConf(entry.index, entry.change, conf);
       }
       if (entry.kind === 'data') this.#bytesSinceApplied += entry.data.length;
     }
@@ -563,9 +572,14 @@ export class Engine implements ReplicatedMachine {
     this.#deps.onMembers();
   }
 
-  #applyConf(change: ConfChange, conf: ConfState | undefined): void {
+  #applyConf(index: number, change: ConfChange, conf: ConfState | undefined): void {
     this.cluster.applyConf(change, conf);
     this.#applied.document(CLUSTER, this.cluster.encode());
+    this.#confApplied = index;
+    // Whoever is removed waits for it, and whoever forgets it with the power may ask those for their vote who are gone.
+    this.#deps.clock.setTimer(0, () => {
+      if (!this.#stopped) this.#replica?.wantWrite();
+    });
     this.#deps.onMembers();
   }
 
@@ -598,6 +612,8 @@ export class Engine implements ReplicatedMachine {
       return;
     }
     // Relaxed writes may have been shown up to there and lost with the power: the log says for all time that those revisions are used.
+    // Nothing more is set aside until there are such writes again, or this would never come to an end.
+    this.#relaxedInUse = false;
     const skipped = Pending.revision(this.machine.skipTo(this.#reserved), false);
     this.#collect(skipped);
     this.#propose();

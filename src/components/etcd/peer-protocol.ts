@@ -144,24 +144,33 @@ export function decodeNumbered(bytes: Uint8Array): { readonly number: number; re
 export interface MemberTable {
   readonly clusterId: bigint;
   readonly members: readonly Member[];
+  /** Those of them who vote. */
+  readonly voters: readonly string[];
+  /** Whether this is on the disk of whoever says it, and no change of it is under way. */
+  readonly written: boolean;
 }
 
-export function encodeMembers({ clusterId, members }: MemberTable): Buffer {
+export function encodeMembers({ clusterId, members, voters, written }: MemberTable): Buffer {
   const out = new Writer(512).big(1, clusterId);
   for (const member of members) writeMember(out, 2, member);
-  return out.finish();
+  for (const voter of voters) out.string(3, voter);
+  return out.bool(4, written).finish();
 }
 
 export function decodeMembers(bytes: Uint8Array): MemberTable {
   const reader = new Reader(bytes);
   let clusterId = 0n;
   const members: Member[] = [];
+  const voters: string[] = [];
+  let written = false;
   for (let field = reader.field(); field !== 0; field = reader.field()) {
     if (field === 1) clusterId = BigInt.asUintN(64, reader.big());
     else if (field === 2) members.push(decodeMember(reader.bytes()));
+    else if (field === 3) voters.push(reader.string());
+    else if (field === 4) written = reader.bool();
     else reader.skip();
   }
-  return { clusterId, members };
+  return { clusterId, members, voters, written };
 }
 
 /** What is left of leases, as the leader knows. */

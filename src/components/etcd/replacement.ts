@@ -91,9 +91,9 @@ export async function replaceMember(
       `no member has the peer URL ${peerUrls.join()}; run: hyperedge members add ${name} ${peerUrls.join()}`,
     );
   }
-  // Taken in already, and nothing was ever acknowledged under this id.
-  if (old.replacement && old.name === '') return;
   const { progress } = replica.raft.status();
+  // Taken in already, and nothing was acknowledged under this id since then as far as this leader remembers: it would not believe that it is not there.
+  if (old.replacement && old.name === '' && (progress.get(old.id)?.match ?? 0) === 0) return;
   if (old.id === replica.id || progress.get(old.id)?.active)
     throw new CodedError('refused', `member ${old.id} at ${old.peerUrls.join()} still answers`);
   requireQuorumWithout(engine, old.id);

@@ -8,6 +8,7 @@ import { simpleTokens } from './auth-tokens.ts';
 import { identified, storedState, wasReplaced } from './bootstrap.ts';
 import { hex, type Member } from './cluster.ts';
 import { Corruption } from './corruption.ts';
+import { departure } from './departure.ts';
 import { Encoder } from './encode.ts';
 import { ALARM_CORRUPT, Engine } from './engine.ts';
 import { FullDisk } from './full-disk.ts';
@@ -21,6 +22,7 @@ import { MendingServer } from './mending.ts';
 import { EtcdMetrics } from './metrics.ts';
 import { Newcomer, wipedError } from './newcomer.ts';
 import { costLikeBcrypt, scryptHasher } from './password.ts';
+import type { MemberTable } from './peer-protocol.ts';
 import { Peers } from './peers.ts';
 import { Questions } from './questions.ts';
 import { Promoter, replaceMember } from './replacement.ts';
@@ -42,6 +44,7 @@ const TIMING = { heartbeatMs: 100, electionMs: 1000, adapts: true };
 const TICKS_PER_HEARTBEAT = 2;
 const FIRST_LEADER_MS = 5000;
 const ASK_MS = 3000;
+/** At least: etcd's. */
 const REMOVED_STAYS_MS = 1000;
 
 /** What members ask each other about. */
@@ -104,6 +107,7 @@ class Server implements StoreServer {
   #toldTerm = 0;
   #noted = Promise.resolve();
   #isTold = false;
+  #leaving: Promise<void> | undefined;
   #stopped = false;
 
   /** `damage`: what has turned out to be wrong with the data while it starts. */
@@ -230,7 +234,7 @@ class Server implements StoreServer {
     try {
       await engine.load(state);
       const { clusterId, memberId } = engine.identity;
-      if (engine.cluster.wasRemoved(hex(memberId))) throw removedError();
+      const isRemoved = engine.cluster.wasRemoved(hex(memberId));
       await this.#noteOthers();
       const replica = await this.#replica(hex(memberId), state);
       const encoder = new Encoder(clusterId, memberId);
@@ -270,6 +274,12 @@ class Server implements StoreServer {
         this.#peers.setMembers(engine.cluster.members);
       }
       engine.begin(replica);
+      if (isRemoved) {
+        this.#leaving = this.#departure();
+        await this.#leaving;
+        if (this.#stopped) throw new CodedError('closed', 'stopped before the others could do without this member');
+        throw removedError();
+      }
       // Alone there is nothing to wait for but the disk.
       while (replica.alone && !engine.leads) {
         await engine.leadershipChange(FIRST_LEADER_MS);
@@ -434,7 +444,7 @@ class Server implements StoreServer {
     const { cluster, replica } = this.#engine;
     if (this.#stopped) return;
     if (cluster.wasRemoved(replica.id)) {
-      this.#linger();
+      this.#leave();
       return;
     }
     this.#peers?.setMembers(cluster.members);
@@ -459,18 +469,26 @@ class Server implements StoreServer {
     await this.#noted;
   }
 
-  /**
-   * Whoever is left may not have heard yet that the removal is committed, and may need this member's vote until then: of two voters the other one could
-   * never lead again. etcd stays for as long.
-   */
-  #linger(): void {
-    this.#deps.clock.setTimer(REMOVED_STAYS_MS, () => {
-      if (!this.#stopped) this.#removed();
-    });
+  /** Ends when the others can do without this member, and not before whoever asked for it here has been answered. */
+  #leave(): void {
+    this.#leaving ??= new Promise<void>((resolve) => this.#deps.clock.setTimer(REMOVED_STAYS_MS, resolve))
+      .then(() => this.#departure())
+      .then(() => {
+        if (!this.#stopped) this.#deps.onFatal(removedError());
+      });
   }
 
-  #removed(): void {
-    this.#deps.onFatal(removedError());
+  #departure(): Promise<void> {
+    const { peers, clock, log } = this.#deps;
+    const { cluster, replica } = this.#engine;
+    return departure({
+      id: replica.id,
+      dial: peers?.dial,
+      clock,
+      log,
+      members: () => cluster.members,
+      stopped: () => this.#stopped,
+    });
   }
 
   /** Another member says so. An id that a founder makes up of its addresses may not be the one that it had last. */
@@ -482,7 +500,15 @@ class Server implements StoreServer {
     const founds = isNew && initialCluster !== undefined && !initialCluster.existing;
     const asking = { name, peerUrls, dial: peers?.dial, clock, stopped: () => this.#stopped };
     if (founds && (await wasReplaced(initialCluster, asking))) onFatal(wipedError(name));
-    else if (!this.#stopped) this.#removed();
+    else if (!this.#stopped) this.#leave();
+  }
+
+  /** Throws CodedError 'removed': what this member knows is of the past then, and nobody is to go by it. */
+  #memberTable(): MemberTable {
+    const { cluster, identity, membersWritten } = this.#engine;
+    if (cluster.wasRemoved(hex(identity.memberId))) throw removedError();
+    const { members, conf } = cluster;
+    return { clusterId: identity.clusterId, members, voters: conf.voters, written: membersWritten };
   }
 
   #connect(replica: Replica, clusterId: bigint): Peers {
@@ -491,10 +517,12 @@ class Server implements StoreServer {
     if (peers === undefined) throw new CodedError('closed', 'this member has no others');
     const engine = this.#engine;
     const { voters } = replica.conf;
+    const isNew = (): boolean => replica.raft.lastIndex <= 1;
     const newcomer = new Newcomer({
       id,
       log,
-      others: replica.raft.status().lastIndex <= 1 && voters.includes(id) ? voters.filter((voter) => voter !== id) : [],
+      others: isNew() && voters.includes(id) ? voters.filter((voter) => voter !== id) : [],
+      isNew,
       ask: (member) => this.#connectedPeers().members(member, ASK_MS),
       step: (message) => engine.replica.step(message),
       wiped: onFatal,
@@ -513,14 +541,15 @@ class Server implements StoreServer {
         },
         replace: async (request) => {
           await replaceMember(engine, request, { clock, log, token: this.#deps.initialCluster?.token ?? '' });
-          return { clusterId, members: engine.cluster.members };
+          return this.#memberTable();
         },
         hash: (revision) => this.#corruption.hashAt(revision),
         forwarded: (forward) =>
           this.#questions.answer(forward.path, forward.message) ?? this.#route().forwarded(forward),
         snapshotPiece: (piece) => this.#snapshots.receive(piece),
-        members: () => ({ clusterId, members: engine.cluster.members }),
-        wasRemoved: (member) => engine.cluster.wasRemoved(member),
+        members: () => this.#memberTable(),
+        // What it has written before the removal was, this one may still need.
+        wasRemoved: (member) => engine.cluster.wasRemoved(member) && engine.membersWritten,
         removed: () => void this.#toldRemoved(),
         unreachable: (to) => engine.replica.hint((raft) => raft.unreachable(to)),
         gone: (member) => {

@@ -18,6 +18,7 @@ import {
   SortTarget,
   type TxnRequest,
 } from '../../api/etcd/kv.ts';
+import { assert } from '../../base/errors.ts';
 import { holds } from './compare.ts';
 import { MvccError } from './errors.ts';
 import { type Collected, Garbage } from './garbage.ts';
@@ -251,6 +252,7 @@ export class Machine {
 
   /** Takes over a revision that another member has decided. It is visible at once; nothing of this member's own may be pending. */
   accept(revision: number, events: readonly StoredEvent[]): DecidedRevision {
+    assert(revision > this.#head, 'a revision is taken over once, behind all others');
     const changes: Change[] = events.map((event, sub) => {
       const previous = liveAt(this.#keys.get(event.key), this.#head);
       const isPut = event.type !== EventType.delete;

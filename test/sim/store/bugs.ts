@@ -24,7 +24,7 @@ export interface Bug {
   readonly diskLies?: boolean;
   /** What a member finds on its disk when it starts. */
   readonly found?: (state: LogState, world: World) => LogState;
-  /** A store that is put aside keeps who it is, the first time. */
+  /** A store that is put aside keeps who it is and where its log begins, the first time. */
   readonly keepsIdentity?: boolean;
   /** Revisions go on where a snapshot ends that a store has gone back to. */
   readonly noBump?: boolean;

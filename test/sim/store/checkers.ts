@@ -1,3 +1,4 @@
+import { EventType, encodedValue, splitEvents } from '../../../src/api/etcd/event.ts';
 import type { WireEvent } from '../../../src/api/etcd/watch.ts';
 import type { StoredEntry } from '../../../src/components/etcd/port.ts';
 import type { Message } from '../../../src/core/raft/types.ts';
@@ -35,6 +36,13 @@ export interface Shown {
 export function shown({ type, kv }: WireEvent): Shown {
   const { key, createRevision: create, version, value, lease } = kv;
   return { key, deleted: type === 1, create, version, value: value.toString('latin1'), lease };
+}
+
+function stored({ body }: StoredEntry): Shown[] {
+  return splitEvents(body).map(({ type, key, createRevision: create, version, lease, kv }) => {
+    const deleted = type === EventType.delete;
+    return { key, deleted, create, version, value: deleted ? '' : encodedValue(kv).toString('latin1'), lease };
+  });
 }
 
 function canonical(events: readonly Shown[]): string {
@@ -93,10 +101,17 @@ export class Checkers {
   /** Whoever has the only vote, when its data are about to be lost. */
   soleVoter: string | undefined;
 
+  /** Whether anybody may count on what was promised under an id: it votes, or the others know whose it is. */
+  counts: (id: string) => boolean = () => true;
+
+  isRetired(id: string): boolean {
+    return this.#retired.has(id);
+  }
+
   /** False if it had been before. */
   putAside(id: string, nowMs: number): boolean {
     const isFirst = !this.#retired.has(id);
-    this.#retired.set(id, nowMs);
+    if (this.counts(id)) this.#retired.set(id, nowMs);
     if (id === this.soleVoter) this.deadSince = nowMs;
     return isFirst;
   }
@@ -107,9 +122,15 @@ export class Checkers {
       throw new Violation('reinstated', `${what} is answered though the data of the only voter are lost`);
   }
 
-  /** A store that is alone has gone back: what came after revision `kept` is lost, and it goes on behind `revision`. */
-  wentBack(kept: number, revision: number): void {
+  /** A store that is alone has gone back to `snapshot`: what came after it is lost, and it goes on behind `revision`. */
+  wentBack(snapshot: StoreImage, revision: number): void {
     this.alarmSince = undefined;
+    const kept = snapshot.reaches;
+    // What was written and had been shown to nobody is there all the same, and no watch will tell of it.
+    for (const row of snapshot.rows) {
+      const events = stored(row);
+      if (events.length > 0 && !this.history.has(row.revision)) this.show('the snapshot', row.revision, events);
+    }
     // Everything before counts as compacted: what no watch has been told by now, none will be.
     const shown = Math.max(0, ...this.history.keys());
     this.#losses.push({ kept: Math.min(kept, shown), setAside: revision - 1, durable: true });

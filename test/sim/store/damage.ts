@@ -103,7 +103,10 @@ export class Damages {
     if (!voted && voters.includes(member.id))
       throw new Violation('rebuild', `${member.name} was a learner and votes now that it was rebuilt`);
     const isBack = (voted ? voters : learners).includes(member.id);
-    if (member.id === wasId || !isBack || voters.includes(wasId) || learners.includes(wasId)) return false;
+    if (!isBack || member.disk.damaged) return false;
+    // Only one on which nobody had counted yet may come back as the same.
+    const isOld = member.id === wasId || voters.includes(wasId) || learners.includes(wasId);
+    if (isOld && this.#world.checkers.isRetired(wasId)) return false;
     this.#world.trace.count(voted ? 'voter rebuilt' : 'learner rebuilt');
     this.#pending = undefined;
     return true;
@@ -197,7 +200,7 @@ export class Damages {
     // The next time it has to end up above this.
     this.#snapshots.splice(0, this.#snapshots.length, scratch.image.copy());
     trace.count('went back');
-    checkers.wentBack(from, revision);
+    checkers.wentBack(snapshot, revision);
     this.#onWentBack();
     return { kept: 'aside', snapshot: 'snapshot', from, to, revision };
   }

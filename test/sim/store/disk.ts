@@ -243,13 +243,13 @@ export class SimulatedLog implements StoreLog {
     const disk = this.#disk;
     const { trace, checkers, bug, timeline } = this.#world;
     return this.#write(() => {
-      const { identity, documents } = disk.image;
+      const { identity, documents, base, hardState } = disk.image;
       disk.clear();
       trace.count('put aside');
       if (identity === undefined) return 'aside';
       const isFirst = checkers.putAside(identity.memberId.toString(16), timeline.nowMs);
       if (bug?.keepsIdentity && isFirst) {
-        disk.image.identity = identity;
+        Object.assign(disk.image, { identity, base, hardState, applied: base.index });
         disk.image.documents.set('cluster', documents.get('cluster') ?? new Uint8Array());
       }
       return 'aside';

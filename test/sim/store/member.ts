@@ -211,7 +211,10 @@ export class Member {
       this.crash(false);
       return;
     }
-    throw new Violation('no surprise', `${this.name} ends: ${code} ${error.stack ?? error.message}`);
+    // As an event of its own: whoever calls this has no use for what is thrown.
+    timeline.after(0, () => {
+      throw new Violation('no surprise', `${this.name} ends: ${code} ${error.stack ?? error.message}`);
+    });
   }
 
   /** Reads all that it has, and with it finds damage. */

@@ -6,7 +6,7 @@ import { Administrators } from './administrators.ts';
 import type { Bug, Setting } from './bugs.ts';
 import { type CheckerName, Checkers } from './checkers.ts';
 import { Clients } from './clients.ts';
-import { Damages } from './damage.ts';
+import { clusterOf, Damages } from './damage.ts';
 import { Faults, type Hosts } from './faults.ts';
 import { LeaseClients } from './leases.ts';
 import { Member, TIMING, type Tuning } from './member.ts';
@@ -93,6 +93,8 @@ export async function simulate(
     { length: WATCHERS },
     (_, i) => new Watcher(world, `watcher ${i}`, { key: '\0', end: '\0' }),
   );
+  checkers.counts = (id) =>
+    members.map(clusterOf).some((cluster) => cluster.conf.voters.includes(id) || (cluster.get(id)?.name ?? '') !== '');
   checkers.onShown = (_revision, events) => leases.shown(events);
   checkers.onLoss = () => {
     trace.count('lost relaxed writes');
