@@ -34,7 +34,7 @@ const MUTATED_OPERATIONS = ['*', 'CONNECT', 'CREATE', 'UPDATE'];
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 export function setPolicyDefaults(spec: PolicySpec): void {
-  if (!isSet(spec.failurePolicy)) spec.failurePolicy = 'Fail';
+  spec.failurePolicy ??= 'Fail';
   if (spec.matchConstraints !== undefined) setMatchDefaults(spec.matchConstraints);
 }
 
@@ -44,7 +44,7 @@ export function setBindingDefaults({ matchResources, paramRef }: BindingSpec = {
 }
 
 export function validatePolicyBasics(spec: PolicySpec): FieldError[] {
-  const errors = validateOneOf(spec.failurePolicy, ['Fail', 'Ignore'], 'spec.failurePolicy');
+  const errors = validateOneOf(spec.failurePolicy, ['Fail', 'Ignore'], 'spec.failurePolicy', false);
   if (spec.paramKind !== undefined) {
     for (const field of ['apiVersion', 'kind'] as const) {
       if (!isSet(spec.paramKind[field])) errors.push(fieldError.required(`spec.paramKind.${field}`));

@@ -16,11 +16,11 @@ const MAX_CONDITIONS = 64;
 type Rule = RuleWithOperations & { scope?: string; resources?: string[] };
 
 export function setRuleDefaults(rules: readonly Rule[] | undefined): void {
-  for (const rule of rules ?? []) if (!isSet(rule.scope)) rule.scope = '*';
+  for (const rule of rules ?? []) rule.scope ??= '*';
 }
 
 export function setMatchDefaults(match: MatchResources): void {
-  if (!isSet(match.matchPolicy)) match.matchPolicy = 'Equivalent';
+  match.matchPolicy ??= 'Equivalent';
   match.namespaceSelector ??= {};
   match.objectSelector ??= {};
   setRuleDefaults(match.resourceRules);
@@ -96,7 +96,7 @@ function validateResources(resources: readonly string[], path: string): FieldErr
 export function validateMatchResources(match: MatchResources | undefined, path: string): FieldError[] {
   if (match === undefined) return [];
   return [
-    ...validateOneOf(match.matchPolicy, ['Equivalent', 'Exact'], `${path}.matchPolicy`),
+    ...validateOneOf(match.matchPolicy, ['Equivalent', 'Exact'], `${path}.matchPolicy`, false),
     ...validateLabelSelector(match.namespaceSelector, `${path}.namespaceSelector`),
     ...validateLabelSelector(match.objectSelector, `${path}.labelSelector`),
     ...validateRules(match.resourceRules, `${path}.resourceRules`),

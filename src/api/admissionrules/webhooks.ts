@@ -24,8 +24,8 @@ interface Configuration extends KubeObject {
 }
 
 export function setWebhookDefaults(webhook: MutatingWebhook): void {
-  if (!isSet(webhook.failurePolicy)) webhook.failurePolicy = 'Fail';
-  if (!isSet(webhook.matchPolicy)) webhook.matchPolicy = 'Equivalent';
+  webhook.failurePolicy ??= 'Fail';
+  webhook.matchPolicy ??= 'Equivalent';
   webhook.namespaceSelector ??= {};
   webhook.objectSelector ??= {};
   webhook.timeoutSeconds ??= DEFAULT_TIMEOUT_SECONDS;
@@ -41,8 +41,8 @@ export const olderWebhooks: KindAlias<never> = {
   convertTo(object) {
     const configuration = object as Configuration;
     for (const webhook of configuration.webhooks ?? []) {
-      if (!isSet(webhook.failurePolicy)) webhook.failurePolicy = 'Ignore';
-      if (!isSet(webhook.matchPolicy)) webhook.matchPolicy = 'Exact';
+      webhook.failurePolicy ??= 'Ignore';
+      webhook.matchPolicy ??= 'Exact';
       webhook.timeoutSeconds ??= OLDER_TIMEOUT_SECONDS;
       webhook.admissionReviewVersions ??= ['v1beta1'];
     }

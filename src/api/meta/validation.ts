@@ -70,12 +70,17 @@ export function validateObjectMeta(
 export function validateObjectMetaUpdate(
   object: KubeObject,
   old: KubeObject,
-  kind: Pick<KindDefinition, 'custom'> = {},
+  kind: Pick<KindDefinition, 'custom' | 'nameRule'> = {},
   path = 'metadata',
 ): FieldError[] {
   const now = object.metadata ?? {};
   const before = old.metadata ?? {};
   const errors = validateMetaContent(now, path, kind.custom !== undefined);
+  if (isSet(now.generateName) && now.generateName !== before.generateName) {
+    for (const message of nameErrors(kind.nameRule, now.generateName, true)) {
+      errors.push(fieldError.invalid(`${path}.generateName`, now.generateName, message));
+    }
+  }
   if ((now.generation ?? 0) < (before.generation ?? 0)) {
     errors.push(fieldError.invalid(`${path}.generation`, now.generation ?? 0, 'must not be decremented'));
   }
@@ -145,21 +150,20 @@ function validateOwnerReferences(references: ObjectMeta['ownerReferences'], path
   const errors: FieldError[] = [];
   let controller: string | undefined;
   let contested = false;
-  (references ?? []).forEach((reference, index) => {
-    const at = `${path}[${index}]`;
+  for (const reference of references ?? []) {
     if (!isSet(reference.apiVersion) || !/^(?:[^/]+\/)?[^/]+$/.test(reference.apiVersion)) {
-      errors.push(fieldError.invalid(`${at}.apiVersion`, reference.apiVersion ?? '', 'version must not be empty'));
+      errors.push(fieldError.invalid(`${path}.apiVersion`, reference.apiVersion ?? '', 'version must not be empty'));
     }
-    if (!isSet(reference.kind)) errors.push(fieldError.invalid(`${at}.kind`, '', 'must not be empty'));
-    if (!isSet(reference.name)) errors.push(fieldError.invalid(`${at}.name`, '', 'must not be empty'));
-    if (!isSet(reference.uid)) errors.push(fieldError.invalid(`${at}.uid`, '', 'must not be empty'));
+    if (!isSet(reference.kind)) errors.push(fieldError.invalid(`${path}.kind`, '', 'must not be empty'));
+    if (!isSet(reference.name)) errors.push(fieldError.invalid(`${path}.name`, '', 'must not be empty'));
+    if (!isSet(reference.uid)) errors.push(fieldError.invalid(`${path}.uid`, '', 'must not be empty'));
     if (reference.apiVersion === 'v1' && reference.kind === 'Event') {
-      errors.push(fieldError.invalid(at, reference, '/v1, Kind=Event is disallowed from being an owner'));
+      errors.push(fieldError.invalid(path, reference, '/v1, Kind=Event is disallowed from being an owner'));
     }
     if (reference.controller === true) {
       const name = `${reference.kind}/${reference.name}`;
       if (controller !== undefined) {
-        if (contested) return;
+        if (contested) continue;
         contested = true;
         errors.push(
           fieldError.invalid(
@@ -170,7 +174,7 @@ function validateOwnerReferences(references: ObjectMeta['ownerReferences'], path
         );
       } else controller = name;
     }
-  });
+  }
   return errors;
 }
 

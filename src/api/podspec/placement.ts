@@ -15,7 +15,7 @@ import { validateNameRule, validateOneOf, validatePositive } from '../validation
 import { validateLabelSelector } from '../validation/selectors.ts';
 
 const NODE_OPERATORS = ['DoesNotExist', 'Exists', 'Gt', 'In', 'Lt', 'NotIn'];
-const EFFECTS = ['NoExecute', 'NoSchedule', 'PreferNoSchedule'];
+const EFFECTS = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'];
 
 export function validateTolerations(tolerations: readonly Toleration[] | undefined, path: string): FieldError[] {
   const errors: FieldError[] = [];

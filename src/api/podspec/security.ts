@@ -65,11 +65,9 @@ export function validatePodSecurityContext(spec: PodSpec, path: string): FieldEr
       ),
     );
   }
-  if (isSet(context.fsGroupChangePolicy)) {
-    errors.push(
-      ...validateOneOf(context.fsGroupChangePolicy, ['Always', 'OnRootMismatch'], `${at}.fsGroupChangePolicy`),
-    );
-  }
+  errors.push(
+    ...validateOneOf(context.fsGroupChangePolicy, ['Always', 'OnRootMismatch'], `${at}.fsGroupChangePolicy`, false),
+  );
   const seen = new Set<string>();
   (context.sysctls ?? []).forEach((sysctl, index) => {
     const name = `${at}.sysctls[${index}].name`;

@@ -13,8 +13,9 @@ import { MIRROR_ANNOTATION, validatePodSpec } from './validate.ts';
 const ALLOWED_CHANGES =
   'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)';
 
+/** Runs after `validatePod`. */
 export function validatePodUpdate(pod: Pod, old: Pod): FieldError[] {
-  const errors = validatePodSpec(pod.spec, 'spec');
+  const errors: FieldError[] = [];
   const spec = pod.spec;
   const before = old.spec;
   if (spec === undefined || before === undefined) return errors;

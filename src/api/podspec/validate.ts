@@ -19,10 +19,14 @@ const MAX_NAMESERVERS = 3;
 const MAX_SEARCH_PATHS = 32;
 const MAX_SEARCH_CHARACTERS = 2048;
 
-/** A pod that is about to be created. */
+/** A pod as it stands, new or not. */
+export function validatePod(pod: Pod): FieldError[] {
+  return [...validatePodSpec(pod.spec, 'spec'), ...validatePodAnnotations(pod)];
+}
+
+/** What is asked of a pod that is about to be created beyond that. */
 export function validatePodCreate(pod: Pod): FieldError[] {
-  const errors = validatePodSpec(pod.spec, 'spec');
-  errors.push(...validatePodAnnotations(pod));
+  const errors: FieldError[] = [];
   if ((pod.spec?.ephemeralContainers ?? []).length > 0) {
     errors.push(fieldError.forbidden('spec.ephemeralContainers', 'cannot be set on create'));
   }
@@ -89,7 +93,7 @@ export function validatePodSpec(given: PodSpec | undefined, path: string): Field
     errors.push(...validateResourceQuantity(name, text, `${path}.overhead[${name}]`));
   }
   if (spec.preemptionPolicy !== undefined) {
-    errors.push(...validateOneOf(spec.preemptionPolicy, ['Never', 'PreemptLowerPriority'], `${path}.preemptionPolicy`));
+    errors.push(...validateOneOf(spec.preemptionPolicy, ['PreemptLowerPriority', 'Never'], `${path}.preemptionPolicy`));
   }
   errors.push(...validateOperatingSystem(spec, path));
   return errors;

@@ -253,7 +253,7 @@ export function validateVolumeMounts(
   (mounts ?? []).forEach((mount, index) => {
     const at = `${path}[${index}]`;
     if (!isSet(mount.name)) errors.push(fieldError.required(`${at}.name`));
-    else if (!volumes.has(mount.name)) errors.push(fieldError.notFound(`${at}.name`, mount.name));
+    if (!volumes.has(mount.name ?? '')) errors.push(fieldError.notFound(`${at}.name`, mount.name ?? ''));
     if (!isSet(mount.mountPath)) errors.push(fieldError.required(`${at}.mountPath`));
     else if (points.has(mount.mountPath)) {
       errors.push(fieldError.invalid(`${at}.mountPath`, mount.mountPath, 'must be unique'));
@@ -267,12 +267,12 @@ export function validateVolumeMounts(
       }
       errors.push(...validateLocalPath(mount.subPathExpr, `${at}.subPathExpr`));
     }
-    if (isSet(mount.mountPropagation)) {
-      errors.push(...validateOneOf(mount.mountPropagation, PROPAGATIONS, `${at}.mountPropagation`));
+    if (mount.mountPropagation !== undefined) {
+      errors.push(...validateOneOf(mount.mountPropagation, PROPAGATIONS, `${path}.mountPropagation`, false));
       if (mount.mountPropagation === 'Bidirectional' && !privileged) {
         errors.push(
           fieldError.forbidden(
-            `${at}.mountPropagation`,
+            `${path}.mountPropagation`,
             'Bidirectional mount propagation is available only to privileged containers',
           ),
         );

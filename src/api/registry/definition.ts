@@ -38,6 +38,8 @@ export interface WriteStrategy<T extends KubeObject> {
   validateCreate?(object: T): FieldError[];
   /** Runs after `validate` on updates: immutability and transitions. */
   validateUpdate?(object: T, old: T): FieldError[];
+  /** Runs after these: what is asked only of who writes in one of the kind's versions. `old` is undefined on creates. */
+  validateVersion?(apiVersion: string, object: T, old: T | undefined): FieldError[];
   /**
    * Runs last, and not over values of a wrong type: what may take its time. It is advanced step by step, and others have their turn
    * between any two.

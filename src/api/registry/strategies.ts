@@ -30,6 +30,7 @@ interface SpecStatusRules<T extends KubeObject> {
   readonly prepareForCreate?: (object: T, context: StrategyContext) => void;
   readonly prepareForUpdate?: (object: T, old: T, context: StrategyContext) => void;
   readonly validate?: (object: T) => FieldError[];
+  readonly validateCreate?: (object: T) => FieldError[];
   readonly validateUpdate?: (object: T, old: T) => FieldError[];
   readonly validateStatusUpdate?: (object: T, old: T) => FieldError[];
   readonly prepareForStatusUpdate?: (object: T, old: T) => void;
@@ -56,6 +57,7 @@ export function specStatusStrategies<T extends KubeObject>(
         else bumpWhere(!semanticEqual(rules.counts(object), rules.counts(old)), object, old);
       },
       ...(rules.validate === undefined ? {} : { validate: rules.validate }),
+      ...(rules.validateCreate === undefined ? {} : { validateCreate: rules.validateCreate }),
       ...(rules.validateUpdate === undefined ? {} : { validateUpdate: rules.validateUpdate }),
       ...(rules.warnings === undefined ? {} : { warnings: rules.warnings }),
     },

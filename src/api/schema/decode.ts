@@ -1,11 +1,13 @@
 /**
  * Checks a parsed document against a schema the way upstream's decoder does when it fills Go structures: unknown fields are dropped
- * and named, wrong types are errors, nulls are absence, and quantities, times and base64 take their canonical form.
+ * and named, wrong types are errors, nulls are absence, quantities, times and base64 take their canonical form, and what is empty goes where
+ * Go's encoder leaves it out.
  */
 
 import { messageOf } from '../../base/errors.ts';
 import { canonicalQuantity, parseQuantity } from '../../base/quantity.ts';
 import type { JsonValue } from '../meta/object.ts';
+import { keptWhenEmpty } from './kept-when-empty.ts';
 import type { ObjectNode, ScalarNode, SchemaNode } from './node.ts';
 
 export interface DecodeFindings {
@@ -45,7 +47,8 @@ interface Place {
 }
 
 function checkObject(schema: ObjectNode, object: Container, place: Place): void {
-  const { fields } = schema;
+  const { fields, required } = schema;
+  const kept = keptWhenEmpty(schema.typeName);
   for (const key of Object.keys(object)) {
     const node = fields.get(key);
     if (node === undefined) {
@@ -58,7 +61,7 @@ function checkObject(schema: ObjectNode, object: Container, place: Place): void 
       delete object[key];
       continue;
     }
-    if (isPlainString(node, value)) continue;
+    if (value !== '' && isPlainString(node, value)) continue;
     const checked = checkValue(node, value, {
       findings: place.findings,
       path: joinPath(place.path, key),
@@ -67,6 +70,8 @@ function checkObject(schema: ObjectNode, object: Container, place: Place): void 
     });
     // Go's encoder leaves empty maps out, so nobody can tell one from none.
     if (node.kind === 'map' && isEmptyContainer(checked)) delete object[key];
+    else if (kept !== undefined && isEmpty(node, checked) && !kept.has(key) && !required.includes(key))
+      delete object[key];
     else if (checked !== value) object[key] = checked;
   }
 }
@@ -74,6 +79,14 @@ function checkObject(schema: ObjectNode, object: Container, place: Place): void 
 function isEmptyContainer(value: JsonValue): boolean {
   return isContainer(value) && Object.keys(value).length === 0;
 }
+
+/** What Go's encoder leaves out of a field that may be left out, unless it is a pointer's. */
+function isEmpty(node: SchemaNode, value: JsonValue): boolean {
+  if (value === '' || value === false || value === 0) return node.kind === 'scalar' && LEFT_OUT.has(node.type);
+  return node.kind === 'list' && Array.isArray(value) && value.length === 0;
+}
+
+const LEFT_OUT: ReadonlySet<ScalarNode['type']> = new Set(['string', 'boolean', 'int32', 'int64', 'byte']);
 
 /** The commonest case by far, answered without making a `Place`. */
 function isPlainString(node: SchemaNode, value: JsonValue): boolean {

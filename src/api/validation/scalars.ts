@@ -19,14 +19,15 @@ export function validateRange(value: number | undefined, min: number, max: numbe
     : [];
 }
 
-/** An enumeration; absent (or empty) values are errors only when `required`. */
+/** An enumeration. With `required`, absent and empty values are errors of that sort; without it, what is absent is right, and the empty text is a value like others. */
 export function validateOneOf(
   value: string | undefined,
   supported: readonly string[],
   path: string,
   required = true,
 ): FieldError[] {
-  if (!isSet(value)) return required ? [fieldError.required(path)] : [];
+  if (required && !isSet(value)) return [fieldError.required(path)];
+  if (value === undefined) return [];
   return supported.includes(value) ? [] : [fieldError.notSupported(path, value, supported)];
 }
 

@@ -13,7 +13,7 @@ import { validateAccessModes, validateClassName, validatePositiveQuantity, valid
 
 export function setClaimDefaults(claim: PersistentVolumeClaim): void {
   claim.spec ??= {};
-  if (!isSet(claim.spec.volumeMode)) claim.spec.volumeMode = 'Filesystem';
+  claim.spec.volumeMode ??= 'Filesystem';
   if (!isSet(claim.status?.phase)) Object.assign(claim, { status: { ...claim.status, phase: 'Pending' } });
 }
 

@@ -42,7 +42,7 @@ export function sourceOf(spec: PersistentVolumeSpec | undefined): Source {
 
 export function setVolumeSpecDefaults(spec: PersistentVolumeSpec): void {
   if (!isSet(spec.persistentVolumeReclaimPolicy)) spec.persistentVolumeReclaimPolicy = 'Retain';
-  if (!isSet(spec.volumeMode)) spec.volumeMode = 'Filesystem';
+  spec.volumeMode ??= 'Filesystem';
   if (spec.hostPath !== undefined) spec.hostPath.type ??= '';
   if (spec.iscsi !== undefined && !isSet(spec.iscsi.iscsiInterface)) spec.iscsi.iscsiInterface = 'default';
   if (spec.rbd !== undefined) {

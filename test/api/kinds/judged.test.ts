@@ -1,8 +1,11 @@
 /** Cases in which upstream's own server, asked the same, told us that we answered otherwise (`test/upstream/differential.ts`). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { validateObjectMetaUpdate } from '../../../src/api/meta/validation.ts';
 import { skeletonOf } from '../../../src/api/registry/skeletons.ts';
-import { at, context, created, type Document, defaulted, kindNamed, storedNames, texts } from './samples.ts';
+import { pruneAndCheck } from '../../../src/api/schema/decode.ts';
+import { schemaOfType } from '../../../src/api/schema/index.ts';
+import { at, context, created, type Document, defaulted, kindNamed, sample, storedNames, texts } from './samples.ts';
 
 type Change = (document: Document) => void;
 
@@ -187,4 +190,133 @@ test('skeletons are of kinds that there are', () => {
   const known = storedNames().filter((name) => Object.keys(skeletonOf(name)).length > 0);
   assert.ok(known.length >= 40, String(known.length));
   assert.deepEqual(skeletonOf('com.example.v1.Thing'), {});
+});
+
+/** The kind's sample with a change, as it is after it was read and defaulted. */
+function readAs(kind: string, change: Change): Document {
+  const document = structuredClone(sample(kind)) as unknown as Document;
+  change(document);
+  const definition = kindNamed(kind);
+  const schema = schemaOfType(definition.schemaName);
+  assert.ok(schema !== undefined, kind);
+  assert.deepEqual(pruneAndCheck(schema, document).typeErrors, []);
+  definition.setDefaults?.(document);
+  return document;
+}
+
+test('what is empty is not written, unless upstream can tell it from what is absent', () => {
+  const pod = readAs('Pod', (d) => {
+    Object.assign(at(d, 'spec'), { hostNetwork: false, hostname: '', hostAliases: [], enableServiceLinks: false });
+    Object.assign(at(d, 'spec'), {
+      terminationGracePeriodSeconds: 0,
+      dnsPolicy: '',
+      automountServiceAccountToken: false,
+    });
+  });
+  const { hostNetwork, hostname, hostAliases, dnsPolicy, enableServiceLinks } = at(pod, 'spec');
+  assert.deepEqual([hostNetwork, hostname, hostAliases, dnsPolicy], [undefined, undefined, undefined, 'ClusterFirst']);
+  assert.equal(enableServiceLinks, false);
+  assert.equal(at(pod, 'spec')['terminationGracePeriodSeconds'], 0);
+  assert.equal(at(pod, 'spec')['automountServiceAccountToken'], false);
+
+  const deployment = readAs('Deployment', (d) => {
+    Object.assign(at(d, 'spec'), { replicas: 0, minReadySeconds: 0, revisionHistoryLimit: 0, paused: false });
+  });
+  const { replicas, minReadySeconds, revisionHistoryLimit, paused } = at(deployment, 'spec');
+  assert.deepEqual([replicas, minReadySeconds, revisionHistoryLimit, paused], [0, undefined, 0, undefined]);
+});
+
+const EMPTY_POLICIES: readonly [string, Change, string][] = [
+  [
+    'StorageClass',
+    (d) => Object.assign(d, { volumeBindingMode: '' }),
+    'volumeBindingMode: Unsupported value: "": supported values: "Immediate", "WaitForFirstConsumer"',
+  ],
+  ['PriorityClass', (d) => Object.assign(d, { preemptionPolicy: '' }), 'preemptionPolicy: Required value'],
+  [
+    'NetworkPolicy',
+    (d) => Object.assign(at(d, 'spec', 'ingress', 0, 'ports', 0), { protocol: '' }),
+    'spec.ingress[0].ports[0].protocol: Unsupported value: "": supported values: "TCP", "UDP", "SCTP"',
+  ],
+  [
+    'ValidatingWebhookConfiguration',
+    (d) => Object.assign(at(d, 'webhooks', 0), { failurePolicy: '' }),
+    'webhooks[0].failurePolicy: Unsupported value: "": supported values: "Fail", "Ignore"',
+  ],
+  [
+    'PersistentVolumeClaim',
+    (d) => Object.assign(at(d, 'spec'), { volumeMode: '' }),
+    'spec.volumeMode: Unsupported value: "": supported values: "Block", "Filesystem"',
+  ],
+];
+
+test('an empty text is no default where it can be told from none', () => {
+  for (const [kind, change, expected] of EMPTY_POLICIES) {
+    const errors = texts(kindNamed(kind).strategy.validate?.(readAs(kind, change)));
+    assert.deepEqual(errors, [expected], kind);
+  }
+});
+
+test('marks of a deletion are not set by an update, and what names are generated from is a name', () => {
+  const old = created('ConfigMap');
+  const next = structuredClone(old);
+  Object.assign(next.metadata, { deletionGracePeriodSeconds: 5, generateName: 'Not Valid!' });
+  Object.assign(next.metadata, { ownerReferences: [{ name: 'x' }] });
+  const fields = validateObjectMetaUpdate(next, old, kindNamed('ConfigMap')).map(({ field }) => field);
+  assert.deepEqual(fields, [
+    'metadata.ownerReferences.apiVersion',
+    'metadata.ownerReferences.kind',
+    'metadata.ownerReferences.uid',
+    'metadata.generateName',
+    'metadata.deletionGracePeriodSeconds',
+  ]);
+});
+
+const EVENT = {
+  apiVersion: 'v1',
+  kind: 'Event',
+  metadata: { name: 'x', namespace: 'ns' },
+  involvedObject: { kind: 'Pod', namespace: 'ns', name: 'p' },
+  reason: 'Started',
+  type: 'Normal',
+  action: 'Start',
+  eventTime: '2026-01-02T03:04:05.000000Z',
+  reportingComponent: 'example.com/kubelet',
+  reportingInstance: 'n1',
+};
+
+test('events with a time of their own say who reports what; those of events.k8s.io/v1 have no fields of the old sort', () => {
+  const { strategy } = kindNamed('Event');
+  const found = (change: object, apiVersion = 'events.k8s.io/v1', old?: object): string[] => {
+    const event = { ...structuredClone(EVENT), ...change } as unknown as Document;
+    return texts([
+      ...(strategy.validate?.(event) ?? []),
+      ...(strategy.validateVersion?.(apiVersion, event, old as Document | undefined) ?? []),
+    ]);
+  };
+  assert.deepEqual(found({}), []);
+  const older = { eventTime: undefined, type: 'Odd', count: 1, firstTimestamp: '2026-01-02T03:04:05Z' };
+  assert.deepEqual(found(older, 'v1'), []);
+  assert.deepEqual(found(older), [
+    'eventTime: Required value',
+    'type: Invalid value: "": has invalid value: Odd',
+    'firstTimestamp: Invalid value: "": needs to be unset',
+    'count: Invalid value: "": needs to be unset',
+  ]);
+  assert.deepEqual(found({ action: '', reportingInstance: 'x'.repeat(129) }, 'v1'), [
+    'reportingInstance: Invalid value: "": can have at most 128 characters',
+    'action: Required value',
+  ]);
+  assert.deepEqual(found({ series: { count: 1 } }), [
+    'series.count: Invalid value: "": should be at least 2',
+    'series.lastObservedTime: Required value',
+  ]);
+  const series = { count: 2, lastObservedTime: '2026-01-02T03:04:06.000000Z' };
+  assert.deepEqual(found({ series }, 'events.k8s.io/v1', EVENT), []);
+  assert.deepEqual(found({ series, reason: 'Other' }, 'events.k8s.io/v1', EVENT), [
+    'reason: Invalid value: "Other": field is immutable',
+  ]);
+  assert.deepEqual(found({ eventTime: undefined, metadata: { name: 'x', namespace: 'kube-system' } }, 'v1'), [
+    'involvedObject.namespace: Invalid value: "ns": does not match event.namespace',
+  ]);
 });

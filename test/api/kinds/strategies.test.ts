@@ -198,7 +198,7 @@ const CREATE: readonly [string, Change, string[]][] = [
     (d) => {
       d['roleRef'] = { kind: 'Secret', name: 'a' };
     },
-    ['roleRef.kind: Unsupported value: "Secret": supported values: "ClusterRole", "Role"'],
+    ['roleRef.kind: Unsupported value: "Secret": supported values: "Role", "ClusterRole"'],
   ],
   [
     'CertificateSigningRequest',

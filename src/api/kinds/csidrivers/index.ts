@@ -2,7 +2,7 @@
 import type { CSIDriver, CSIDriverSpec } from 'kubernetes-types/storage/v1';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
-import { isSet, validateImmutable } from '../../meta/validation.ts';
+import { validateImmutable } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { Column, KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies.ts';
@@ -22,7 +22,7 @@ function validate(driver: CSIDriver): FieldError[] {
     ...validateOneOf(spec.fsGroupPolicy, ['File', 'None', 'ReadWriteOnceWithFSType'], 'spec.fsGroupPolicy', false),
   );
   for (const mode of spec.volumeLifecycleModes ?? []) {
-    errors.push(...validateOneOf(mode, ['Ephemeral', 'Persistent'], 'spec.volumeLifecycleModes'));
+    errors.push(...validateOneOf(mode, ['Persistent', 'Ephemeral'], 'spec.volumeLifecycleModes'));
   }
   return [...errors, ...validateTokens(spec.tokenRequests)];
 }
@@ -73,7 +73,7 @@ export const csiDrivers: KindDefinition<CSIDriver> = {
     spec.attachRequired ??= true;
     spec.podInfoOnMount ??= false;
     spec.storageCapacity ??= false;
-    if (!isSet(spec.fsGroupPolicy)) spec.fsGroupPolicy = 'ReadWriteOnceWithFSType';
+    spec.fsGroupPolicy ??= 'ReadWriteOnceWithFSType';
     if ((spec.volumeLifecycleModes ?? []).length === 0) spec.volumeLifecycleModes = ['Persistent'];
     spec.requiresRepublish ??= false;
     spec.seLinuxMount ??= false;

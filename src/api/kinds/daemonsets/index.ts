@@ -7,7 +7,7 @@ import { setPodTemplateDefaults } from '../../podspec/defaults.ts';
 import { ageColumn, column, labelsText, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
 import type { Column, KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, metadataOf, specStatusStrategies } from '../../registry/strategies.ts';
-import { percentOf, validateCountOrPercent, validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
+import { percentOf, validateCountOrPercent, validateNonNegative } from '../../validation/scalars.ts';
 import { validateWorkloadSelector, validateWorkloadTemplate } from '../workload/validation.ts';
 
 const { strategy, statusStrategy } = specStatusStrategies<DaemonSet>({
@@ -61,7 +61,7 @@ function validateDaemonSet(set: DaemonSet): FieldError[] {
 function validateUpdateStrategy(given: DaemonSetSpec['updateStrategy']): FieldError[] {
   const path = 'spec.updateStrategy';
   if (given?.type === 'OnDelete') return [];
-  if (given?.type !== 'RollingUpdate') return validateOneOf(given?.type, ['RollingUpdate', 'OnDelete'], `${path}.type`);
+  if (given?.type !== 'RollingUpdate') return [fieldError.notSupported(path, given, ['RollingUpdate', 'OnDelete'])];
   const rolling = given.rollingUpdate;
   if (rolling === undefined) return [fieldError.required(`${path}.rollingUpdate`)];
   const at = `${path}.rollingUpdate`;

@@ -6,7 +6,7 @@ import { setPodTemplateDefaults } from '../../podspec/defaults.ts';
 import { ageColumn, column, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, metadataOf, specStatusStrategies } from '../../registry/strategies.ts';
-import { percentOf, validateCountOrPercent, validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
+import { percentOf, validateCountOrPercent, validateNonNegative } from '../../validation/scalars.ts';
 import { validateWorkloadSelector, validateWorkloadTemplate } from '../workload/validation.ts';
 
 const { strategy, statusStrategy } = specStatusStrategies<Deployment>({
@@ -47,7 +47,8 @@ function validateDeployment(deployment: Deployment): FieldError[] {
 
 function validateStrategy(given: DeploymentSpec['strategy']): FieldError[] {
   const path = 'spec.strategy';
-  const errors = validateOneOf(given?.type, ['Recreate', 'RollingUpdate'], `${path}.type`);
+  const types = ['Recreate', 'RollingUpdate'];
+  const errors = types.includes(given?.type ?? '') ? [] : [fieldError.notSupported(path, given, types)];
   const rolling = given?.rollingUpdate;
   if (given?.type === 'Recreate') {
     return rolling === undefined

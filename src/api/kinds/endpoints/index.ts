@@ -40,7 +40,7 @@ function validateAddress(address: EndpointAddress, path: string): FieldError[] {
   const errors = validateEndpointIp(address.ip ?? '', `${path}.ip`);
   if (isSet(address.hostname))
     errors.push(...validateNameRule(address.hostname, dns1123LabelErrors, `${path}.hostname`));
-  if (isSet(address.nodeName)) {
+  if (address.nodeName !== undefined) {
     errors.push(...validateNameRule(address.nodeName, dns1123SubdomainErrors, `${path}.nodeName`));
   }
   return errors;

@@ -78,7 +78,7 @@ function validatePorts(ports: readonly EndpointPort[]): FieldError[] {
     if (names.has(name)) errors.push(fieldError.duplicate(`${at}.name`, name));
     names.add(name);
     if (port.port !== undefined) errors.push(...validatePortNumber(port.port, `${at}.port`));
-    errors.push(...validateOneOf(port.protocol, ['SCTP', 'TCP', 'UDP'], `${at}.protocol`));
+    errors.push(...validateOneOf(port.protocol, ['SCTP', 'TCP', 'UDP'], `${at}.protocol`, false));
     errors.push(...validateAppProtocol(port.appProtocol, `${at}.appProtocol`));
   });
   return errors;
@@ -102,7 +102,7 @@ export const endpointSlices: KindDefinition<EndpointSlice> = {
   setDefaults(slice) {
     for (const port of slice.ports ?? []) {
       port.name ??= '';
-      if (!isSet(port.protocol)) port.protocol = 'TCP';
+      port.protocol ??= 'TCP';
     }
   },
   strategy: {

@@ -1,29 +1,15 @@
 /** Events. Source: k8s.io/kubernetes/pkg/registry/core/event, pkg/apis/core/validation ValidateEventCreate. */
 import type { Event } from 'kubernetes-types/core/v1';
-import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import { column, nameColumn } from '../../printing/columns.ts';
 import { since } from '../../printing/duration.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
 import { EVENTS_FIELD_LABELS, eventFromCore, eventToCore } from './conversion.ts';
+import { validateEvent, validateEventVersion } from './validation.ts';
 
 /** Events are kept for an hour. */
 const TTL_SECONDS = 3600;
-
-/** An event stands in the namespace of what it is about; events about cluster-wide objects stand in `default`. */
-function validate(event: Event): FieldError[] {
-  const subject = event.involvedObject?.namespace ?? '';
-  const own = event.metadata?.namespace ?? '';
-  if (subject !== '') {
-    return subject === own
-      ? []
-      : [fieldError.invalid('involvedObject.namespace', subject, 'does not match event.namespace')];
-  }
-  return own === '' || own === 'default' || own === 'kube-system'
-    ? []
-    : [fieldError.invalid('involvedObject.namespace', subject, 'does not match event.namespace')];
-}
 
 interface Times {
   readonly first: string | undefined;
@@ -78,7 +64,7 @@ export const events: KindDefinition<Event> = {
     event.reportingComponent ??= '';
     event.reportingInstance ??= '';
   },
-  strategy: { validate, validateUpdate: validate },
+  strategy: { validate: validateEvent, validateVersion: validateEventVersion },
   columns: [
     column<Event>('Last Seen', 'When the event was last seen.', (event, nowMs) => since(timesOf(event).last, nowMs)),
     column<Event>('Type', 'Normal or Warning.', (event) => event.type ?? ''),

@@ -31,7 +31,7 @@ export function validateFlowSchema(schema: FlowSchema): FieldError[] {
   }
   const method = spec?.distinguisherMethod;
   if (method !== undefined) {
-    errors.push(...validateOneOf(method.type ?? '', ['ByNamespace', 'ByUser'], 'spec.distinguisherMethod'));
+    errors.push(...validateOneOf(method.type ?? '', ['ByNamespace', 'ByUser'], 'spec.distinguisherMethod.type', false));
   }
   const level = spec?.priorityLevelConfiguration?.name;
   const at = 'spec.priorityLevelConfiguration.name';

@@ -10,7 +10,7 @@ export function setJobSpecDefaults(spec: JobSpec): void {
   if (spec.completions === undefined && spec.parallelism === undefined) spec.completions = 1;
   spec.parallelism ??= 1;
   spec.backoffLimit ??= spec.backoffLimitPerIndex === undefined ? BACKOFF_LIMIT : UNLIMITED;
-  if (!isSet(spec.completionMode)) spec.completionMode = 'NonIndexed';
+  spec.completionMode ??= 'NonIndexed';
   spec.suspend ??= false;
   for (const rule of spec.podFailurePolicy?.rules ?? []) {
     for (const pattern of rule.onPodConditions ?? []) if (!isSet(pattern.status)) pattern.status = 'True';

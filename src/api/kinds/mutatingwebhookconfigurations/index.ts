@@ -1,7 +1,6 @@
 /** Webhooks that change objects. Source: k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingwebhookconfiguration. */
 import type { MutatingWebhookConfiguration } from 'kubernetes-types/admissionregistration/v1';
 import { olderWebhooks, setWebhookDefaults, webhookStrategy } from '../../admissionrules/webhooks.ts';
-import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
@@ -23,7 +22,7 @@ export const mutatingWebhookConfigurations: KindDefinition<MutatingWebhookConfig
   setDefaults(configuration) {
     for (const webhook of configuration.webhooks ?? []) {
       setWebhookDefaults(webhook);
-      if (!isSet(webhook.reinvocationPolicy)) webhook.reinvocationPolicy = 'Never';
+      webhook.reinvocationPolicy ??= 'Never';
     }
   },
   strategy: webhookStrategy,

@@ -39,13 +39,13 @@ function validate(policy: NetworkPolicy): FieldError[] {
     return errors;
   }
   types.forEach((type, index) => {
-    errors.push(...validateOneOf(type, ['Egress', 'Ingress'], `spec.policyTypes[${index}]`));
+    errors.push(...validateOneOf(type, ['Ingress', 'Egress'], `spec.policyTypes[${index}]`));
   });
   return errors;
 }
 
 function validatePort(given: NetworkPolicyPort, at: string): FieldError[] {
-  const errors = validateOneOf(given.protocol, ['SCTP', 'TCP', 'UDP'], `${at}.protocol`, false);
+  const errors = validateOneOf(given.protocol, ['TCP', 'UDP', 'SCTP'], `${at}.protocol`, false);
   const { port, endPort } = given;
   if (port === undefined) {
     if (endPort !== undefined)

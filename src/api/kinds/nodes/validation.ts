@@ -9,7 +9,7 @@ import { validateCidr, validateNameRule, validateOneOf } from '../../validation/
 const EFFECTS = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'];
 
 export function validateNode(node: Node): FieldError[] {
-  const errors = validateTaints(node.spec?.taints, 'spec.taints');
+  const errors = validateTaints(node.spec?.taints, 'metadata.taints');
   const ranges = node.spec?.podCIDRs ?? [];
   ranges.forEach((range, index) => {
     errors.push(...validateCidr(range, `spec.podCIDRs[${index}]`));

@@ -66,7 +66,7 @@ function validateUpdate(claim: Claim, old: Claim): FieldError[] {
       ),
     );
   } else if (bound) errors.push(...validateGrowth(claim, old));
-  errors.push(...validateImmutable(claim.spec?.volumeMode, old.spec?.volumeMode, 'spec.volumeMode'));
+  errors.push(...validateImmutable(claim.spec?.volumeMode, old.spec?.volumeMode, 'volumeMode'));
   return errors;
 }
 

@@ -33,9 +33,9 @@ function validateUpdate(volume: PersistentVolume, old: PersistentVolume): FieldE
       fieldError.forbidden('spec.persistentvolumesource', 'spec.persistentvolumesource is immutable after creation'),
     );
   }
-  errors.push(...validateImmutable(volume.spec?.volumeMode, old.spec?.volumeMode, 'spec.volumeMode'));
+  errors.push(...validateImmutable(volume.spec?.volumeMode, old.spec?.volumeMode, 'volumeMode'));
   if (old.spec?.nodeAffinity !== undefined) {
-    errors.push(...validateImmutable(volume.spec?.nodeAffinity, old.spec.nodeAffinity, 'spec.nodeAffinity'));
+    errors.push(...validateImmutable(volume.spec?.nodeAffinity, old.spec.nodeAffinity, 'nodeAffinity'));
   }
   return errors;
 }

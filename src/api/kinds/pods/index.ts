@@ -8,7 +8,7 @@ import {
   validatePodStatusUpdate,
   validatePodUpdate,
 } from '../../podspec/update.ts';
-import { validatePodCreate } from '../../podspec/validate.ts';
+import { validatePod, validatePodCreate } from '../../podspec/validate.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import { restartsText, summarizePod } from '../../printing/pod-status.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
@@ -38,7 +38,8 @@ const { strategy, statusStrategy } = specStatusStrategies<Pod>({
     // Deleting is done through DELETE only.
     if (pod.status !== undefined && old.status?.qosClass !== undefined) pod.status.qosClass ??= old.status.qosClass;
   },
-  validate: validatePodCreate,
+  validate: validatePod,
+  validateCreate: validatePodCreate,
   validateUpdate: validatePodUpdate,
   validateStatusUpdate: validatePodStatusUpdate,
   warnings: (pod, old) => (old === undefined ? podWarnings(pod) : []),

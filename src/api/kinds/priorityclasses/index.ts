@@ -1,7 +1,6 @@
 /** Priority classes. Source: k8s.io/kubernetes/pkg/registry/scheduling/priorityclass, pkg/apis/scheduling/validation. */
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
-import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, metadataOf } from '../../registry/strategies.ts';
@@ -34,9 +33,7 @@ function validate(priority: PriorityClass): FieldError[] {
       fieldError.forbidden('value', `maximum allowed value of a user defined priority is ${HIGHEST_USER_PRIORITY}`),
     );
   }
-  errors.push(
-    ...validateOneOf(priority.preemptionPolicy, ['Never', 'PreemptLowerPriority'], 'preemptionPolicy', false),
-  );
+  errors.push(...validateOneOf(priority.preemptionPolicy, ['PreemptLowerPriority', 'Never'], 'preemptionPolicy'));
   return errors;
 }
 
@@ -65,7 +62,7 @@ export const priorityClasses: KindDefinition<PriorityClass> = {
   storagePrefix: 'priorityclasses',
   aliases: [sameShape('scheduling.k8s.io', 'v1beta1', '1.14', '1.22')],
   setDefaults(priority) {
-    if (!isSet(priority.preemptionPolicy)) priority.preemptionPolicy = 'PreemptLowerPriority';
+    priority.preemptionPolicy ??= 'PreemptLowerPriority';
     priority.value ??= 0;
   },
   strategy: {

@@ -64,7 +64,7 @@ export function validateBinding(binding: BindingLike, namespaced: boolean): Fiel
   if (role?.apiGroup !== RBAC_GROUP) {
     errors.push(fieldError.notSupported('roleRef.apiGroup', role?.apiGroup ?? '', [RBAC_GROUP]));
   }
-  const kinds = namespaced ? ['ClusterRole', 'Role'] : ['ClusterRole'];
+  const kinds = namespaced ? ['Role', 'ClusterRole'] : ['ClusterRole'];
   if (!kinds.includes(role?.kind ?? '')) errors.push(fieldError.notSupported('roleRef.kind', role?.kind ?? '', kinds));
   if (!isSet(role?.name)) errors.push(fieldError.required('roleRef.name'));
   else errors.push(...validateNameRule(role.name, pathSegmentErrors, 'roleRef.name'));
@@ -90,7 +90,7 @@ function validateSubject(subject: Subject, namespaced: boolean, path: string): F
       }
       break;
     default:
-      errors.push(fieldError.notSupported(`${path}.kind`, subject.kind ?? '', ['Group', 'ServiceAccount', 'User']));
+      errors.push(fieldError.notSupported(`${path}.kind`, subject.kind ?? '', ['ServiceAccount', 'User', 'Group']));
   }
   return errors;
 }

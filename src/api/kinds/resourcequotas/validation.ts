@@ -38,7 +38,7 @@ export function validateQuota(quota: ResourceQuota): FieldError[] {
 
 export function validateQuotaUpdate(quota: ResourceQuota, old: ResourceQuota): FieldError[] {
   const errors = validateQuota(quota);
-  const scopes = (each: ResourceQuota): string[] => [...(each.spec?.scopes ?? [])].sort();
+  const scopes = (each: ResourceQuota): string[] => [...new Set(each.spec?.scopes)].sort();
   if (!semanticEqual(scopes(quota), scopes(old))) {
     errors.push(fieldError.invalid('spec.scopes', quota.spec?.scopes ?? null, IMMUTABLE_MESSAGE));
   }

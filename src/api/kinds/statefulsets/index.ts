@@ -47,8 +47,8 @@ export const statefulSets: KindDefinition<StatefulSet> = {
     spec.revisionHistoryLimit ??= 10;
     setPodTemplateDefaults(spec.template);
     for (const claim of spec.volumeClaimTemplates ?? []) {
-      if (!isSet(claim.apiVersion)) claim.apiVersion = 'v1';
-      if (!isSet(claim.kind)) claim.kind = 'PersistentVolumeClaim';
+      claim.apiVersion = 'v1';
+      claim.kind = 'PersistentVolumeClaim';
       setClaimDefaults(claim);
     }
   },

@@ -21,7 +21,7 @@ function validate(each: StorageClass): FieldError[] {
   return [
     ...validateProvisioner(each.provisioner),
     ...validateParameters(each.parameters),
-    ...validateOneOf(each.reclaimPolicy, ['Delete', 'Retain'], 'reclaimPolicy', false),
+    ...(isSet(each.reclaimPolicy) ? validateOneOf(each.reclaimPolicy, ['Delete', 'Retain'], 'reclaimPolicy') : []),
     ...validateBinding(each.volumeBindingMode),
     ...validateTopologies(each),
   ];
@@ -56,7 +56,7 @@ function validateParameters(parameters: Readonly<Record<string, string>> = {}): 
 
 function validateBinding(mode: string | undefined): FieldError[] {
   if (mode === undefined) return [fieldError.required('volumeBindingMode')];
-  return validateOneOf(mode, ['Immediate', 'WaitForFirstConsumer'], 'volumeBindingMode');
+  return validateOneOf(mode, ['Immediate', 'WaitForFirstConsumer'], 'volumeBindingMode', false);
 }
 
 function validateTopologies(each: StorageClass): FieldError[] {
@@ -64,6 +64,9 @@ function validateTopologies(each: StorageClass): FieldError[] {
   const terms: string[] = [];
   (each.allowedTopologies ?? []).forEach((term, index) => {
     const at = `allowedTopologies[${index}]`;
+    if ((term.matchLabelExpressions ?? []).length === 0) {
+      errors.push(fieldError.required(`${at}.matchLabelExpressions`));
+    }
     const keys = new Set<string>();
     (term.matchLabelExpressions ?? []).forEach((requirement, place) => {
       const path = `${at}.matchLabelExpressions[${place}]`;
@@ -112,8 +115,8 @@ export const storageClasses: KindDefinition<StorageClass> = {
   storagePrefix: 'storageclasses',
   aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.19', '1.22')],
   setDefaults(each) {
-    if (!isSet(each.reclaimPolicy)) each.reclaimPolicy = 'Delete';
-    if (!isSet(each.volumeBindingMode)) each.volumeBindingMode = 'Immediate';
+    each.reclaimPolicy ??= 'Delete';
+    each.volumeBindingMode ??= 'Immediate';
   },
   strategy: { validate, validateUpdate },
   columns: [

@@ -15,8 +15,10 @@ const tolerates = (toleration: Toleration, key: string): boolean =>
 export const defaultTolerationSeconds: AdmissionPlugin = {
   name: 'DefaultTolerationSeconds',
   mutate(request) {
-    if (request.operation !== 'CREATE' || !isFor(request, '', 'pods') || request.subresource !== '') return;
-    const spec = (request.object as Pod).spec;
+    // Updates too: who sends a pod without what was added to it has not taken it away.
+    if (request.operation !== 'CREATE' && request.operation !== 'UPDATE') return;
+    if (!isFor(request, '', 'pods') || request.subresource !== '') return;
+    const spec = (request.object as Pod | undefined)?.spec;
     if (spec === undefined) return;
     for (const key of [NOT_READY, UNREACHABLE]) {
       if ((spec.tolerations ?? []).some((each) => tolerates(each, key))) continue;

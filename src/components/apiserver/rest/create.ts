@@ -80,6 +80,7 @@ export async function createObject(
   const failures = validateObjectMeta(stored.metadata, definition);
   failures.push(...(definition.strategy.validate?.(stored) ?? []));
   failures.push(...(definition.strategy.validateCreate?.(stored) ?? []));
+  failures.push(...(definition.strategy.validateVersion?.(request.kind.apiVersion, stored, undefined) ?? []));
   if (definition.strategy.judge !== undefined)
     failures.push(...(await judgement(definition.strategy, stored, undefined, failures)));
   if (failures.length > 0) throw invalid(definition, metadata.name ?? metadata.generateName ?? '', failures);

@@ -30,6 +30,7 @@ import { parseDeleteOptions } from './delete-options.ts';
 import { get, sendObject } from './get.ts';
 import { deprecationWarning, fromStored, type ServedKind, toStored } from './kinds.ts';
 import { list } from './list.ts';
+import { listItem } from './list-items.ts';
 import { speaksProtobuf } from './messages.ts';
 import { invalidOptions, parseListOptions, parseWriteOptions } from './options.ts';
 import { checkName, decodePatch, decodePatched, patchForm, patchObject } from './patch.ts';
@@ -226,7 +227,7 @@ async function update(
   const named = object.metadata?.name ?? '';
   if (named === '') {
     throw errors.badRequest(
-      'the name of the object (based on metadata.name in the body) was undeterminable: name must be provided',
+      `the name of the object (${info.name} based on URL) was undeterminable: name must be provided`,
     );
   }
   checkName(request, object);
@@ -332,7 +333,7 @@ async function removeCollection(
       const request = { ...writeRequest(exchange, kind, info), name: next.name, namespace: next.namespace };
       try {
         const { object } = await deleteObject(context, request, deletion);
-        items.push(fromStored(kind, (await shown(kind, object)).parse()));
+        items.push(listItem(kind, fromStored(kind, (await shown(kind, object)).parse())));
       } catch (error) {
         if (!(error instanceof ApiError) || error.reason !== 'NotFound') throw error;
       }

@@ -14,11 +14,12 @@ import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { RestContext } from './context.ts';
 import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from './forms.ts';
-import { bytesAs, type ServedKind } from './kinds.ts';
+import type { ServedKind } from './kinds.ts';
+import { joined, listItems } from './list-items.ts';
 import { messageOf, partialMessageOf, speaksProtobuf } from './messages.ts';
 import { parseListOptions } from './options.ts';
 import { type Snapshot, snapshotNow, takeSnapshot } from './snapshot.ts';
-import { joined, WholeLists } from './whole-lists.ts';
+import { WholeLists } from './whole-lists.ts';
 
 /** Forms that need a second pass over the whole text are for people; beyond this they are refused rather than stall everybody. */
 const MAX_REWRITTEN = 2 * 1024 * 1024;
@@ -114,10 +115,10 @@ function send(
     `{"kind":"${kind.definition.listKind}","apiVersion":"${kind.apiVersion}","metadata":${meta},"items":[`,
   );
   if (snapshot.whole && kind.alias === undefined && kind.view === undefined) {
-    const items = listsOf(context).items(cache, namespace, snapshot);
+    const items = listsOf(context).items(kind, cache, namespace, snapshot);
     if (items !== undefined) return sendParts(exchange, form, [head, items, TAIL]);
   }
-  return sendParts(exchange, form, [head, ...joined(snapshot.objects.map((object) => bytesAs(kind, object))), TAIL]);
+  return sendParts(exchange, form, [head, ...listItems(kind, snapshot.objects), TAIL]);
 }
 
 async function sendMessages(

@@ -123,6 +123,7 @@ async function attemptUpdate(
     ...validateObjectMetaUpdate(next, old, definition),
     ...(change.strategy.validate?.(next) ?? []),
     ...(change.strategy.validateUpdate?.(next, old) ?? []),
+    ...(change.strategy.validateVersion?.(kind.apiVersion, next, old) ?? []),
   ];
   if (change.strategy.judge !== undefined) failures.push(...(await judgement(change.strategy, next, old, failures)));
   if (failures.length > 0) throw invalid(definition, request.name, failures);
@@ -180,16 +181,9 @@ const VERSION_REQUIRED: FieldError = {
   message: 'Invalid value: 0x0: must be specified for an update',
 };
 
-const SYSTEM_FIELDS = [
-  'uid',
-  'creationTimestamp',
-  'deletionTimestamp',
-  'deletionGracePeriodSeconds',
-  'generation',
-  'generateName',
-] as const;
+const SYSTEM_FIELDS = ['uid', 'creationTimestamp', 'generation'] as const;
 
-/** What clients cannot change is as it was, whatever they sent. */
+/** What clients cannot change is as it was, whatever they sent; but who marks an object as being deleted is told that it is done otherwise. */
 function keepSystemFields(old: KubeObject, next: KubeObject): void {
   const metadata = metadataOf(next) as Record<string, unknown>;
   const before = (old.metadata ?? {}) as Record<string, unknown>;
@@ -198,6 +192,9 @@ function keepSystemFields(old: KubeObject, next: KubeObject): void {
     if (before[field] === undefined) delete metadata[field];
     else metadata[field] = before[field];
   }
+  if (before['deletionTimestamp'] !== undefined) metadata['deletionTimestamp'] = before['deletionTimestamp'];
+  metadata['deletionGracePeriodSeconds'] ??= before['deletionGracePeriodSeconds'];
+  if (metadata['deletionGracePeriodSeconds'] === undefined) delete metadata['deletionGracePeriodSeconds'];
   if (metadata['selfLink'] !== undefined) delete metadata['selfLink'];
   // What is in no namespace loses one that it is sent with.
   if (before['namespace'] === undefined) {

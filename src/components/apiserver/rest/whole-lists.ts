@@ -3,11 +3,12 @@
  * go first, and lists too large to be worth a second copy are never kept.
  */
 import type { KindCache } from '../watchcache/kind-cache.ts';
+import type { ServedKind } from './kinds.ts';
+import { listItems } from './list-items.ts';
 import type { Snapshot } from './snapshot.ts';
 
 const MAX_LIST_BYTES = 8 * 1024 * 1024;
 const MAX_TOTAL_BYTES = 32 * 1024 * 1024;
-const COMMA = Buffer.from(',');
 /** What a kept list costs beside its items. */
 const ENTRY_BYTES = 1024;
 /** Longer selectors are nobody's habit. */
@@ -24,6 +25,7 @@ export class WholeLists {
 
   /** The items of the list, joined; undefined when they are too many to be kept. */
   items(
+    kind: ServedKind,
     cache: KindCache,
     namespace: string | undefined,
     { objects, selection = '' }: Pick<Snapshot, 'objects' | 'selection'>,
@@ -40,7 +42,7 @@ export class WholeLists {
     let length = 0;
     for (const object of objects) length += object.bytes.length + 1;
     if (length > MAX_LIST_BYTES) return undefined;
-    const items = Buffer.concat([...joined(objects.map((object) => object.bytes))]);
+    const items = Buffer.concat([...listItems(kind, objects)]);
     this.#kept.set(key, { lastChange: cache.lastChange, items });
     this.#bytes += items.length + ENTRY_BYTES;
     for (const [oldest, each] of this.#kept) {
@@ -53,15 +55,5 @@ export class WholeLists {
   #drop(key: string, kept: Kept): void {
     this.#kept.delete(key);
     this.#bytes -= kept.items.length + ENTRY_BYTES;
-  }
-}
-
-/** Buffers with commas between them. */
-export function* joined(parts: Iterable<Buffer>): Generator<Buffer> {
-  let first = true;
-  for (const part of parts) {
-    if (!first) yield COMMA;
-    first = false;
-    yield part;
   }
 }

@@ -81,6 +81,36 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${MAPS}/none`)).code, 404);
   });
 
+  it('leaves kind and version to the list where items are built in', async () => {
+    await call('POST', MAPS, {
+      body: { ...configMap('listed'), metadata: { name: 'listed', labels: { listed: 'x' } } },
+    });
+    for (const query of ['', '?labelSelector=listed%3Dx', '?limit=1', '?resourceVersion=0']) {
+      const { body } = await call('GET', MAPS + query);
+      assert.equal((body as unknown as { kind: string }).kind, 'ConfigMapList');
+      assert.ok(body.items.length > 0, query);
+      for (const item of body.items) assert.deepEqual(Object.keys(item).slice(0, 1), ['metadata'], query);
+    }
+    const gone = await call('DELETE', `${MAPS}?labelSelector=listed%3Dx`);
+    assert.deepEqual(
+      gone.body.items.map((item) => Object.keys(item)[0]),
+      ['metadata'],
+    );
+    const one = await call('GET', '/api/v1/namespaces/default');
+    assert.deepEqual(Object.keys(one.body).slice(0, 2), ['apiVersion', 'kind']);
+  });
+
+  it('adds to an updated pod what it adds to a new one', async () => {
+    assert.equal((await call('POST', PODS, { body: pod('resent') })).code, 201);
+    const sent = await call('PUT', `${PODS}/resent`, { body: pod('resent', { serviceAccountName: 'default' }) });
+    assert.equal(sent.code, 200, sent.text);
+    const changed = pod('resent', { serviceAccountName: 'default', ephemeralContainers: [{ name: 'e', image: 'i' }] });
+    const refused = await call('PUT', `${PODS}/resent`, { body: changed });
+    assert.equal(refused.code, 422);
+    assert.doesNotMatch(refused.body.message, /cannot be set on create/);
+    assert.equal((await call('DELETE', `${PODS}/resent?gracePeriodSeconds=0`)).code, 200);
+  });
+
   it('keeps __proto__ as a key and changes no prototype', async () => {
     const raw = '{"metadata":{"name":"proto"},"data":{"__proto__":"x"}}';
     assert.equal((await call('POST', MAPS, { raw })).code, 201);

@@ -1,0 +1,64 @@
+/**
+ * Items of lists. What is built in does not say in a list of what kind and version it is, for the list does; custom resources do, each on its own.
+ * Source: k8s.io/apimachinery's typed and unstructured lists.
+ */
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import { bytesAs, type ServedKind } from './kinds.ts';
+
+const COMMA = Buffer.from(',');
+const NEXT = Buffer.from(',{');
+const OPEN = Buffer.from('{');
+
+const types = new WeakMap<ServedKind, Buffer>();
+
+/** How this server begins an object of the kind. */
+function typeOf(kind: ServedKind): Buffer {
+  let bytes = types.get(kind);
+  if (bytes === undefined) {
+    bytes = Buffer.from(`{"apiVersion":"${kind.apiVersion}","kind":"${kind.kind}",`);
+    types.set(kind, bytes);
+  }
+  return bytes;
+}
+
+/** The object without its type and its opening brace. */
+function untyped(kind: ServedKind, type: Buffer, object: CachedObject): Buffer {
+  const bytes = bytesAs(kind, object);
+  if (bytes.length > type.length && bytes.compare(type, 0, type.length, 0, type.length) === 0)
+    return bytes.subarray(type.length);
+  // Of another API server.
+  const { apiVersion: _a, kind: _k, ...rest } = JSON.parse(bytes.toString('utf8')) as Record<string, unknown>;
+  return Buffer.from(JSON.stringify(rest).slice(1));
+}
+
+/** The items of a list of `objects`, with commas between them. */
+export function* listItems(kind: ServedKind, objects: readonly CachedObject[]): Generator<Buffer> {
+  if (kind.definition.custom !== undefined) {
+    yield* joined(objects.map((object) => bytesAs(kind, object)));
+    return;
+  }
+  const type = typeOf(kind);
+  let between = OPEN;
+  for (const object of objects) {
+    yield between;
+    between = NEXT;
+    yield untyped(kind, type, object);
+  }
+}
+
+/** The same of what is no longer bytes. */
+export function listItem<T extends object>(kind: ServedKind, object: T): T {
+  if (kind.definition.custom !== undefined) return object;
+  const { apiVersion: _a, kind: _k, ...rest } = object as T & { apiVersion?: unknown; kind?: unknown };
+  return rest as unknown as T;
+}
+
+/** Buffers with commas between them. */
+export function* joined(parts: Iterable<Buffer>): Generator<Buffer> {
+  let first = true;
+  for (const part of parts) {
+    if (!first) yield COMMA;
+    first = false;
+    yield part;
+  }
+}
