@@ -248,7 +248,7 @@ const CREATE: readonly [string, Change, string[]][] = [
       at(d, 'spec')['taints'] = [{ key: 'a', effect: 'Never' }];
     },
     [
-      'spec.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
+      'metadata.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
     ],
   ],
 ];

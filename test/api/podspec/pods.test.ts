@@ -10,7 +10,7 @@ const pods = kindNamed('Pod');
 function errorsOf(change: (spec: Record<string, unknown>, pod: Document) => void): string[] {
   const pod = defaulted('Pod', (document) => change(at(document, 'spec'), document));
   pods.strategy.prepareForCreate?.(pod, context);
-  return texts(pods.strategy.validate?.(pod));
+  return texts([...(pods.strategy.validate?.(pod) ?? []), ...(pods.strategy.validateCreate?.(pod) ?? [])]);
 }
 
 const main = (spec: Record<string, unknown>): Record<string, unknown> => at(spec, 'containers', 0);
@@ -298,7 +298,7 @@ const CASES: readonly Case[] = [
       main(spec)['volumeMounts'] = [{ name: 'data', mountPath: '/a', mountPropagation: 'Bidirectional' }];
     },
     [
-      'spec.containers[0].volumeMounts[0].mountPropagation: Forbidden: Bidirectional mount propagation is available only to privileged containers',
+      'spec.containers[0].volumeMounts.mountPropagation: Forbidden: Bidirectional mount propagation is available only to privileged containers',
     ],
   ],
   [
@@ -457,7 +457,7 @@ test('only what upstream allows may change in a pod', () => {
     const now = structuredClone(old);
     change(at(now, 'spec'));
     pods.strategy.prepareForUpdate?.(now, old, context);
-    return texts(pods.strategy.validateUpdate?.(now, old));
+    return texts([...(pods.strategy.validate?.(now) ?? []), ...(pods.strategy.validateUpdate?.(now, old) ?? [])]);
   };
   const forbidden =
     'spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)';
