@@ -1,6 +1,6 @@
 /** The flags of admission → which plug-ins run, and what they are told. */
 import { dirname, resolve } from 'node:path';
-import type { ApiServerConfig } from '../components/apiserver/index.ts';
+import type { AdmissionSettings, ApiServerConfig } from '../components/apiserver/index.ts';
 import { parseAdmission } from './config/admission.ts';
 import type { ApiValues } from './config/apiserver/index.ts';
 import { readReferenced } from './files.ts';
@@ -60,16 +60,24 @@ export async function admissionOf(
   { referredToBy, ownHost }: { readonly referredToBy: string; readonly ownHost: boolean },
 ): Promise<Pick<ApiServerConfig, 'disabledAdmission' | 'enabledAdmission' | 'admission'>> {
   const path = values.file('admission-control-config-file');
-  return {
-    ...chosenPlugins(values, ownHost),
+  const told = {
     ...(path === undefined
       ? {}
-      : {
-          admission: await parseAdmission(await readReferenced(path, referredToBy), path, (name) =>
-            readReferenced(resolve(dirname(path), name), path),
-          ),
-        }),
+      : await parseAdmission(await readReferenced(path, referredToBy), path, (name) =>
+          readReferenced(resolve(dirname(path), name), path),
+        )),
+    ...tolerationSeconds(values),
   };
+  return { ...chosenPlugins(values, ownHost), ...(Object.keys(told).length === 0 ? {} : { admission: told }) };
+}
+
+function tolerationSeconds(values: ApiValues): Pick<AdmissionSettings, 'tolerationSeconds'> {
+  const [notReady, unreachable] = [
+    'default-not-ready-toleration-seconds',
+    'default-unreachable-toleration-seconds',
+  ] as const;
+  if (!values.has(notReady) && !values.has(unreachable)) return {};
+  return { tolerationSeconds: { notReady: values.number(notReady), unreachable: values.number(unreachable) } };
 }
 
 /** Throws for names that nobody knows and for plug-ins that one would count on in vain. */

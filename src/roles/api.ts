@@ -5,6 +5,7 @@ import { createApiServer } from '../components/apiserver/index.ts';
 import type { Store } from '../core/mvcc/port.ts';
 import { createEtcdStore } from '../io/grpc/index.ts';
 import { createHttp } from '../io/http/index.ts';
+import { parseSigningRequest } from '../io/pki/index.ts';
 import { followIdentities } from './api-authentication.ts';
 import { followAuthorizers } from './api-authorization.ts';
 import { type ApiOptions, apiConfigOf } from './api-config.ts';
@@ -156,6 +157,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     log,
     clock,
     random,
+    readSigningRequest: parseSigningRequest,
     loadSchemaDescriptions: () => loadJsonAsset('descriptions.json'),
     ...(encryption === undefined ? {} : { encryption }),
     ...(authorizers === undefined ? {} : { authorizers }),

@@ -7,6 +7,7 @@ import type { KubeObject } from '../meta/object.ts';
 import { isSet } from '../meta/validation.ts';
 import type { KindAlias, WriteStrategy } from '../registry/definition.ts';
 import { keepGeneration, metadataOf } from '../registry/strategies.ts';
+import { isBeta } from '../registry/versions.ts';
 import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
 import { validateLabelSelector } from '../validation/selectors.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../validation/webhook-client.ts';
@@ -17,6 +18,9 @@ const OLDER_TIMEOUT_SECONDS = 30;
 const MAX_TIMEOUT_SECONDS = 30;
 const HTTPS_PORT = 443;
 const REVIEW_VERSIONS = ['v1', 'v1beta1'];
+const SIDE_EFFECTS = ['None', 'NoneOnDryRun'];
+/** Taken by v1beta1 only, and kept by who changes what is there. Such webhooks fail dry runs. */
+const OLDER_SIDE_EFFECTS = [...SIDE_EFFECTS, 'Some', 'Unknown'];
 
 /** A webhook that validates lacks one field of one that mutates. */
 interface Configuration extends KubeObject {
@@ -44,6 +48,7 @@ export const olderWebhooks: KindAlias<never> = {
       webhook.failurePolicy ??= 'Ignore';
       webhook.matchPolicy ??= 'Exact';
       webhook.timeoutSeconds ??= OLDER_TIMEOUT_SECONDS;
+      if (!isSet(webhook.sideEffects)) webhook.sideEffects = 'Unknown';
       webhook.admissionReviewVersions ??= ['v1beta1'];
     }
     return configuration as never;
@@ -73,7 +78,19 @@ export const webhookStrategy: WriteStrategy<Configuration> = {
       return errors;
     });
   },
+  validateCreate: (configuration) => validateSideEffects(configuration, !isBeta(configuration)),
+  validateUpdate: (configuration, old) =>
+    validateSideEffects(configuration, !isBeta(configuration) && validateSideEffects(old, true).length === 0),
 };
+
+function validateSideEffects({ webhooks = [] }: Configuration, strict: boolean): FieldError[] {
+  const known = strict ? SIDE_EFFECTS : OLDER_SIDE_EFFECTS;
+  return webhooks.flatMap(({ sideEffects }, index) => {
+    const at = `webhooks[${index}].sideEffects`;
+    if (!isSet(sideEffects)) return [fieldError.required(at, `must specify one of ${known.join(', ')}`)];
+    return validateOneOf(sideEffects, known, at);
+  });
+}
 
 function validateWebhook(webhook: MutatingWebhook, at: string): FieldError[] {
   const errors = [
@@ -84,10 +101,6 @@ function validateWebhook(webhook: MutatingWebhook, at: string): FieldError[] {
     ...validateOneOf(webhook.matchPolicy, ['Equivalent', 'Exact'], `${at}.matchPolicy`, false),
     ...validateOneOf(webhook.reinvocationPolicy, ['IfNeeded', 'Never'], `${at}.reinvocationPolicy`, false),
   ];
-  const effects = webhook.sideEffects;
-  if (!isSet(effects)) {
-    errors.push(fieldError.required(`${at}.sideEffects`, 'must specify one of None, NoneOnDryRun'));
-  } else errors.push(...validateOneOf(effects, ['None', 'NoneOnDryRun'], `${at}.sideEffects`));
   const seconds = webhook.timeoutSeconds;
   if (seconds !== undefined && (seconds < 1 || seconds > MAX_TIMEOUT_SECONDS)) {
     const detail = `the timeout value must be between 1 and ${MAX_TIMEOUT_SECONDS} seconds`;

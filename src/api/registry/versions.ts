@@ -10,3 +10,15 @@ export function otherVersion(group: string, version: string): KindAlias<never> {
 export function sameShape(group: string, version: string, since: string, removed: string): KindAlias<never> {
   return { ...otherVersion(group, version), deprecated: { since, removed } };
 }
+
+const sentAs = new WeakMap<object, string>();
+
+/** Notes the version that an object to be stored was sent in, for the few rules that differ between versions. */
+export function noteVersion(object: object, version: string): void {
+  sentAs.set(object, version);
+}
+
+/** Whether the object was sent in a beta version of its kind. */
+export function isBeta(object: object): boolean {
+  return sentAs.get(object)?.includes('beta') === true;
+}

@@ -1,6 +1,7 @@
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Store } from '../../core/mvcc/port.ts';
+import type { ReadSigningRequest } from './admission/certificates.ts';
 import type { AuditSettings } from './audit/trail.ts';
 import type { ApiServerConfig, Authorizer, Followed, IdentitySettings } from './config.ts';
 import type { EncryptionSource } from './encryption/configuration.ts';
@@ -27,6 +28,8 @@ export interface ApiServerDeps {
    * waits for it at start nor holds it while nobody asks. Undefined: documents without descriptions.
    */
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
+  /** `parseSigningRequest()` of `src/io/pki`. Undefined: nobody infers who is to sign a request of v1beta1 that does not say. */
+  readonly readSigningRequest?: ReadSigningRequest;
 }
 
 export interface ApiServer {

@@ -161,6 +161,7 @@ class Server implements ApiServer {
       webhooks,
       metrics: this.#metrics,
       log,
+      readSigningRequest: deps.readSigningRequest,
       quotas: quotaStore(cache, objects, kinds),
       createNamespace: (name) => ensure(this.#context, 'namespaces', '', { metadata: { name } }),
       storedNamespace: (name) => objects.readStored({ definition: namespaces, namespace: '', name }),

@@ -21,6 +21,7 @@ import type { Store } from '../../../src/core/mvcc/port.ts';
 import { createHttp } from '../../../src/io/http/index.ts';
 import { type Authority, createAuthority, issue, type KeyPair, lifetimeFrom } from '../../../src/io/pki/certificate.ts';
 import { createKubeconfig } from '../../../src/io/pki/kubeconfig.ts';
+import { parseSigningRequest } from '../../../src/io/pki/signing-request.ts';
 import { systemClock, systemRandom } from '../../../src/roles/process.ts';
 import type { MemoryStore } from '../../conformance/memory-store.ts';
 import { openStore } from './stores.ts';
@@ -109,6 +110,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
     log: options.log ?? silentLog,
     clock: systemClock,
     random: systemRandom,
+    readSigningRequest: parseSigningRequest,
     ...(options.encryption === undefined ? {} : { encryption: options.encryption }),
     ...(options.audit === undefined ? {} : { audit: options.audit }),
     ...(options.identities === undefined ? {} : { identities: options.identities }),

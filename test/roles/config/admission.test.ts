@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { admissionOf } from '../../../src/roles/api-admission.ts';
 import { ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
+import { startServer } from '../../components/apiserver/harness.ts';
 
 const HEAD = 'apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n';
 const POD_SECURITY = `apiVersion: pod-security.admission.config.k8s.io/v1
@@ -38,6 +39,29 @@ describe('admission flags', () => {
     assert.deepEqual(asked.enabledAdmission, ['AlwaysPullImages', 'PodNodeSelector']);
     const some = await read(['--enable-admission-plugins=NodeRestriction', '--disable-admission-plugins=PodSecurity']);
     assert.deepEqual(some.disabledAdmission, ['PodSecurity', 'OwnerReferencesPermissionEnforcement']);
+  });
+
+  it('takes how long pods stay on nodes that fail, which pods then say', async () => {
+    const { admission = {} } = await read(['--default-not-ready-toleration-seconds=7']);
+    assert.deepEqual(admission, { tolerationSeconds: { notReady: 7, unreachable: 300 } });
+    const server = await startServer({ config: { admission } });
+    try {
+      await server.call('POST', '/api/v1/namespaces/default/serviceaccounts', {
+        body: { metadata: { name: 'default' } },
+      });
+      const body = { metadata: { name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } };
+      const made = await server.call<{ spec: { tolerations: { tolerationSeconds: number }[] } }>(
+        'POST',
+        '/api/v1/namespaces/default/pods',
+        { body },
+      );
+      assert.deepEqual(
+        made.body.spec.tolerations.map((each) => each.tolerationSeconds),
+        [7, 300],
+      );
+    } finally {
+      await server.stop();
+    }
   });
 
   it('reads Pod Security in the file, or in one beside it', async () => {

@@ -1,11 +1,12 @@
 /** Certificate signing requests. Source: k8s.io/kubernetes/pkg/registry/certificates/certificates. */
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import { humanDuration } from '../../printing/duration.ts';
-import type { KindDefinition, StrategyContext } from '../../registry/definition.ts';
+import type { KindAlias, KindDefinition, StrategyContext } from '../../registry/definition.ts';
 import { ALL_VERBS, restorePart } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
-import { validateRequest, validateStatusChange } from './validation.ts';
+import { validateNewSigner, validateRequest, validateStatusChange } from './validation.ts';
 
 type Request = CertificateSigningRequest;
 
@@ -36,6 +37,19 @@ function durationText(request: Request): string {
   return seconds === undefined ? NONE : humanDuration(seconds * 1000);
 }
 
+/** What v1beta1 fills in; who signs is inferred in admission, which can read the request itself. */
+const older: KindAlias<Request> = {
+  ...sameShape('certificates.k8s.io', 'v1beta1', '1.19', '1.22'),
+  convertTo(object) {
+    const request = object as unknown as Request;
+    if (request.spec !== undefined) request.spec.usages ??= ['digital signature', 'key encipherment'];
+    for (const condition of request.status?.conditions ?? []) {
+      if (!isSet(condition.status)) condition.status = 'True';
+    }
+    return request;
+  },
+};
+
 export const certificateSigningRequests: KindDefinition<Request> = {
   group: 'certificates.k8s.io',
   version: 'v1',
@@ -48,7 +62,7 @@ export const certificateSigningRequests: KindDefinition<Request> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.certificates.v1.CertificateSigningRequest',
   storagePrefix: 'certificatesigningrequests',
-  aliases: [sameShape('certificates.k8s.io', 'v1beta1', '1.19', '1.22')],
+  aliases: [older],
   strategy: {
     prepareForCreate(request, { user }) {
       request.status = {};
@@ -67,6 +81,7 @@ export const certificateSigningRequests: KindDefinition<Request> = {
       restorePart(request, old, 'status');
     },
     validate: validateRequest,
+    validateCreate: validateNewSigner,
   },
   statusStrategy: {
     prepareForUpdate(request, old, context) {

@@ -4,6 +4,7 @@ import { dns1123SubdomainErrors } from '../../../base/names.ts';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
+import { isBeta } from '../../registry/versions.ts';
 import { decodeBase64 } from '../../validation/base64.ts';
 
 export const KEY_USAGES: readonly string[] = [
@@ -35,7 +36,7 @@ export const KEY_USAGES: readonly string[] = [
 const MIN_SECONDS = 600;
 /** 571: a domain, a slash and a path of 63 × … as upstream bounds it. */
 const MAX_SIGNER_NAME = 571;
-const LEGACY_SIGNER = 'kubernetes.io/legacy-unknown';
+export const LEGACY_SIGNER = 'kubernetes.io/legacy-unknown';
 
 export function validateRequest(request: CertificateSigningRequest): FieldError[] {
   const spec = request.spec;
@@ -62,9 +63,14 @@ export function validateRequest(request: CertificateSigningRequest): FieldError[
   return errors;
 }
 
+/** Older clients may leave it to the server whose signature they want; newer ones may not. */
+export function validateNewSigner(request: CertificateSigningRequest): FieldError[] {
+  const name = request.spec?.signerName;
+  return name === LEGACY_SIGNER && !isBeta(request) ? [fieldError.invalid('spec.signerName', name, 'not allowed')] : [];
+}
+
 function validateSignerName(name: string | undefined, path: string): FieldError[] {
   if (!isSet(name)) return [fieldError.required(path)];
-  if (name === LEGACY_SIGNER) return [fieldError.invalid(path, name, 'not allowed')];
   const slash = name.indexOf('/');
   if (slash <= 0 || slash === name.length - 1) {
     return [

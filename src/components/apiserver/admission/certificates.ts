@@ -3,8 +3,13 @@
  * Sources: plugin/pkg/admission/certificates/{approval,signing,subjectrestriction}.
  */
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import { LEGACY_SIGNER } from '../../../api/kinds/certificatesigningrequests/validation.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
+import { isSet } from '../../../api/meta/validation.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
+import { CodedError } from '../../../base/errors.ts';
+import { inferredSigner } from '../../../core/reconcile/csr/policy.ts';
+import type { CertificateRequestFacts } from '../../../core/reconcile/csr/port.ts';
 import type { Authorization } from '../authorization/index.ts';
 import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
 import { forbid, isFor } from './subject.ts';
@@ -12,6 +17,9 @@ import { forbid, isFor } from './subject.ts';
 const GROUP = 'certificates.k8s.io';
 const CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client';
 const PRIVILEGED = 'system:masters';
+
+/** Throws CodedError for a PEM that cannot be read. */
+export type ReadSigningRequest = (pem: string) => CertificateRequestFacts;
 
 type MayUseSigner = (user: UserInfo, verb: string, signer: string) => boolean;
 
@@ -65,6 +73,34 @@ export function certificateSigning(authorization: Authorization): AdmissionPlugi
       }
     },
   };
+}
+
+/**
+ * Requests of v1beta1 may leave open whose signature they want. Not a plug-in of upstream's, which does this among its defaults.
+ * Source: pkg/apis/certificates/v1beta1/defaults.go.
+ */
+export function inferSigner(read: ReadSigningRequest | undefined): AdmissionPlugin {
+  return {
+    name: 'CertificateSignerOfBeta',
+    mutate(request) {
+      if (!isForCertificates(request) || request.operation !== 'CREATE' || request.kind.version !== 'v1beta1') return;
+      const { spec } = requestsOf(request).now;
+      if (spec === undefined || isSet(spec.signerName)) return;
+      spec.signerName = (read === undefined ? undefined : inferred(read, spec)) ?? LEGACY_SIGNER;
+    },
+  };
+}
+
+function inferred(
+  read: ReadSigningRequest,
+  { request, usages }: CertificateSigningRequest['spec'],
+): string | undefined {
+  try {
+    return inferredSigner(usages ?? [], read(Buffer.from(request, 'base64').toString('latin1')));
+  } catch (error) {
+    if (error instanceof CodedError) return undefined;
+    throw error;
+  }
 }
 
 export const certificateSubjectRestriction: AdmissionPlugin = {

@@ -11,7 +11,13 @@ import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { WebhookCaller } from '../webhooks/caller.ts';
 import { alwaysPullImages } from './always-pull-images.ts';
-import { certificateApproval, certificateSigning, certificateSubjectRestriction } from './certificates.ts';
+import {
+  certificateApproval,
+  certificateSigning,
+  certificateSubjectRestriction,
+  inferSigner,
+  type ReadSigningRequest,
+} from './certificates.ts';
 import { persistentVolumeClaimResize, storageObjectInUseProtection } from './claims.ts';
 import { defaultIngressClass, defaultStorageClass } from './default-classes.ts';
 import { escalation } from './escalation.ts';
@@ -62,6 +68,7 @@ export interface ChainDeps {
   readonly enabled: ReadonlySet<string>;
   readonly settings: AdmissionSettings;
   kinds(): Kinds;
+  readonly readSigningRequest: ReadSigningRequest | undefined;
   readonly quotas: QuotaStore;
   createNamespace(name: string): Promise<void>;
   /** A namespace from the store itself. */
@@ -123,7 +130,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     }),
     ...asked('PodNodeSelector'),
     priority(() => cache.kind('priorityclasses')),
-    defaultTolerationSeconds,
+    defaultTolerationSeconds(settings.tolerationSeconds),
     ...asked('PodTolerationRestriction'),
     ...asked('EventRateLimit'),
     ...asked('ExtendedResourceToleration'),
@@ -132,6 +139,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     ownerReferences(authorization, deps.kinds),
     persistentVolumeClaimResize((name) => cache.kind('storageclasses').get('', name)),
     runtimeClass((name) => cache.kind('runtimeclasses').get('', name)),
+    inferSigner(deps.readSigningRequest),
     certificateApproval(authorization),
     certificateSigning(authorization),
     certificateSubjectRestriction,

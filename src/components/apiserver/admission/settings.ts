@@ -35,7 +35,15 @@ export interface EventLimit {
 }
 
 /** Each absent: the plug-in's defaults. */
+/** How long pods that say nothing of it stay on a node, in seconds. */
+export interface TolerationSeconds {
+  readonly notReady: number;
+  readonly unreachable: number;
+}
+
 export interface AdmissionSettings {
+  /** Default: 300 each. */
+  readonly tolerationSeconds?: TolerationSeconds;
   readonly podSecurity?: PodSecuritySettings;
   readonly podNodeSelector?: PodNodeSelectorSettings;
   readonly podTolerations?: PodTolerationSettings;

@@ -3,6 +3,7 @@ import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import type { ApiError } from '../../../api/meta/status.ts';
 import type { KindAlias, KindDefinition } from '../../../api/registry/definition.ts';
 import { builtinKinds } from '../../../api/registry/index.ts';
+import { noteVersion } from '../../../api/registry/versions.ts';
 import { type ObjectNode, schemaOf, schemaOfType } from '../../../api/schema/index.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache, KindCacheOptions } from '../watchcache/kind-cache.ts';
@@ -170,6 +171,7 @@ export function fromStored(kind: ServedKind, object: KubeObject): KubeObject {
 export function toStored(kind: ServedKind, object: KubeObject): KubeObject {
   if (kind.alias === undefined) return object;
   const stored = kind.alias.convertTo(object);
+  noteVersion(stored, kind.version);
   stored.apiVersion = apiVersionOf(kind.definition);
   stored.kind = kind.definition.kind;
   return stored;

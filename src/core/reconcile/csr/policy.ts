@@ -45,6 +45,12 @@ export function isOurSigner(signerName: string | undefined): boolean {
   return signerName !== undefined && Object.values(SIGNER).some((each) => each === signerName);
 }
 
+/** The kubelet's signer that takes the request; undefined: neither. How v1beta1 found out whom a request was for. */
+export function inferredSigner(usages: readonly string[], facts: CertificateRequestFacts): string | undefined {
+  if (kubeletClientObjection(usages, facts) === undefined) return SIGNER.kubeletClient;
+  return kubeletServingObjection(usages, facts) === undefined ? SIGNER.kubeletServing : undefined;
+}
+
 function generalObjection(facts: CertificateRequestFacts): string | undefined {
   if (!facts.signatureValid) return 'the request is not signed with its own key';
   if (facts.requestsCa) return 'the request asks for a CA certificate';

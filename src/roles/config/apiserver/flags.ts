@@ -200,8 +200,8 @@ const ADMISSION = {
   'enable-admission-plugins': used('list', '', 'plug-ins beside those that are on by default'),
   'disable-admission-plugins': used('list', '', 'plug-ins that are not to run'),
   'admission-control-config-file': used('string', '', 'what plug-ins are told: an AdmissionConfiguration file'),
-  'default-not-ready-toleration-seconds': unused('int', '300', 'is 300'),
-  'default-unreachable-toleration-seconds': unused('int', '300', 'is 300'),
+  'default-not-ready-toleration-seconds': used('int', '300', 'how long pods stay on a node that is not ready'),
+  'default-unreachable-toleration-seconds': used('int', '300', 'how long pods stay on a node that is out of reach'),
 } as const;
 
 const CLUSTER = {
