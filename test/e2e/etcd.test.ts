@@ -30,7 +30,7 @@ test('a link called etcd is etcd', async () => {
   try {
     await eventually('an answer', 10_000, async () => {
       const health = await run('curl', ['-s', `${url}/health`]);
-      return health.stdout === '{"health":"true"}' ? true : undefined;
+      return health.stdout === '{"health":"true","reason":""}' ? true : undefined;
     });
     const put = await run('etcdctl', ['--endpoints', url, 'put', 'a', 'b'], { env: { ETCDCTL_API: '3' } });
     assert.equal(put.stdout, 'OK\n', put.stderr);

@@ -43,7 +43,7 @@ describe('Debian’s unit for etcd', { skip: missing ?? false }, () => {
     assert.equal(started.code, 0, `${started.stderr}${journal.stdout}`);
     assert.deepEqual([await show('Type'), await show('User'), await show('ActiveState')], ['notify', 'etcd', 'active']);
     // The moment that it is active it answers.
-    assert.equal(await host.must('curl', ['-s', 'http://127.0.0.1:2379/health']), '{"health":"true"}');
+    assert.equal(await host.must('curl', ['-s', 'http://127.0.0.1:2379/health']), '{"health":"true","reason":""}');
     assert.ok(existsSync(join(host.root, 'var/lib/etcd/default/revisions.db')));
   });
 

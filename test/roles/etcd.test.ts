@@ -139,7 +139,7 @@ test('as controller-runtime’s envtest starts it', async () => {
   ];
   const etcd = await start(args);
   assert.match(etcd.stderr(), new RegExp(`serving insecure client requests on 127\\.0\\.0\\.1:${port}\n`));
-  assert.deepEqual(await http(`${url}/health`), { status: 200, body: '{"health":"true"}' });
+  assert.deepEqual(await http(`${url}/health`), { status: 200, body: '{"health":"true","reason":""}' });
   await works('--endpoints', url);
   const members = await etcdctl('--endpoints', url, 'member', 'list');
   assert.match(members.text, new RegExp(`, started, default, http://localhost:2380, ${url}, false`));
@@ -491,7 +491,7 @@ test('three of them by etcd’s flags, over TLS among themselves; strangers are 
     '--unsafe-no-fsync',
   ];
   const first = launch(argsOf(0));
-  await said(first, 'enabled capabilities for version 3.4');
+  await said(first, 'enabled capabilities for version 3.5');
   const others = await Promise.all([start(argsOf(1)), start(argsOf(2))]);
   await said(first, READY);
   const words = first.stderr().split('\n');

@@ -47,6 +47,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ['maintenance/transfer-leadership', [`${MAINTENANCE}/MoveLeader`, 'MoveLeaderRequest', 'HeaderOnly']],
   ['auth/enable', [`${AUTH}/AuthEnable`, 'Empty', 'HeaderOnly']],
   ['auth/disable', [`${AUTH}/AuthDisable`, 'Empty', 'HeaderOnly']],
+  ['auth/status', [`${AUTH}/AuthStatus`, 'Empty', 'AuthStatusResponse']],
   ['auth/authenticate', [`${AUTH}/Authenticate`, 'AuthenticateRequest', 'AuthenticateResponse']],
   ['auth/user/add', [`${AUTH}/UserAdd`, 'UserAddRequest', 'HeaderOnly']],
   ['auth/user/get', [`${AUTH}/UserGet`, 'NameRequest', 'RolesResponse']],

@@ -43,7 +43,7 @@ async function health(query: URLSearchParams, { engine, metrics }: MetricsSource
   if (reason === undefined && query.get('serializable') !== 'true') reason = await linearizableRead(engine);
   if (reason === undefined) metrics.healthSuccesses += 1;
   else metrics.healthFailures += 1;
-  const body = reason === undefined ? { health: 'true' } : { health: 'false', reason };
+  const body = { health: reason === undefined ? 'true' : 'false', reason: reason ?? '' };
   return { status: reason === undefined ? 200 : 503, contentType: JSON_TYPE, body: JSON.stringify(body) };
 }
 
@@ -56,6 +56,8 @@ const CHECKS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
       engine.cluster.alarms.some(({ alarm }) => alarm !== ALARM_NO_SPACE) ? 'alarm activated: CORRUPT' : undefined,
     serializable_read: () => undefined,
     linearizable_read: (engine) => linearizableRead(engine),
+    // One that nobody promotes yet is no place to send clients to.
+    non_learner: ({ cluster, replica }) => (cluster.isLearner(replica.id) ? 'not supported for learner' : undefined),
   },
 };
 

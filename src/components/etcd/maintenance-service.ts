@@ -10,10 +10,10 @@ import type { UnaryHandlers } from './kv-service.ts';
 import type { StoreLog, StreamCall, StreamHandler } from './port.ts';
 import { answer, failureOf } from './rpc-errors.ts';
 
-/** The version of etcd whose API this speaks, for clients that look. */
-export const ETCD_VERSION = '3.4.31';
+/** The version of etcd whose API this speaks, for clients that look: kubeadm refuses an etcd that is too old. */
+export const ETCD_VERSION = '3.5.30';
 /** What all members of a cluster agree on, without its patch. */
-export const CLUSTER_VERSION = '3.4';
+export const CLUSTER_VERSION = '3.5';
 
 export interface MaintenanceDeps {
   readonly engine: Engine;
@@ -65,8 +65,10 @@ export class MaintenanceService {
         }),
       '/etcdserverpb.Maintenance/HashKV': (message, call) =>
         answer(call, log, async () => {
-          const { hash, compacted } = await this.hashKv(Number(firstNumbers(message)[0]));
-          return encoder.begin(machine.visible).int(2, hash).int(3, compacted).finish();
+          const { hash, compacted, revision } = await this.hashKv(Number(firstNumbers(message)[0]));
+          // -1: never compacted. The last field is etcd 3.6's.
+          const compactRevision = compacted === 0 ? -1 : compacted;
+          return encoder.begin(machine.visible).int(2, hash).int(3, compactRevision).int(4, revision).finish();
         }),
     };
   }

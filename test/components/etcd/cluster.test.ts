@@ -217,6 +217,31 @@ describe('three members', () => {
 });
 
 describe('learners', () => {
+  it('are not ready for clients', async () => {
+    const running = await runningCluster(1);
+    const learner = await member(running.directory, 'm1', running.members);
+    try {
+      await etcdctl(running.members, 'member', 'add', 'm1', '--learner', `--peer-urls=${learner.peerUrl}`);
+      await learner.start(true);
+      const ask = async (path: string) => {
+        const answer = await fetch(`${learner.endpoint}${path}`);
+        return { status: answer.status, body: await answer.text() };
+      };
+      // It hears from the others what it is.
+      const until = performance.now() + 20_000;
+      while ((await ask('/readyz')).status === 200 && performance.now() < until)
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      assert.deepEqual(await ask('/readyz/non_learner'), {
+        status: 503,
+        body: '[-]non_learner failed: not supported for learner\n',
+      });
+      assert.equal((await ask('/livez')).status, 200);
+    } finally {
+      await learner.stop();
+      await running.remove();
+    }
+  });
+
   it('are as many as is allowed', async () => {
     const directory = await temporaryDirectory();
     const members = await cluster(directory, 1);

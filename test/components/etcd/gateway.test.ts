@@ -100,6 +100,21 @@ describe('the JSON gateway', () => {
     assert.deepEqual(await post(running.endpoint, 'kv/range', '', 'GET'), await post(endpoint, 'kv/range', '', 'GET'));
   });
 
+  it('says whether users are asked for, and hashes, as etcd 3.5 and 3.6', async () => {
+    const fresh = await temporaryDirectory();
+    const here = await startHere(fresh, undefined);
+    try {
+      const asked = async (path: string) => JSON.parse((await post(here.endpoint, path, '{}')).body);
+      assert.equal((await asked('auth/status')).authRevision, '1');
+      await post(here.endpoint, 'kv/put', JSON.stringify({ key: b64('a') }));
+      const { hash, compact_revision: compacted, hash_revision: at } = await asked('maintenance/hash');
+      assert.deepEqual([typeof hash, compacted, at], ['number', '-1', '2']);
+    } finally {
+      await here.server.stop();
+      await remove(fresh);
+    }
+  });
+
   it('adds, changes, promotes and removes members, as that of Debian’s etcd', async (t) => {
     const { endpoint } = peer ?? {};
     if (endpoint === undefined) {

@@ -32,11 +32,15 @@ const typesOf = (metrics: string): Map<string, string> =>
 
 describe('plain requests on the client port', () => {
   it('answers checks by name, verbose, with some left out', async () => {
-    assert.deepEqual(await get('/health'), { status: 200, type: 'application/json', body: '{"health":"true"}' });
+    assert.deepEqual(await get('/health'), {
+      status: 200,
+      type: 'application/json',
+      body: '{"health":"true","reason":""}',
+    });
     assert.equal((await get('/health?serializable=true')).status, 200);
     assert.deepEqual((await get('/livez')).body, 'ok\n');
     assert.equal((await get('/livez?verbose')).body, '[+]serializable_read ok\nok\n');
-    const ready = '[+]data_corruption ok\n[+]serializable_read ok\n[+]linearizable_read ok\nok\n';
+    const ready = '[+]data_corruption ok\n[+]serializable_read ok\n[+]linearizable_read ok\n[+]non_learner ok\nok\n';
     assert.equal((await get('/readyz?verbose')).body, ready);
     assert.equal((await get('/readyz/linearizable_read?verbose')).body, '[+]linearizable_read ok\nok\n');
     assert.equal((await get('/readyz/nonsense')).status, 404);
@@ -45,7 +49,7 @@ describe('plain requests on the client port', () => {
     assert.equal((await get('/nothing')).status, 404);
     assert.equal((await fetch(`${running.endpoint}/health`, { method: 'DELETE' })).status, 405);
     const version = JSON.parse((await get('/version')).body);
-    assert.match(version.etcdserver, /^3\.4\.\d+$/);
+    assert.match(version.etcdserver, /^3\.5\.\d+$/);
   });
 
   it('counts what is done', async () => {

@@ -272,7 +272,7 @@ describe('etcd in this process', () => {
       return (await run('curl', ['-sS', '-w', ' %{http_code}', version, ...tls, `${etcd.endpoint}${path}`])).stdout;
     };
     for (const version of ['--http1.1', '--http2']) {
-      assert.equal(await curl(version, '/health'), '{"health":"true"} 200');
+      assert.equal(await curl(version, '/health'), '{"health":"true","reason":""} 200');
       assert.equal(await curl(version, '/readyz'), 'ok\n 200');
       assert.match(await curl(version, '/readyz?verbose'), /^\[\+\]linearizable_read ok$/m);
       assert.match(await curl(version, '/version'), /"etcdserver":"3\.\d+\.\d+"/);
