@@ -3,17 +3,8 @@ import { CodedError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { readMasterLogLevel } from './config/master-env.ts';
 import type { Component } from './controllers.ts';
-import {
-  collectLessOften,
-  createProcessLog,
-  endOnDefect,
-  keepYoungGenerationSmall,
-  scrubEnvironment,
-  untilSignal,
-  watchLag,
-  within,
-  YOUNG_BYTES,
-} from './process.ts';
+import { collectLessOften, collectWhenIdle, keepYoungGenerationSmall, YOUNG_BYTES } from './heap.ts';
+import { createProcessLog, endOnDefect, scrubEnvironment, untilSignal, watchLag, within } from './process.ts';
 import { canonicalRoot, pathsBelow } from './settings.ts';
 
 export interface ComponentFlags {
@@ -70,6 +61,7 @@ export async function runUntilSignal(log: Log, start: Start): Promise<number> {
     const component = await Promise.race([starting, interrupted.signal.then(() => undefined)]);
     if (component === undefined) process.exit(0);
     collectLessOften();
+    collectWhenIdle();
     await Promise.race([interrupted.signal, fatal.promise]);
     if (!(await within(component.stop(), STOP_TIMEOUT_MS))) log.warn('did not stop in time', { ms: STOP_TIMEOUT_MS });
   } finally {

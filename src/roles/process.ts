@@ -1,7 +1,6 @@
 /** What every server process of the executable has: time, randomness, a log on stderr, and an orderly end. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { writeSync } from 'node:fs';
-import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import type { Clock, RandomSource } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import { createLog, type Log, type LogOptions, type LogSink } from '../base/log.ts';
@@ -95,38 +94,6 @@ export function scrubEnvironment(): void {
   for (const name of ['NODE_OPTIONS', 'NODE_PATH', 'NODE_REPL_EXTERNAL_MODULE', 'NODE_EXTRA_CA_CERTS']) {
     delete process.env[name];
   }
-}
-
-/**
- * A server's heap grows with what the cluster holds, and V8 by itself marks all of it again for every few megabytes that come to it.
- * With this it waits until the heap is four times what was last found alive; when there is little to do it collects all the same, so
- * idle memory stays as it was. Set at run time: on the command line it would make the executable's compiled code unusable.
- */
-export function collectLessOften(): void {
-  setFlagsFromString('--heap-growing-percent=300');
-}
-
-/** Of the young generation, both halves: what a store needs, and what an API server does, whose requests make more on their way. */
-export const YOUNG_BYTES = { store: 8 << 20, api: 32 << 20 } as const;
-const CLOSE_LOOKS = 1000;
-
-/**
- * For what makes objects that live a little longer, as data that is loaded does: V8 lets the space in which objects are born grow to 32 MB and more (to
- * 130 MB in an API server that loads 100,000 objects), and keeps it, without a put or a request costing any less than with a quarter of that. Its growth can be stopped at run time, not bounded; so somebody has to look, often while
- * the data is loaded and now and then later.
- */
-export function keepYoungGenerationSmall(bytes: number): void {
-  let looks = 0;
-  const look = (): void => {
-    const young = getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space');
-    if (young !== undefined && young.space_size >= bytes) {
-      setFlagsFromString('--semi-space-growth-factor=1');
-      return;
-    }
-    looks += 1;
-    setTimeout(look, looks < CLOSE_LOOKS ? 10 : 1000).unref();
-  };
-  look();
 }
 
 /** Says so when the event loop was blocked: the hazard behind most unexplained time-outs. */

@@ -16,8 +16,9 @@ import {
 } from './config/etcd/index.ts';
 import { resolveBeside } from './config/master-config.ts';
 import { readMasterLogLevel } from './config/master-env.ts';
+import { keepYoungGenerationSmall, YOUNG_BYTES } from './heap.ts';
 import { tellReady } from './notify.ts';
-import { createProcessLog, descriptorSink, keepYoungGenerationSmall, YOUNG_BYTES } from './process.ts';
+import { createProcessLog, descriptorSink } from './process.ts';
 import { canonicalRoot, defaultRouteLink, pathsBelow } from './settings.ts';
 
 export { EtcdUsageProblem };

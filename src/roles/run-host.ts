@@ -1,5 +1,6 @@
 /** The host process from its first line to its last: start, what the user sees, signals, stop. */
 import type { LogSink } from '../base/log.ts';
+import { collectWhenIdle } from './heap.ts';
 import { startHost } from './host.ts';
 import { createProcessLog, endOnDefect, scrubEnvironment, stderrSink, untilSignal, watchLag } from './process.ts';
 import { createProgress } from './progress.ts';
@@ -31,6 +32,7 @@ export async function runHost(options: RunHostOptions): Promise<number> {
   const interrupted = untilSignal(log, () => hurry.abort());
   try {
     const host = await startHost({ settings, log, progress });
+    collectWhenIdle();
     let stopped = false;
     void host.ready.then(() => {
       if (stopped) return;
