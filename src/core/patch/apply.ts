@@ -31,6 +31,7 @@ import {
   stripped,
   withFields,
 } from './managed-fields.ts';
+import { type ChangesIn, changesByVersion, prunedAcross, type Versions } from './other-versions.ts';
 import { atOnce, type Steps } from './steps.ts';
 import { type Comparison, checkApplied, compare, fieldsOf, mergeTyped, pruneUnowned } from './typed.ts';
 
@@ -47,6 +48,8 @@ interface WriteFacts {
   readonly subresource?: string;
   /** Fields that this endpoint does not write, whatever it is sent: `[['status']]`. Nobody comes to own them through it. */
   readonly resetFields?: readonly (readonly string[])[];
+  /** Other versions of the kind, in which owners may have written. Default: all are alike. */
+  readonly versions?: Versions;
 }
 
 export interface ApplyOptions extends WriteFacts {
@@ -137,7 +140,8 @@ export function* managedFieldsSteps(options: UpdateOptions): Steps<JsonValue[]> 
   const changes = withoutIgnored(compare(before, bare(updated), schema), ignored);
   yield;
   const identity = identityOf({ ...entryFacts(options), operation: 'Update' });
-  const others = yield* yieldFields(known, changes, undefined, identity);
+  const changesIn = changesByVersion(options, changes, before, bare(updated));
+  const others = yield* yieldFields(known, changesIn, undefined, identity);
   yield;
   const gained = stripped(union(changes.added, changes.modified));
   const managed = new Map(others);
@@ -188,28 +192,31 @@ function* attempt(options: ApplyOptions, known: ManagedFields, force: boolean): 
   const before = bare(live);
   const merged = mergeTyped(before, bare(applied), schema);
   yield;
-  const last = known.get(identity)?.fields;
+  const last = known.get(identity);
   const managed = new Map(known);
   managed.set(identity, { ...entryFacts(options), operation: 'Apply', time: options.nowIso, fields });
-  const kept = asObject(last === undefined ? merged : yield* withoutLost(merged, last, managed, schema));
+  const kept = asObject(last === undefined ? merged : yield* withoutLost(options, merged, last, managed));
   const object = options.decode?.(kept) ?? kept;
   yield;
   const changes = withoutIgnored(compare(before, object, schema), ignored);
   yield;
-  const conflicts = force ? [] : conflictsWith(managed, identity, changes);
-  return { object, managed: yield* yieldFields(managed, changes, identity), conflicts };
+  const changesIn = changesByVersion(options, changes, before, object);
+  const conflicts = force ? [] : conflictsWith(managed, identity, changesIn);
+  return { object, managed: yield* yieldFields(managed, changesIn, identity), conflicts };
 }
 
 /** What the manager owned `last`, and nobody owns now, is gone. */
 function* withoutLost(
+  { apiVersion, schema, versions }: ApplyOptions,
   merged: JsonValue,
-  last: FieldSet,
+  last: ManagedEntry,
   managed: ManagedFields,
-  schema: SchemaNode | undefined,
 ): Steps<JsonValue> {
+  const foreign = [last, ...managed.values()].some((entry) => entry.apiVersion !== apiVersion);
+  if (foreign && versions !== undefined) return prunedAcross(versions, asObject(merged), last, managed);
   const owned = ownedByAll(managed);
   yield;
-  const pruned = pruneUnowned(merged, last, owned, schema);
+  const pruned = pruneUnowned(merged, last.fields, owned, schema);
   yield;
   return pruned;
 }
@@ -220,12 +227,12 @@ function ownedByAll(managed: ManagedFields): FieldSet {
   return all;
 }
 
-function conflictsWith(managed: ManagedFields, identity: string, changes: Comparison): Conflict[] {
-  const changed = union(changes.modified, changes.added);
+function conflictsWith(managed: ManagedFields, identity: string, changesIn: ChangesIn): Conflict[] {
   const conflicts: Conflict[] = [];
   for (const [id, owner] of managed) {
-    if (id === identity) continue;
-    const fields = intersection(owner.fields, changed);
+    const changes = id === identity ? undefined : changesIn(owner.apiVersion);
+    if (changes === undefined) continue;
+    const fields = intersection(owner.fields, union(changes.modified, changes.added));
     if (!isEmpty(fields)) conflicts.push({ owner, fields });
   }
   return conflicts;
@@ -237,17 +244,19 @@ function conflictsWith(managed: ManagedFields, identity: string, changes: Compar
  */
 function* yieldFields(
   managed: ManagedFields,
-  changes: Comparison,
+  changesIn: ChangesIn,
   writer: string | undefined,
   regaining?: string,
 ): Steps<ManagedFields> {
-  const changed = union(changes.modified, changes.added);
   const left = new Map<string, ManagedEntry>();
   for (const [id, entry] of managed) {
     let { fields } = entry;
     if (id !== writer) {
       yield;
-      if (id !== regaining || entry.read === undefined) fields = difference(fields, changed);
+      const changes = changesIn(entry.apiVersion);
+      if (changes === undefined) continue;
+      if (id !== regaining || entry.read === undefined)
+        fields = difference(fields, union(changes.modified, changes.added));
       fields = difference(fields, changes.removed);
     }
     if (!isEmpty(fields)) left.set(id, withFields(entry, fields));

@@ -12,4 +12,5 @@ export { mergeConfiguration } from './configuration.ts';
 export { isFailedTest, reasonOf } from './errors.ts';
 export { jsonPatch } from './json-patch.ts';
 export { mergePatch } from './merge-patch.ts';
+export type { Versions } from './other-versions.ts';
 export { strategicMergePatch } from './strategic.ts';

@@ -6,6 +6,7 @@ import { applyServerSide, applySteps } from '../../../core/patch/index.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { createObject } from './create.ts';
+import { versionsOf } from './owned-versions.ts';
 import { checkName } from './patch.ts';
 import { inTurns, isLarge } from './turns.ts';
 import { updateObject } from './update.ts';
@@ -40,6 +41,7 @@ export async function applyObject(
       schema: kind.schema,
       nowIso: timestamp(context.clock.nowMs()),
       resetFields: resetFields(request),
+      versions: versionsOf(context, kind, kind.apiVersion),
       decode: (object: JsonObject) => decodeObject(kind, object, [], 'Ignore', []) as unknown as JsonObject,
       ...(request.subresource === '' ? {} : { subresource: request.subresource }),
     };

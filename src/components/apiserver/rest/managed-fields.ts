@@ -5,6 +5,7 @@ import { schemaOfType } from '../../../api/schema/index.ts';
 import { StoreError } from '../../../core/mvcc/port.ts';
 import { managedFieldsAfter, managedFieldsSteps } from '../../../core/patch/index.ts';
 import type { RestContext } from './context.ts';
+import { versionsOf } from './owned-versions.ts';
 import { inTurns } from './turns.ts';
 import { metadataOf, timestamp, type WriteRequest } from './write-request.ts';
 
@@ -48,6 +49,7 @@ export function trackWrite(
     manager: request.options.fieldManager,
     apiVersion: apiVersionOf(definition),
     schema: alias === undefined ? schema : schemaOfType(definition.schemaName),
+    versions: versionsOf(context, request.kind, apiVersionOf(definition)),
     nowIso: timestamp(context.clock.nowMs()),
     live: old as unknown as JsonObject | undefined,
     updated: next as unknown as JsonObject,

@@ -293,6 +293,39 @@ describe('objects over HTTPS', () => {
     assert.equal(unnamed.code, 422);
   });
 
+  it('knows who owns what across versions', async () => {
+    const path = (version: string) => `/apis/autoscaling/${version}/namespaces/default/horizontalpodautoscalers/h`;
+    const apply = (version: string, manager: string, spec: object, query = '') =>
+      call('PATCH', `${path(version)}?fieldManager=${manager}${query}`, {
+        raw: JSON.stringify({
+          apiVersion: `autoscaling/${version}`,
+          kind: 'HorizontalPodAutoscaler',
+          metadata: { name: 'h' },
+          spec,
+        }),
+        type: 'application/apply-patch+yaml',
+      });
+    const target = { scaleTargetRef: { kind: 'Deployment', name: 'd' }, maxReplicas: 5 };
+    const cpu = (averageUtilization: number) => ({
+      metrics: [{ type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization } } }],
+    });
+    const made = await apply('v1', 'one', { ...target, targetCPUUtilizationPercentage: 50, minReplicas: 2 });
+    assert.equal(made.code, 201);
+    assert.equal((await apply('v2', 'two', cpu(50))).code, 200);
+    const conflict = await apply('v2', 'two', cpu(60));
+    assert.equal(conflict.code, 409);
+    assert.match(conflict.body.message, /conflict with "one": \.spec\.targetCPUUtilizationPercentage$/);
+    assert.equal((await apply('v2', 'two', cpu(60), '&force=true')).code, 200);
+    // What it let go in the other version goes, and what the other one has stays.
+    const dropped = await apply('v2', 'one', target);
+    assert.equal(dropped.code, 200, dropped.text);
+    const seen = await call('GET', path('v1'));
+    assert.equal(seen.body.spec['targetCPUUtilizationPercentage'], 60);
+    assert.equal(seen.body.spec['minReplicas'], 1);
+    assert.equal((await apply('v1', 'two', {})).code, 200);
+    assert.equal((await call('GET', path('v1'))).body.spec['targetCPUUtilizationPercentage'], 80);
+  });
+
   it('tries without writing', async () => {
     assert.equal((await call('POST', `${MAPS}?dryRun=All`, { body: configMap('dry') })).code, 201);
     assert.equal((await call('GET', `${MAPS}/dry`)).code, 404);

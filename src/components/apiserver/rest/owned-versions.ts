@@ -1,0 +1,46 @@
+/** How documents of one version become others', for those who own fields in another version than the one that is written. */
+import { apiVersionOf, type JsonObject, type KubeObject } from '../../../api/meta/object.ts';
+import { schemaOf, schemaOfType } from '../../../api/schema/index.ts';
+import type { Versions } from '../../../core/patch/index.ts';
+import type { RestContext } from './context.ts';
+import { fromStored, type ServedKind, toStored } from './kinds.ts';
+
+/** `written`: `group/version` of what is written, one of the kind's. */
+export function versionsOf(context: RestContext, kind: ServedKind, written: string): Versions {
+  if (kind.definition.custom !== undefined) return customVersions(context, kind);
+  const convert = (object: JsonObject, from: string, to: string) => {
+    const [source, target] = [inVersion(kind, from), inVersion(kind, to)];
+    if (source === undefined || target === undefined) return undefined;
+    const copy = structuredClone(object) as unknown as KubeObject;
+    return { object: fromStored(target, toStored(source, copy)) as unknown as JsonObject, schema: target.schema };
+  };
+  return {
+    to: (object, apiVersion) => convert(object, written, apiVersion),
+    back: (object, apiVersion) => convert(object, apiVersion, written)?.object ?? object,
+  };
+}
+
+/** Versions of built-in kinds that are switched off can be converted all the same. */
+function inVersion(kind: ServedKind, apiVersion: string): ServedKind | undefined {
+  const { definition } = kind;
+  for (const alias of [undefined, ...(definition.aliases ?? [])]) {
+    const { group, version } = alias ?? definition;
+    if (apiVersionOf({ group, version }) !== apiVersion) continue;
+    const schema =
+      alias === undefined ? schemaOfType(definition.schemaName) : schemaOf({ group, version, kind: definition.kind });
+    return { ...kind, group, version, apiVersion, alias, schema };
+  }
+  return undefined;
+}
+
+/** The same content by the other version's schema; whoever converts it otherwise, a webhook, is not asked. */
+function customVersions({ kinds }: RestContext, kind: ServedKind): Versions {
+  return {
+    to(object, apiVersion) {
+      const [group = '', version = ''] = apiVersion.split('/');
+      const { schema } = kinds.at(group, version, kind.plural) ?? kind;
+      return { object: { ...object, apiVersion }, schema };
+    },
+    back: (object) => ({ ...object, apiVersion: kind.apiVersion }),
+  };
+}
