@@ -57,7 +57,14 @@ export const ROOTS: readonly { readonly prefix: string; readonly classes: readon
   { prefix: 'io.k8s.api.autoscaling.v2', classes: ['V2HorizontalPodAutoscaler+'] },
   {
     prefix: 'io.k8s.api.storage.v1',
-    classes: ['V1StorageClass+', 'V1VolumeAttachment+', 'V1CSINode+', 'V1CSIDriver+', 'V1CSIStorageCapacity+'],
+    classes: [
+      'V1StorageClass+',
+      'V1VolumeAttachment+',
+      'V1CSINode+',
+      'V1CSIDriver+',
+      'V1CSIStorageCapacity+',
+      'V1VolumeAttributesClass+',
+    ],
   },
   { prefix: 'io.k8s.api.node.v1', classes: ['V1RuntimeClass+'] },
   { prefix: 'io.k8s.api.flowcontrol.v1', classes: ['V1FlowSchema+', 'V1PriorityLevelConfiguration+'] },

@@ -6,6 +6,15 @@ import { builtinKinds } from '../../src/api/registry/index.ts';
 
 const documents = discoveryDocuments(builtinKinds);
 
+test('short names mean one group: a group that is no longer served elsewhere has none', () => {
+  const shortNamesIn = (groupVersion: string, name: string) =>
+    documents.resources.get(groupVersion)?.resources.find((each) => each.name === name)?.shortNames;
+  assert.deepEqual(shortNamesIn('networking.k8s.io/v1', 'ingresses'), ['ing']);
+  assert.deepEqual(shortNamesIn('networking.k8s.io/v1beta1', 'ingresses'), ['ing']);
+  assert.equal(shortNamesIn('extensions/v1beta1', 'ingresses'), undefined);
+  assert.deepEqual(shortNamesIn('events.k8s.io/v1', 'events'), ['ev']);
+});
+
 test('resource lists name kinds and their sub-resources', () => {
   const core = documents.resources.get('v1');
   assert.deepEqual(

@@ -231,7 +231,7 @@ for (const { label, path } of kubectls()) {
         /condition met/,
       );
       assert.match(await inNamespace('describe', 'deploy', 'web'), /ScalingReplicaSet/);
-      assert.match(await inNamespace('describe', 'pods', '-l', 'app=web'), /Started +/);
+      assert.match(await inNamespace('describe', 'pods', '-l', 'app=web', '--show-events'), /Started +/);
       assert.match(await must('describe', 'node'), /kernel|Kernel Version/);
       assert.match(await inNamespace('get', 'events'), /Scheduled/);
       assert.match(await must('explain', 'pod.spec.containers.resources'), /Compute Resources/i);

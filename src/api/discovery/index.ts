@@ -245,6 +245,13 @@ function storedIn(kind: KindDefinition, hash: DiscoveryOptions['storageHash']): 
   return { storageVersionHash: hash(`${kind.group}/${version}/${kind.kind}`) };
 }
 
+/** Those of a group that is no longer served elsewhere would only make kubectl warn that there are two of the name. */
+function shortNamesOf({ kind, group, version }: Served): { shortNames?: string[] } {
+  const alias = kind.aliases?.find((each) => each.group === group && each.version === version);
+  if (kind.shortNames === undefined || (group !== kind.group && alias?.deprecated !== undefined)) return {};
+  return { shortNames: [...kind.shortNames] };
+}
+
 function resourcesOf(served: Served, storageHash: DiscoveryOptions['storageHash']): ApiResource[] {
   const { kind } = served;
   const list: ApiResource[] = [
@@ -254,7 +261,7 @@ function resourcesOf(served: Served, storageHash: DiscoveryOptions['storageHash'
       namespaced: kind.namespaced,
       kind: kind.kind,
       verbs: [...kind.verbs],
-      ...(kind.shortNames === undefined ? {} : { shortNames: [...kind.shortNames] }),
+      ...shortNamesOf(served),
       ...(kind.categories === undefined ? {} : { categories: [...kind.categories] }),
       ...storedIn(kind, storageHash),
     },
@@ -291,7 +298,7 @@ function aggregatedResource(served: Served): AggregatedResource {
     scope: kind.namespaced ? 'Namespaced' : 'Cluster',
     singularResource: kind.singular,
     verbs: [...kind.verbs],
-    ...(kind.shortNames === undefined ? {} : { shortNames: [...kind.shortNames] }),
+    ...shortNamesOf(served),
     ...(kind.categories === undefined ? {} : { categories: [...kind.categories] }),
     ...(subresources.length === 0 ? {} : { subresources }),
   };

@@ -84,7 +84,8 @@ export function invalid(
   found: readonly FieldError[],
 ): ApiError {
   const failures = found.slice(0, MAX_FAILURES);
-  const texts = failures.map((failure) => `${failure.field}: ${failure.message}`);
+  // Said once however often it was found; the causes keep them all.
+  const texts = [...new Set(failures.map((failure) => `${failure.field}: ${failure.message}`))];
   const text = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
   const kind = subject.group === '' ? subject.kind : `${subject.kind}.${subject.group}`;
   return new ApiError('Invalid', `${kind} "${name}" is invalid: ${text}`, {

@@ -60,6 +60,7 @@ import { validatingAdmissionPolicies } from '../kinds/validatingadmissionpolicie
 import { validatingAdmissionPolicyBindings } from '../kinds/validatingadmissionpolicybindings/index.ts';
 import { validatingWebhookConfigurations } from '../kinds/validatingwebhookconfigurations/index.ts';
 import { volumeAttachments } from '../kinds/volumeattachments/index.ts';
+import { volumeAttributesClasses } from '../kinds/volumeattributesclasses/index.ts';
 import type { GroupVersionKind } from '../meta/object.ts';
 import type { KindAlias, KindDefinition } from './definition.ts';
 
@@ -115,6 +116,7 @@ export const builtinKinds: readonly KindDefinition[] = [
   csiNodes,
   csiDrivers,
   csiStorageCapacities,
+  volumeAttributesClasses,
   runtimeClasses,
   flowSchemas,
   priorityLevelConfigurations,

@@ -221,6 +221,7 @@ const CONTENTS: Readonly<Record<string, object>> = {
   VolumeAttachment: { spec: { attacher: 'disk.example.com', nodeName: 'n1', source: { persistentVolumeName: 'pv' } } },
   CSINode: { spec: { drivers: [{ name: 'disk.example.com', nodeID: 'n1', topologyKeys: ['example.com/zone'] }] } },
   CSIDriver: { spec: { tokenRequests: [{ audience: 'a', expirationSeconds: 3600 }] } },
+  VolumeAttributesClass: { driverName: 'disk.example.com', parameters: { iops: '1000' } },
   CSIStorageCapacity: { storageClassName: 'slow', capacity: '10Gi', nodeTopology: { matchLabels: { zone: 'a' } } },
   RuntimeClass: { handler: 'runc', overhead: { podFixed: { memory: '16Mi' } } },
   FlowSchema: {

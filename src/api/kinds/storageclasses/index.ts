@@ -3,15 +3,14 @@ import type { StorageClass } from 'kubernetes-types/storage/v1';
 import { qualifiedNameErrors } from '../../../base/names.ts';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
-import { isSet, utf8Length, validateImmutable } from '../../meta/validation.ts';
+import { isSet, validateImmutable } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
 import { validateNameRule, validateOneOf } from '../../validation/scalars.ts';
+import { validateClassParameters, validateDriver } from '../../volumes/classes.ts';
 
-const MAX_PARAMETERS = 512;
-const MAX_PARAMETERS_BYTES = 256 * 1024;
 const DEFAULT_ANNOTATIONS = [
   'storageclass.kubernetes.io/is-default-class',
   'storageclass.beta.kubernetes.io/is-default-class',
@@ -19,39 +18,12 @@ const DEFAULT_ANNOTATIONS = [
 
 function validate(each: StorageClass): FieldError[] {
   return [
-    ...validateProvisioner(each.provisioner),
-    ...validateParameters(each.parameters),
+    ...validateDriver(each.provisioner, 'provisioner'),
+    ...validateClassParameters(each.parameters),
     ...(isSet(each.reclaimPolicy) ? validateOneOf(each.reclaimPolicy, ['Delete', 'Retain'], 'reclaimPolicy') : []),
     ...validateBinding(each.volumeBindingMode),
     ...validateTopologies(each),
   ];
-}
-
-function validateProvisioner(provisioner: string | undefined): FieldError[] {
-  return isSet(provisioner)
-    ? validateNameRule(provisioner.toLowerCase(), qualifiedNameErrors, 'provisioner')
-    : [fieldError.required('provisioner')];
-}
-
-function validateParameters(parameters: Readonly<Record<string, string>> = {}): FieldError[] {
-  const entries = Object.entries(parameters);
-  if (entries.length > MAX_PARAMETERS) {
-    return [
-      {
-        type: 'FieldValueTooLong',
-        field: 'parameters.Provisioner Parameters exceeded max allowed',
-        message: `Too long: may not be more than ${MAX_PARAMETERS} bytes`,
-      },
-    ];
-  }
-  const errors: FieldError[] = [];
-  let bytes = 0;
-  for (const [name, value] of entries) {
-    if (name === '') errors.push(fieldError.invalid('parameters', name, 'field can not be empty.'));
-    bytes += utf8Length(name) + utf8Length(value);
-  }
-  if (bytes > MAX_PARAMETERS_BYTES) errors.push(fieldError.tooLong('parameters', MAX_PARAMETERS_BYTES));
-  return errors;
 }
 
 function validateBinding(mode: string | undefined): FieldError[] {

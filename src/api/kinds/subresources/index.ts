@@ -5,6 +5,7 @@ import type { Binding } from 'kubernetes-types/core/v1';
 import type { Eviction } from 'kubernetes-types/policy/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
+import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { sameShape } from '../../registry/versions.ts';
 import { validateNonNegative } from '../../validation/scalars.ts';
@@ -106,5 +107,12 @@ export const scales: KindDefinition<Scale> = {
     validate: (scale) => validateNonNegative(scale.spec?.replicas, 'spec.replicas'),
     validateUpdate: (scale) => validateNonNegative(scale.spec?.replicas, 'spec.replicas'),
   },
-  columns: [],
+  columns: [
+    nameColumn,
+    column<Scale>('Desired', 'Number of desired replicas.', (scale) => scale.spec?.replicas ?? 0, { type: 'integer' }),
+    column<Scale>('Available', 'Number of actual replicas.', (scale) => scale.status?.replicas ?? 0, {
+      type: 'integer',
+    }),
+    ageColumn,
+  ],
 };

@@ -1,5 +1,5 @@
-/** Who a verified client certificate names: CN the user, O the groups. Source: k8s.io/apiserver/pkg/authentication/request/x509. */
-import { X509Certificate } from 'node:crypto';
+/** Who a verified client certificate names: CN the user, O the groups, its fingerprint the credential. Source: k8s.io/apiserver/pkg/authentication/request/x509. */
+import { createHash, X509Certificate } from 'node:crypto';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { ConnectionInfo } from '../port.ts';
 
@@ -79,8 +79,19 @@ export function createCertificateAuthenticator(clientCa: string) {
   };
 }
 
+/** A name of the subject that gives the user a UID. */
+const UID_OID = '1.3.6.1.4.1.57683.2';
+
 function userOf(leaf: X509Certificate): UserInfo | undefined {
-  const { CN, O } = leaf.toLegacyObject().subject;
-  const name = listOf(CN)[0] ?? '';
-  return name === '' ? undefined : { name, groups: [...listOf(O), 'system:authenticated'] };
+  const subject = leaf.toLegacyObject().subject as Readonly<Record<string, string | string[] | undefined>>;
+  const name = listOf(subject['CN'])[0] ?? '';
+  if (name === '') return undefined;
+  const uids = listOf(subject[UID_OID]);
+  const fingerprint = createHash('sha256').update(leaf.raw).digest('hex');
+  return {
+    name,
+    ...(uids.length === 1 && uids[0] !== undefined && uids[0] !== '' ? { uid: uids[0] } : {}),
+    groups: [...listOf(subject['O']), 'system:authenticated'],
+    extra: { 'authentication.kubernetes.io/credential-id': [`X509SHA256=${fingerprint}`] },
+  };
 }

@@ -60,7 +60,7 @@ function segment(raw: string): string {
 }
 
 export function isTrue(value: string | null): boolean {
-  return value !== null && value !== 'false' && value !== '0';
+  return value !== null && value !== '0' && value.toLowerCase() !== 'false';
 }
 
 /** Longer ones are read anew each time: what is remembered is bounded in bytes too. */

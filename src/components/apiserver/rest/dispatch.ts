@@ -34,6 +34,7 @@ import { listItem } from './list-items.ts';
 import { speaksProtobuf } from './messages.ts';
 import { invalidOptions, parseListOptions, parseWriteOptions } from './options.ts';
 import { checkName, decodePatch, decodePatched, patchForm, patchObject } from './patch.ts';
+import { sendScale } from './scale-answer.ts';
 import { takeSnapshot } from './snapshot.ts';
 import { giveTurn, isLarge } from './turns.ts';
 import { updateObject } from './update.ts';
@@ -452,7 +453,7 @@ async function scale(
     await context.cache.freshen();
     const object = kind.cache?.get(info.namespace, info.name);
     if (object === undefined) throw errors.notFound(kind, info.name);
-    return exchange.sendObject(200, scaleOf(mapping, (await shown(kind, object)).parse()));
+    return sendScale(context, exchange, scaleOf(mapping, (await shown(kind, object)).parse()));
   }
   const request = writeRequest(exchange, kind, info);
   let next: (current: KubeObject) => Scale;
@@ -490,5 +491,5 @@ async function scale(
       return { ...current, metadata };
     },
   });
-  exchange.sendObject(200, scaleOf(mapping, updated.object.parse()));
+  sendScale(context, exchange, scaleOf(mapping, updated.object.parse()));
 }

@@ -76,11 +76,23 @@ export function tableRow(
   form: AnswerForm,
   nowMs: number,
 ): string {
-  const parsed = object.parse<KubeObject>();
-  const cells = columnsOf(kind.definition).map((column) => column.cell(parsed, nowMs));
+  const text = (): string => bytesAs(kind, object).toString('utf8');
+  return rowOf(kind.definition, object.parse<KubeObject>(), text, include, form, nowMs);
+}
+
+/** As `tableRow`, of an object that is not kept; `text` is what it says in JSON. */
+export function rowOf(
+  definition: KindDefinition,
+  parsed: KubeObject,
+  text: () => string,
+  include: IncludeObject,
+  form: AnswerForm,
+  nowMs: number,
+): string {
+  const cells = columnsOf(definition).map((column) => column.cell(parsed, nowMs));
   let row = `{"cells":${JSON.stringify(cells)}`;
   if (include === 'None') row += ',"object":null';
-  else if (include === 'Object') row += `,"object":${bytesAs(kind, object).toString('utf8')}`;
+  else if (include === 'Object') row += `,"object":${text()}`;
   else if (include === 'Metadata') {
     row += `,"object":{"kind":"PartialObjectMetadata","apiVersion":"${metaApiVersion(form)}","metadata":${JSON.stringify(parsed.metadata)}}`;
   }

@@ -3,7 +3,7 @@ import { BlockList, isIP } from 'node:net';
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { ApiError, errors } from '../../../api/meta/status.ts';
-import type { ResourceRequestInfo } from '../http/request-info.ts';
+import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
 import type { BackendTls } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
 import { SERVICE_NAME_LABEL } from '../webhooks/service-endpoints.ts';
@@ -111,17 +111,8 @@ function kubeletPath(info: ResourceRequestInfo, pod: Pod): string {
   const place = `${at}/${segment(container)}`;
   const query = new URLSearchParams();
   if (info.subresource === 'log') {
-    const wanted = [
-      'follow',
-      'previous',
-      'timestamps',
-      'sinceSeconds',
-      'sinceTime',
-      'tailLines',
-      'limitBytes',
-      'stream',
-    ];
-    for (const name of wanted) {
+    for (const name of ['follow', 'previous', 'timestamps']) if (isTrue(info.query.get(name))) query.set(name, 'true');
+    for (const name of ['sinceSeconds', 'sinceTime', 'tailLines', 'limitBytes', 'stream']) {
       const value = info.query.get(name);
       if (value !== null && value !== '') query.set(name, value);
     }
@@ -129,8 +120,8 @@ function kubeletPath(info: ResourceRequestInfo, pod: Pod): string {
   }
   const flags = { stdin: 'input', stdout: 'output', stderr: 'error', tty: 'tty' };
   for (const [asked, told] of Object.entries(flags)) {
-    const value = info.query.get(asked);
-    if (value === 'true' || value === '1') query.set(told, '1');
+    // Clients spell it as their language does: Python says True and False.
+    if (isTrue(info.query.get(asked))) query.set(told, '1');
   }
   for (const word of info.query.getAll('command')) query.append('command', word);
   return `/${info.subresource}/${place}?${query}`;

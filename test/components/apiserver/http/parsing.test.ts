@@ -24,6 +24,7 @@ describe('request info', () => {
     ['GET', '/api/v1/pods', 'list||v1||pods||'],
     ['GET', '/api/v1/pods?watch=true', 'watch||v1||pods||'],
     ['GET', '/api/v1/pods?watch=false', 'list||v1||pods||'],
+    ['GET', '/api/v1/pods?watch=False', 'list||v1||pods||'],
     ['GET', '/api/v1/watch/namespaces/other/pods', 'watch||v1|other|pods||'],
     ['DELETE', '/api/v1/namespaces/other/pods', 'deletecollection||v1|other|pods||'],
     ['DELETE', '/api/v1/namespaces/other/pods/foo', 'delete||v1|other|pods|foo|'],

@@ -264,6 +264,17 @@ describe('objects over HTTPS', () => {
       [scale.body.kind, scale.body.spec['replicas'], scale.body.status],
       ['Scale', 2, { replicas: 5, selector: 'app=parts' }],
     );
+    const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
+    const table = await server.call<{ columnDefinitions: { name: string }[]; rows: { cells: unknown[] }[] }>(
+      'GET',
+      `${DEPLOYMENTS}/parts/scale`,
+      { headers: { accept } },
+    );
+    assert.deepEqual(
+      table.body.columnDefinitions.map((each) => each.name),
+      ['Name', 'Desired', 'Available', 'Age'],
+    );
+    assert.deepEqual(table.body.rows[0]?.cells.slice(0, 3), ['parts', 2, 5]);
     const scaled = await call('PUT', `${DEPLOYMENTS}/parts/scale`, { body: { ...scale.body, spec: { replicas: 4 } } });
     assert.equal(scaled.code, 200);
     const after = (await call('GET', `${DEPLOYMENTS}/parts`)).body;

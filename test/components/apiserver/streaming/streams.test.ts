@@ -153,7 +153,7 @@ describe('streams to a kubelet', () => {
   });
 
   it('splices an upgraded connection byte for byte', async () => {
-    const path = `${PODS}/two/exec?container=main&command=sh&command=-c&command=echo+%26&stdin=true&stdout=true&tty=false`;
+    const path = `${PODS}/two/exec?container=main&command=sh&command=-c&command=echo+%26&stdin=true&stdout=True&stderr=False&tty=false`;
     let sent = false;
     const text = await converse(upgrade(path), (received, socket) => {
       if (received.includes('first:') && !sent) {
