@@ -154,7 +154,7 @@ export function validateStatusChange(
   if (!semanticEqual(certificate, old.status?.certificate)) {
     if (through === 'approval' || isSet(old.status?.certificate)) {
       errors.push(fieldError.forbidden('status.certificate', 'updates may not set or modify certificate content'));
-    } else if (isSet(certificate)) {
+    } else if (isSet(certificate) && !isBeta(request)) {
       errors.push(...validatePem(certificate, 'CERTIFICATE', 'status.certificate'));
     }
   }

@@ -11,6 +11,7 @@ import { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { toStored } from './kinds.ts';
 import { storedWithinLimit, trackWrite } from './managed-fields.ts';
+import { dropDuplicateOwners } from './owner-duplicates.ts';
 import { giveTurn, isLarge, judgement } from './turns.ts';
 import { metadataOf, placeOf, randomSuffix, strategyContext, timestamp, type WriteRequest } from './write-request.ts';
 
@@ -48,6 +49,7 @@ export async function createObject(
   const large = isLarge(request.bodyBytes);
   if (large) await giveTurn();
   definition.setDefaults?.(stored);
+  dropDuplicateOwners(stored, request.warnings, { afterAdmission: false });
   // What admission and the kind's strategy put in is not its creator's.
   if (!owned) {
     const tracked = trackWrite(context, request, stored, undefined, large);
@@ -70,6 +72,7 @@ export async function createObject(
   };
   const mutated = context.admission.mutate(admission);
   if (mutated !== undefined) await mutated;
+  dropDuplicateOwners(stored, request.warnings, { afterAdmission: true });
   // Admission may come from outside: what the server sets, it sets afterwards.
   metadata = metadataOf(stored);
   dropSystemFields(metadata);

@@ -16,6 +16,7 @@ import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { fromStored, toStored } from './kinds.ts';
 import { storedWithinLimit, trackWrite } from './managed-fields.ts';
+import { dropDuplicateOwners } from './owner-duplicates.ts';
 import { giveTurn, isLarge, judgement } from './turns.ts';
 import { rendered, shown } from './view.ts';
 import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from './write-request.ts';
@@ -95,6 +96,7 @@ async function attemptUpdate(
   checkPreconditions(request, change, current, old, next);
   keepSystemFields(old, next);
   definition.setDefaults?.(next);
+  if (change.versionRequired === true) dropDuplicateOwners(next, request.warnings, { afterAdmission: false });
   const admission: AdmissionRequest = {
     operation: 'UPDATE',
     kind,
@@ -114,6 +116,7 @@ async function attemptUpdate(
   };
   const mutated = context.admission.mutate(admission);
   if (mutated !== undefined) await mutated;
+  dropDuplicateOwners(next, request.warnings, { afterAdmission: true });
   if (admission.bodyKind !== undefined) change.takeBack?.(next, admission.body);
   // Admission may come from outside.
   keepSystemFields(old, next);

@@ -1,6 +1,7 @@
 /** Admission webhooks, asked for real over TLS. */
 import assert from 'node:assert/strict';
-import { after, afterEach, before, describe, it } from 'node:test';
+import { after, afterEach, before, describe, it, test } from 'node:test';
+import { readAnswer } from '../../../../src/components/apiserver/admission/webhooks/answer.ts';
 import { startServer, type TestServer } from '../harness.ts';
 import { configure, patchOf, unconfigure, WebhookServer } from './webhook-server.ts';
 
@@ -13,6 +14,19 @@ interface Body {
   data?: Record<string, string>;
   metadata: { name: string; uid: string; labels?: Record<string, string>; creationTimestamp: string };
 }
+
+test('answers of v1beta1 need not say what they are, those of v1 must', () => {
+  const patch = Buffer.from('[]').toString('base64');
+  const bare = { response: { allowed: true, patch } };
+  assert.deepEqual(readAnswer(bare, 'u', 'v1beta1', true).patch, []);
+  assert.equal(readAnswer(bare, 'u', 'v1beta1', false).patch, undefined);
+  assert.throws(() => readAnswer(bare, 'u', 'v1', true), /expected webhook response of admission.k8s.io\/v1/);
+  const typed = { ...bare, apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' };
+  assert.throws(() => readAnswer(typed, 'u', 'v1', true), /expected response.uid="u", got ""/);
+  const known = { ...typed, response: { ...bare.response, uid: 'u' } };
+  assert.throws(() => readAnswer(known, 'u', 'v1', true), /response.patch but not response.patchType/);
+  assert.throws(() => readAnswer(known, 'u', 'v1', false), /response.patch must be empty/);
+});
 
 describe('admission webhooks', () => {
   let server: TestServer;

@@ -337,6 +337,25 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', path('v1'))).body.spec['targetCPUUtilizationPercentage'], 80);
   });
 
+  it('keeps each owner once, and says so', async () => {
+    const owner = (uid: string, name = 'n') => ({ apiVersion: 'v1', kind: 'Node', name, uid });
+    const named = (ownerReferences: object[]) => ({
+      ...configMap('owned'),
+      metadata: { name: 'owned', ownerReferences },
+    });
+    const owners = ({ body }: { body: Thing }) =>
+      (body.metadata as unknown as { ownerReferences: { uid: string }[] }).ownerReferences.map(({ uid }) => uid);
+    const made = await call('POST', MAPS, { body: named([owner('a'), owner('b'), owner('a'), owner('a', 'other')]) });
+    assert.deepEqual(owners(made), ['a', 'b', 'a']);
+    assert.match(String(made.headers['warning']), /contains duplicate entries; .*duplicate UID\(s\) observed: a"/);
+    const put = await call('PUT', `${MAPS}/owned`, { body: named([owner('c'), owner('c')]) });
+    assert.deepEqual(owners(put), ['c']);
+    const raw = JSON.stringify([{ op: 'add', path: '/metadata/ownerReferences/-', value: owner('c') }]);
+    const patched = await call('PATCH', `${MAPS}/owned`, { raw, type: 'application/json-patch+json' });
+    assert.deepEqual(owners(patched), ['c']);
+    assert.match(String(patched.headers['warning']), /duplicate entries after mutating admission happens; /);
+  });
+
   it('tries without writing', async () => {
     assert.equal((await call('POST', `${MAPS}?dryRun=All`, { body: configMap('dry') })).code, 201);
     assert.equal((await call('GET', `${MAPS}/dry`)).code, 404);

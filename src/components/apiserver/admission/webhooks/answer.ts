@@ -28,13 +28,16 @@ export function readAnswer(answer: JsonValue, uid: string, version: string, muta
     const value = fieldOf(object, name);
     return typeof value === 'string' ? value : '';
   };
-  if (text(review, 'apiVersion') !== `${GROUP}/${version}` || text(review, 'kind') !== 'AdmissionReview') {
+  // Answers of v1beta1 were never asked for what they are.
+  const strict = version !== 'v1beta1';
+  const typed = text(review, 'apiVersion') === `${GROUP}/${version}` && text(review, 'kind') === 'AdmissionReview';
+  if (strict && !typed) {
     const got = `${text(review, 'apiVersion')}, Kind=${text(review, 'kind')}`.slice(0, 256);
     throw new Error(`expected webhook response of ${GROUP}/${version}, Kind=AdmissionReview, got ${got}`);
   }
   const response = fieldOf(review, 'response');
   if (!isObject(response)) throw new Error('webhook response was absent');
-  if (version === 'v1' && text(response, 'uid') !== uid) {
+  if (strict && text(response, 'uid') !== uid) {
     throw new Error(
       `expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(text(response, 'uid').slice(0, 256))}`,
     );
@@ -42,13 +45,13 @@ export function readAnswer(answer: JsonValue, uid: string, version: string, muta
   const patch = text(response, 'patch');
   const type = text(response, 'patchType');
   if (!mutating) {
-    if (patch !== '') throw new Error('for validating webhook, response.patch must be empty');
-    if (version === 'v1' && type !== '') throw new Error('for validating webhook, response.patchType must be empty');
-  } else {
-    if (patch !== '' && type === '' && version === 'v1') {
+    if (strict && patch !== '') throw new Error('for validating webhook, response.patch must be empty');
+    if (strict && type !== '') throw new Error('for validating webhook, response.patchType must be empty');
+  } else if (strict) {
+    if (patch !== '' && type === '') {
       throw new Error('webhook returned response.patch but not response.patchType');
     }
-    if (patch === '' && type !== '' && version === 'v1') {
+    if (patch === '' && type !== '') {
       throw new Error('webhook returned response.patchType but not response.patch');
     }
     if (type !== '' && type !== 'JSONPatch') {
@@ -60,7 +63,7 @@ export function readAnswer(answer: JsonValue, uid: string, version: string, muta
   const result = fieldOf(response, 'status');
   return {
     allowed: fieldOf(response, 'allowed') === true,
-    patch: patch === '' ? undefined : decodeJson(Buffer.from(patch, 'base64')),
+    patch: patch === '' || !mutating ? undefined : decodeJson(Buffer.from(patch, 'base64')),
     result: isObject(result) ? result : undefined,
     warnings: (Array.isArray(warnings) ? warnings : [])
       .filter((each) => typeof each === 'string')

@@ -1,0 +1,27 @@
+/** The same owner named twice. Source: k8s.io/apiserver/pkg/endpoints/handlers/rest.go. */
+import { semanticEqual } from '../../../api/meta/equality.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+
+const LATE = ' after mutating admission happens';
+
+/** Leaves each owner once, and tells the client which were there more than once, in upstream's words. */
+export function dropDuplicateOwners(
+  { metadata }: KubeObject,
+  warnings: string[],
+  { afterAdmission }: { readonly afterAdmission: boolean },
+): void {
+  const owners = metadata?.ownerReferences;
+  if (metadata === undefined || owners === undefined || owners.length < 2) return;
+  const kept: typeof owners = [];
+  const duplicates: string[] = [];
+  for (const owner of owners) {
+    const known = kept.some((each) => each.uid === owner.uid && semanticEqual(each, owner));
+    if (known) duplicates.push(owner.uid);
+    else kept.push(owner);
+  }
+  if (duplicates.length === 0) return;
+  metadata.ownerReferences = kept;
+  const warning = `.metadata.ownerReferences contains duplicate entries${afterAdmission ? LATE : ''}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ${duplicates.join(', ')}`;
+  // A write is worked out again after a conflict.
+  if (!warnings.includes(warning)) warnings.push(warning);
+}
