@@ -157,6 +157,7 @@ export const MESSAGES: Readonly<Record<string, Fields>> = {
   AlarmMember: { memberID: [1, 'uint64'], alarm: [2, 'AlarmType'] },
   AlarmResponse: { ...HEADER, alarms: [2, 'AlarmMember[]'] },
   HashKVRequest: { revision: [1, 'int64'] },
+  HashResponse: { ...HEADER, hash: [2, 'uint32'] },
   HashKVResponse: { ...HEADER, hash: [2, 'uint32'], compact_revision: [3, 'int64'], hash_revision: [4, 'int64'] },
   SnapshotResponse: { ...HEADER, remaining_bytes: [2, 'uint64'], blob: [3, 'bytes'] },
   MoveLeaderRequest: { targetID: [1, 'uint64'] },

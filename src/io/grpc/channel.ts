@@ -14,7 +14,7 @@ import { Http2Connection } from './http2-connection.ts';
 import { RpcError } from './messages.ts';
 
 export interface ChannelOptions {
-  /** `https://host:port`, `http://host:port` or `unix:///path`. */
+  /** `https://host:port`, `http://host:port`, `unix:///path`, or `unix://name` for a socket relative to where the process was started. */
   readonly endpoints: readonly string[];
   readonly ca?: string | Buffer | string[];
   readonly cert?: string | Buffer;
@@ -206,7 +206,8 @@ export class Channel {
   }
 
   #open(endpoint: URL): Socket {
-    if (endpoint.protocol === 'unix:') return connectNet({ path: decodeURIComponent(endpoint.pathname) });
+    if (endpoint.protocol === 'unix:')
+      return connectNet({ path: decodeURIComponent(`${endpoint.host}${endpoint.pathname}`) });
     const host = endpoint.hostname.replaceAll(/[[\]]/g, '');
     const port = Number(endpoint.port === '' ? (endpoint.protocol === 'http:' ? 80 : 443) : endpoint.port);
     if (endpoint.protocol === 'http:') return connectNet({ host, port, noDelay: true });

@@ -107,8 +107,9 @@ describe('the JSON gateway', () => {
       const asked = async (path: string) => JSON.parse((await post(here.endpoint, path, '{}')).body);
       assert.equal((await asked('auth/status')).authRevision, '1');
       await post(here.endpoint, 'kv/put', JSON.stringify({ key: b64('a') }));
-      const { hash, compact_revision: compacted, hash_revision: at } = await asked('maintenance/hash');
+      const { hash, compact_revision: compacted, hash_revision: at } = await asked('maintenance/hashkv');
       assert.deepEqual([typeof hash, compacted, at], ['number', '-1', '2']);
+      assert.deepEqual(Object.keys(await asked('maintenance/hash')), ['header', 'hash']);
     } finally {
       await here.server.stop();
       await remove(fresh);

@@ -292,3 +292,28 @@ test('materials that change with every connection, and clients that leave before
     await rm(directory, { recursive: true });
   }
 });
+
+test('a channel finds a socket by its whole path, and by a name where the process was started, as etcd’s unix://localhost:2380', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'he-unix-'));
+  const before = process.cwd();
+  process.chdir(directory);
+  const socket = 'localhost:2380';
+  const echo: RpcService = {
+    ...service,
+    hasService: () => true,
+    unary: () => (message, call) => call.reply(message),
+  };
+  const served = listener({ path: socket });
+  try {
+    await served.listen(echo);
+    for (const endpoint of [`unix://${socket}`, `unix://${join(directory, socket)}`]) {
+      const channel = new Channel({ endpoints: [endpoint], log: silentLog, clock: systemClock });
+      assert.equal((await channel.unary('/a/b', Buffer.from('x'), 5000)).toString(), 'x', endpoint);
+      channel.close();
+    }
+  } finally {
+    await served.close(0);
+    process.chdir(before);
+    await rm(directory, { recursive: true, force: true });
+  }
+});
