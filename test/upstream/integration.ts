@@ -1,0 +1,197 @@
+/**
+ * Kubernetes' own integration tests (test/integration of 1.20, and those of its custom resources) with our packaged executable as `kube-apiserver`
+ * and `etcd`. They would run an API server inside themselves; `go build -overlay` puts our Go files in the place of the functions that start it, so that
+ * they start a process with the flags it would have had. No part of `npm test`: building takes minutes.
+ *
+ *   npm run build && npm run test:upstream:integration -- --sources DIR [--overlay FILE] [--only NAME] [--run REGEX] [--programs DIR]
+ *
+ * `--sources`: Kubernetes' sources in a GOPATH (`…/src/k8s.io/kubernetes`), generated files included. `--overlay`: a file of overlays that the compiler at hand needs.
+ * `--only`: one of the packages below. `--programs`: a directory with other programs called `kube-apiserver` and `etcd`; of upstream's own, with `--prefixes`.
+ * Ends with the failures and what is left out and why; exit code 1 when anything failed. Every package has a network and processes of its own, so root is needed.
+ */
+import { spawn } from 'node:child_process';
+import { access, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { isolated, placeBinaries, REPORTS } from './place.ts';
+
+const { values: flags } = parseArgs({
+  options: {
+    sources: { type: 'string' },
+    overlay: { type: 'string' },
+    only: { type: 'string' },
+    run: { type: 'string', default: '.' },
+    programs: { type: 'string' },
+    prefixes: { type: 'boolean', default: false },
+  },
+});
+if (flags.sources === undefined) throw new Error('--sources DIR is missing: Kubernetes’ sources in a GOPATH');
+const sources = resolve(flags.sources);
+const here = join(import.meta.dirname, 'integration');
+const TIMEOUT_S = 900;
+
+const CRD = 'vendor/k8s.io/apiextensions-apiserver/test/integration';
+const PACKAGES = [
+  ...['apiserver', 'apiserver/apply', 'apiserver/admissionwebhook', 'apiserver/certreload', 'apiserver/podlogs'],
+  ...[
+    'apimachinery',
+    'auth',
+    'certificates',
+    'configmap',
+    'defaulttolerationseconds',
+    'disruption',
+    'dryrun',
+    'events',
+  ],
+  ...['evictions', 'examples', 'garbagecollector', 'kubelet', 'master', 'metrics', 'namespace', 'node', 'objectmeta'],
+  ...['openshift', 'pods', 'quota', 'secrets', 'serviceaccount', 'storageclasses', 'tls', 'ttlcontroller'],
+].map((name) => `test/integration/${name}`);
+PACKAGES.push(CRD, `${CRD}/conversion`);
+
+/** What does not apply to ours, and why. */
+const LEFT_OUT: ReadonlyArray<readonly [tests: RegExp, reason: string]> = [
+  [/^TestApplyCRD(NonStructural|Unhandled)Schema$/, 'definitions without a structural schema, which v1 refuses'],
+  [
+    /^TestStopTrackingManagedFieldsOnFeatureDisabled$/,
+    'server-side apply cannot be switched off in a current Kubernetes',
+  ],
+  [/^Test(CreateLeaseOnStart|LeaseGarbageCollection)$/, 'servers have no identity lease'],
+  [/^TestKMS/, 'KMS v1, which a current Kubernetes does not speak'],
+  [/^Test(Local)?SubjectAccessReview$/, 'a webhook that authorises has no evaluation error to pass on'],
+  [/^TestWebhookLoopback$/, 'an audit back end inside the process'],
+  [/^TestWebhookClientAuth/, 'kubeconfigs for webhooks are not taken (--admission-control-config-file)'],
+  [/^TestStorageVersion/, 'wraps what is inside the process'],
+];
+
+const ADMISSION = [
+  ...['NamespaceLifecycle', 'LimitRanger', 'ServiceAccount', 'TaintNodesByCondition', 'Priority', 'RuntimeClass'],
+  ...[
+    'DefaultTolerationSeconds',
+    'DefaultStorageClass',
+    'CertificateApproval',
+    'CertificateSigning',
+    'DefaultIngressClass',
+  ],
+  ...['CertificateSubjectRestriction', 'StorageObjectInUseProtection', 'PersistentVolumeClaimResize', 'ResourceQuota'],
+  ...['MutatingAdmissionWebhook', 'ValidatingAdmissionWebhook'],
+  ...(flags.prefixes
+    ? []
+    : ['PodSecurity', 'PodTopologyLabels', 'MutatingAdmissionPolicy', 'ValidatingAdmissionPolicy']),
+];
+
+/** Ours, where it goes, and the functions of the file there that go with the one that is replaced. */
+const REPLACED: ReadonlyArray<readonly [ours: string, file: string, functions: readonly string[]]> = [
+  [
+    'kube-apiserver.go',
+    'cmd/kube-apiserver/app/testing/testserver.go',
+    ['StartTestServer', 'createLocalhostListenerOnFreePort', 'pkgPath'],
+  ],
+  [
+    'apiextensions-apiserver.go',
+    'vendor/k8s.io/apiextensions-apiserver/pkg/cmd/server/testing/testserver.go',
+    ['StartTestServer', 'createLocalhostListenerOnFreePort', 'pkgPath'],
+  ],
+  ['framework-server.go', 'test/integration/framework/test_server.go', ['StartTestServer']],
+  ['framework-master.go', 'test/integration/framework/master_utils.go', ['startMasterOrDie']],
+];
+const ADDED = ['process.go', 'translate.go'];
+const IMPORTS = /^import \([\s\S]*?^\)\n/m;
+
+/** Upstream's file with our imports and functions. */
+function spliced(upstream: string, ours: string, functions: readonly string[]): string {
+  const imports = IMPORTS.exec(ours)?.[0] ?? '';
+  let text = upstream.replace(IMPORTS, () => imports);
+  for (const name of functions) text = text.replace(new RegExp(`^func ${name}\\([\\s\\S]*?^}\\n`, 'm'), '');
+  return `${text}\n${ours.slice(ours.indexOf(imports) + imports.length)}`;
+}
+
+async function writeOverlay(scratch: string): Promise<string> {
+  const given = flags.overlay === undefined ? '{}' : await readFile(flags.overlay, 'utf8');
+  const replace: Record<string, string> = { ...(JSON.parse(given) as { Replace?: Record<string, string> }).Replace };
+  for (const name of ADDED) replace[join(sources, 'test/utils/apiprocess', name)] = join(here, name);
+  for (const [ours, file, functions] of REPLACED) {
+    const path = join(sources, file);
+    const made = join(scratch, ours);
+    const [upstream, own] = await Promise.all([readFile(path, 'utf8'), readFile(join(here, ours), 'utf8')]);
+    await writeFile(made, spliced(upstream, own, functions));
+    replace[path] = made;
+    // The compiler may come by the place that the link in vendor leads to.
+    replace[path.replace('/vendor/k8s.io/', '/staging/src/k8s.io/')] = made;
+  }
+  const overlay = join(scratch, 'overlay.json');
+  await writeFile(overlay, JSON.stringify({ Replace: replace }));
+  return overlay;
+}
+
+function run(file: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): Promise<string> {
+  return new Promise((done, reject) => {
+    const child = spawn(file, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'], env });
+    let text = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+    child.once('error', reject).once('close', (code) => done(code === 0 ? text : `${text}\nended with ${code}\n`));
+  });
+}
+
+async function place(scratch: string): Promise<string> {
+  if (flags.programs !== undefined) return resolve(flags.programs);
+  const bin = await placeBinaries(scratch, { baseline: false, etcd: undefined });
+  await symlink('etcd', join(bin, 'kube-apiserver'));
+  return bin;
+}
+
+await access(join(sources, 'test/integration/framework'));
+const scratch = await mkdtemp(join(tmpdir(), 'he-integration-'));
+const overlay = await writeOverlay(scratch);
+const bin = await place(scratch);
+await mkdir(REPORTS, { recursive: true });
+const signingKey = join(scratch, 'service-accounts.key');
+const tokens = await readFile(join(sources, 'test/integration/auth/svcaccttoken_test.go'), 'utf8');
+// The test signs tokens of its own with the server's key.
+await writeFile(signingKey, `${/-----BEGIN EC[\s\S]*?END EC PRIVATE KEY-----/.exec(tokens)?.[0] ?? ''}\n`, {
+  mode: 0o600,
+});
+const go = { ...process.env, GO111MODULE: 'off', GOPATH: resolve(sources, '../../..'), CGO_ENABLED: '0' };
+const tests: NodeJS.ProcessEnv = {
+  ...process.env,
+  PATH: `${bin}${delimiter}${process.env['PATH']}`,
+  APISERVER_ADMISSION: ADMISSION.join(','),
+  APISERVER_SA_KEY: signingKey,
+  APISERVER_PREFIXES: flags.prefixes ? '1' : '',
+  TMPDIR: scratch,
+};
+const counts = { passed: 0, failed: 0, leftOut: 0 };
+const lines: string[] = [];
+for (const name of PACKAGES.filter((each) => flags.only === undefined || each.endsWith(`/${flags.only}`))) {
+  const program = join(scratch, 'package.test');
+  const build = ['test', '-c', '-vet=off', '-overlay', overlay, '-o', program, `k8s.io/kubernetes/${name}`];
+  const built = await run('go', build, sources, go);
+  const report = join(REPORTS, `integration-${name.replaceAll('/', '-')}.log`);
+  const [file = '', ...args] = isolated('"$@"; exit $?', [
+    program,
+    ...['-test.v', `-test.timeout=${TIMEOUT_S}s`, '-test.run', flags.run],
+  ]);
+  const text = built.includes('ended with') ? built : await run(file, args, join(sources, name), tests);
+  await writeFile(report, text);
+  const results = [...text.matchAll(/^--- (PASS|FAIL|SKIP): (\S+)/gm)];
+  if (results.length === 0 && flags.run === '.') lines.push(`failed: ${name} as a whole (${report})`);
+  for (const [, result, test = ''] of results) {
+    const [, reason] = LEFT_OUT.find(([known]) => known.test(test)) ?? [];
+    if (result === 'PASS') counts.passed += 1;
+    else if (result === 'SKIP' || reason !== undefined) {
+      counts.leftOut += 1;
+      lines.push(`left out: ${name} ${test}: ${reason ?? 'skipped by the suite itself'}`);
+    } else {
+      counts.failed += 1;
+      lines.push(`failed: ${name} ${test} (${report})`);
+    }
+  }
+  console.log(`${name}: ${counts.passed} passed, ${counts.failed} failed so far`);
+}
+await rm(scratch, { recursive: true, force: true });
+for (const line of lines) console.log(line);
+console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.leftOut} left out`);
+process.exit(lines.some((line) => line.startsWith('failed')) ? 1 : 0);

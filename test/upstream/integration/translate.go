@@ -1,0 +1,169 @@
+package apiprocess
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"io/ioutil"
+	"net/http"
+	"strconv"
+	"strings"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+)
+
+// Definitions of v1beta1, which no current Kubernetes serves, are spoken to the server as v1.
+var (
+	translation = runtime.NewScheme()
+	codecs      = serializer.NewCodecFactory(translation)
+)
+
+func init() {
+	install.Install(translation)
+	metav1.AddToGroupVersion(translation, schema.GroupVersion{Version: "v1"})
+}
+
+const beta, stable = "apiextensions.k8s.io/v1beta1", "apiextensions.k8s.io/v1"
+
+func convert(data []byte, to schema.GroupVersion) []byte {
+	var head struct {
+		Kind       string
+		APIVersion string
+	}
+	if json.Unmarshal(data, &head) != nil || !strings.HasPrefix(head.Kind, "CustomResourceDefinition") {
+		return data
+	}
+	object, _, err := codecs.UniversalDecoder(apiextensions.SchemeGroupVersion).Decode(data, nil, nil)
+	if err != nil {
+		return data
+	}
+	preserve := true
+	if crd, ok := object.(*apiextensions.CustomResourceDefinition); ok && to == apiextensionsv1.SchemeGroupVersion {
+		all := crd.Spec.PreserveUnknownFields == nil || *crd.Spec.PreserveUnknownFields
+		if head.APIVersion == beta {
+			fix := func(v **apiextensions.CustomResourceValidation) {
+				if *v == nil {
+					*v = &apiextensions.CustomResourceValidation{}
+				}
+				if (*v).OpenAPIV3Schema == nil {
+					(*v).OpenAPIV3Schema = &apiextensions.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}
+				} else if all {
+					if (*v).OpenAPIV3Schema.Type == "" {
+						(*v).OpenAPIV3Schema.Type = "object"
+					}
+					(*v).OpenAPIV3Schema.XPreserveUnknownFields = &preserve
+				}
+			}
+			perVersion := false
+			for i := range crd.Spec.Versions {
+				perVersion = perVersion || crd.Spec.Versions[i].Schema != nil
+			}
+			if perVersion {
+				for i := range crd.Spec.Versions {
+					fix(&crd.Spec.Versions[i].Schema)
+				}
+			} else {
+				fix(&crd.Spec.Validation)
+			}
+			no := false
+			crd.Spec.PreserveUnknownFields = &no
+		}
+	}
+	var out bytes.Buffer
+	if err := codecs.LegacyCodec(to).Encode(object, &out); err != nil {
+		return data
+	}
+	return out.Bytes()
+}
+
+type translator struct{ next http.RoundTripper }
+
+// Translated answers definitions of v1beta1.
+func Translated(next http.RoundTripper) http.RoundTripper { return translator{next} }
+
+func (t translator) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !strings.HasPrefix(req.URL.Path, "/apis/"+beta+"/") || Prefixes() {
+		return t.next.RoundTrip(req)
+	}
+	req = req.Clone(req.Context())
+	req.URL.Path = strings.Replace(req.URL.Path, beta, stable, 1)
+	req.URL.RawPath = ""
+	if req.Body != nil {
+		data, err := ioutil.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		req.Body.Close()
+		if req.Method == "PATCH" {
+			data = bytes.ReplaceAll(data, []byte(beta), []byte(stable))
+		} else {
+			data = convert(data, apiextensionsv1.SchemeGroupVersion)
+		}
+		req.Body = ioutil.NopCloser(bytes.NewReader(data))
+		req.ContentLength = int64(len(data))
+	}
+	response, err := t.next.RoundTrip(req)
+	if err != nil || !strings.Contains(response.Header.Get("Content-Type"), "json") {
+		return response, err
+	}
+	if req.URL.Query().Get("watch") != "" && req.URL.Query().Get("watch") != "false" {
+		reader, writer := io.Pipe()
+		body := response.Body
+		go func() {
+			lines := bufio.NewReader(body)
+			for {
+				line, err := lines.ReadBytes('\n')
+				if len(line) > 0 {
+					var event struct {
+						Type   string          `json:"type"`
+						Object json.RawMessage `json:"object"`
+					}
+					if json.Unmarshal(line, &event) == nil {
+						event.Object = bytes.TrimSpace(convert(event.Object, apiextensionsv1beta1.SchemeGroupVersion))
+						line, _ = json.Marshal(event)
+						line = append(line, '\n')
+					}
+					if _, err := writer.Write(line); err != nil {
+						break
+					}
+				}
+				if err != nil {
+					writer.CloseWithError(err)
+					break
+				}
+			}
+			body.Close()
+		}()
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{reader, closers{reader, body}}
+		response.ContentLength = -1
+		return response, nil
+	}
+	data, err := ioutil.ReadAll(response.Body)
+	response.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	data = convert(data, apiextensionsv1beta1.SchemeGroupVersion)
+	response.Body = ioutil.NopCloser(bytes.NewReader(data))
+	response.ContentLength = int64(len(data))
+	response.Header.Set("Content-Length", strconv.Itoa(len(data)))
+	return response, nil
+}
+
+type closers [2]io.Closer
+
+func (c closers) Close() error {
+	c[0].Close()
+	return c[1].Close()
+}
