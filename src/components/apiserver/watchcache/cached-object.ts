@@ -164,12 +164,15 @@ export class CachedObject {
     return bytes.subarray(start, closingBrace(bytes, start) + 1);
   }
 
-  /** The same object as it is shown by the event of its deletion: at the revision of the delete. */
+  /** The same object as it is shown by the event of its deletion: at the revision of the delete. It lives as long as the event, in memory of its own as what `spliceRevision` keeps. */
   atRevision(revision: number): CachedObject {
     const at = this.bytes.indexOf(METADATA) + METADATA.length;
     const end = this.bytes.indexOf(COMMA, at) + 1;
-    const inserted = Buffer.from(`"resourceVersion":"${revision}",`, 'latin1');
-    const bytes = Buffer.concat([this.bytes.subarray(0, at), inserted, this.bytes.subarray(end)]);
+    const inserted = `"resourceVersion":"${revision}",`;
+    const bytes = Buffer.allocUnsafeSlow(at + inserted.length + this.bytes.length - end);
+    this.bytes.copy(bytes, 0, 0, at);
+    bytes.write(inserted, at, 'latin1');
+    this.bytes.copy(bytes, at + inserted.length, end);
     return new CachedObject(this.namespace, this.name, bytes, revision, this.createRevision);
   }
 }

@@ -105,6 +105,9 @@ describe('kind cache', () => {
     cache.applyPut(`${PREFIX}a/b`, storedValue('a', 'b', 'c'), 2, 2);
     const kept = cache.get('a', 'b')?.bytes;
     assert.equal(kept?.buffer.byteLength, kept?.length);
+    // Events of deletions stay for as long as thousands of others come.
+    const gone = cache.get('a', 'b')?.atRevision(9).bytes;
+    assert.equal(gone?.buffer.byteLength, gone?.length);
   });
 
   it('equals a map that is sorted on every question, over random histories', () => {
