@@ -33,7 +33,7 @@ import { list } from './list.ts';
 import { listItem } from './list-items.ts';
 import { speaksProtobuf } from './messages.ts';
 import { invalidOptions, parseListOptions, parseWriteOptions } from './options.ts';
-import { checkName, decodePatch, decodePatched, patchForm, patchObject } from './patch.ts';
+import { checkName, decodePatch, decodePatched, ofSameKind, patchForm, patchObject } from './patch.ts';
 import { sendScale } from './scale-answer.ts';
 import { takeSnapshot } from './snapshot.ts';
 import { giveTurn, isLarge } from './turns.ts';
@@ -465,7 +465,9 @@ async function scale(
     const body = decodePatch(await readBody(exchange.request, limitOf(context)), form);
     next = (current) => {
       const before = scaleOf(mapping, current) as unknown as JsonObject;
-      const patched = form === 'json' ? jsonPatch(before, body) : mergePatch(before, body);
+      const merged = (scale: JsonObject): JsonObject => mergePatch(scale, body);
+      const patched =
+        form === 'json' ? jsonPatch(before, body) : form === 'strategic' ? ofSameKind(before, merged) : merged(before);
       return decodePatched(
         form,
         body,

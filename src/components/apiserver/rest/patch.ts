@@ -115,8 +115,17 @@ function laid(
       return mergeInto(current, patch);
     case 'strategic':
       if (request.kind.definition.custom !== undefined) throw unsupportedPatch(CUSTOM_FORMS);
-      return strategicMergePatch(current, patch, request.kind.schema);
+      return ofSameKind(current, (before) => strategicMergePatch(before, patch, request.kind.schema));
   }
+}
+
+/** A strategic patch fills the structure of the kind that the URL names: another name of a kind in it is not looked at. */
+export function ofSameKind(current: JsonObject, change: (current: JsonObject) => JsonObject): JsonObject {
+  const { apiVersion, kind } = current;
+  const changed = change(current);
+  if (apiVersion !== undefined && typeof changed['apiVersion'] === 'string') changed['apiVersion'] = apiVersion;
+  if (kind !== undefined && typeof changed['kind'] === 'string') changed['kind'] = kind;
+  return changed;
 }
 
 /** A patch names its object by the URL; it may repeat the name, not change it. */

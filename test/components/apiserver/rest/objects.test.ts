@@ -275,6 +275,18 @@ describe('objects over HTTPS', () => {
       ['Name', 'Desired', 'Available', 'Age'],
     );
     assert.deepEqual(table.body.rows[0]?.cells.slice(0, 3), ['parts', 2, 5]);
+    // Ansible names the kind of what it scales.
+    const named = { kind: 'Deployment', spec: { replicas: 3 } };
+    for (const [type, code] of [
+      ['application/strategic-merge-patch+json', 200],
+      ['application/merge-patch+json', 400],
+    ] as const) {
+      const patched = await call('PATCH', `${DEPLOYMENTS}/parts/scale?dryRun=All`, { body: named, type });
+      assert.equal(patched.code, code, type);
+      if (code === 200) assert.deepEqual([patched.body.kind, patched.body.spec['replicas']], ['Scale', 3]);
+      const misnamed = { kind: 'Pod', metadata: { labels: { a: 'b' } } };
+      assert.equal((await call('PATCH', `${DEPLOYMENTS}/parts?dryRun=All`, { body: misnamed, type })).code, code, type);
+    }
     const scaled = await call('PUT', `${DEPLOYMENTS}/parts/scale`, { body: { ...scale.body, spec: { replicas: 4 } } });
     assert.equal(scaled.code, 200);
     const after = (await call('GET', `${DEPLOYMENTS}/parts`)).body;
