@@ -21,7 +21,7 @@ import type { Caller } from '../../core/etcdauth/types.ts';
 import type { Auth } from './auth.ts';
 import { checkElection, checkLock, type SessionAccess } from './auth-sessions.ts';
 import type { UnaryHandlers } from './kv-service.ts';
-import { RpcCode, type StreamCall, type StreamHandler } from './port.ts';
+import { type CallIdentity, RpcCode, type StreamCall, type StreamHandler } from './port.ts';
 import { failureOf } from './rpc-errors.ts';
 
 export interface AuthGuardDeps {
@@ -50,6 +50,11 @@ export class AuthGuard implements SessionAccess {
     this.#log = log;
     this.#leaseKeys = leaseKeys;
     this.#checks = new Map(Object.entries(this.#table()));
+  }
+
+  /** Throws AuthError when whoever makes `call` may not, as auth is now. */
+  check(path: string, message: Uint8Array, call: CallIdentity): void {
+    if (this.#machine.enabled) this.#checkOf(path)(this.#auth.caller(call), message);
   }
 
   /** The same handlers, each behind its check. */

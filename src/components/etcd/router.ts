@@ -2,6 +2,7 @@
  * Sees to it that what only the leader can do is done by the leader, whichever member was asked. A request goes on as the RPC that it is; its answer
  * waits until this member has applied what the leader answered at, so that whoever asked here can read here what was written.
  */
+import { decodeTxnRequest } from '../../api/etcd/kv.ts';
 import { Reader } from '../../api/etcd/wire.ts';
 import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
@@ -12,7 +13,7 @@ import { type Command, decodeCommand, encodeCommand } from './entry-codec.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { Forward, Forwarded } from './peer-protocol.ts';
 import type { Peers } from './peers.ts';
-import { RpcCode, type RpcMessage, type UnaryCall, wholeMessage } from './port.ts';
+import { type CallIdentity, RpcCode, type RpcMessage, type UnaryCall, wholeMessage } from './port.ts';
 import { failureOf } from './rpc-errors.ts';
 
 export interface RouterDeps {
@@ -28,6 +29,14 @@ export interface RouterDeps {
 }
 
 type Handler = UnaryHandlers[string];
+/** Throws AuthError when whoever makes `call` may not. */
+type CheckCall = (path: string, message: Uint8Array, call: CallIdentity) => void;
+
+/** At which revision of auth it was found that a call may be made, and how to find out again. */
+interface Access {
+  revision: number;
+  again(): void;
+}
 
 /** A request that the leader has been asked and has not answered yet. */
 interface UnderWay {
@@ -40,6 +49,13 @@ const PASSED_ON = ['hyperedge-durability'] as const;
 const COMMAND = 'command';
 /** How long to wait for news of who leads before looking again. */
 const LOOK_AGAIN_MS = 50;
+/** What is told here, once this member knows what was acknowledged before. */
+const READS: ReadonlySet<string> = new Set([
+  ...['Range', 'Txn'].map((name) => `/etcdserverpb.KV/${name}`),
+  ...['UserGet', 'UserList', 'RoleGet', 'RoleList', 'AuthStatus'].map((name) => `/etcdserverpb.Auth/${name}`),
+  ...['LeaseTimeToLive', 'LeaseLeases'].map((name) => `/etcdserverpb.Lease/${name}`),
+  '/etcdserverpb.Cluster/MemberList',
+]);
 /** With this alarm nothing is read or written; with these calls it is looked into. */
 const LOOKING_INTO = ['/etcdserverpb.Maintenance/', '/etcdserverpb.Cluster/', '/etcdserverpb.Auth/Authenticate'];
 
@@ -57,21 +73,40 @@ export class Router {
     this.#unchecked = new Map(Object.entries(handlers));
   }
 
-  /** The same handlers, each reaching the leader if need be. */
-  unary(handlers: UnaryHandlers): UnaryHandlers {
-    const { engine } = this.#deps;
+  /**
+   * The same handlers, each reaching the leader if need be. `check`: what `handlers` have asked before they begin. It is asked again when auth has changed
+   * since: this member may not have known yet what had been acknowledged elsewhere. Source: etcd v3_server.go, doSerialize.
+   */
+  unary(handlers: UnaryHandlers, check?: CheckCall): UnaryHandlers {
+    const { engine, authRevision } = this.#deps;
     const routed = Object.entries(handlers).map(([path, handler]): [string, Handler] => {
       const always = LOOKING_INTO.some((prefix) => path.startsWith(prefix));
       return [
         path,
         (message, call) => {
           if (!always && engine.cluster.alarms.length > 0 && this.#corrupt(call)) return;
-          const routedCall: RoutedCall = new RoutedCall(call, () => void this.#redirect(path, handler, message, call));
-          handler(message, routedCall);
+          const access =
+            check === undefined ? undefined : { revision: authRevision(), again: () => check(path, message, call) };
+          const redirect = (): void => void this.#redirect(path, handler, message, call, access);
+          handler(message, new RoutedCall(call, redirect, () => this.#mayTell(path, message, call, access)));
         },
       ];
     });
     return Object.fromEntries(routed);
+  }
+
+  /** Whether what was read may be told; else it is refused. What was written has been decided by the leader. */
+  #mayTell(path: string, message: Uint8Array, call: UnaryCall, access: Access | undefined): boolean {
+    if (access === undefined || access.revision === this.#deps.authRevision() || !READS.has(path)) return true;
+    if (path.endsWith('/Txn') && !this.#deps.engine.machine.isReadOnly(decodeTxnRequest(message))) return true;
+    try {
+      access.again();
+      return true;
+    } catch (error) {
+      const { code, message: text } = failureOf(error, this.#deps.log);
+      call.fail(code, text);
+      return false;
+    }
   }
 
   #corrupt(call: UnaryCall): boolean {
@@ -98,7 +133,13 @@ export class Router {
     return outcome.index > 0 ? this.#reheaded(outcome.body) : outcome.body;
   }
 
-  async #redirect(path: string, handler: Handler, message: Uint8Array, call: UnaryCall): Promise<void> {
+  async #redirect(
+    path: string,
+    handler: Handler,
+    message: Uint8Array,
+    call: UnaryCall,
+    access: Access | undefined,
+  ): Promise<void> {
     const metadata = new Map<string, string>();
     for (const name of PASSED_ON) {
       const value = call.metadata(name);
@@ -120,7 +161,7 @@ export class Router {
     };
     const here = (): Promise<Forwarded> => collected(handler, message, caller);
     try {
-      const outcome = await this.#reach(path, message, metadata, here, () => given);
+      const outcome = await this.#reach(path, message, metadata, here, () => given, access);
       if (outcome.code !== RpcCode.ok) call.fail(outcome.code as RpcCode, outcome.text);
       else call.reply(outcome.index > 0 ? this.#reheaded(outcome.body) : outcome.body);
     } catch (error) {
@@ -136,6 +177,7 @@ export class Router {
     metadata: ReadonlyMap<string, string>,
     here: () => Promise<Forwarded>,
     givenUp: () => boolean = () => false,
+    access?: Access,
   ): Promise<Forwarded> {
     const { engine, clock, peers, authRevision } = this.#deps;
     const deadline = clock.monotonicMs() + engine.requestTimeoutMs;
@@ -154,12 +196,12 @@ export class Router {
           if (!(error instanceof CodedError && error.code === 'not-leader')) throw error;
         }
       } else if (leader !== undefined && leader !== id) {
-        const outcome = await this.#forward(
-          peers(),
-          leader,
-          { path, message, metadata, authRevision: authRevision() },
-          left,
-        );
+        const revision = authRevision();
+        // The leader takes the word of this member for it.
+        if (access !== undefined && access.revision !== revision) access.again();
+        if (access !== undefined) access.revision = revision;
+        const request = { path, message, metadata, authRevision: revision };
+        const outcome = await this.#forward(peers(), leader, request, left);
         if (!outcome.redirect) {
           if (outcome.index > 0) await engine.appliedAt(outcome.index);
           return outcome;
@@ -242,10 +284,12 @@ const REDIRECTED: Forwarded = { ...DONE, redirect: true };
 
 class RoutedCall implements UnaryCall {
   readonly #call: UnaryCall;
+  readonly #mayTell: () => boolean;
   readonly redirect: () => void;
 
-  constructor(call: UnaryCall, redirect: () => void) {
+  constructor(call: UnaryCall, redirect: () => void, mayTell: () => boolean) {
     this.#call = call;
+    this.#mayTell = mayTell;
     this.redirect = redirect;
   }
 
@@ -258,7 +302,7 @@ class RoutedCall implements UnaryCall {
   }
 
   reply(message: RpcMessage): void {
-    this.#call.reply(message);
+    if (this.#mayTell()) this.#call.reply(message);
   }
 
   fail(code: RpcCode, message: string): void {

@@ -117,7 +117,9 @@ export function createServices(parts: ServiceParts): Services {
     '/etcdserverpb.Maintenance/Snapshot': maintenance.snapshot,
     ...elections.streams,
   });
-  const routed = router.unary(guard.unary({ ...handlers, ...sessions }));
+  const routed = router.unary(guard.unary({ ...handlers, ...sessions }), (path, message, call) =>
+    guard.check(path, message, call),
+  );
   const unary = rpc.unary(required.unary({ ...routed, ...recoveryService(engine, storage, log) }));
   const counted = rpc.streams(required.streams(streams));
   const json =

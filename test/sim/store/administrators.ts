@@ -20,6 +20,7 @@ export class Administrators {
   readonly #users = new Map<string, boolean>();
   #alarms = 0;
   #names = 0;
+  #raises = false;
   #stopped = false;
 
   constructor(world: World, members: () => readonly Member[]) {
@@ -27,8 +28,10 @@ export class Administrators {
     this.#members = members;
   }
 
-  start(): void {
-    this.#nextAlarm();
+  /** `alarms`: nobody else raises or disarms any. */
+  start({ alarms }: { readonly alarms: boolean }): void {
+    this.#raises = alarms;
+    if (alarms) this.#nextAlarm();
     this.#nextUser();
   }
 
@@ -40,7 +43,7 @@ export class Administrators {
   /** What may still be under way raises no alarm that stays. */
   stop(): void {
     this.#stopped = true;
-    this.#disarmAll();
+    if (this.#raises) this.#disarmAll();
   }
 
   #disarmAll(): void {

@@ -12,6 +12,10 @@ export interface Setting {
   readonly damaging: boolean;
   /** With `damaging`: there is a learner from the beginning. */
   readonly learner: boolean;
+  /** Auth is turned on. */
+  readonly auth: boolean;
+  /** There is a quota that can be used up. */
+  readonly quota: boolean;
 }
 
 /** A defect planted around the program, so that the checkers can be seen to find one. */
@@ -36,12 +40,20 @@ export interface Bug {
   readonly request?: (path: string, bytes: Buffer) => Buffer;
   /** Changes what a watch is sent: the `count`th answer with events. */
   readonly watched?: (answer: Buffer, count: number) => readonly Buffer[];
+  /** For whom everybody is taken who shows a certificate. */
+  readonly user?: string;
+  /** Tokens are good for as long as they like. */
+  readonly tokensLast?: boolean;
+  /** Files are said to take no room. */
+  readonly takesNoRoom?: boolean;
   /** How fast clocks run. */
   readonly clockRate?: number;
 }
 
 /** Asks what alarms there are and raises none. */
 const SHOW_ALARMS = Buffer.alloc(0);
+/** What field 1, the action, is for it. */
+const DISARM = 2;
 
 const RECOVERING_MS = 8_000;
 /** Field 7 of a range, `serializable`: the last one counts. */
@@ -85,7 +97,13 @@ export const bugs: readonly Bug[] = [
       return { ...message, entries };
     },
   },
-  { name: 'a disk that says "written" too early', checker: 'durability', diskLies: true },
+  {
+    name: 'a disk that says "written" too early',
+    checker: 'durability',
+    // With others it ends more often in a log that has a hole.
+    setting: { founders: 1, damaging: false },
+    diskLies: true,
+  },
   {
     name: 'revisions that were set aside are forgotten in a restart',
     checker: 'revisions',
@@ -130,6 +148,20 @@ export const bugs: readonly Bug[] = [
     name: 'users that are added under another name',
     checker: 'users',
     request: (path, bytes) => (path.endsWith('/UserAdd') ? Buffer.concat([bytes, Buffer.of(10, 1, 120)]) : bytes),
+  },
+  { name: 'everybody is taken for root', checker: 'permissions', setting: { auth: true }, user: 'root' },
+  { name: 'tokens that outlive a change of auth', checker: 'permissions', setting: { auth: true }, tokensLast: true },
+  {
+    name: 'a quota that nobody looks at',
+    checker: 'quota',
+    setting: { quota: true, damaging: false },
+    takesNoRoom: true,
+  },
+  {
+    name: 'an alarm that cannot be disarmed',
+    checker: 'liveness',
+    setting: { quota: true, damaging: false },
+    request: (path, bytes) => (path.endsWith('/Alarm') && bytes[1] === DISARM ? SHOW_ALARMS : bytes),
   },
   {
     name: 'a damaged member that goes on under its old id',

@@ -16,6 +16,8 @@ export type CheckerName =
   | 'lease'
   | 'alarm'
   | 'users'
+  | 'permissions'
+  | 'quota'
   | 'rebuild'
   | 'reinstated'
   | 'liveness'

@@ -232,7 +232,10 @@ export class SimulatedLog implements StoreLog {
   }
 
   size(): Promise<LogSize> {
-    return this.#read(() => ({ bytes: 0, inUseBytes: 0 }));
+    return this.#read(() => {
+      const inUseBytes = this.#world.bug?.takesNoRoom ? 0 : this.#disk.image.bytes;
+      return { bytes: inUseBytes, inUseBytes };
+    });
   }
 
   scrub(): Promise<number> {

@@ -130,7 +130,7 @@ export class LeaseClients {
       life.run(() => {
         const handler = open({
           metadata: () => undefined,
-          peerCommonName: () => '',
+          peerCommonName: () => 'root',
           send: (...parts) => {
             const ttl = ttlOf(Buffer.concat(parts));
             timeline.after(random.between(0.1, 3), () => {

@@ -1,5 +1,6 @@
 import { messageOf } from '../../../src/base/errors.ts';
 import { createLog, type Log, silentLog } from '../../../src/base/log.ts';
+import type { Tokens } from '../../../src/components/etcd/auth-tokens.ts';
 import { createEtcdServer, type EtcdServer, type Fallback } from '../../../src/components/etcd/index.ts';
 import { decodeMessages, encodeMessages } from '../../../src/components/etcd/message-codec.ts';
 import { decodeHello, PeerPath } from '../../../src/components/etcd/peer-protocol.ts';
@@ -19,6 +20,20 @@ export interface Tuning {
   readonly bounds: Readonly<
     Record<'maxAppendBytes' | 'maxCachedBytes' | 'maxUncommittedBytes' | 'keepEntries', number>
   >;
+  readonly quotaBytes?: number;
+}
+
+/** `user@revision`, good wherever it is shown, as tokens are that are signed. `last`: also when auth has changed. */
+function revisionTokens(last: boolean): Tokens {
+  return {
+    issue: async (user, revision) => `${user}@${revision}`,
+    caller: (token, revision) => {
+      const [user = '', made = ''] = token.split('@');
+      return { user, revision: last ? revision : Number(made) };
+    },
+    forget: () => {},
+    clear: () => {},
+  };
 }
 
 /** A host with a disk, on which the program runs, ends in all ways, and starts again. */
@@ -73,7 +88,7 @@ export class Member {
 
   start(): void {
     if (this.alive || this.gone) return;
-    const { timeline, random, network, trace } = this.#world;
+    const { timeline, random, network, trace, bug } = this.#world;
     trace.add(`${timeline.nowMs.toFixed(3)} ${this.name} starts`);
     this.#stopping = false;
     const life = new Life();
@@ -123,6 +138,9 @@ export class Member {
       cacheBytes: this.#tuning.cacheBytes,
       bounds: this.#tuning.bounds,
       flushIntervalMs: 500,
+      clientCertAuth: true,
+      tokens: revisionTokens(bug?.tokensLast ?? false),
+      ...(this.#tuning.quotaBytes === undefined ? {} : { quotaBytes: this.#tuning.quotaBytes }),
       onFatal: (error) => this.#fatal(error, life),
     });
     this.#server = server;

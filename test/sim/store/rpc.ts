@@ -16,6 +16,8 @@ const REFUSED = new Set<number>([
   RpcCode.resourceExhausted,
   RpcCode.failedPrecondition,
   RpcCode.outOfRange,
+  RpcCode.permissionDenied,
+  RpcCode.unauthenticated,
 ]);
 
 /** One call of a client at one member. `done` is called once: with the answer, or when the client gives up. */
@@ -24,10 +26,17 @@ export function call(
   member: Member,
   path: string,
   write: (out: Writer) => Writer,
-  options: { readonly timeoutMs: number; readonly relaxed?: boolean },
+  options: {
+    readonly timeoutMs: number;
+    readonly relaxed?: boolean;
+    /** Who asks, by the certificate or, where there is one, by the token. */
+    readonly user?: string;
+    readonly token?: string;
+  },
   done: (answer: Answer) => void,
 ): void {
   const { timeline, random } = world;
+  const { user = 'root', token } = options;
   const asked = write(new Writer(256)).finish();
   const message = world.bug?.request?.(path, asked) ?? asked;
   let over = false;
@@ -48,8 +57,11 @@ export function call(
       const handler = service.unary(path);
       if (handler === undefined) throw new Error(`no handler of ${path}`);
       handler(message, {
-        metadata: (name) => (options.relaxed && name === 'hyperedge-durability' ? 'relaxed' : undefined),
-        peerCommonName: () => '',
+        metadata: (name) => {
+          if (name === 'token') return token;
+          return options.relaxed && name === 'hyperedge-durability' ? 'relaxed' : undefined;
+        },
+        peerCommonName: () => world.bug?.user ?? user,
         reply: (body) => later({ kind: 'ok', body: wholeMessage(body) }),
         fail: (code, text) => later({ kind: 'failed', sure: REFUSED.has(code), code, text }),
         whenCancelled: () => {},

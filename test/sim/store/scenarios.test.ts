@@ -1,7 +1,8 @@
 /** What the simulation has found once, told step by step. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { writePutRequest } from '../../../src/api/etcd/kv.ts';
+import { PermissionType, writePermission } from '../../../src/api/etcd/auth.ts';
+import { writePutRequest, writeRangeRequest } from '../../../src/api/etcd/kv.ts';
 import type { Writer } from '../../../src/api/etcd/wire.ts';
 import { EntryKind, RpcCode } from '../../../src/components/etcd/port.ts';
 import { Random } from '../raft/random.ts';
@@ -78,22 +79,34 @@ class Scene implements AsyncDisposable {
   }
 
   /** Calls `done` while time passes. */
-  send(member: Member, path: string, write: (out: Writer) => Writer, done: (answer: Answer) => void, relaxed = false) {
-    call(this.#world, member, `/etcdserverpb.${path}`, write, { timeoutMs: 1_000, relaxed }, done);
+  send(
+    member: Member,
+    path: string,
+    write: (out: Writer) => Writer,
+    done: (answer: Answer) => void,
+    how: { readonly relaxed?: boolean; readonly user?: string } = {},
+  ): void {
+    call(this.#world, member, `/etcdserverpb.${path}`, write, { timeoutMs: 1_000, ...how }, done);
   }
 
-  async ask(member: Member, path: string, write: (out: Writer) => Writer, relaxed = false): Promise<Answer> {
+  async ask(
+    member: Member,
+    path: string,
+    write: (out: Writer) => Writer,
+    how: Parameters<Scene['send']>[4] = {},
+  ): Promise<Answer> {
     let answer: Answer | undefined;
     const done = (got: Answer): void => {
       answer = got;
     };
-    this.send(member, path, write, done, relaxed);
+    this.send(member, path, write, done, how);
     await this.until(() => answer !== undefined);
     return answer as unknown as Answer;
   }
 
   async put(member: Member, value: string, relaxed = false): Promise<Answer> {
-    return this.ask(member, 'KV/Put', (out) => writePutRequest(out, { key: 'k', value: Buffer.from(value) }), relaxed);
+    const write = (out: Writer): Writer => writePutRequest(out, { key: 'k', value: Buffer.from(value) });
+    return this.ask(member, 'KV/Put', write, { relaxed });
   }
 }
 
@@ -193,4 +206,53 @@ describe('a member that is alone', () => {
     assert.ok(answer.kind === 'ok', JSON.stringify(answer));
     assert.ok(alone.disk.image.lastRevision < 5_000, `${alone.disk.image.lastRevision}`);
   });
+});
+
+describe('a follower that has not heard yet what auth has become', () => {
+  const limited = { user: 'limited' };
+  const key = 'k';
+
+  /** Three members of which the first leads, and a user that may do with `key` what it likes. */
+  async function guarded(): Promise<Scene> {
+    const scene = new Scene(3);
+    const [leader] = scene.members as [Member];
+    await scene.pass(ELECTED_MS);
+    for (const member of scene.members)
+      await scene.ask(member, 'Maintenance/MoveLeader', (out) => out.big(1, BigInt(`0x${leader.id}`)));
+    await scene.pass(ELECTED_MS);
+    const both = (first: string, second: string) => (out: Writer) => out.string(1, first).string(2, second);
+    const user = (name: string) => (out: Writer) => out.string(1, name).message(3, Buffer.of(8, 1));
+    const permission = { type: PermissionType.readwrite, key, end: '' };
+    for (const [path, write] of [
+      ['UserAdd', user('root')],
+      ['UserGrantRole', both('root', 'root')],
+      ['RoleAdd', (out: Writer) => out.string(1, 'some')],
+      ['UserAdd', user(limited.user)],
+      ['UserGrantRole', both(limited.user, 'some')],
+      ['RoleGrantPermission', (out: Writer) => writePermission(out.string(1, 'some'), 2, permission)],
+      ['AuthEnable', (out: Writer) => out],
+    ] as const)
+      assert.equal((await scene.ask(leader, `Auth/${path}`, write)).kind, 'ok', path);
+    await scene.pass(200);
+    return scene;
+  }
+
+  const asked = {
+    'KV/Put': (out: Writer) => writePutRequest(out, { key, value: Buffer.from('v') }),
+    'KV/Range': (out: Writer) => writeRangeRequest(out, { key }),
+  };
+  for (const [path, write] of Object.entries(asked))
+    it(`refuses what has been taken away elsewhere: ${path}`, async () => {
+      await using scene = await guarded();
+      const [leader, , follower] = scene.members as [Member, Member, Member];
+      assert.equal((await scene.ask(follower, path, write, limited)).kind, 'ok');
+      for (const { name } of scene.members) scene.network.cut(name, follower.name);
+      const revoked = await scene.ask(leader, 'Auth/RoleRevokePermission', (out) =>
+        out.string(1, 'some').latin1(2, key),
+      );
+      assert.equal(revoked.kind, 'ok');
+      scene.network.heal();
+      const answer = await scene.ask(follower, path, write, limited);
+      assert.ok(answer.kind === 'failed' && answer.code === RpcCode.permissionDenied, JSON.stringify(answer));
+    });
 });

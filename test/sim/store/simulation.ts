@@ -11,6 +11,8 @@ import { Faults, type Hosts } from './faults.ts';
 import { LeaseClients } from './leases.ts';
 import { Member, TIMING, type Tuning } from './member.ts';
 import { Network } from './network.ts';
+import { Permissions } from './permissions.ts';
+import { Quota } from './quota.ts';
 import { recover } from './recovery.ts';
 import { Watcher } from './watcher.ts';
 import type { World } from './world.ts';
@@ -18,6 +20,7 @@ import type { World } from './world.ts';
 const FAULTS_MS = 8_000;
 const MAX_HOSTS = 8;
 const WATCHERS = 2;
+const QUOTA_BYTES = 8_000;
 /** How long a learner gets to come up before things go wrong. */
 const LEARNER_MS = 1_500;
 
@@ -37,7 +40,7 @@ export async function simulate(
   const checkers = new Checkers();
   const network: Network = new Network(() => world);
   const world: World = { random, timeline, trace, network, checkers, bug: options.bug };
-  const tuning: Tuning = {
+  const bounds: Omit<Tuning, 'quotaBytes'> = {
     cacheBytes: random.pick([0, 300, 1 << 20]) ?? 0,
     bounds: {
       maxAppendBytes: random.pick([100, 1_000, 1 << 20]) ?? 100,
@@ -47,12 +50,15 @@ export async function simulate(
     },
   };
   // What is damaged and who the members are never change together: see Damages.
-  const { damaging, learner, founders }: Setting = {
+  const { damaging, learner, founders, auth, quota }: Setting = {
     founders: random.pick([1, 3, 3, 3, 5]) ?? 3,
     damaging: random.chance(0.4),
     learner: random.chance(0.4),
+    auth: random.chance(0.3),
+    quota: random.chance(0.2),
     ...options.bug?.setting,
   };
+  const tuning: Tuning = quota ? { ...bounds, quotaBytes: QUOTA_BYTES } : bounds;
   const members: Member[] = [];
   const add = (founding: boolean): Member => {
     const member: Member = new Member(
@@ -79,6 +85,8 @@ export async function simulate(
   const clients = new Clients(world, () => members);
   const leases = new LeaseClients(world, () => members);
   const administrators = new Administrators(world, () => members);
+  const permissions = new Permissions(world, () => members);
+  const room = new Quota(world, () => members, QUOTA_BYTES);
   const hosts: Hosts = {
     members: () => members,
     newcomer: () => (members.length < MAX_HOSTS ? add(false) : undefined),
@@ -87,6 +95,7 @@ export async function simulate(
   const damages = new Damages(world, hosts, () => {
     leases.forgetEnds();
     administrators.forgetUsers();
+    if (auth) permissions.forget();
   });
   for (let i = 0; i < founders; i++) add(true);
   const watchers = Array.from(
@@ -95,7 +104,10 @@ export async function simulate(
   );
   checkers.counts = (id) =>
     members.map(clusterOf).some((cluster) => cluster.conf.voters.includes(id) || (cluster.get(id)?.name ?? '') !== '');
-  checkers.onShown = (_revision, events) => leases.shown(events);
+  checkers.onShown = (_revision, events) => {
+    leases.shown(events);
+    permissions.shown(events);
+  };
   checkers.onLoss = () => {
     trace.count('lost relaxed writes');
     clients.settle();
@@ -122,7 +134,9 @@ export async function simulate(
     }
     clients.start(3);
     leases.start(2);
-    administrators.start();
+    administrators.start({ alarms: !quota });
+    if (auth) permissions.start();
+    if (quota) room.start();
     for (const watcher of watchers) watch(world, watcher, () => members);
     faults.start();
     if (damaging) damages.start();
@@ -132,9 +146,13 @@ export async function simulate(
     clients.stop();
     leases.stop();
     administrators.stop();
+    permissions.stop();
     // Whoever goes on without the only voter would reinstate what may be old.
     if (checkers.soleVoter !== undefined) trace.count('only voter lost');
-    else await recover(world, { members, clients, leases, damages, watchers, until, electionMs: TIMING.electionMs });
+    else {
+      await recover(world, { members, clients, leases, damages, watchers, until, electionMs: TIMING.electionMs });
+      if (quota) await room.check(until);
+    }
     for (const watcher of watchers) watcher.check();
     // With the only voter what nobody has been shown is lost as well.
     if (checkers.soleVoter === undefined) clients.check();

@@ -13,6 +13,8 @@ import type {
   StoreIdentity,
 } from '../../../src/components/etcd/port.ts';
 
+const ROW_BYTES = 30;
+
 /** What the file of a member holds: a dumb model of `StoreLog`'s contract. */
 export class StoreImage {
   identity: StoreIdentity | undefined;
@@ -47,6 +49,11 @@ export class StoreImage {
   /** The last revision that anybody could know of it; its row may be compacted away. */
   get reaches(): number {
     return Math.max(this.lastRevision, this.compacted);
+  }
+
+  /** About what it takes. */
+  get bytes(): number {
+    return this.rows.reduce((sum, { body }) => sum + body.length + ROW_BYTES, 0);
   }
 
   get lastRevision(): number {

@@ -58,7 +58,7 @@ export class Watcher {
     this.#segments.push({ from, to: from - 1, seen: [] });
     const handler: StreamHandler = open({
       metadata: () => undefined,
-      peerCommonName: () => '',
+      peerCommonName: () => 'root',
       send: (...parts) => {
         for (const answer of this.#sent(Buffer.concat(parts))) {
           const response = decodeWatchResponse(answer);
