@@ -12,6 +12,8 @@ export interface AdmissionRequest {
   readonly namespace: string;
   /** '' while it is not known (generateName). */
   readonly name: string;
+  /** One of a collection that is deleted: webhooks and policies are told no name, as upstream. */
+  readonly collective?: boolean;
   /** As it is to be stored; absent for DELETE. A body of a sub-resource that is not the object itself (Eviction, TokenRequest) is in `body`. */
   readonly object?: KubeObject;
   /** The object as it is; absent for CREATE of the object itself. */

@@ -15,8 +15,9 @@ export async function describeRequest(request: AdmissionRequest, as: ServedKind,
   const { kind, user } = request;
   const [object, oldObject] = await shownObjects(request, as);
   const kindOf = (served: ServedKind): JsonObject => gvk(request.bodyKind ?? served);
-  const name =
+  const known =
     request.name === '' && request.operation !== 'CREATE' ? (request.old?.metadata?.name ?? '') : request.name;
+  const name = request.collective === true ? '' : known;
   const options = optionsOf(request);
   return {
     uid,

@@ -68,6 +68,7 @@ async function attemptDelete(
     subresource: '',
     namespace: request.namespace,
     name: request.name,
+    collective: request.collective === true,
     old,
     user: request.user,
     dryRun: options.dryRun,

@@ -331,7 +331,12 @@ async function removeCollection(
   const items: KubeObject[] = [];
   const work = async (): Promise<void> => {
     for (let next = pending.shift(); next !== undefined; next = pending.shift()) {
-      const request = { ...writeRequest(exchange, kind, info), name: next.name, namespace: next.namespace };
+      const request = {
+        ...writeRequest(exchange, kind, info),
+        name: next.name,
+        namespace: next.namespace,
+        collective: true,
+      };
       try {
         const { object } = await deleteObject(context, request, deletion);
         items.push(listItem(kind, fromStored(kind, (await shown(kind, object)).parse())));

@@ -17,6 +17,8 @@ export interface WriteRequest {
   /** '' for a create. */
   readonly name: string;
   readonly subresource: string;
+  /** One of a collection that is deleted. */
+  readonly collective?: boolean;
   readonly user: UserInfo;
   readonly options: WriteOptions;
   /** Sent as `Warning` headers. */

@@ -90,6 +90,21 @@ describe('admission webhooks', () => {
     assert.equal(removal?.['name'], created.metadata.name);
   });
 
+  it('are told no name when a collection is deleted, as upstream', async () => {
+    const labelled = map({ data: { a: '1' } });
+    const metadata = { ...labelled.metadata, labels: { gone: 'together' } };
+    assert.equal((await call('POST', MAPS, { ...labelled, metadata })).code, 201);
+    hooks.on('/see', () => ({ allowed: true }));
+    await configure(server, 'Validating', 'a', hooks.hook('/see'));
+    hooks.take('/see');
+    assert.equal((await call('DELETE', `${MAPS}?labelSelector=gone%3Dtogether`)).code, 200);
+    const seen = hooks.take('/see');
+    assert.deepEqual(
+      seen.map((each) => [each.operation, each['name'], each.oldObject?.['data']]),
+      [['DELETE', undefined, { a: '1' }]],
+    );
+  });
+
   it('change objects in order of name, and what the server sets stays the server’s', async () => {
     hooks.on('/first', () => patchOf({ op: 'add', path: '/data', value: { first: 'yes' } }));
     hooks.on('/second', ({ request }) =>
