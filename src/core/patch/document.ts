@@ -32,14 +32,17 @@ export function setField(object: JsonObject, key: string, value: JsonValue): voi
   }
 }
 
+/** A copy that shares nothing. Fields that hold undefined are left out, as in JSON. */
 export function clone<T extends JsonValue>(value: T): T;
 export function clone(value: JsonValue): JsonValue {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => clone(item));
-  const copy: JsonObject = {};
-  for (const key of Object.keys(value)) {
-    const own = value[key];
-    if (own !== undefined) setField(copy, key, clone(own));
+  // Spreading takes the whole shape of the object over at once, `__proto__` as the field that it is.
+  const copy: JsonObject = { ...value };
+  for (const key of Object.keys(copy)) {
+    const own = copy[key];
+    if (own === undefined) delete copy[key];
+    else if (typeof own === 'object') copy[key] = clone(own);
   }
   return copy;
 }

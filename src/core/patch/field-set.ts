@@ -51,7 +51,7 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
 function joined(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b) return a;
   // An empty node is a member: where the other has children, that must be said with a dot.
-  if (isEmpty(a)) return isMember(b) ? b : memberNode(b);
+  if (isEmpty(a)) return isEmpty(b) ? a : isMember(b) ? b : memberNode(b);
   if (isEmpty(b)) return isMember(a) ? a : memberNode(a);
   let result: Record<string, FieldSet> | undefined;
   for (const element of Object.keys(b)) {

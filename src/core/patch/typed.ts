@@ -121,13 +121,9 @@ export function compare(before: JsonValue, after: JsonValue, schema: SchemaNode 
   if (shape.kind === 'fields' && isObject(before) && isObject(after)) {
     const found = new ComparisonBuilder();
     for (const name of Object.keys(after)) {
-      found.compareChild(
-        fieldElement(name),
-        field(before, name),
-        field(after, name),
-        fieldSchema(shape, name),
-        !declares(shape, name),
-      );
+      const was = field(before, name);
+      const is = after[name];
+      if (was !== is) found.compareChild(fieldElement(name), was, is, fieldSchema(shape, name), !declares(shape, name));
     }
     for (const name of Object.keys(before)) {
       if (!Object.hasOwn(after, name)) {
@@ -159,10 +155,11 @@ export function compare(before: JsonValue, after: JsonValue, schema: SchemaNode 
 
 const SAME: Comparison = { added: EMPTY_SET, modified: EMPTY_SET, removed: EMPTY_SET };
 
+/** Most places are as they were: sets are made when there is something to put into them. */
 class ComparisonBuilder {
-  readonly #added: Record<string, FieldSet> = {};
-  readonly #modified: Record<string, FieldSet> = {};
-  readonly #removed: Record<string, FieldSet> = {};
+  #added: Record<string, FieldSet> | undefined;
+  #modified: Record<string, FieldSet> | undefined;
+  #removed: Record<string, FieldSet> | undefined;
 
   /** `self`: the element itself is owned, not only what is below it. */
   compareChild(
@@ -174,32 +171,36 @@ class ComparisonBuilder {
   ): void {
     if (before === after) return;
     if (after === undefined) {
-      if (before !== undefined) this.#removed[element] = memberNode(addedBelow(before, schema));
+      if (before !== undefined) (this.#removed ??= {})[element] = memberNode(addedBelow(before, schema));
       return;
     }
     if (before === undefined) {
       const below = addedBelow(after, schema);
-      this.#added[element] = self || isContainer(after) ? memberNode(below) : below;
+      (this.#added ??= {})[element] = self || isContainer(after) ? memberNode(below) : below;
       return;
     }
     if (before === null && hasParts(after, schema)) {
       // Upstream writes what is empty as null: it was there, what is in it now was not.
       const parts = addedBelow(after, schema);
-      if (!isEmpty(parts)) this.#added[element] = parts;
+      if (!isEmpty(parts)) (this.#added ??= {})[element] = parts;
       return;
     }
     const below = descends(before, after, schema) ? compare(before, after, schema) : undefined;
     if (below === undefined) {
-      if (!equal(before, after)) this.#modified[element] = EMPTY_SET;
+      if (!equal(before, after)) (this.#modified ??= {})[element] = EMPTY_SET;
       return;
     }
-    if (!isEmpty(below.added)) this.#added[element] = below.added;
-    if (!isEmpty(below.modified)) this.#modified[element] = below.modified;
-    if (!isEmpty(below.removed)) this.#removed[element] = below.removed;
+    if (!isEmpty(below.added)) (this.#added ??= {})[element] = below.added;
+    if (!isEmpty(below.modified)) (this.#modified ??= {})[element] = below.modified;
+    if (!isEmpty(below.removed)) (this.#removed ??= {})[element] = below.removed;
   }
 
   result(): Comparison {
-    return { added: this.#added, modified: this.#modified, removed: this.#removed };
+    return {
+      added: this.#added ?? EMPTY_SET,
+      modified: this.#modified ?? EMPTY_SET,
+      removed: this.#removed ?? EMPTY_SET,
+    };
   }
 }
 

@@ -95,6 +95,14 @@ describe('field sets', () => {
     assert.deepEqual(Object.keys(sorted(set)), ['.', 'f:a', 'f:b', 'k:{"a":1}', 'v:"a"', 'v:"b"']);
   });
 
+  it('are the same set when nothing is put to them that they do not have', () => {
+    const text = '{"f:a":{},"f:b":{".":{},"f:c":{},"k:{\\"n\\":1}":{".":{},"f:d":{}}}}';
+    const set = parseFieldSet(JSON.parse(text)) as FieldSet;
+    assert.equal(union(set, parseFieldSet(JSON.parse(text)) as FieldSet), set);
+    assert.equal(union(set, { 'f:b': { 'f:c': {} } }), set);
+    assert.notEqual(union(set, { 'f:b': { 'f:e': {} } }), set);
+  });
+
   it('refuse what is not a set', () => {
     for (const text of ['[]', '1', '{"x":{}}', '{"f:a":1}', '{"__proto__":{}}', '{"f:a":{"constructor":{}}}']) {
       assert.equal(parseFieldSet(JSON.parse(text)), undefined, text);

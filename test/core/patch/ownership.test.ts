@@ -256,3 +256,19 @@ function isEmptyAt(pod: JsonObject, path: string): boolean {
   }
   return typeof value === 'object' && value !== null;
 }
+
+it('whoever writes again what they own keeps the fields of their entry as they were read', () => {
+  const facts = { manager: 'me', apiVersion: 'v1', schema };
+  const made = trackUpdate({ ...facts, live: undefined, updated: pod('1'), nowIso: '2026-01-01T00:00:00Z' });
+  const live = JSON.parse(JSON.stringify(made)) as JsonObject;
+  const later = '2026-01-01T00:00:05Z';
+  const written = trackUpdate({ ...facts, live, updated: pod('2'), nowIso: later });
+  const entryOf = (object: JsonObject) =>
+    (object['metadata'] as { managedFields: [{ time: string; fieldsV1: JsonValue }] }).managedFields[0];
+  assert.equal(entryOf(written).fieldsV1, entryOf(live).fieldsV1);
+  assert.equal(entryOf(written).time, later);
+
+  function pod(value: string): JsonObject {
+    return { ...SUBJECT, metadata: { name: 'x', annotations: { n: value }, labels: { l: 'm' } } };
+  }
+});

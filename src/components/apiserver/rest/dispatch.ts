@@ -7,6 +7,7 @@ import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, KubeList, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
+import { clone } from '../../../core/patch/document.ts';
 import { jsonPatch, mergePatch } from '../../../core/patch/index.ts';
 import { admitBody } from '../admission/bodies.ts';
 import { readBody } from '../http/body.ts';
@@ -236,7 +237,7 @@ async function update(
     const updated = await updateObject(context, request, {
       strategy,
       versionRequired: true,
-      next: () => structuredClone(object),
+      next: () => clone(object as object as JsonObject) as object as KubeObject,
     });
     sendObject(context, exchange, kind, updated.object, form, 200);
   } catch (error) {

@@ -10,6 +10,7 @@ import { errors } from '../../../api/meta/status.ts';
 import { validateObjectMetaUpdate } from '../../../api/meta/validation.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import { jsonEqual } from '../../../api/structural/schema.ts';
+import { clone } from '../../../core/patch/document.ts';
 import { type AdmissionRequest, storeAdmitted } from '../admission/index.ts';
 import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
@@ -89,9 +90,9 @@ async function attemptUpdate(
   const large = isLarge(seen.bytes.length) || isLarge(request.bodyBytes);
   const old = seen.parse();
   if (large) await giveTurn();
-  const parsed = fromStored(kind, seen.parse());
+  const copy = fromStored(kind, toChange(old));
   if (large) await giveTurn();
-  const next = toStored(kind, await change.next(parsed, large));
+  const next = toStored(kind, await change.next(copy, large));
   if (large) await giveTurn();
   checkPreconditions(request, change, current, old, next);
   keepSystemFields(old, next);
@@ -146,6 +147,15 @@ async function attemptUpdate(
   );
   if (outcome.done) request.warnings.push(...warnings);
   return outcome;
+}
+
+/** A copy that may be changed. Who owns what is read out of it and put back as a whole: the entries are shared. */
+function toChange(old: KubeObject): KubeObject {
+  const { managedFields } = old.metadata ?? {};
+  const bare = managedFields === undefined ? old : { ...old, metadata: { ...old.metadata, managedFields: [] } };
+  const copy = clone(bare as object as JsonObject) as KubeObject;
+  if (managedFields !== undefined) metadataOf(copy).managedFields = [...managedFields];
+  return copy;
 }
 
 function checkPreconditions(
