@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import { ApiError } from '../../api/meta/status.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import type { Timer } from '../../base/clock.ts';
+import { UnderWay } from '../../base/under-way.ts';
 import { delegateOf, isLongRunning, passOn, passUpgradeOn } from './aggregation/proxy.ts';
 import { ANONYMOUS, unauthorized } from './authentication/index.ts';
 import { impersonate } from './authorization/impersonation.ts';
@@ -37,8 +38,8 @@ export class Frontend {
   readonly #endpoints: Endpoints;
   readonly #gate: Gate;
   readonly #timeoutMs: number;
-  /** Of the requests that have to end, in the order in which they have to. */
-  readonly #deadlines = new Map<Exchange, number>();
+  /** Requests that have to end. */
+  readonly #underWay = new UnderWay<Exchange>();
   #deadlineTimer: Timer | undefined;
 
   constructor(context: RestContext, metrics: Metrics, endpoints: Endpoints, gate: Gate) {
@@ -189,12 +190,13 @@ export class Frontend {
     if (counted) {
       if (reading) metrics.inFlightReading += 1;
       else metrics.inFlightMutating += 1;
-      this.#deadlines.set(exchange, this.#context.clock.monotonicMs() + this.#timeoutMs);
-      this.#watchDeadlines();
+      exchange.deadlineMs = this.#context.clock.monotonicMs() + this.#timeoutMs;
+      this.#underWay.add(exchange);
+      if (this.#deadlineTimer === undefined) this.#watchDeadlines(this.#timeoutMs);
     }
     const done = (): void => {
       if (counted) {
-        this.#deadlines.delete(exchange);
+        this.#underWay.delete(exchange);
         if (reading) metrics.inFlightReading -= 1;
         else metrics.inFlightMutating -= 1;
       }
@@ -209,23 +211,25 @@ export class Frontend {
     });
   }
 
-  /** One timer for all: whoever came first is late first. */
-  #watchDeadlines(): void {
-    if (this.#deadlineTimer !== undefined) return;
+  /** One timer for all: set for whoever was the first to come when it was set. */
+  #watchDeadlines(delayMs: number): void {
     const { clock } = this.#context;
-    const [first] = this.#deadlines.values();
-    if (first === undefined) return;
-    this.#deadlineTimer = clock.setTimer(Math.max(1, first - clock.monotonicMs()), () => {
+    this.#deadlineTimer = clock.setTimer(Math.max(1, delayMs), () => {
       this.#deadlineTimer = undefined;
       const nowMs = clock.monotonicMs();
-      for (const [exchange, deadlineMs] of this.#deadlines) {
-        if (deadlineMs > nowMs) break;
-        this.#deadlines.delete(exchange);
-        if (exchange.longRunning) continue;
-        this.#fail(exchange, new ApiError('Timeout', 'request did not complete within the allotted timeout'));
+      let nextMs = Number.POSITIVE_INFINITY;
+      for (const exchange of this.#underWay.all()) {
+        if (exchange.deadlineMs > nowMs) nextMs = Math.min(nextMs, exchange.deadlineMs);
+        else this.#tooLate(exchange);
       }
-      this.#watchDeadlines();
+      if (nextMs < Number.POSITIVE_INFINITY) this.#watchDeadlines(nextMs - nowMs);
     });
+  }
+
+  #tooLate(exchange: Exchange): void {
+    this.#underWay.delete(exchange);
+    if (exchange.longRunning) return;
+    this.#fail(exchange, new ApiError('Timeout', 'request did not complete within the allotted timeout'));
   }
 
   #fail(exchange: Exchange, error: unknown): void {

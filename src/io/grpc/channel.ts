@@ -7,6 +7,7 @@ import { connect as connectTls } from 'node:tls';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { UnderWay } from '../../base/under-way.ts';
 import { RpcCode } from '../../components/etcd/port.ts';
 import { ClientStream, type ClientStreamEvents, UnaryExchange } from './client-calls.ts';
 import { encodeHeaders } from './hpack.ts';
@@ -62,7 +63,7 @@ export class Channel {
   readonly #options: ChannelOptions;
   readonly #endpoints: readonly URL[];
   readonly #headers = new Map<string, Buffer>();
-  readonly #exchanges = new Set<UnaryExchange>();
+  readonly #exchanges = new UnderWay<UnaryExchange>();
   #waiting: Waiting[] = [];
   #connection: Http2Connection | undefined;
   #socket: Socket | undefined;
@@ -307,7 +308,7 @@ export class Channel {
     this.#next = 0;
     this.#failures = 0;
     this.#options.log.v(2, 'back at the first endpoint', { endpoint: this.#endpoints[0]?.host });
-    const underWay = [...this.#exchanges];
+    const underWay = this.#exchanges.all();
     const deadlineMs = this.#options.clock.monotonicMs() + DRAIN_MS;
     const drain = (): void => {
       const over = this.#closed || this.#options.clock.monotonicMs() >= deadlineMs;
@@ -348,7 +349,7 @@ export class Channel {
     this.#sweep = this.#options.clock.setTimer(SWEEP_MS, () => {
       this.#sweep = undefined;
       const now = this.#options.clock.monotonicMs();
-      for (const exchange of [...this.#exchanges]) exchange.expire(now);
+      for (const exchange of this.#exchanges.all()) exchange.expire(now);
       const late = this.#waiting.filter((one) => one.deadlineMs <= now);
       this.#waiting = this.#waiting.filter((one) => one.deadlineMs > now);
       for (const one of late)

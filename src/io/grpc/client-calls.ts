@@ -1,3 +1,4 @@
+import type { Placed } from '../../base/under-way.ts';
 import { RpcCode } from '../../components/etcd/port.ts';
 import type { HeaderField } from './hpack.ts';
 import type { Http2Connection } from './http2-connection.ts';
@@ -15,7 +16,8 @@ export interface UnaryOutcome {
 }
 
 /** One unary call under way. */
-export class UnaryExchange implements StreamEvents {
+export class UnaryExchange implements StreamEvents, Placed {
+  place = -1;
   readonly #deadlineMs: number;
   readonly #outcome: UnaryOutcome;
   readonly #reader = new MessageReader(MAX_MESSAGE);

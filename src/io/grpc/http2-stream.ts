@@ -131,6 +131,7 @@ export class Http2Stream {
     this.#connection.write(resetFrame(this.id, code));
     this.#connection.release(this);
     this.#drop();
+    this.events = NOBODY;
   }
 
   /** Sends what the windows allow, as much as one turn takes. */
@@ -208,6 +209,8 @@ export class Http2Stream {
     if (this.#gone || !this.#sentEnd || !this.#receivedEnd) return;
     this.#gone = true;
     this.#connection.release(this);
+    // The connection's tables may keep a stream for a while; nobody who waited for it with it.
+    this.events = NOBODY;
   }
 
   #drop(): void {

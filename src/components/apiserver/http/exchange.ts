@@ -2,6 +2,7 @@
 import { gzip } from 'node:zlib';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
+import type { Placed } from '../../../base/under-way.ts';
 import type { FlowRequest, Flows } from '../../../core/flowcontrol/index.ts';
 import type { AuditRecord } from '../audit/trail.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from '../port.ts';
@@ -16,7 +17,10 @@ const PEOPLE = /^(?:curl|Wget|Mozilla\/5\.0)/;
 const NO_QUERY = new URLSearchParams();
 const SHORT_BODY = 8 * 1024;
 
-export class Exchange {
+export class Exchange implements Placed {
+  place = -1;
+  /** When it has to have ended, in monotonic milliseconds. */
+  deadlineMs = Number.POSITIVE_INFINITY;
   readonly request: HttpRequest;
   readonly response: HttpResponse;
   readonly connection: ConnectionInfo;
