@@ -171,28 +171,28 @@ class ComparisonBuilder {
   ): void {
     if (before === after) return;
     if (after === undefined) {
-      if (before !== undefined) (this.#removed ??= {})[element] = memberNode(addedBelow(before, schema));
+      if (before !== undefined) this.#removed = put(this.#removed, element, memberNode(addedBelow(before, schema)));
       return;
     }
     if (before === undefined) {
       const below = addedBelow(after, schema);
-      (this.#added ??= {})[element] = self || isContainer(after) ? memberNode(below) : below;
+      this.#added = put(this.#added, element, self || isContainer(after) ? memberNode(below) : below);
       return;
     }
     if (before === null && hasParts(after, schema)) {
       // Upstream writes what is empty as null: it was there, what is in it now was not.
       const parts = addedBelow(after, schema);
-      if (!isEmpty(parts)) (this.#added ??= {})[element] = parts;
+      if (!isEmpty(parts)) this.#added = put(this.#added, element, parts);
       return;
     }
     const below = descends(before, after, schema) ? compare(before, after, schema) : undefined;
     if (below === undefined) {
-      if (!equal(before, after)) (this.#modified ??= {})[element] = EMPTY_SET;
+      if (!equal(before, after)) this.#modified = put(this.#modified, element, EMPTY_SET);
       return;
     }
-    if (!isEmpty(below.added)) (this.#added ??= {})[element] = below.added;
-    if (!isEmpty(below.modified)) (this.#modified ??= {})[element] = below.modified;
-    if (!isEmpty(below.removed)) (this.#removed ??= {})[element] = below.removed;
+    if (!isEmpty(below.added)) this.#added = put(this.#added, element, below.added);
+    if (!isEmpty(below.modified)) this.#modified = put(this.#modified, element, below.modified);
+    if (!isEmpty(below.removed)) this.#removed = put(this.#removed, element, below.removed);
   }
 
   result(): Comparison {
@@ -202,6 +202,13 @@ class ComparisonBuilder {
       removed: this.#removed ?? EMPTY_SET,
     };
   }
+}
+
+/** Into `set`, made when there is none yet. */
+function put(set: Record<string, FieldSet> | undefined, element: string, node: FieldSet): Record<string, FieldSet> {
+  const into = set ?? {};
+  into[element] = node;
+  return into;
 }
 
 /** Whether the value is owned part by part, or as a whole. */
