@@ -44,7 +44,7 @@ export interface WriteStrategy<T extends KubeObject> {
    * Runs last, and not over values of a wrong type: what may take its time. It is advanced step by step, and others have their turn
    * between any two.
    */
-  judge?(object: T, old: T | undefined): Iterator<undefined, FieldError[]>;
+  judge?(object: T, old: T | undefined): Iterator<undefined, FieldError[]> | undefined;
   /** Warnings returned in `Warning` headers. */
   warnings?(object: T, old: T | undefined): string[];
 }

@@ -67,6 +67,9 @@ const FORMATS: Readonly<Record<string, Check>> = {
   'k8s-long-name': (text) => dns1123SubdomainErrors(text).length === 0,
 };
 
+/** Whether it is one that values are checked for. */
+export const isFormat = (format: string): boolean => Object.hasOwn(FORMATS, format);
+
 /** Whether a string is of the format; formats nobody knows are not checked. */
 export function matchesFormat(format: string, text: string): boolean {
   const check = Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;

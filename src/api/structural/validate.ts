@@ -5,7 +5,7 @@
 import { messageOf } from '../../base/errors.ts';
 import { type FieldError, fieldError, NULL } from '../meta/field-error.ts';
 import type { JsonObject, JsonValue } from '../meta/object.ts';
-import { matchesFormat } from './formats.ts';
+import { isFormat, matchesFormat } from './formats.ts';
 import { fieldOf, isObject, jsonEqual, type Schema } from './schema.ts';
 
 /** More findings than these help nobody. */
@@ -72,7 +72,7 @@ class Walk {
 
   #type(schema: Schema, value: JsonValue, path: string): void {
     const types = schema.intOrString ? ['integer', 'string'] : schema.type === '' ? [] : [schema.type];
-    const format = numberFormat(schema);
+    const format = formatOf(schema);
     if (types.length === 0) return;
     const actual = typeOf(value);
     if (value === null) {
@@ -248,15 +248,16 @@ class Walk {
 
 const pathOf = (path: string): string => (path === '' ? '<nil>' : path);
 
-/** The formats of numbers count as types. */
-function numberFormat({ type, format }: Schema): string {
+/** Formats count as types. */
+function formatOf({ type, format }: Schema): string {
   if (type === 'integer') return format === 'int32' || format === 'int64' ? format : '';
+  if (type === 'string') return isFormat(format) ? format : '';
   return type === 'number' && (format === 'float' || format === 'double') ? format : '';
 }
 
 /** The type and format that a number is out of the range of. */
 function rangeOf(schema: Schema, value: number): string | undefined {
-  const format = numberFormat(schema);
+  const format = formatOf(schema);
   if (schema.type === 'integer') {
     const limit = format === 'int32' ? 2 ** 31 : 2 ** 63;
     if (isInt(value) && value >= -limit && value < limit) return undefined;

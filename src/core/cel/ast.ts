@@ -68,10 +68,10 @@ export type MacroName =
   | 'exists_one'
   | 'map'
   | 'filter'
+  | 'sortBy'
   | 'transformList'
   | 'transformMap'
   | 'transformMapEntry'
-  | 'bind'
   | 'optMap'
   | 'optFlatMap';
 
@@ -79,8 +79,18 @@ export type MacroName =
 export class CompileError extends Error {
   override readonly name = 'CompileError';
   constructor(source: string, found: readonly { readonly at: number; readonly message: string }[]) {
-    super(found.map(({ at, message }) => located(source, at, message)).join('\n'));
+    super(
+      found
+        .toSorted((a, b) => a.at - b.at)
+        .map(({ at, message }) => located(source, at, message))
+        .join('\n'),
+    );
   }
+}
+
+/** An expression that fits its surroundings and fails all the same, whatever its variables are. */
+export class ProgramError extends Error {
+  override readonly name = 'ProgramError';
 }
 
 function located(source: string, at: number, message: string): string {

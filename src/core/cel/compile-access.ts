@@ -83,8 +83,7 @@ export function compileIndex(compiler: Compiler, optional: boolean, args: readon
   const inner = target.type.kind === 'optional' ? target.type.of : target.type;
   let type: Type = DYN;
   if (inner.kind === 'list') {
-    if (!assignable(INT, index.type, new Map()) && index.type.kind !== 'double' && index.type.kind !== 'uint')
-      return compiler.mismatch('_[_]', args, at);
+    if (!assignable(INT, index.type, new Map())) return compiler.mismatch('_[_]', args, at);
     type = inner.of;
   } else if (inner.kind === 'map') {
     if (!assignable(inner.key, index.type, new Map())) return compiler.mismatch('_[_]', args, at);

@@ -2,8 +2,8 @@
 import type { Expr } from './ast.ts';
 import type { Compiler } from './compile.ts';
 import type { Part } from './part.ts';
-import { assignable, BOOL, formatType, INT, join, listOf, mapOf, type Type } from './types.ts';
-import { EntryMap, EvaluationError, type MapKey, mapKey, Optional, StructValue, Uint, type Value } from './values.ts';
+import { assignable, BOOL, formatType, INT, join, listOf, mapOf, sameType, type Type } from './types.ts';
+import { EntryMap, type MapKey, mapKey, Optional, StructValue, Uint, type Value } from './values.ts';
 
 /** What making one costs by itself. Source: cel-go's common/cost.go. */
 const LIST_COST = 10;
@@ -26,15 +26,30 @@ export function constantType(value: Value): Type {
   }
 }
 
+/**
+ * Literals hold values of one type; what is handed to string.format may differ.
+ * Source: cel-go's cel/validator.go (ValidateHomogeneousAggregateLiterals).
+ */
+function checkAlike(compiler: Compiler, items: readonly { readonly type: Type; readonly at: number }[]): void {
+  const [first, ...rest] = items;
+  if (first === undefined || compiler.mixing) return;
+  const odd = rest.find(({ type }) => !sameType(first.type, type));
+  if (odd !== undefined)
+    compiler.fail(odd.at, `expected type '${formatType(first.type)}' but found '${formatType(odd.type)}'`);
+}
+
 export function compileList(compiler: Compiler, expr: Extract<Expr, { op: 'list' }>): Part {
   const items = expr.items.map(({ value, optional }) => ({ part: compiler.compile(value), optional }));
   const itemTypes = items.map(({ part, optional }) =>
     optional && part.type.kind === 'optional' ? part.type.of : part.type,
   );
+  const placed = itemTypes.map((type, index) => ({ type, at: expr.items[index]?.value.at ?? expr.at }));
+  checkAlike(compiler, placed);
   const [first, ...rest] = itemTypes;
   const of: Type = first === undefined ? { kind: 'param', name: '_' } : rest.reduce(join, first);
   return {
     type: listOf(of, items.length),
+    items: placed,
     cost: items.reduce((sum, { part }) => sum + part.cost, LIST_COST),
     size: items.length,
     run(frame) {
@@ -59,6 +74,15 @@ export function compileMap(compiler: Compiler, expr: Extract<Expr, { op: 'map' }
   const [first, ...rest] = entries;
   const plain = ({ value, optional }: (typeof entries)[number]): Type =>
     optional && value.type.kind === 'optional' ? value.type.of : value.type;
+  const places = expr.entries;
+  checkAlike(
+    compiler,
+    entries.map((each, index) => ({ type: each.key.type, at: places[index]?.key.at ?? expr.at })),
+  );
+  checkAlike(
+    compiler,
+    entries.map((each, index) => ({ type: plain(each), at: places[index]?.value.at ?? expr.at })),
+  );
   const empty: Type = { kind: 'param', name: '_' };
   const key = first === undefined ? empty : rest.reduce((type, each) => join(type, each.key.type), first.key.type);
   const value = first === undefined ? empty : rest.reduce((type, each) => join(type, plain(each)), plain(first));
@@ -72,7 +96,6 @@ export function compileMap(compiler: Compiler, expr: Extract<Expr, { op: 'map' }
       for (const each of entries) {
         const name = mapKey(each.key.run(frame));
         const content = each.value.run(frame);
-        if (made.has(name)) throw new EvaluationError(`insert failed: key ${String(name)} already exists`);
         if (!each.optional) made.set(name, content);
         else if (content instanceof Optional && content.value !== undefined) made.set(name, content.value);
       }

@@ -2,12 +2,12 @@
  * From an expression to something that can be run, in one walk: names are resolved, types checked, and the most that it can cost is
  * estimated. Sources: cel-spec (checking, evaluation), cel-go's checker/cost.go and interpreter/runtimecost.go (costs).
  */
-import { CompileError, dottedName, type Expr } from './ast.ts';
+import { CompileError, dottedName, type Expr, ProgramError } from './ast.ts';
 import { compileIndex, compileSelect, typeName } from './compile-access.ts';
 import { compileList, compileMap, compileStruct, constantType } from './compile-literals.ts';
 import { equal } from './equality.ts';
 import { fitting, sizesOf } from './functions.ts';
-import { literalProblem } from './literal-checks.ts';
+import { constantFailure, literalProblem } from './literal-checks.ts';
 import { compileMacro } from './macros.ts';
 import { metered } from './meter.ts';
 import { parse } from './parser.ts';
@@ -20,11 +20,12 @@ interface Variable {
   readonly type: Type;
 }
 
-/** Throws CompileError with everything that is wrong. */
+/** Throws CompileError with everything that is wrong, ProgramError for what is right as it is written and fails whatever its variables are. */
 export function compile(source: string, environment: Environment): Program {
   const compiler = new Compiler(source, environment);
   const part = compiler.compile(parse(source));
   if (compiler.issues.length > 0) throw new CompileError(source, compiler.issues);
+  if (compiler.failure !== undefined) throw new ProgramError(compiler.failure);
   const { used, names, slots } = compiler;
   return {
     type: part.type,
@@ -47,6 +48,10 @@ export class Compiler {
   readonly #source: string;
   #scope = new Map<string, Variable>();
   #slots = 0;
+  /** Within what may be of several types: what is handed to string.format. */
+  mixing = false;
+  /** Why it can never be evaluated. */
+  failure: string | undefined;
 
   constructor(source: string, environment: Environment) {
     this.#source = source;
@@ -148,14 +153,22 @@ export class Compiler {
           false,
           expr.args.map((each) => this.compile(each)),
           at,
+          expr.args.map((each) => each.at),
         );
       }
     }
+    const outer = this.mixing;
+    this.mixing ||= name === 'format';
     const args = [...(expr.target === undefined ? [] : [expr.target]), ...expr.args].map((each) => this.compile(each));
+    this.mixing = outer;
     switch (name) {
       case '_&&_':
       case '_||_':
-        return this.#logical(name, args, at);
+        return this.#logical(
+          name,
+          args,
+          expr.args.map((each) => each.at),
+        );
       case '_?_:_':
         return this.#conditional(args, at);
       case '_==_':
@@ -165,18 +178,28 @@ export class Compiler {
       case '_[?_]':
         return compileIndex(this, name === '_[?_]', args, at);
       default:
-        return this.#function(name, expr.target !== undefined, args, at);
+        return this.#function(
+          name,
+          expr.target !== undefined,
+          args,
+          at,
+          [...(expr.target === undefined ? [] : [expr.target]), ...expr.args].map((each) => each.at),
+        );
     }
   }
 
-  mismatch(name: string, args: readonly Part[], at: number): Part {
-    const types = args.map((each) => formatType(each.type)).join(', ');
-    return this.fail(at, `found no matching overload for '${name}' applied to '(${types})'`);
+  mismatch(name: string, args: readonly Part[], at: number, member = false): Part {
+    const types = args.map((each) => formatType(each.type));
+    const target = member ? `${types.shift()}.` : '';
+    return this.fail(at, `found no matching overload for '${name}' applied to '${target}(${types.join(', ')})'`);
   }
 
-  #logical(name: string, args: readonly Part[], at: number): Part {
+  #logical(name: string, args: readonly Part[], places: readonly number[]): Part {
     const [left, right] = args as [Part, Part];
-    if (!isBool(left) || !isBool(right)) return this.mismatch(name, args, at);
+    for (const [index, { type }] of args.entries()) {
+      if (!isBool(args[index] as Part))
+        this.fail(places[index] ?? 0, `expected type 'bool' but found '${formatType(type)}'`);
+    }
     // The value that decides alone.
     const decisive = name === '_||_';
     const cost = left.cost + right.cost + 1;
@@ -225,7 +248,7 @@ export class Compiler {
     const own = (sizes: readonly number[]): number => Math.max(1, Math.ceil(Math.min(...sizes) * 0.1));
     return {
       type: BOOL,
-      cost: left.cost + right.cost + own([left.size, right.size]) + (isContainer(left) ? CONTENTS_COST : 0),
+      cost: left.cost + right.cost + own([left.size, right.size]),
       size: 1,
       run(frame) {
         const a = left.run(frame);
@@ -236,7 +259,7 @@ export class Compiler {
     };
   }
 
-  #function(name: string, member: boolean, args: readonly Part[], at: number): Part {
+  #function(name: string, member: boolean, args: readonly Part[], at: number, places: readonly number[]): Part {
     const { functions } = this.#environment;
     const found = functions.resolve(
       name,
@@ -246,12 +269,13 @@ export class Compiler {
     const [first] = found;
     if (first === undefined) {
       if (!functions.has(name)) return this.fail(at, `undeclared reference to '${name}' (in container '')`);
-      return this.mismatch(name, args, at);
+      return this.mismatch(name, args, at, member);
     }
-    const literal = literalProblem(name, args, found);
-    if (literal !== undefined) return this.fail(at, literal);
+    const literal = literalProblem(name, args, found, places, at);
+    if (literal !== undefined) return this.fail(literal.at, literal.message);
+    this.failure ??= constantFailure(name, args, found);
     const sizes = args.map((each) => each.size);
-    const own = Math.max(...found.map(({ overload }) => 1 + (overload.cost?.(sizes) ?? 0)));
+    const own = Math.max(1, ...found.map(({ overload }) => (overload.estimate ?? overload.cost)?.(sizes) ?? 1));
     const result = found.reduce((type, each) => join(type, each.result), first.result);
     const largest = Math.max(
       ...found.map(({ overload }) => overload.size?.(sizes) ?? sizes.reduce((sum, each) => sum + each, 0)),
@@ -271,7 +295,7 @@ export class Compiler {
       run(frame) {
         const values = args.map((each) => each.run(frame));
         const overload = settled && only !== undefined ? only : fitting(name, overloads, values);
-        frame.budget.spend(overload.cost === undefined ? 1 : 1 + overload.cost(sizesOf(values)));
+        frame.budget.spend(overload.cost === undefined ? 1 : Math.max(1, overload.cost(sizesOf(values))));
         return overload.run(values);
       },
     };
@@ -281,10 +305,6 @@ export class Compiler {
     return this.#source;
   }
 }
-
-/** Contents are paid for as they are compared; a few are reckoned with. */
-const CONTENTS_COST = 16;
-const isContainer = ({ type }: Part): boolean => ['list', 'map', 'object', 'optional'].includes(type.kind);
 
 function isBool(part: Part): boolean {
   return part.type.kind === 'bool' || part.type.kind === 'dyn' || part.type.kind === 'param';

@@ -11,12 +11,15 @@ export interface Overload {
   run(args: readonly Value[]): Value;
   /** Cost beyond the call itself, by the sizes of the arguments. */
   cost?(sizes: readonly number[]): number;
+  /** What upstream reckons with when it estimates, where that is less. */
+  estimate?(sizes: readonly number[]): number;
   /** The largest the result can be, by the largest sizes of the arguments. Default: their sum. */
   size?(sizes: readonly number[]): number;
 }
 
 export interface Costs {
   readonly cost?: (sizes: readonly number[]) => number;
+  readonly estimate?: (sizes: readonly number[]) => number;
   readonly size?: (sizes: readonly number[]) => number;
 }
 
@@ -98,7 +101,9 @@ export function fitting(name: string, overloads: readonly Overload[], args: read
   for (const overload of overloads) {
     if (overload.params.every((param, index) => fits(param, args[index] as Value))) return overload;
   }
-  throw new EvaluationError(`no such overload: ${name}(${args.map(typeOf).join(', ')})`);
+  // Operators do not say what they were asked to do.
+  const what = /^\W?_|^@/.test(name) ? '' : `: ${name}(${args.map(typeOf).join(', ')})`;
+  throw new EvaluationError(`no such overload${what}`);
 }
 
 function fits(param: Type, value: Value): boolean {

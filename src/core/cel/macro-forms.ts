@@ -1,4 +1,4 @@
-/** Which calls are comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go, cel/library.go (optionals) and ext/bindings.go. */
+/** Which calls are comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go and cel/library.go (optionals). */
 
 interface MacroForm {
   /** How many arguments it has, and how many of them, from the first, name its variables. */
@@ -14,13 +14,13 @@ export const MACROS: ReadonlyMap<string, readonly MacroForm[]> = new Map([
   ['all', QUANTIFIER],
   ['exists', QUANTIFIER],
   ['exists_one', [form(2, 1)]],
-  ['existsOne', QUANTIFIER],
+  ['existsOne', [form(3, 2)]],
   ['map', [form(2, 1), form(3, 1)]],
   ['filter', [form(2, 1)]],
+  ['sortBy', [form(2, 1)]],
   ['transformList', TRANSFORMATION],
   ['transformMap', TRANSFORMATION],
   ['transformMapEntry', TRANSFORMATION],
-  ['bind', [form(3, 1)]],
   ['optMap', [form(2, 1)]],
   ['optFlatMap', [form(2, 1)]],
 ]);

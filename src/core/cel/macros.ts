@@ -1,8 +1,9 @@
 /** Comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go and cel/library.go (optionals). */
 import type { Expr } from './ast.ts';
 import type { Compiler } from './compile.ts';
+import { compareValues } from './library/operators.ts';
 import type { Frame, Part } from './part.ts';
-import { BOOL, DYN, formatType, INT, listOf, mapOf, maxSize, optionalOf, type Type } from './types.ts';
+import { BOOL, DYN, formatType, INT, listOf, mapOf, optionalOf, type Type } from './types.ts';
 import { CelMap, EntryMap, EvaluationError, isList, type MapKey, mapKey, Optional, type Value } from './values.ts';
 
 type Macro = Extract<Expr, { op: 'macro' }>;
@@ -10,14 +11,29 @@ type Macro = Extract<Expr, { op: 'macro' }>;
 /** What one step of the loop costs by itself. */
 const STEP = 2;
 
+/** What upstream reckons with for one: results that are lists and maps are made anew with every step. */
+function stepOf(name: Macro['name']): number {
+  switch (name) {
+    case 'all':
+    case 'exists':
+      return STEP + 1;
+    case 'exists_one':
+      return STEP;
+    case 'transformMap':
+    case 'transformMapEntry':
+      return STEP + 31;
+    default:
+      return STEP + 11;
+  }
+}
+
 export function compileMacro(compiler: Compiler, macro: Macro): Part {
-  if (macro.name === 'bind') return bind(compiler, macro);
   if (macro.name === 'optMap' || macro.name === 'optFlatMap') return optionalMap(compiler, macro);
   const target = compiler.compile(macro.target);
   const variables = variableTypes(target.type, macro.vars.length);
   if (variables === undefined) {
     return compiler.fail(
-      macro.at,
+      macro.target.at,
       `expression of type '${formatType(target.type)}' cannot be range of a comprehension (must be list, map, or dynamic)`,
     );
   }
@@ -64,10 +80,13 @@ class Loop {
     const predicates = name === 'all' || name === 'exists' || name === 'exists_one' || name === 'filter';
     const condition = predicates || second !== undefined ? first : undefined;
     if (condition !== undefined && condition.type.kind !== 'bool' && condition.type.kind !== 'dyn') {
-      return this.#compiler.fail(at, `expected type 'bool' but found '${formatType(condition.type)}'`);
+      return this.#compiler.fail(
+        this.#macro.args[0]?.at ?? at,
+        `expected type 'bool' but found '${formatType(condition.type)}'`,
+      );
     }
     const size = this.#target.size;
-    const cost = this.#target.cost + 1 + size * args.reduce((sum, each) => sum + each.cost, STEP);
+    const cost = this.#target.cost + 1 + size * args.reduce((sum, each) => sum + each.cost, stepOf(name));
     const body = second ?? first;
     switch (name) {
       case 'all':
@@ -78,6 +97,10 @@ class Loop {
       case 'filter': {
         const of = this.#variables[0] ?? DYN;
         return { type: listOf(of, size), cost, size, run: (frame) => this.#collect(frame, first, undefined) };
+      }
+      case 'sortBy': {
+        const of = this.#variables[0] ?? DYN;
+        return { type: listOf(of, size), cost, size, run: (frame) => this.#sort(frame, first) };
       }
       case 'map':
       case 'transformList':
@@ -159,6 +182,13 @@ class Loop {
     return found;
   }
 
+  #sort(frame: Frame, key: Part): Value {
+    const keyed: { item: Value; key: Value }[] = [];
+    for (const item of this.#steps(frame)) keyed.push({ item, key: key.run(frame) });
+    frame.budget.spend(keyed.length * 8);
+    return keyed.sort((a, b) => compareValues(a.key, b.key)).map(({ item }) => item);
+  }
+
   #transform(frame: Frame, condition: Part | undefined, body: Part): Value {
     const made = new Map<MapKey, Value>();
     for (const key of this.#steps(frame)) {
@@ -186,25 +216,6 @@ class Loop {
 function isTrue(value: Value): boolean {
   if (typeof value !== 'boolean') throw new EvaluationError('no such overload');
   return value;
-}
-
-/** `cel.bind(name, value, expression)`. */
-function bind(compiler: Compiler, macro: Macro): Part {
-  const [valueExpr, bodyExpr] = macro.args as [Expr, Expr];
-  const value = compiler.compile(valueExpr);
-  const type = value.size === maxSize(value.type) ? value.type : ({ ...value.type, max: value.size } as Type);
-  return compiler.within([[macro.vars[0] ?? '', type]], ([slot = 0]) => {
-    const body = compiler.compile(bodyExpr);
-    return {
-      type: body.type,
-      cost: value.cost + body.cost + 1,
-      size: body.size,
-      run(frame) {
-        frame.slots[slot] = value.run(frame);
-        return body.run(frame);
-      },
-    };
-  });
 }
 
 function optionalMap(compiler: Compiler, macro: Macro): Part {

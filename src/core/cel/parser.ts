@@ -30,7 +30,7 @@ class Parser {
 
   parse(): Expr {
     const expression = this.#expression();
-    if (this.#peek().type !== 'end') throw this.#unexpected();
+    if (this.#peek().type !== 'end') throw this.#unexpected('<EOF>');
     return expression;
   }
 
@@ -42,9 +42,23 @@ class Parser {
     return new CompileError(this.#source, [{ at, message }]);
   }
 
-  #unexpected(): CompileError {
+  /** In the words of upstream's parser, which says first what it would take to go on: one token less, or one more. */
+  #unexpected(expecting: string): CompileError {
     const token = this.#peek();
-    return this.#fail(token.at, `Syntax error: mismatched input '${token.text.slice(0, 64)}'`);
+    const text = `'${token.text.slice(0, 64)}'`;
+    const after = this.#tokens[this.#next + 1];
+    const extra =
+      token.type !== 'end' &&
+      after !== undefined &&
+      (expecting === EXPRESSION
+        ? begins(after)
+        : expecting === '<EOF>'
+          ? after.type === 'end'
+          : `'${after.text}'` === expecting);
+    if (extra) return this.#fail(token.at, `Syntax error: extraneous input ${text} expecting ${expecting}`);
+    if (token.type === 'end' && CLOSING.has(expecting))
+      return this.#fail(token.at, `Syntax error: missing ${expecting} at ${text}`);
+    return this.#fail(token.at, `Syntax error: mismatched input ${text} expecting ${expecting}`);
   }
 
   #is(text: string): boolean {
@@ -60,7 +74,7 @@ class Parser {
 
   #expect(text: string): Token {
     const token = this.#accept(text);
-    if (token === undefined) throw this.#unexpected();
+    if (token === undefined) throw this.#unexpected(`'${text}'`);
     return token;
   }
 
@@ -155,12 +169,12 @@ class Parser {
     if (token.text === '{') return this.#map(at);
     if (token.text === '.') {
       const name = this.#peek();
-      if (name.type !== 'ident') throw this.#unexpected();
+      if (name.type !== 'ident') throw this.#unexpected('IDENTIFIER');
       this.#next += 1;
       return this.#identifier(name);
     }
     this.#next -= 1;
-    throw this.#unexpected();
+    throw this.#unexpected(EXPRESSION);
   }
 
   #identifier(token: Token): Expr {
@@ -168,21 +182,22 @@ class Parser {
     if (text === 'true' || text === 'false') return { op: 'const', at, value: text === 'true' };
     if (text === 'null') return { op: 'const', at, value: null };
     if (RESERVED.has(text)) throw this.#fail(at, `reserved identifier: ${text}`);
-    if (text === 'in') {
+    if (text === 'in' || text.startsWith('`')) {
       this.#next -= 1;
-      throw this.#unexpected();
+      throw this.#unexpected(EXPRESSION);
     }
-    if (this.#accept('(') === undefined) return { op: 'ident', at, name: text };
+    const open = this.#accept('(');
+    if (open === undefined) return { op: 'ident', at, name: text };
     const args = this.#arguments();
-    if (text === 'has') return this.#has(at, args);
-    return call(at, text, args);
+    if (text === 'has') return this.#has(open.at, args);
+    return call(open.at, text, args);
   }
 
   #has(at: number, args: readonly Expr[]): Expr {
     const [argument] = args;
     if (args.length !== 1 || argument?.op !== 'select' || argument.test)
-      throw this.#fail(at, 'invalid argument to has() macro');
-    return { ...argument, test: true };
+      throw this.#fail(argument?.at ?? at, 'invalid argument to has() macro');
+    return { ...argument, at, test: true };
   }
 
   #arguments(): Expr[] {
@@ -230,11 +245,12 @@ class Parser {
       if (dot !== undefined) {
         const optional = this.#accept('?') !== undefined;
         const name = this.#peek();
-        if (name.type !== 'ident') throw this.#unexpected();
+        if (name.type !== 'ident') throw this.#unexpected('IDENTIFIER');
         this.#next += 1;
         const field = fieldName(name);
-        if (!optional && this.#accept('(') !== undefined) {
-          expression = this.#member(dot.at, expression, field, this.#arguments());
+        const open = optional ? undefined : this.#accept('(');
+        if (open !== undefined) {
+          expression = this.#member(open.at, expression, field, this.#arguments());
         } else expression = { op: 'select', at: dot.at, target: expression, field, test: false, optional };
         continue;
       }
@@ -260,7 +276,7 @@ class Parser {
     while (this.#accept('}') === undefined) {
       const optional = this.#accept('?') !== undefined;
       const field = this.#peek();
-      if (field.type !== 'ident' || NO_FIELDS.has(field.text)) throw this.#unexpected();
+      if (field.type !== 'ident' || NO_FIELDS.has(field.text)) throw this.#unexpected('IDENTIFIER');
       this.#next += 1;
       this.#expect(':');
       fields.push({ at: field.at, name: fieldName(field), value: this.#expression(), optional });
@@ -275,21 +291,29 @@ class Parser {
   #member(at: number, target: Expr, name: string, args: readonly Expr[]): Expr {
     const variables = MACROS.get(name);
     if (variables === undefined) return { op: 'call', at, name, target, args };
-    if (name === 'bind' && !(target.op === 'ident' && target.name === 'cel'))
-      return { op: 'call', at, name, target, args };
     const form = variables.find((each) => each.args === args.length);
     if (form === undefined) {
       // Functions of the same name may exist (math.exists?); there are none, so it is a macro written wrongly.
       return { op: 'call', at, name, target, args };
     }
     const vars = args.slice(0, form.vars).map((each) => {
-      if (each.op !== 'ident') throw this.#fail(each.at, 'argument must be a simple name');
+      if (each.op !== 'ident') throw this.#fail(each.at, 'argument is not an identifier');
       return each.name;
     });
     if (new Set(vars).size < vars.length) throw this.#fail(at, 'the variables of a comprehension must differ');
     const macro = (name === 'existsOne' ? 'exists_one' : name) as MacroName;
     return { op: 'macro', at, name: macro, target, vars, args: args.slice(form.vars) };
   }
+}
+
+/** What an expression may begin with. */
+const EXPRESSION =
+  "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+const CLOSING: ReadonlySet<string> = new Set(["')'", "']'", "'}'"]);
+
+function begins(token: Token): boolean {
+  if (token.type === 'op') return /^[-[{(.!]$/.test(token.text);
+  return token.type !== 'end' && token.text !== 'in';
 }
 
 const LEVELS: readonly ReadonlySet<string>[] = [

@@ -37,6 +37,8 @@ export interface Part {
   readonly size: number;
   /** The value, when it is written in the expression. */
   readonly constant?: Value;
+  /** What a list that is written in the expression holds, and where. */
+  readonly items?: readonly { readonly type: Type; readonly at: number }[];
 }
 
 export type Structure = Extract<Type, { kind: 'object' }>;

@@ -23,14 +23,30 @@ const MAX_MESSAGE_COST = 250_000;
  */
 export function rulesOf(
   schema: Schema,
-): (object: JsonObject, old: JsonObject | undefined) => Generator<undefined, FieldError[]> {
+): (object: JsonObject, old: JsonObject | undefined) => Generator<undefined, FieldError[]> | undefined {
   const root = new Compilation().node(schema, '', true, 1, undefined);
+  if (root === undefined) return () => undefined;
   return function* judge(object, old) {
-    if (root === undefined) return [];
     const run = new Run();
     yield* run.node(root, object, old, '');
     return run.found;
   };
+}
+
+/** What the rules say of the defaults of a schema, as those of a new object; for definitions. Below `additionalProperties` there are none. */
+export function judgeDefaults(schema: Schema, path: string): FieldError[] {
+  const found: FieldError[] = [];
+  if (schema.default !== undefined) {
+    const root = new Compilation().node(schema, '', schema.embedded, 1, undefined);
+    const run = new Run();
+    const at = `${path}.default`;
+    if (root !== undefined) for (const _turn of run.node(root, schema.default, undefined, at));
+    found.push(...run.found);
+  }
+  if (schema.items !== undefined) found.push(...judgeDefaults(schema.items, `${path}.items`));
+  for (const [name, property] of schema.properties)
+    found.push(...judgeDefaults(property, `${path}.properties[${name}]`));
+  return found;
 }
 
 const OUT_OF_BUDGET = 'validation failed due to running out of cost budget, no further validation rules will be run';
@@ -69,7 +85,8 @@ class Run {
         const below = node.properties.get(name) ?? node.additional;
         if (below === undefined) continue;
         const was = before === undefined ? undefined : fieldOf(before, name);
-        yield* this.node(below, value[name] ?? null, was, path === '' ? name : `${path}.${name}`);
+        const at = node.properties.has(name) ? (path === '' ? name : `${path}.${name}`) : `${path}[${name}]`;
+        yield* this.node(below, value[name] ?? null, node.schema.mapType === 'atomic' ? undefined : was, at);
       }
     }
   }
@@ -81,30 +98,33 @@ class Run {
     if (transition) {
       if (was === undefined && rule.optionalOldSelf !== true) return;
     } else if (was !== undefined && jsonEqual(value, was)) return;
-    const type = node.schema.type === '' ? 'integer,string' : node.schema.type;
+    const { type } = node.schema;
     const field = path === '' ? '<nil>' : path;
+    const wrong = (what: string): void => void this.found.push(fieldError.invalid(field, type, what));
     const budget = new Budget(Math.min(MAX_CALL_COST, this.#left));
     const started = budget.left;
+    const shown = rule.message === '' ? rule.rule.trim() : rule.message.trim();
     try {
       if (program.evaluate((name) => this.#variable(name, node, rule, value, was), budget) !== true) {
         this.#failed(node, compiled, value, was, path);
       }
     } catch (error) {
+      const what = messageOf(error);
       if (error instanceof BudgetError) {
         const all = this.#left <= MAX_CALL_COST;
-        this.found.push(
-          fieldError.invalid(
-            field,
-            type,
-            all ? OUT_OF_BUDGET : `'${rule.rule}': call cost exceeds limit for rule: ${rule.rule}`,
-          ),
+        wrong(
+          all
+            ? OUT_OF_BUDGET
+            : `'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: ${shown}`,
         );
-        if (all) this.#left = -1;
-      } else {
-        this.found.push(
-          fieldError.invalid(field, type, `${messageOf(error)} evaluating rule: ${rule.message || rule.rule}`),
-        );
+        this.#left = -1;
+        return;
       }
+      wrong(
+        what.startsWith('no such overload')
+          ? `'${what}': call arguments did not match a supported operator, function or macro signature for rule: ${shown}`
+          : `${what} evaluating rule: ${shown}`,
+      );
     }
     this.#left -= started - Math.max(0, budget.left);
   }
@@ -122,7 +142,8 @@ class Run {
     const below = fieldBelow(node.schema, rule.fieldPath);
     const at = below === '' || path === '' ? `${path}${below}` : `${path}.${below}`;
     const field = at === '' ? '<nil>' : at;
-    const type = node.schema.type === '' ? 'integer,string' : node.schema.type;
+    // Structures and lists are not repeated.
+    const shown = typeof value === 'object' ? undefined : value;
     switch (rule.reason) {
       case 'FieldValueForbidden':
         this.found.push(fieldError.forbidden(field, message));
@@ -131,10 +152,18 @@ class Run {
         this.found.push(fieldError.required(field, message));
         break;
       case 'FieldValueDuplicate':
-        this.found.push(fieldError.duplicate(field, type));
+        this.found.push(
+          shown === undefined
+            ? { ...fieldError.duplicate(field, ''), message: 'Duplicate value' }
+            : fieldError.duplicate(field, shown),
+        );
         break;
       default:
-        this.found.push(fieldError.invalid(field, type, message));
+        this.found.push(
+          shown === undefined
+            ? { ...fieldError.invalid(field, '', ''), message: `Invalid value: ${message}` }
+            : fieldError.invalid(field, shown, message),
+        );
     }
   }
 

@@ -6,6 +6,7 @@
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
 import type { Schema, ValidationRule } from '../../api/structural/schema.ts';
 import { messageOf } from '../../base/errors.ts';
+import { ProgramError } from './ast.ts';
 import { compile } from './compile.ts';
 import { standardFunctions } from './library/index.ts';
 import type { Program } from './part.ts';
@@ -15,6 +16,8 @@ import { optionalOf, type Type } from './types.ts';
 /** Estimated cost that one rule may have, and all rules of a schema together. */
 const MAX_RULE_COST = 10_000_000;
 const MAX_SCHEMA_COST = 100_000_000;
+/** So many of the rules that cost most are named. */
+const MAX_NAMED = 4;
 const ADVICE =
   '(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)';
 
@@ -95,27 +98,27 @@ export class Compilation {
   ): CompiledRule | undefined {
     const self = typeOfSchema(schema, resource);
     if (self === undefined || rule.rule.trim() === '') {
-      if (self === undefined)
-        this.found.push(
-          fieldError.invalid(
-            `${at}.rule`,
-            rule.rule,
-            'compilation failed: the value here has no type that a rule can see',
-          ),
-        );
+      if (self === undefined && !this.found.some(({ field }) => at.startsWith(`${field}[`)))
+        this.found.push({
+          type: 'InternalError',
+          field: at.replace(/\[\d+\]$/, ''),
+          message:
+            'Internal error: internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations',
+        });
       return undefined;
     }
     const variables = new Map<string, Type>([
       ['self', self],
       ['oldSelf', rule.optionalOldSelf === true ? optionalOf(self) : self],
     ]);
-    const program = this.#program(rule.rule, `${at}.rule`, variables, times, 'bool');
+    const program = this.#program(rule.rule, `${at}.rule`, variables, times, 'bool', shownRule(rule));
     const message =
       rule.messageExpression.trim() === ''
         ? undefined
-        : this.#program(rule.messageExpression, `${at}.messageExpression`, variables, times, 'string');
-    if (program === undefined) return undefined;
-    const transition = program.used.has('oldSelf');
+        : program === undefined
+          ? undefined
+          : this.#program(rule.messageExpression, `${at}.messageExpression`, variables, 1, 'string', shownRule(rule));
+    const transition = program?.used.has('oldSelf') === true;
     if (transition && fixed !== undefined) {
       this.found.push(
         fieldError.invalid(
@@ -134,7 +137,7 @@ export class Compilation {
         ),
       );
     }
-    return { rule, program, message, transition };
+    return program === undefined ? undefined : { rule, program, message, transition };
   }
 
   #program(
@@ -143,34 +146,38 @@ export class Compilation {
     variables: ReadonlyMap<string, Type>,
     times: number,
     expected: 'bool' | 'string',
+    shown: unknown,
   ): Program | undefined {
     try {
       const program = compile(source, { functions: standardFunctions(), variables });
-      if (program.type.kind !== expected && program.type.kind !== 'dyn') {
+      if (program.type.kind !== expected) {
         const what =
           expected === 'bool'
             ? 'cel expression must evaluate to a bool'
             : 'messageExpression must evaluate to a string';
-        this.found.push(fieldError.invalid(at, source, what));
+        this.found.push(fieldError.invalid(at, shown, what));
         return undefined;
       }
-      this.#weigh(at, program.cost * times);
+      this.#weigh(
+        at,
+        program.cost * times,
+        expected === 'bool' ? 'estimated rule cost' : 'estimated messageExpression cost',
+      );
       return program;
     } catch (error) {
-      this.found.push(fieldError.invalid(at, source, `compilation failed: ${messageOf(error)}`));
+      const what = error instanceof ProgramError ? 'program instantiation failed' : 'compilation failed';
+      const prefix = expected === 'bool' ? what : `messageExpression ${what.replace('program ', '')}`;
+      this.found.push(fieldError.invalid(at, shown, `${prefix}: ${messageOf(error)}`));
       return undefined;
     }
   }
 
-  #weigh(at: string, cost: number): void {
+  #weigh(at: string, cost: number, what: string): void {
     this.#total += cost;
     this.#costly.push({ at, cost });
     if (cost > MAX_RULE_COST) {
       this.found.push(
-        fieldError.forbidden(
-          at,
-          `estimated rule cost exceeds budget by factor of ${factor(cost / MAX_RULE_COST)} ${ADVICE}`,
-        ),
+        fieldError.forbidden(at, `${what} exceeds budget by factor of ${factor(cost / MAX_RULE_COST)} ${ADVICE}`),
       );
     }
   }
@@ -178,7 +185,8 @@ export class Compilation {
   /** After everything: whether all rules together cost too much. */
   weighAll(path: string): void {
     if (this.#total <= MAX_SCHEMA_COST) return;
-    for (const { at } of this.#costly.filter(({ cost }) => cost > MAX_SCHEMA_COST / 100)) {
+    const costly = this.#costly.filter(({ cost }) => cost >= MAX_SCHEMA_COST / 100).sort((a, b) => b.cost - a.cost);
+    for (const { at } of costly.slice(0, MAX_NAMED)) {
       this.found.push(
         fieldError.forbidden(
           at,
@@ -195,9 +203,19 @@ export class Compilation {
   }
 }
 
+/** A rule as upstream shows one that is wrong. */
+const shownRule = (rule: ValidationRule): unknown => ({
+  Rule: rule.rule,
+  Message: rule.message,
+  MessageExpression: rule.messageExpression,
+  Reason: rule.reason ?? null,
+  FieldPath: rule.fieldPath,
+  OptionalOldSelf: rule.optionalOldSelf ?? null,
+});
+
 function factor(times: number): string {
   if (times > 100) return 'more than 100x';
-  return times < 1.05 ? 'just over 1x' : `${times.toFixed(1)}x`;
+  return `${times.toFixed(times < 1.5 ? 6 : 1)}x`;
 }
 
 /** What is wrong with the rules of a schema. */

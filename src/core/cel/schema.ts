@@ -11,6 +11,10 @@ import type { Value } from './values.ts';
 
 /** The largest document that is ever judged; what is not bounded by the schema is bounded by it. */
 const MAX_REQUEST = 3 * 1024 * 1024;
+/** Of a text, without its quotes. */
+const MAX_TEXT = MAX_REQUEST - 2;
+/** Lengths are in characters, which may take so many bytes. */
+const MAX_BYTES = 4;
 
 const KEYWORDS: ReadonlySet<string> = new Set(
   'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(
@@ -36,7 +40,7 @@ const ESCAPED: Readonly<Record<string, string>> = {
 
 /** The type of values of a schema; undefined when rules cannot see them. */
 export function typeOfSchema(schema: Schema, resource: boolean): Type | undefined {
-  if (schema.intOrString) return { ...DYN, max: schema.maxLength ?? MAX_REQUEST };
+  if (schema.intOrString) return { ...DYN, max: MAX_TEXT };
   switch (schema.type) {
     case 'string':
       return stringType(schema);
@@ -53,7 +57,7 @@ export function typeOfSchema(schema: Schema, resource: boolean): Type | undefine
     case 'object': {
       if (typeof schema.additional === 'object') {
         const value = typeOfSchema(schema.additional, schema.additional.embedded);
-        return value === undefined ? undefined : mapOf({ ...STRING, max: 256 }, value, maxProperties(schema));
+        return value === undefined ? undefined : mapOf({ ...STRING, max: 0 }, value, maxProperties(schema));
       }
       return objectType(schema, resource || schema.embedded);
     }
@@ -70,20 +74,18 @@ function stringType(schema: Schema): Type {
     case 'duration':
       return DURATION;
     case 'byte':
-      return { ...BYTES, max: schema.maxLength ?? MAX_REQUEST };
+      return { ...BYTES, max: schema.maxLength ?? MAX_TEXT };
     default: {
       const longest = schema.enum?.reduce<number>(
         (max, each) => Math.max(max, typeof each === 'string' ? each.length : 0),
         0,
       );
-      return { ...STRING, max: schema.maxLength ?? longest ?? MAX_REQUEST };
+      return { ...STRING, max: schema.maxLength === undefined ? (longest ?? MAX_TEXT) : schema.maxLength * MAX_BYTES };
     }
   }
 }
 
-function objectType(schema: Schema, resource: boolean): Type | undefined {
-  if (schema.properties.size === 0 && !resource)
-    return schema.preserve ? undefined : { kind: 'object', name: 'object', fields: new Map() };
+function objectType(schema: Schema, resource: boolean): Type {
   return { kind: 'object', name: 'object', fields: new LazyFields(schema, resource) };
 }
 
@@ -154,12 +156,16 @@ function leastBytes(schema: Schema): number {
 }
 
 export function maxItems(schema: Schema): number {
-  return schema.maxItems ?? Math.floor(MAX_REQUEST / ((schema.items === undefined ? 1 : leastBytes(schema.items)) + 1));
+  return (
+    schema.maxItems ?? Math.floor((MAX_REQUEST - 2) / ((schema.items === undefined ? 1 : leastBytes(schema.items)) + 1))
+  );
 }
 
 export function maxProperties(schema: Schema): number {
   if (schema.maxProperties !== undefined) return schema.maxProperties;
-  return Math.floor(MAX_REQUEST / ((typeof schema.additional === 'object' ? leastBytes(schema.additional) : 1) + 4));
+  return Math.floor(
+    (MAX_REQUEST - 2) / ((typeof schema.additional === 'object' ? leastBytes(schema.additional) : 1) + 6),
+  );
 }
 
 const readers = new WeakMap<Schema, JsonReader>();

@@ -56,11 +56,6 @@ export const structureOf = (
 });
 export const optionalOf = (of: Type): Type => ({ kind: 'optional', of });
 
-const WRITTEN: Readonly<Record<string, string>> = {
-  timestamp: 'google.protobuf.Timestamp',
-  duration: 'google.protobuf.Duration',
-};
-
 /** As messages name it: `list(string)`. */
 export function formatType(type: Type): string {
   switch (type.kind) {
@@ -72,10 +67,11 @@ export function formatType(type: Type): string {
       return `optional_type(${formatType(type.of)})`;
     case 'object':
     case 'opaque':
-    case 'param':
       return type.name;
+    case 'param':
+      return type.name === UNBOUND.name ? 'dyn' : type.name;
     default:
-      return WRITTEN[type.kind] ?? type.kind;
+      return type.kind;
   }
 }
 
@@ -121,11 +117,14 @@ export function assignable(expected: Type, actual: Type, bindings: Bindings): bo
   }
 }
 
+/** What nothing has bound yet is whatever is asked for. */
+const UNBOUND = { kind: 'param', name: '_' } as const satisfies Type;
+
 /** `type` with its parameters replaced by what they were bound to. */
 export function substitute(type: Type, bindings: Bindings): Type {
   switch (type.kind) {
     case 'param':
-      return bindings.get(type.name) ?? DYN;
+      return bindings.get(type.name) ?? UNBOUND;
     case 'list':
       return { ...type, of: substitute(type.of, bindings) };
     case 'map':
@@ -135,6 +134,15 @@ export function substitute(type: Type, bindings: Bindings): Type {
     default:
       return type;
   }
+}
+
+/** Whether both are the same; parameters that nothing has bound yet are any type. */
+export function sameType(a: Type, b: Type): boolean {
+  if (a.kind === 'param' || b.kind === 'param') return true;
+  if (a.kind === 'list' || a.kind === 'optional') return a.kind === b.kind && sameType(a.of, (b as typeof a).of);
+  if (a.kind === 'map') return b.kind === 'map' && sameType(a.key, b.key) && sameType(a.value, b.value);
+  if (a.kind === 'object' || a.kind === 'opaque') return a.kind === b.kind && a.name === (b as typeof a).name;
+  return a.kind === b.kind;
 }
 
 /** The type of what may be either. */

@@ -10,7 +10,7 @@ import { parseType } from '../../../src/core/cel/types.ts';
 import { BudgetError, EvaluationError } from '../../../src/core/cel/values.ts';
 
 const TOKENS =
-  'self oldSelf x y has( all( exists( map( filter( size( matches( split( join( format( replace( find( url( ip( quantity( duration( timestamp( optional.of( cel.bind( sets.contains( math.greatest( . .? , ( ) [ ] { } ? : && || ! == != < <= > >= + - * / % in 0 1 -1 1.5 2u 9223372036854775807 "" "a" \'b\' r"\\d+" b"c" true false null [1,2] {"a":1} .spec .name .list .a .size() .value() .orValue(1)'.split(
+  'self oldSelf x y has( all( exists( map( filter( size( matches( split( join( format( replace( find( url( ip( quantity( duration( timestamp( optional.of( sortBy( sets.contains( . .? , ( ) [ ] { } ? : && || ! == != < <= > >= + - * / % in 0 1 -1 1.5 2u 9223372036854775807 "" "a" \'b\' r"\\d+" b"c" true false null [1,2] {"a":1} .spec .name .list .a .size() .value() .orValue(1)'.split(
     ' ',
   );
 const VARIABLES = new Map([
@@ -60,7 +60,7 @@ const MEMBERS =
     ' ',
   );
 const GLOBALS =
-  'size int uint double string bytes bool timestamp duration type dyn url isURL quantity isQuantity ip isIP cidr isCIDR semver isSemver optional.of optional.ofNonZeroValue optional.none sets.contains sets.equivalent math.greatest math.abs math.ceil lists.range format.named format.dns1123Label strings.quote ip.isCanonical'.split(
+  'size int uint double string bytes bool timestamp duration type dyn url isURL quantity isQuantity ip isIP cidr isCIDR semver isSemver optional.of optional.ofNonZeroValue optional.none sets.contains sets.equivalent lists.range format.named format.dns1123Label strings.quote ip.isCanonical'.split(
     ' ',
   );
 

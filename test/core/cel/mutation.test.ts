@@ -76,7 +76,7 @@ describe('messages', () => {
       ['JSONPatch{ops: "add"}', /undefined field 'ops'/],
       ['JSONPatch{op: 1}', /expected type of field 'op' is 'string' but provided type is 'int'/],
       ['Objects{}', /undeclared reference to 'Objects'/],
-      ['Object{a: 1', /mismatched input '<EOF>'/],
+      ['Object{a: 1', /missing '}' at '<EOF>'/],
       ['Object{true: 1}', /mismatched input 'true'/],
       ['Object{a 1}', /mismatched input '1'/],
     ];
@@ -92,7 +92,8 @@ describe('messages', () => {
       'unexpected type name "Object.specs", expected "Object.spec", which matches field name path from root Object type',
     ]);
     assert.deepEqual(misplacedTypes(run('Object.spec.a{b: Object.spec.a.b{}}')), [], 'the first one gives the place');
-    assert.equal(misplacedTypes(run('Object{a: [Object{}, Object.b{}]}')).length, 2);
+    assert.equal(misplacedTypes(run('Object{a: [Object{}, Object{}]}')).length, 2);
+    assert.throws(() => run('Object{a: [Object{}, Object.b{}]}'), /expected type 'Object' but found 'Object\.b'/);
   });
 
   it('that JSON has no form for, or that are too large, fail', () => {
@@ -103,11 +104,7 @@ describe('messages', () => {
       ['Object{a: optional.none()}', /type optional has no form/],
       // Cheap to make, and of 10^8 elements.
       [
-        `cel.bind(a, lists.range(100), ${['a', 'b', 'c'].reduceRight(
-          (body, name) =>
-            `cel.bind(${String.fromCharCode(name.charCodeAt(0) + 1)}, lists.range(100).map(i, ${name}), ${body})`,
-          'Object{a: d}',
-        )})`,
+        '[lists.range(100)].map(a, [lists.range(100).map(i, a)].map(b, [lists.range(100).map(i, b)].map(c, Object{a: lists.range(100).map(i, c)})[0])[0])[0]',
         /too large/,
       ],
     ];

@@ -45,7 +45,6 @@ const HEAVY = [
   'self.ints + self.same != []',
   "self.text + self.text != ''",
   "bytes(self.text) != b''",
-  'math.greatest(self.ints) > 0',
   'self.ints.distinct().size() > 0',
   'self.texts.sort().size() > 0',
   'self.nest.flatten(5).size() > 0',
@@ -58,7 +57,6 @@ const HEAVY = [
   "self.text.findAll('z').size() == 0",
   "self.text.replace('a', 'bb') != ''",
   "self.signs.substring(3) != ''",
-  "self.signs.reverse() != ''",
   "ip('fe80::1').isLinkLocalUnicast()",
   "cidr('10.0.0.0/8').containsIP('10.1.2.3')",
   "semver('1.2.3').isLessThan(semver('2.0.0'))",
@@ -113,6 +111,7 @@ describe('time', () => {
     const object: JsonObject = { l: numbers.slice(0, 320) };
     const turns: number[] = [];
     const steps = judge(object, undefined);
+    assert.ok(steps);
     for (;;) {
       const began = cpuMs();
       const { done, value } = steps.next();

@@ -3,6 +3,7 @@ import type { Findings } from '../api/findings.ts';
 import type { Pair } from '../api/pair.ts';
 import { DEFINITIONS, type Fields, GROUP, type Json } from './definitions.ts';
 import { FIELD_NAMES, OBJECTS, valuesOf } from './objects.ts';
+import { BREAKABLE_DEFINITION, BREAKABLE_NAMES, BREAKING, RULED } from './rules.ts';
 
 type Part = (pair: Pair, findings: Findings) => Promise<void>;
 
@@ -90,4 +91,19 @@ const objects: Part = async (pair, findings) => {
   await undefine(pair);
 };
 
-export const PARTS: Readonly<Record<string, Part>> = { definitions, objects };
+const rules: Part = async (pair, findings) => {
+  for (const document of RULED) {
+    const topic = JSON.stringify(document['spec']).slice(-300);
+    await findings.ask(pair, post(`${CRDS}?dryRun=All`, document), { topic });
+  }
+  await define(pair, BREAKABLE_DEFINITION);
+  for (const name of BREAKABLE_NAMES) {
+    for (const value of BREAKING) {
+      const topic = `${name}=${JSON.stringify(value)}`;
+      await findings.ask(pair, post(`${THINGS}?dryRun=All`, thing({ [name]: value })), { topic });
+    }
+  }
+  await undefine(pair);
+};
+
+export const PARTS: Readonly<Record<string, Part>> = { definitions, objects, rules };

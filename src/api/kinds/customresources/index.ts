@@ -19,8 +19,11 @@ import { jsonEqual, parseSchema, type Schema } from '../../structural/schema.ts'
 import { validateLists, validateValue } from '../../structural/validate.ts';
 import { columnsOf } from './columns.ts';
 
-/** Judges the rules of a schema (x-kubernetes-validations). `old`: the object before an update. */
-export type RuleCheck = (object: JsonObject, old: JsonObject | undefined) => Iterator<undefined, FieldError[]>;
+/** Judges the rules of a schema (x-kubernetes-validations); undefined: it has none. `old`: the object before an update. */
+export type RuleCheck = (
+  object: JsonObject,
+  old: JsonObject | undefined,
+) => Iterator<undefined, FieldError[]> | undefined;
 
 export interface CustomKindOptions {
   /** The schema of a version, as the definition has it; asked for when an object is first looked at. Undefined: there is none. */

@@ -7,7 +7,7 @@ import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { FieldError } from '../../../api/meta/field-error.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import { validateSchema } from '../../../api/structural/rules.ts';
-import { rulesOf } from '../../../core/cel/rule-run.ts';
+import { judgeDefaults, rulesOf } from '../../../core/cel/rule-run.ts';
 import { validateRules } from '../../../core/cel/rules.ts';
 
 export const customKindOptions: Pick<CustomKindOptions, 'compileRules'> = { compileRules: rulesOf };
@@ -23,7 +23,9 @@ function ruleErrors(definition: CustomResourceDefinition, old: CustomResourceDef
     const verdict = validateSchema(parsed, path, status);
     // Rules over a schema that is wrong itself would only repeat that.
     if (verdict.broken) return [];
-    return validateRules(parsed.schema, path, (place) => !verdict.found.some(({ field }) => field.startsWith(place)));
+    const sound = (place: string): boolean => !verdict.found.some(({ field }) => field.startsWith(place));
+    const found = validateRules(parsed.schema, path, sound);
+    return found.length > 0 ? found : judgeDefaults(parsed.schema, path);
   });
 }
 

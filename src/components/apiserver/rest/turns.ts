@@ -29,7 +29,7 @@ async function restInTurns<T>(steps: Iterator<undefined, T>): Promise<T> {
   }
 }
 
-/** What a strategy says that takes its time about judging; nothing where a value has a wrong type, which is no value for an expression. */
+/** What a strategy says that takes its time about judging; that it was not asked, where values are of wrong types, too many or missing. */
 export async function judgement(
   strategy: Pick<WriteStrategy<KubeObject>, 'judge'>,
   object: KubeObject,
@@ -37,8 +37,23 @@ export async function judgement(
   failures: readonly FieldError[],
 ): Promise<readonly FieldError[]> {
   const steps = strategy.judge?.(object, old);
-  if (steps === undefined || failures.some((each) => each.type === 'FieldValueTypeInvalid')) return NONE;
+  if (steps === undefined) return NONE;
+  if (failures.some((each) => BLOCKING.has(each.type))) return [NOT_JUDGED];
   return inTurns(steps);
 }
 
 const NONE: readonly FieldError[] = [];
+/** What makes a value none that an expression could speak of. */
+const BLOCKING: ReadonlySet<FieldError['type']> = new Set<FieldError['type']>([
+  'FieldValueNotSupported',
+  'FieldValueRequired',
+  'FieldValueTooLong',
+  'FieldValueTooMany',
+  'FieldValueTypeInvalid',
+]);
+const NOT_JUDGED: FieldError = {
+  type: 'FieldValueInvalid',
+  field: '<nil>',
+  message:
+    'Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation',
+};

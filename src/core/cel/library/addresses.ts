@@ -9,11 +9,30 @@ const CIDR = 'net.CIDR';
 
 const ip = (value: Ip): Opaque => new Opaque(IP, value, value.text);
 const cidr = (value: Cidr): Opaque => new Opaque(CIDR, value, value.text);
-const toIp = (text: string): Ip =>
-  parseIp(text) ?? fail(`IP Address ${JSON.stringify(text.slice(0, 64))} parse error during conversion from string`);
-const toCidr = (text: string): Cidr =>
-  parseCidr(text) ??
-  fail(`network address parse error during conversion from string: ${JSON.stringify(text.slice(0, 64))}`);
+const toIp = (text: string): Ip => parseIp(text) ?? fail(addressProblem(text.slice(0, 64)));
+const toCidr = (text: string): Cidr => parseCidr(text) ?? fail(networkProblem(text.slice(0, 64)));
+
+/** Why a text is no address, in the words of Go's net/netip. */
+function addressProblem(text: string): string {
+  const quoted = JSON.stringify(text);
+  if (text.includes('%')) return `IP address ${quoted} with zone value is not allowed`;
+  if (/^::ffff:\d+\.\d+\.\d+\.\d+$/i.test(text)) return `IPv4-mapped IPv6 address ${quoted} is not allowed`;
+  const parts = text.split('.');
+  const why = (): string => {
+    if (!/[.:]/.test(text)) return 'unable to parse IP';
+    if (text.includes(':') || !parts.every((part) => /^\d+$/.test(part))) return 'unexpected character';
+    if (parts.some((part) => /^0\d/.test(part))) return 'IPv4 field has octet with leading zero';
+    if (parts.some((part) => Number(part) > 255)) return 'IPv4 field has value >255';
+    return parts.length < 4 ? 'IPv4 address too short' : 'IPv4 address too long';
+  };
+  return `IP Address ${quoted} parse error during conversion from string: ParseAddr(${quoted}): ${why()}`;
+}
+
+function networkProblem(text: string): string {
+  const what = 'network address parse error during conversion from string';
+  const why = text.includes('/') ? '' : ": no '/'";
+  return `${what}: ${what}: netip.ParsePrefix(${JSON.stringify(text)})${why}`;
+}
 const addressOf = (value: Opaque | string): Ip => (typeof value === 'string' ? toIp(value) : of<Ip>(value));
 const contains = (net: Cidr, address: Ip): boolean =>
   net.family === address.family && address.bits >> BigInt(net.hostBits) === net.bits >> BigInt(net.hostBits);

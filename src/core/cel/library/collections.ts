@@ -1,5 +1,5 @@
 /**
- * Lists, sets, optionals and numbers. Sources: k8s.io/apiserver/pkg/cel/library/lists.go, cel-go's ext (lists, sets, math) and
+ * Lists, sets and optionals. Sources: k8s.io/apiserver/pkg/cel/library/lists.go, cel-go's ext (lists, sets) and
  * cel/library.go (optional types).
  */
 
@@ -87,7 +87,10 @@ function distinct(list: List): Value[] {
 }
 
 function slice(list: List, from: bigint, to: bigint): Value[] {
-  if (from < 0n || to < from || to > BigInt(list.length))
+  if (from < 0n || to < 0n) throw new EvaluationError(`cannot slice(${from}, ${to}), negative indexes not supported`);
+  if (from > to)
+    throw new EvaluationError(`cannot slice(${from}, ${to}), start index must be less than or equal to end index`);
+  if (to > BigInt(list.length))
     throw new EvaluationError(`cannot slice(${from}, ${to}), list is length ${list.length}`);
   return [...list].slice(Number(from), Number(to));
 }
@@ -123,7 +126,8 @@ const lists: readonly Overload[] = [
     'lists',
     'range(int): list<int>',
     (count: bigint) => {
-      if (count < 0n || count > 10_000n) throw new EvaluationError(`range of ${count}`);
+      if (count < 0n) throw new EvaluationError(`lists.range: size must be non-negative, got ${count}`);
+      if (count > 10_000n) throw new EvaluationError(`range of ${count}`);
       return Array.from({ length: Number(count) }, (_, index) => BigInt(index));
     },
     // What it makes is not what it is given: its cost is that of a long one.
@@ -189,36 +193,4 @@ const optionals: readonly Overload[] = [
   declare('list<A>.last(): opt<A>', (list: List) => new Optional(list.at(list.length - 1))),
 ];
 
-const extremeOf = (sign: number) => (list: List) => extreme(list, sign);
-const pair = (sign: number) => (a: Value, b: Value) => (compareValues(a, b) * sign >= 0 ? a : b);
-
-const maths: readonly Overload[] = [
-  ...(['greatest', 'least'] as const).flatMap((name) => {
-    const sign = name === 'greatest' ? 1 : -1;
-    return [
-      ...['int', 'uint', 'double'].flatMap((type) => [
-        declareIn('math', `${name}(${type}): ${type}`, (value: Value) => value),
-        declareIn('math', `${name}(${type}, ${type}): ${type}`, pair(sign)),
-        declareIn('math', `${name}(list<${type}>): ${type}`, extremeOf(sign), visits),
-      ]),
-      declareIn('math', `${name}(dyn, dyn): dyn`, pair(sign)),
-    ];
-  }),
-  declareIn('math', 'abs(int): int', (value: bigint) => int(value < 0n ? -value : value)),
-  declareIn('math', 'abs(double): double', (value: number) => Math.abs(value)),
-  declareIn('math', 'ceil(double): double', (value: number) => Math.ceil(value)),
-  declareIn('math', 'floor(double): double', (value: number) => Math.floor(value)),
-  declareIn('math', 'round(double): double', (value: number) => Math.sign(value) * Math.round(Math.abs(value))),
-  declareIn('math', 'trunc(double): double', (value: number) => Math.trunc(value)),
-  declareIn('math', 'sign(int): int', (value: bigint) => (value > 0n ? 1n : value < 0n ? -1n : 0n)),
-  declareIn('math', 'sign(double): double', (value: number) => Math.sign(value)),
-  declareIn('math', 'isNaN(double): bool', (value: number) => Number.isNaN(value)),
-  declareIn(
-    'math',
-    'isInf(double): bool',
-    (value: number) => value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY,
-  ),
-  declareIn('math', 'isFinite(double): bool', (value: number) => Number.isFinite(value)),
-];
-
-export const collections: readonly Overload[] = [...lists, ...sets, ...optionals, ...maths];
+export const collections: readonly Overload[] = [...lists, ...sets, ...optionals];

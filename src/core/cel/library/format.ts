@@ -61,9 +61,7 @@ function clause(verb: string, precision: string | undefined, value: Value): stri
       if (number === undefined) throw wrong();
       const digits = precision === undefined ? 6 : Number(precision);
       if (!Number.isFinite(number)) return Number.isNaN(number) ? 'NaN' : number > 0 ? '∞' : '-∞';
-      return verb === 'f'
-        ? number.toFixed(Math.min(100, digits))
-        : number.toExponential(Math.min(100, digits)).replace(/e([+-])(\d)$/, 'e$10$2');
+      return verb === 'f' ? number.toFixed(Math.min(100, digits)) : scientific(number);
     }
     case 'b':
       if (typeof value === 'boolean') return value ? '1' : '0';
@@ -80,6 +78,16 @@ function clause(verb: string, precision: string | undefined, value: Value): stri
   }
 }
 
+const RAISED = '⁰¹²³⁴⁵⁶⁷⁸⁹';
+
+/** With six digits, whatever precision is asked for: `1.234568×10⁰⁴`. */
+function scientific(number: number): string {
+  const [mantissa = '', exponent = '0'] = number.toExponential(6).split('e');
+  const digits = exponent.replace(/^[+-]/, '').padStart(2, '0');
+  const raised = [...digits].map((digit) => RAISED[Number(digit)]).join('');
+  return `${mantissa}×10${exponent.startsWith('-') ? '⁻' : ''}${raised}`;
+}
+
 function hexOf(value: Value): string | undefined {
   const bytes =
     typeof value === 'string' ? new TextEncoder().encode(value) : value instanceof Uint8Array ? value : undefined;
@@ -92,6 +100,9 @@ function contentsOf(value: Value): number {
   return typeof value === 'object' && value !== null && isList(value) ? value.length * 4 : 0;
 }
 
+/** Texts inside of others are quoted. */
+const within = (value: Value): string => (typeof value === 'string' ? `"${value}"` : shown(value));
+
 function shown(value: Value): string {
   spend(typeof value === 'string' ? Math.floor(value.length * 0.1) : contentsOf(value));
   if (typeof value === 'string') return value;
@@ -100,10 +111,10 @@ function shown(value: Value): string {
   if (value === null) return 'null';
   if (value instanceof CelMap)
     return `{${[...value.keys()]
-      .map((key) => `${String(key)}: ${shown(value.get(key) ?? null)}`)
+      .map((key) => `${within(key)}:${within(value.get(key) ?? null)}`)
       .sort()
       .join(', ')}}`;
-  if (isList(value)) return `[${[...value].map(shown).join(', ')}]`;
+  if (isList(value)) return `[${[...value].map(within).join(', ')}]`;
   if (value instanceof Uint) return String(value.value);
   if (value instanceof Uint8Array) return new TextDecoder().decode(value);
   if (value instanceof Timestamp) return formatTimestamp(value);

@@ -63,7 +63,7 @@ const urls: readonly Overload[] = [
     (text: string) =>
       parseUrl(text) ??
       fail(
-        `URL parse error during conversion from string: parse ${JSON.stringify(text.slice(0, 128))}: invalid URI for request`,
+        `URL parse error during conversion from string: parse ${JSON.stringify(text.slice(0, 128))}: ${text === '' ? 'empty url' : 'invalid URI for request'}`,
       ),
     walks,
   ),
@@ -105,7 +105,7 @@ const quantities: readonly Overload[] = [
     reads,
   ),
   declare('isQuantity(string): bool', (text: string) => tryParseQuantity(text) !== undefined, reads),
-  declare('kubernetes.Quantity.sign(): int', (value: Opaque) =>
+  declare('sign(kubernetes.Quantity): int', (value: Opaque) =>
     BigInt(Math.sign(compareQuantity(amount(value), quantityOf(0n)))),
   ),
   declare('kubernetes.Quantity.isInteger(): bool', (value: Opaque) => isInteger(amount(value))),

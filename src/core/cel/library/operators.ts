@@ -157,28 +157,40 @@ function toInt(value: number): bigint {
   return BigInt(Math.trunc(value));
 }
 
-function parseInteger(text: string): bigint {
-  if (!/^[+-]?\d{1,20}$/.test(text))
-    throw new EvaluationError(`cannot convert ${JSON.stringify(text.slice(0, 64))} to an integer`);
-  return BigInt(text);
+/** `to`: the type that is asked for. */
+function parseInteger(text: string, to: 'int' | 'uint'): bigint {
+  if (!/^[+-]?\d{1,20}$/.test(text)) throw new EvaluationError(`type conversion error from 'string' to '${to}'`);
+  const value = BigInt(text);
+  const [least, most] = to === 'int' ? [-(2n ** 63n), 2n ** 63n - 1n] : [0n, 2n ** 64n - 1n];
+  if (value < least || value > most || (to === 'uint' && /^[+-]/.test(text)))
+    throw new EvaluationError(`type conversion error from 'string' to '${to}'`);
+  return value;
 }
 
 /** No number is written longer than this. */
 const MAX_NUMBER = 400;
 
 function parseDouble(text: string): number {
-  if (text.length > MAX_NUMBER) throw new EvaluationError('cannot convert so long a text to a double');
-  if (!/^[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|Inf(?:inity)?|NaN)$/i.test(text)) {
-    throw new EvaluationError(`cannot convert ${JSON.stringify(text.slice(0, 64))} to a double`);
+  const wrong = new EvaluationError("type conversion error from 'string' to 'double'");
+  if (
+    text.length > MAX_NUMBER ||
+    !/^[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|Inf(?:inity)?|NaN)$/i.test(text)
+  ) {
+    throw wrong;
   }
   const special = text.replace(/inf(?:inity)?/i, 'Infinity').replace(/nan/i, 'NaN');
-  return Number(special);
+  const value = Number(special);
+  if (!Number.isFinite(value) && special === text) throw wrong;
+  return value;
 }
 
-export function formatDouble(value: number): string {
+/** `long`: whether numbers of six digits and more have an exponent. */
+export function formatDouble(value: number, long = false): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
-  const text = String(value);
+  const exponent = value === 0 ? 0 : Number(value.toExponential().split('e')[1]);
+  // As Go writes the shortest form: with an exponent from a million on.
+  const text = exponent < -4 || exponent >= 21 || (exponent >= 6 && long) ? value.toExponential() : String(value);
   return text.replace(/e([+-])(\d)$/, 'e$10$2');
 }
 
@@ -204,12 +216,12 @@ const conversions: readonly Overload[] = [
   declare('bool(string): bool', (a: string) => {
     if (/^(?:1|t|T|TRUE|true|True)$/.test(a)) return true;
     if (/^(?:0|f|F|FALSE|false|False)$/.test(a)) return false;
-    throw new EvaluationError('type conversion error from string to bool');
+    throw new EvaluationError("type conversion error from 'string' to 'bool'");
   }),
   declare('int(int): int', (a: bigint) => a, one),
   declare('int(uint): int', (a: Uint) => int(a.value), one),
   declare('int(double): int', (a: number) => toInt(a), one),
-  declare('int(string): int', (a: string) => int(parseInteger(a)), one),
+  declare('int(string): int', (a: string) => parseInteger(a, 'int'), one),
   declare(
     'int(timestamp): int',
     (a: Timestamp) => (a.ns - (((a.ns % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n)) / 1_000_000_000n,
@@ -221,7 +233,7 @@ const conversions: readonly Overload[] = [
   declare('uint(double): uint', (a: number) =>
     uint(a < 0 ? -1n : BigInt(Math.trunc(Number.isFinite(a) ? a : 2 ** 65))),
   ),
-  declare('uint(string): uint', (a: string) => uint(parseInteger(a))),
+  declare('uint(string): uint', (a: string) => uint(parseInteger(a, 'uint'))),
   declare('double(double): double', (a: number) => a),
   declare('double(int): double', (a: bigint) => Number(a)),
   declare('double(uint): double', (a: Uint) => Number(a.value)),
@@ -230,7 +242,7 @@ const conversions: readonly Overload[] = [
   declare('string(bool): string', (a: boolean) => String(a), short),
   declare('string(int): string', (a: bigint) => String(a), short),
   declare('string(uint): string', (a: Uint) => String(a.value), short),
-  declare('string(double): string', (a: number) => formatDouble(a), short),
+  declare('string(double): string', (a: number) => formatDouble(a, true), short),
   declare('string(bytes): string', (a: Uint8Array) => decode(a), { cost: ([a = 0]) => perCharacter(a) }),
   declare('string(timestamp): string', (a: Timestamp) => formatTimestamp(a), short),
   declare('string(duration): string', (a: Duration) => formatDuration(a), short),
@@ -244,7 +256,6 @@ const conversions: readonly Overload[] = [
   declare('timestamp(int): timestamp', (a: bigint) => moment(a * 1_000_000_000n)),
   declare('duration(duration): duration', (a: Duration) => a),
   declare('duration(string): duration', (a: string) => parseDuration(a), reads),
-  declare('duration(int): duration', (a: bigint) => new Duration(int(a))),
   declare('dyn(A): dyn', (a: Value) => a, { size: ([a = 0]) => a }),
   declare('type(A): type', (a: Value) => new TypeValue(typeOf(a))),
 ];
@@ -256,7 +267,7 @@ const sizes: readonly Overload[] = ['string', 'bytes', 'list<A>', 'map<A, B>'].f
   };
   // Keys of documents have to be counted.
   const walked = type === 'string' || type.startsWith('map');
-  const costs = walked ? { cost: ([a = 0]: readonly number[]) => perCharacter(a), ...one } : one;
+  const costs = walked ? { cost: ([a = 0]: readonly number[]) => perCharacter(a), estimate: () => 1, ...one } : one;
   return [declare(`size(${type}): int`, size, costs), declare(`${type}.size(): int`, size, costs)];
 });
 

@@ -16,7 +16,7 @@ const same = {
   size: ([text = 0]: readonly number[]) => text,
 };
 /** Taken apart character by character. */
-const apart = { ...same, cost: ([text = 0]: readonly number[]) => perCharacter(text) * 2 };
+const apart = same;
 const pieces = {
   cost: ([text = 0]: readonly number[]) => perCharacter(text),
   size: ([text = 0]: readonly number[]) => text,
@@ -82,6 +82,7 @@ function charAt(text: string, index: bigint): string {
 
 function indexOf(text: string, part: string, from = 0n): bigint {
   const all = codes(text);
+  if (from >= BigInt(all.length)) return part === '' && from === BigInt(all.length) ? from : -1n;
   const start = bounds(from, all.length);
   const at = text.indexOf(part, all.slice(0, start).join('').length);
   return at < 0 ? -1n : BigInt(codes(text.slice(0, at)).length);
@@ -89,6 +90,7 @@ function indexOf(text: string, part: string, from = 0n): bigint {
 
 function lastIndexOf(text: string, part: string, from?: bigint): bigint {
   const all = codes(text);
+  if (from !== undefined && from >= BigInt(all.length)) return part === '' ? BigInt(all.length) : -1n;
   const before = from === undefined ? undefined : all.slice(0, bounds(from, all.length)).join('').length;
   const at = before === undefined ? text.lastIndexOf(part) : text.lastIndexOf(part, before);
   return at < 0 ? -1n : BigInt(codes(text.slice(0, at)).length);
@@ -134,6 +136,21 @@ const joined = (list: List, separator: string): string => {
 };
 
 const ascii = (text: string, from: RegExp, change: (part: string) => string): string => text.replaceAll(from, change);
+
+const QUOTED: Readonly<Record<string, string>> = {
+  '\u0007': '\\a',
+  '\b': '\\b',
+  '\f': '\\f',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\v': '\\v',
+  '\\': '\\\\',
+  '"': '\\"',
+};
+
+/** In double quotes; other characters than these stay as they are. */
+const quote = (text: string): string => `"${text.replaceAll(/[\p{Cc}\\"]/gu, (char) => QUOTED[char] ?? char)}"`;
 
 export const strings: readonly Overload[] = [
   declare('string.contains(string): bool', (text: string, part: string) => text.includes(part), within),
@@ -181,7 +198,6 @@ export const strings: readonly Overload[] = [
     apart,
   ),
   declare('string.trim(): string', (text: string) => text.trim(), same),
-  declare('string.reverse(): string', (text: string) => codes(text).reverse().join(''), apart),
   declare('list<string>.join(): string', (list: List) => joined(list, ''), {
     cost: ([list = 0]) => list + SEPARATORS_COST,
   }),
@@ -192,7 +208,7 @@ export const strings: readonly Overload[] = [
   declare('string.format(list<dyn>): string', format, {
     cost: ([text = 0]) => perCharacter(text) + CLAUSES_COST,
   }),
-  declareIn('strings', 'quote(string): string', (text: string) => JSON.stringify(text), same),
+  declareIn('strings', 'quote(string): string', quote, same),
   declare(
     'string.find(string): string',
     (text: string, pattern: string) => {

@@ -145,5 +145,5 @@ export const times: readonly Overload[] = [
   ...Object.entries(spans).map(([name, unit]) =>
     declare(`duration.${name}(): int`, (duration: Duration) => duration.ns / unit),
   ),
-  declare('duration.getMilliseconds(): int', (duration: Duration) => (duration.ns % SECOND) / 1_000_000n),
+  declare('duration.getMilliseconds(): int', (duration: Duration) => duration.ns / 1_000_000n),
 ];
