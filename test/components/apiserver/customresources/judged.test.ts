@@ -20,7 +20,7 @@ const GO_VALUE = /Invalid value: [[{].*[\]}]: /s;
 function causes(document: Fields): string[] {
   const object = structuredClone(document) as unknown as KubeObject;
   kind.setDefaults?.(object);
-  kind.strategy.prepareForCreate?.(object, { features: {} } as never);
+  kind.strategy.prepareForCreate?.(object, { nowMs: 0 } as never);
   const found = [...(kind.strategy.validate?.(object) ?? []), ...(kind.strategy.validateCreate?.(object) ?? [])];
   return found.map(({ field, message }) => `${field}: ${message}`.replace(GO_VALUE, 'Invalid value: …: ')).toSorted();
 }
