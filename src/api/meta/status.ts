@@ -46,6 +46,8 @@ const HTTP_CODE = {
   ServiceUnavailable: 503,
   Timeout: 504,
   ServerTimeout: 500,
+  /** What upstream has no word for: the answer then names none. */
+  Unknown: 500,
 } as const;
 
 export type StatusReason = keyof typeof HTTP_CODE;
@@ -70,7 +72,7 @@ export class ApiError extends Error {
       metadata: {},
       status: 'Failure',
       message: this.message,
-      reason: this.reason,
+      ...(this.reason === 'Unknown' ? {} : { reason: this.reason }),
       ...(this.details === undefined ? {} : { details: this.details }),
       code: this.httpCode,
     };

@@ -152,8 +152,22 @@ function listOf(itemType: string, facts: FieldFacts): ListNode {
     items: useOf(itemType, NO_FACTS),
     listType: facts.listType ?? 'atomic',
     mapKeys: facts.mapKeys ?? NO_KEYS,
-    mapKeyDefaults: itemType.startsWith('#') ? keyDefaults(itemType.slice(1)) : NO_DEFAULTS,
+    mapKeyDefaults: itemType.startsWith('#')
+      ? defaultsOfKeys(itemType.slice(1), facts.mapKeys ?? NO_KEYS)
+      : NO_DEFAULTS,
     patchStrategy: facts.patchStrategy ?? NO_STRATEGY,
     patchMergeKey: facts.patchMergeKey,
   };
+}
+
+/** An item that lacks a required key is not refused by whoever merges: to upstream's types the key is then empty. Validation says what is missing. */
+function defaultsOfKeys(typeName: string, keys: readonly string[]): Readonly<Record<string, JsonValue>> {
+  const type = typeOf(typeName);
+  const empty: Record<string, JsonValue> = {};
+  for (const key of keys) {
+    if (type?.r?.includes(key) !== true) continue;
+    if (type.f[key] === 'string') empty[key] = '';
+    else if (type.f[key] === 'int32') empty[key] = 0;
+  }
+  return { ...empty, ...keyDefaults(typeName) };
 }

@@ -91,7 +91,7 @@ export function* applySteps(options: ApplyOptions): Steps<JsonObject> {
   if (managedFieldsOf(applied) !== undefined && managedFieldsOf(applied) !== null) {
     throw badPatch('metadata.managedFields must be nil');
   }
-  checkApplied(applied, schema, subjectOf(options));
+  checkConfiguration(applied, options.apiVersion, schema);
   yield;
   const known = managedForApply(options);
   yield;
@@ -418,13 +418,19 @@ function asObject(value: JsonValue): JsonObject {
   return isObject(value) ? value : {};
 }
 
+/** Refuses what is not made as the schema says: ApiError Unknown, which names the place. */
+export function checkConfiguration(applied: JsonObject, apiVersion: string, schema: SchemaNode | undefined): void {
+  checkApplied(applied, schema, subjectOf(applied, apiVersion));
+}
+
 /** `default/web; apps/v1, Kind=Deployment`. */
-function subjectOf(options: ApplyOptions): string {
-  const metadata = field(options.applied, 'metadata');
+function subjectOf(applied: JsonObject, apiVersion: string): string {
+  const metadata = field(applied, 'metadata');
   const text = (name: string): string => {
     const value = isObject(metadata) ? field(metadata, name) : undefined;
     return typeof value === 'string' ? value : '';
   };
-  const kind = field(options.applied, 'kind');
-  return `${text('namespace')}/${text('name')}; ${options.apiVersion}, Kind=${typeof kind === 'string' ? kind : ''}`;
+  const kind = field(applied, 'kind');
+  const version = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
+  return `${text('namespace')}/${text('name')}; ${version}, Kind=${typeof kind === 'string' ? kind : ''}`;
 }

@@ -6,6 +6,11 @@ export function badPatch(message: string): ApiError {
   return new ApiError('BadRequest', message);
 }
 
+/** An applied configuration is not what its kind is made of. Upstream has no reason for it, and answers as for an error of its own. */
+export function untyped(message: string): ApiError {
+  return new ApiError('Unknown', message);
+}
+
 /**
  * The patch is well-formed but does not fit this object. What is wrong is in the message and not in a cause: kubectl prints a cause
  * without a field as `: text` and then leaves the message out.

@@ -3,6 +3,7 @@ export {
   type ApplyOptions,
   applyServerSide,
   applySteps,
+  checkConfiguration,
   managedFieldsAfter,
   managedFieldsSteps,
   trackUpdate,

@@ -2,9 +2,10 @@
  * Walks over documents guided by their schema, for server-side apply. Where there is no schema (custom resources without one,
  * RawExtension) objects merge field by field and lists are atomic, as upstream deduces.
  */
-import type { ListNode, SchemaNode } from '../../api/schema/node.ts';
+import type { ListNode, ScalarType, SchemaNode } from '../../api/schema/node.ts';
+import { goText } from '../../base/go-text.ts';
 import { clone, equal, field, isObject, isScalar, type JsonObject, type JsonValue, setField } from './document.ts';
-import { badPatch } from './errors.ts';
+import { untyped } from './errors.ts';
 import { child, EMPTY_SET, type FieldSet, fieldElement, isEmpty, isMember, memberNode } from './field-set.ts';
 
 /** How a place in a document merges. */
@@ -368,10 +369,10 @@ function pruneChild(
   return pruneUnowned(value, lastBelow, ownedBelow, schema);
 }
 
-/** Refuses an applied configuration that does not fit the schema. Throws ApiError BadRequest naming the place. */
+/** Refuses an applied configuration that does not fit the schema. Throws ApiError Unknown naming the place. */
 export function checkApplied(value: JsonValue, schema: SchemaNode | undefined, subject: string): void {
   const problem = problemOfApplied(value, schema);
-  if (problem !== undefined) throw badPatch(`failed to create typed patch object (${subject}): ${problem}`);
+  if (problem !== undefined) throw untyped(`failed to create typed patch object (${subject}): ${problem}`);
 }
 
 /** Where, and how, a configuration does not fit the schema. */
@@ -383,13 +384,11 @@ function findProblem(value: JsonValue, schema: SchemaNode | undefined, path: str
   if (schema === undefined || value === null) return undefined;
   switch (schema.kind) {
     case 'scalar':
-      return schema.type === 'any' || isScalar(value)
-        ? undefined
-        : `${path}: expected a scalar, got ${typeName(value)}`;
+      return scalarProblem(value, schema.type, path);
     case 'list':
       return findListProblem(value, schema, path);
     default:
-      if (!isObject(value)) return `${path}: expected map, got ${typeName(value)}`;
+      if (!isObject(value)) return `${path}: expected map, got &{${goText(value)}}`;
       for (const name of Object.keys(value)) {
         const below = schema.kind === 'object' ? schema.fields.get(name) : schema.items;
         if (below === undefined) return `${path}.${name}: field not declared in schema`;
@@ -401,7 +400,7 @@ function findProblem(value: JsonValue, schema: SchemaNode | undefined, path: str
 }
 
 function findListProblem(value: JsonValue, schema: ListNode, path: string): string | undefined {
-  if (!Array.isArray(value)) return `${path}: expected list, got ${typeName(value)}`;
+  if (!Array.isArray(value)) return `${path}: expected list, got &{${goText(value)}}`;
   const seen = new Set<string>();
   for (const [index, item] of value.entries()) {
     let at = `${path}[${index}]`;
@@ -411,7 +410,9 @@ function findListProblem(value: JsonValue, schema: ListNode, path: string): stri
         const keys = schema.mapKeys.map((key) => JSON.stringify(key)).join(', ');
         return schema.listType === 'set'
           ? `${path}: element ${index}: expected a scalar, got ${typeName(item)}`
-          : `${path}: element ${index}: associative list with keys has an element that omits key field ${keys} (and doesn't have default value)`;
+          : !isObject(item)
+            ? `${path}: element ${index}: associative list with keys may not have non-map elements`
+            : `${path}: element ${index}: associative list with keys has an element that omits key field ${keys} (and doesn't have default value)`;
       }
       if (seen.has(element)) return `${path}: duplicate entries for key ${describeItem(element)}`;
       seen.add(element);
@@ -429,6 +430,40 @@ function describeItem(element: string): string {
   return `[${Object.entries(key)
     .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
     .join(',')}]`;
+}
+
+/** In the words of upstream's structured merge. What takes numbers and texts alike is looked at where it is read. */
+function scalarProblem(value: JsonValue, type: ScalarType, path: string): string | undefined {
+  switch (type) {
+    case 'any':
+      return undefined;
+    case 'quantity':
+    case 'int-or-string':
+      return isScalar(value) ? undefined : `${path}: expected any scalar, got &{${goText(value)}}`;
+    case 'boolean':
+      return typeof value === 'boolean' ? undefined : `${path}: expected boolean, got &{${goText(value)}}`;
+    case 'int32':
+    case 'int64':
+    case 'number':
+      return typeof value === 'number'
+        ? undefined
+        : `${path}: expected numeric (int or float), got ${goTypeName(value)}`;
+    default:
+      return typeof value === 'string'
+        ? undefined
+        : `${path}: expected string, got &value.valueUnstructured{Value:${goSyntax(value)}}`;
+  }
+}
+
+/** A value as Go names its type, and as its source would say it. */
+function goTypeName(value: JsonValue): string {
+  if (Array.isArray(value)) return '[]interface {}';
+  if (isObject(value)) return 'map[string]interface {}';
+  return typeof value === 'boolean' ? 'bool' : typeof value;
+}
+
+function goSyntax(value: JsonValue): string {
+  return typeof value === 'object' ? `${goTypeName(value)}{…}` : JSON.stringify(value);
 }
 
 function typeName(value: JsonValue): string {

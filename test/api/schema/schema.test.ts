@@ -83,7 +83,7 @@ test('golden merge facts', () => {
     [ports.listType, ports.mapKeys, ports.patchMergeKey],
     ['map', ['containerPort', 'protocol'], 'containerPort'],
   );
-  assert.deepEqual(ports.mapKeyDefaults, { protocol: 'TCP' });
+  assert.deepEqual(ports.mapKeyDefaults, { containerPort: 0, protocol: 'TCP' });
   const volumes = listAt('spec', 'volumes');
   assert.deepEqual([volumes.patchStrategy, volumes.patchMergeKey], [['merge', 'retainKeys'], 'name']);
   assert.equal(listAt('spec', 'tolerations').listType, 'atomic');

@@ -437,7 +437,6 @@ describe('server-side apply', () => {
   });
 
   const refused: readonly (readonly [string, JsonObject, RegExp])[] = [
-    ['managed fields', { metadata: { managedFields: [] } }, /^metadata\.managedFields must be nil$/],
     [
       'an unknown field',
       { spec: { replica: 1 } },
@@ -449,18 +448,42 @@ describe('server-side apply', () => {
       /\.spec\.template\.spec\.containers: duplicate entries for key \[name="a"\]$/,
     ],
     [
-      'an item without key',
-      { spec: { template: template({ image: 'a' }) } },
-      /element 0: associative list with keys .* "name"/,
+      'an item that is none',
+      { spec: { template: { spec: { containers: ['a'] } } } },
+      /containers: element 0: associative list with keys may not have non-map elements$/,
     ],
-    ['a list for a map', { metadata: { labels: ['a'] } }, /\.metadata\.labels: expected map, got list$/],
-    ['a map for a scalar', { spec: { replicas: {} } }, /\.spec\.replicas: expected a scalar, got map$/],
+    ['a list for a map', { metadata: { labels: ['a'] } }, /\.metadata\.labels: expected map, got &\{\[a\]\}$/],
+    ['a map for a list', { spec: { template: { spec: { containers: 'x' } } } }, /expected list, got &\{x\}$/],
+    [
+      'a map for a number',
+      { spec: { replicas: {} } },
+      /\.spec\.replicas: expected numeric \(int or float\), got map\[string\]interface \{\}$/,
+    ],
+    [
+      'a number for a text',
+      { metadata: { labels: { a: 1 } } },
+      /\.metadata\.labels\.a: expected string, got &value\.valueUnstructured\{Value:1\}$/,
+    ],
+    ['a text for a boolean', { spec: { paused: 'x' } }, /\.spec\.paused: expected boolean, got &\{x\}$/],
   ];
   for (const [what, applied, message] of refused) {
     it(`refuses ${what}`, () => {
-      assert.throws(() => deployment().apply('me', applied), { reason: 'BadRequest', message });
+      assert.throws(() => deployment().apply('me', applied), { reason: 'Unknown', httpCode: 500, message });
     });
   }
+
+  it('refuses managed fields', () => {
+    assert.throws(() => deployment().apply('me', { metadata: { managedFields: [] } }), {
+      reason: 'BadRequest',
+      message: 'metadata.managedFields must be nil',
+    });
+  });
+
+  it('takes an item without its required key for one whose key is empty: validation says what is missing', () => {
+    const session = deployment();
+    session.apply('me', { spec: { template: template({ image: 'a' }) } });
+    assert.deepEqual(session.at('spec', 'template', 'spec', 'containers'), [{ image: 'a' }]);
+  });
 
   it('leaves its arguments alone and shares nothing with them but entries that did not change', () => {
     const session = deployment();

@@ -39,7 +39,7 @@ describe('configurations of policies', () => {
         { spec: { replicasx: 1 } },
         'failed to convert patch object to typed object: .spec.replicasx: field not declared in schema',
       ],
-      [{ spec: [] }, 'failed to convert patch object to typed object: .spec: expected map, got list'],
+      [{ spec: [] }, 'failed to convert patch object to typed object: .spec: expected map, got &{[]}'],
       [
         { spec: { selector: { matchLabels: { l: 'v' } } } },
         'invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.selector',

@@ -27,13 +27,67 @@ export function bodyFormat(contentType: string | undefined): BodyFormat {
   );
 }
 
-export function decodeBody(body: Buffer, format: BodyFormat): JsonObject {
+/** `kind`: what the body should be; for the answer to who sent something else, in upstream's words. */
+export function decodeBody(body: Buffer, format: BodyFormat, kind?: string): JsonObject {
   if (format === 'protobuf') return decodeProtobuf(body);
-  const value = decodeValue(body, format);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new ApiError('BadRequest', 'the body of the request is not an object');
+  let value: JsonValue;
+  try {
+    value = decodeValue(body, format);
+  } catch (error) {
+    if (kind === undefined || !(error instanceof ApiError) || error.reason !== 'BadRequest') throw error;
+    throw unrecognized(kind, format === 'json' ? `${NO_TYPE}${error.message}` : error.message, body);
+  }
+  // To upstream nothing is an empty object.
+  if (value === null) return {};
+  if (typeof value !== 'object' || Array.isArray(value)) {
+    const found = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
+    throw unrecognized(
+      kind ?? 'object',
+      `${NO_TYPE}json: cannot unmarshal ${found} into Go value of type ${TYPE_META}`,
+      body,
+    );
   }
   return value;
+}
+
+const NO_TYPE = "couldn't get version/kind; json parse error: ";
+const TYPE_META = String.raw`struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }`;
+const MAX_SUMMARY = 30;
+
+/** Source: k8s.io/apiserver/pkg/endpoints/handlers transformDecodeError. */
+function unrecognized(kind: string, problem: string, body: Buffer): ApiError {
+  const encoding = body[0] === 0x7b ? 'utf8' : 'hex';
+  const text = body.toString(encoding, 0, MAX_SUMMARY);
+  const summary = body.length === 0 ? '<empty>' : body.length > MAX_SUMMARY ? `${text} ...` : text;
+  return new ApiError(
+    'BadRequest',
+    `the object provided is unrecognized (must be of type ${kind}): ${problem} (${summary})`,
+  );
+}
+
+/** What V8 says of JSON that is none, and what Go does. */
+const LOOKING_FOR: readonly (readonly [RegExp, string])[] = [
+  [/':' after/, 'after object key'],
+  [/property name/, 'looking for beginning of object key string'],
+  [/after JSON/, 'after top-level value'],
+  [/after property value/, 'after object key:value pair'],
+  [/after array element/, 'after array element'],
+  [/control character|in string/, 'in string literal'],
+];
+
+function jsonProblem(message: string, body: Buffer): string {
+  const position = /at position (\d+)/.exec(message)?.[1] ?? (/^Unexpected token/.test(message) ? '-1' : undefined);
+  const text = body.toString('utf8');
+  const found =
+    position === undefined
+      ? undefined
+      : position === '-1'
+        ? /^Unexpected token '(.)'/su.exec(message)?.[1]
+        : text[Number(position)];
+  if (found === undefined) return 'unexpected end of JSON input';
+  const where = LOOKING_FOR.find(([pattern]) => pattern.test(message))?.[1] ?? 'looking for beginning of value';
+  const shown = found === "'" ? String.raw`\'` : found === '"' ? found : JSON.stringify(found).slice(1, -1);
+  return `invalid character '${shown}' ${where}`;
 }
 
 /** `duplicate field "a.b"` for each field that a body has twice. `document`: what it was decoded to, not changed since. */
@@ -72,7 +126,7 @@ export function decodeJson(body: Buffer): JsonValue {
   try {
     return JSON.parse(body.toString('utf8')) as JsonValue;
   } catch (error) {
-    throw new ApiError('BadRequest', `the body of the request is not valid JSON: ${messageOf(error)}`);
+    throw new ApiError('BadRequest', jsonProblem(messageOf(error), body));
   }
 }
 

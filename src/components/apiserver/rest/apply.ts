@@ -2,7 +2,7 @@
 import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 import { type ApiError, errors, isApiError } from '../../../api/meta/status.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
-import { applyServerSide, applySteps } from '../../../core/patch/index.ts';
+import { applyServerSide, applySteps, checkConfiguration } from '../../../core/patch/index.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { createObject } from './create.ts';
@@ -10,7 +10,7 @@ import { versionsOf } from './owned-versions.ts';
 import { checkName } from './patch.ts';
 import { inTurns, isLarge } from './turns.ts';
 import { updateObject } from './update.ts';
-import { decodeObject, metadataOf, timestamp, type WriteRequest } from './write-request.ts';
+import { decodeObject, metadataOf, shownText, timestamp, type WriteRequest } from './write-request.ts';
 
 export interface Applied {
   readonly object: CachedObject;
@@ -26,9 +26,15 @@ export async function applyObject(
   mayCreate: () => void | Promise<void>,
 ): Promise<Applied> {
   const { kind } = request;
-  if (document['apiVersion'] === undefined || document['kind'] === undefined) {
-    throw errors.badRequest('an applied configuration must have apiVersion and kind');
+  const { apiVersion = '', kind: kindName = '' } = document;
+  if (apiVersion !== kind.apiVersion || kindName !== kind.kind) {
+    const text = shownText(apiVersion);
+    const version = text === '' || text.includes('/') ? text : `/${text}`;
+    throw errors.badRequest(`invalid object type: ${version === '' ? '/' : version}, Kind=${shownText(kindName)}`);
   }
+  // As it was sent: a field that there is not is refused here, not left out.
+  if (kind.definition.custom === undefined && kind.schema !== undefined)
+    checkConfiguration(document, kind.apiVersion, kind.schema);
   const applied = decodeObject(kind, document, [], request.options.validation, request.warnings);
   checkName(request, applied);
   const merged = (live: JsonObject | undefined, large: boolean): KubeObject | Promise<KubeObject> => {

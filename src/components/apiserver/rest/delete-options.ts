@@ -43,7 +43,7 @@ export function parseDeleteOptions(
 }
 
 function bodyOf(body: Buffer, contentType: string | undefined): Body {
-  return optionsOf(decodeBody(body, bodyFormat(contentType))) as Body;
+  return optionsOf(decodeBody(body, bodyFormat(contentType), 'DeleteOptions')) as Body;
 }
 
 /** A delete may name itself DeleteOptions of any group; it is one kind. */

@@ -85,6 +85,8 @@ export function dispatch(
     return review(context, exchange, kind, info);
   }
   if (!kind.definition.verbs.some((each) => each === verb)) throw methodNotAllowed();
+  // Upstream has no route for it, though its authorisation reads it as a get.
+  if (exchange.request.method === 'HEAD') throw methodNotAllowed();
   // A collection is not written as a whole.
   if (info.name === '' && (verb === 'update' || verb === 'patch')) throw methodNotAllowed();
   switch (verb) {
@@ -165,7 +167,7 @@ async function readObject(
   const body = await readBody(exchange.request, limitOf(context));
   request.bodyBytes = body.length;
   const large = isLarge(body.length);
-  const document = decodeBody(body, format);
+  const document = decodeBody(body, format, kind.kind);
   if (large) await giveTurn();
   const duplicates = request.options.validation === 'Ignore' ? [] : duplicatesOf(body, format, document);
   if (large) await giveTurn();
@@ -282,10 +284,13 @@ async function patch(
   if ((info.query.get('fieldManager') ?? '') === '') {
     throw invalidOptions('PatchOptions', [fieldError.required('fieldManager', 'is required for apply patch')]);
   }
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw errors.badRequest('an applied configuration must be an object');
+  if (body !== null && (typeof body !== 'object' || Array.isArray(body))) {
+    const found = Array.isArray(body) ? 'array' : typeof body === 'boolean' ? 'bool' : typeof body;
+    throw errors.badRequest(
+      `error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ${found} into Go value of type map[string]interface {}`,
+    );
   }
-  const applied = await applyObject(context, request, body, strategy, () =>
+  const applied = await applyObject(context, request, body ?? {}, strategy, () =>
     context.authorization.requireEach(exchange.user, [{ ...actionAt(info), verb: 'create' }]),
   );
   sendObject(context, exchange, kind, applied.object, form, applied.created ? 201 : 200);
@@ -417,7 +422,7 @@ async function evict(
 ): Promise<void> {
   const request = writeRequest(exchange, kind, info);
   const body = await readBody(exchange.request, limitOf(context));
-  const document = decodeBody(body, bodyFormat(exchange.header('content-type')));
+  const document = decodeBody(body, bodyFormat(exchange.header('content-type')), 'Eviction');
   const eviction = { group: 'policy', version: 'v1', kind: 'Eviction' };
   const { name } = (document['metadata'] ?? {}) as { readonly name?: unknown };
   if (name !== info.name) throw errors.badRequest('name in URL does not match name in Eviction object');

@@ -3,6 +3,7 @@ import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
+import { goText } from '../../../base/go-text.ts';
 import { jsonPatch } from '../../../core/patch/json-patch.ts';
 import { mergeInto } from '../../../core/patch/merge-patch.ts';
 import { strategicMergePatch } from '../../../core/patch/strategic.ts';
@@ -10,7 +11,7 @@ import { decodeValue } from '../http/decode.ts';
 import type { RestContext } from './context.ts';
 import { giveTurn } from './turns.ts';
 import { type Updated, updateObject } from './update.ts';
-import { decodeObject, MAX_SHOWN, shownText, type WriteRequest, WrongType } from './write-request.ts';
+import { decodeObject, shownText, type WriteRequest, WrongType } from './write-request.ts';
 
 export type PatchForm = 'json' | 'merge' | 'strategic' | 'apply';
 
@@ -40,7 +41,12 @@ function unsupportedPatch(accepted: readonly string[]): ApiError {
 }
 
 export function decodePatch(body: Buffer, form: PatchForm): JsonValue {
-  return decodeValue(body, form === 'apply' ? 'yaml' : 'json');
+  try {
+    return decodeValue(body, form === 'apply' ? 'yaml' : 'json');
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.reason !== 'BadRequest' || form === 'strategic') throw error;
+    throw errors.badRequest(`error decoding ${form === 'apply' ? 'YAML' : 'patch'}: ${error.message}`);
+  }
 }
 
 /** Lays `patch` over the current object; the result is decoded as any body is. */
@@ -84,21 +90,6 @@ export function decodePatched<T>(form: PatchForm, patch: JsonValue, decode: () =
     const shown = form === 'strategic' ? goText(patch) : JSON.stringify(patch);
     throw invalid({ group: '', kind: '' }, '', [fieldError.invalid('patch', shownText(shown), problem)]);
   }
-}
-
-/** The beginning of a document as Go prints it. */
-function goText(value: JsonValue, atMost = MAX_SHOWN): string {
-  if (value === null) return '<nil>';
-  if (typeof value !== 'object') return String(value).slice(0, atMost);
-  const names = Array.isArray(value) ? undefined : Object.keys(value).sort();
-  let text = names === undefined ? '[' : 'map[';
-  const parts = names ?? (value as readonly JsonValue[]);
-  for (let at = 0; at < parts.length && text.length < atMost; at += 1) {
-    const name = names?.[at];
-    const part = (name === undefined ? parts[at] : (value as JsonObject)[name]) ?? null;
-    text += `${at === 0 ? '' : ' '}${name === undefined ? '' : `${name}:`}${goText(part, atMost - text.length)}`;
-  }
-  return `${text}]`;
 }
 
 /** `current` may be changed. */

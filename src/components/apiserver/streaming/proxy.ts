@@ -15,7 +15,8 @@ import type { RestContext } from '../rest/context.ts';
 import { admitConnect } from './connect.ts';
 import { answerHeaders, passedHeaders, upgradeThrough } from './forward.ts';
 import { LinkRewriter, type ProxiedPage, proxiedLink } from './links.ts';
-import { kubeletTarget, proxyTarget, type Target } from './targets.ts';
+import { checkLogOptions } from './log-options.ts';
+import { isSilent, kubeletTarget, proxyTarget, type Target } from './targets.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -53,7 +54,19 @@ async function targetOf(context: RestContext, info: ResourceRequestInfo): Promis
 
 /** Ordinary requests: logs, proxied HTTP. exec, attach and portforward must be upgraded. */
 export async function stream(context: RestContext, exchange: Exchange, info: ResourceRequestInfo): Promise<void> {
-  if (info.subresource !== 'log' && info.subresource !== 'proxy') throw errors.badRequest('Upgrade request required');
+  if (info.subresource === 'log') {
+    checkLogOptions(info);
+    await context.cache.freshen();
+    if (isSilent(context, info)) {
+      exchange.response.writeHead(204, exchange.headers('text/plain'));
+      exchange.response.end();
+      return;
+    }
+  } else if (info.subresource !== 'proxy') {
+    // Whether there is such a pod comes first.
+    await targetOf(context, info);
+    throw errors.badRequest('Upgrade request required');
+  }
   exchange.longRunning = info.subresource === 'proxy' || isTrue(info.query.get('follow'));
   if (info.subresource === 'proxy') await admitConnect(context, info, exchange.user, exchange.warnings);
   const target = await targetOf(context, info);

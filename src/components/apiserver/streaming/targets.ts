@@ -89,13 +89,20 @@ function kubelet(
 /** The kubelet's path of log, exec, attach and portforward. */
 export function kubeletTarget(context: RestContext, info: ResourceRequestInfo): Target {
   const pod = podOf(context, info, info.name);
+  const path = kubeletPath(info, pod);
   const nodeName = pod.spec?.nodeName ?? '';
   if (nodeName === '') {
     throw errors.badRequest(`pod ${info.name} does not have a host assigned`);
   }
-  const path = kubeletPath(info, pod);
   // The node's own registered address: which may well be that of this very host.
   return kubelet(context, nodeName, path, () => true);
+}
+
+/** A pod that no node has yet has said nothing. Throws for one, or a container of it, that there is not. */
+export function isSilent(context: RestContext, info: ResourceRequestInfo): boolean {
+  const pod = podOf(context, info, info.name);
+  containerOf(info, pod);
+  return (pod.spec?.nodeName ?? '') === '';
 }
 
 const segment = encodeURIComponent;

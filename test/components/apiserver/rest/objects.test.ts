@@ -112,6 +112,62 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('DELETE', `${PODS}/resent?gracePeriodSeconds=0`)).code, 200);
   });
 
+  it('says of a body that is none what upstream says', async () => {
+    const said = async (raw: string, type = 'application/json'): Promise<string> => {
+      const { code, body } = await call('POST', MAPS, { raw, type });
+      assert.equal(code, 400, raw);
+      return body.message.replace(/^the object provided is unrecognized \(must be of type ConfigMap\): /, '');
+    };
+    const json = "couldn't get version/kind; json parse error: ";
+    assert.equal(await said('{'), `${json}unexpected end of JSON input ({)`);
+    assert.equal(await said('{a'), `${json}invalid character 'a' looking for beginning of object key string ({a)`);
+    assert.equal(await said('{"a":}'), `${json}invalid character '}' looking for beginning of value ({"a":})`);
+    assert.equal(await said('{}x'), `${json}invalid character 'x' after top-level value ({}x)`);
+    assert.match(await said('[]'), /json: cannot unmarshal array into Go value of type struct .* \(5b5d\)$/);
+    assert.equal((await call('POST', MAPS, { raw: 'null' })).code, 422);
+    const patched = await call('PATCH', `${MAPS}/x`, { raw: '{', type: 'application/merge-patch+json' });
+    assert.equal(patched.body.message, 'error decoding patch: unexpected end of JSON input');
+    assert.equal((await call('HEAD', MAPS)).code, 405);
+  });
+
+  it('refuses to apply what the kind does not have, in upstream’s words', async () => {
+    const apply = (document: object) =>
+      call('PATCH', `${MAPS}/applied?fieldManager=m`, { body: document, type: 'application/apply-patch+yaml' });
+    const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'applied' } };
+    const unknown = await apply({ ...map, extra: 1 });
+    assert.deepEqual(
+      [unknown.code, unknown.body.reason, unknown.body.message],
+      [
+        500,
+        undefined,
+        'failed to create typed patch object (/applied; /v1, Kind=ConfigMap): .extra: field not declared in schema',
+      ],
+    );
+    const wrong = await apply({ ...map, data: { a: 1 } });
+    assert.match(wrong.body.message, /: \.data\.a: expected string, got &value\.valueUnstructured\{Value:1\}$/);
+    const other = await apply({ ...map, apiVersion: 'apps/v1' });
+    assert.deepEqual([other.code, other.body.message], [400, 'invalid object type: apps/v1, Kind=ConfigMap']);
+    assert.equal((await apply({ metadata: map.metadata })).body.message, 'invalid object type: /, Kind=');
+    assert.equal((await call('GET', `${MAPS}/applied`)).code, 404);
+  });
+
+  it('shows nothing as the log of a pod that no node has, and refuses options that make no sense', async () => {
+    assert.equal((await call('POST', PODS, { body: pod('silent', { serviceAccountName: 'default' }) })).code, 201);
+    const log = (query: string, name = 'silent') => call('GET', `${PODS}/${name}/log${query}`);
+    assert.equal((await log('')).code, 204);
+    assert.equal((await log('', 'nobody')).code, 404);
+    assert.equal((await log('?container=z')).body.message, 'container z is not valid for pod silent');
+    const refused = await log('?tailLines=-1&limitBytes=0&sinceSeconds=0');
+    assert.equal(refused.code, 422);
+    assert.equal(
+      refused.body.message,
+      'PodLogOptions "silent" is invalid: [tailLines: Invalid value: -1: must be greater than or equal to 0, limitBytes: Invalid value: 0: must be greater than 0, sinceSeconds: Invalid value: 0: must be greater than 0]',
+    );
+    assert.equal((await log('?tailLines=x')).body.message, 'strconv.ParseInt: parsing "x": invalid syntax');
+    assert.equal((await call('GET', `${PODS}/nobody/exec?command=a`)).code, 404);
+    assert.equal((await call('DELETE', `${PODS}/silent?gracePeriodSeconds=0`)).code, 200);
+  });
+
   it('keeps __proto__ as a key and changes no prototype', async () => {
     const raw = '{"metadata":{"name":"proto"},"data":{"__proto__":"x"}}';
     assert.equal((await call('POST', MAPS, { raw })).code, 201);

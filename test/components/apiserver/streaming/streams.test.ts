@@ -147,7 +147,7 @@ describe('streams to a kubelet', () => {
     );
     assert.equal((await server.call('GET', `${PODS}/one/log`)).code, 200);
     assert.equal((await server.call('GET', `${PODS}/two/log?container=other`)).code, 400);
-    assert.equal((await server.call('GET', `${PODS}/waiting/log?container=main`)).code, 400);
+    assert.equal((await server.call('GET', `${PODS}/waiting/log?container=main`)).code, 204);
     assert.equal((await server.call('GET', `${PODS}/none/log`)).code, 404);
     assert.equal((await server.call('GET', `${PODS}/one/exec?command=ls`)).code, 400);
   });
