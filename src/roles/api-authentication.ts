@@ -155,7 +155,7 @@ async function serviceAccounts(
     return values.refuse('service-account-issuer', 'is missing; give a URL such as https://kubernetes.default.svc');
   const audiences = values.list('api-audiences');
   const longestMs = values.milliseconds('service-account-max-token-expiration');
-  const jwksUri = values.text('service-account-jwks-uri');
+  const jwksUri = jwksUriOf(values);
   if (longestMs !== 0 && longestMs < 3_600_000)
     values.refuse('service-account-max-token-expiration', 'is shorter than an hour; give 1h or more');
   const files = await Promise.all(
@@ -171,6 +171,15 @@ async function serviceAccounts(
     extendTokens: values.boolean('service-account-extend-token-expiration'),
     ...(audiences.length === 0 ? {} : { audiences }),
   };
+}
+
+/** As given, or at the host that clients outside know this server by; '' when none is. */
+function jwksUriOf(values: ApiValues): string {
+  const given = values.text('service-account-jwks-uri');
+  const host = values.text('external-hostname');
+  if (given !== '' || host === '') return given;
+  const port = /:\d+$/.test(host) ? '' : `:${values.number('secure-port')}`;
+  return `https://${host}${port}/openid/v1/jwks`;
 }
 
 /** A file may hold several keys and certificates. */

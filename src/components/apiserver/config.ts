@@ -62,7 +62,7 @@ export interface ApiServerConfig {
     /** The first is that of new tokens; those of the others are taken too. */
     readonly issuer: string;
     readonly otherIssuers?: readonly string[];
-    /** Where the discovery document says the keys are. Default: below the issuer. */
+    /** Where the discovery document says the keys are. Default: this server's advertised address. */
     readonly jwksUri?: string;
     /** Longest life of a token; undefined: no limit. */
     readonly maxTokenSeconds?: number;

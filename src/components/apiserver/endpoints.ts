@@ -1,5 +1,6 @@
 /** Everything that is not a resource: health, version, discovery, OpenAPI, metrics, the issuer's documents. */
 import { BUILD, KUBERNETES_VERSION } from '../../base/version.ts';
+import { authorityOf } from './aggregation/backend.ts';
 import type { ForeignDiscovery } from './aggregation/discovery.ts';
 import { createDiscovery } from './discovery/index.ts';
 import { answerHealth, type HealthCheck, type HealthEndpoint } from './health/index.ts';
@@ -28,6 +29,9 @@ export interface Endpoints {
   answer(exchange: Exchange): Promise<void> | undefined;
 }
 
+/** Relying parties need not ask for the keys at every token. */
+const ISSUER_CACHE_CONTROL = 'public, max-age=3600';
+
 type Handler = (exchange: Exchange) => Promise<void> | undefined | void;
 
 export function createEndpoints(deps: EndpointsDeps): Endpoints {
@@ -43,10 +47,18 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
     ],
     [
       '/openid/v1/jwks',
-      (exchange) =>
-        exchange.sendBytes(200, Buffer.from(JSON.stringify(context.tokens.jwks())), 'application/jwk-set+json'),
+      (exchange) => {
+        exchange.cacheControl = ISSUER_CACHE_CONTROL;
+        exchange.sendBytes(200, Buffer.from(JSON.stringify(context.tokens.jwks())), 'application/jwk-set+json');
+      },
     ],
-    ['/.well-known/openid-configuration', (exchange) => exchange.sendJson(200, issuerDocument(context))],
+    [
+      '/.well-known/openid-configuration',
+      (exchange) => {
+        exchange.cacheControl = ISSUER_CACHE_CONTROL;
+        exchange.sendJson(200, issuerDocument(context));
+      },
+    ],
   ]);
   return {
     answer(exchange) {
@@ -87,10 +99,12 @@ function versionDocument(): object {
 }
 
 function issuerDocument(context: RestContext): object {
-  const { issuer } = context.tokens;
+  const { advertiseAddress, advertisePort, port, serviceAccounts } = context.config;
   return {
-    issuer,
-    jwks_uri: context.config.serviceAccounts.jwksUri ?? `${issuer.replace(/\/$/, '')}/openid/v1/jwks`,
+    issuer: context.tokens.issuer,
+    jwks_uri:
+      serviceAccounts.jwksUri ??
+      `https://${authorityOf({ host: advertiseAddress, port: advertisePort ?? port })}/openid/v1/jwks`,
     response_types_supported: ['id_token'],
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: context.tokens.algorithms(),

@@ -3,6 +3,7 @@ export { aggregatedRules } from './aggregation.ts';
 export {
   AUTOUPDATE_ANNOTATION,
   type BootstrapPolicy,
+  bindingToCreate,
   bootstrapPolicy,
   reconcileBinding,
   reconcileRole,

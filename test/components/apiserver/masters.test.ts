@@ -35,6 +35,8 @@ test('servers come, end in order, and vanish without a word', { timeout: 60_000 
   const one = await start(store, '192.0.2.1');
   try {
     assert.equal(await shown(one), '192.0.2.1');
+    const keys = await one.call<{ jwks_uri: string }>('GET', '/.well-known/openid-configuration');
+    assert.match(keys.body.jwks_uri, /^https:\/\/192\.0\.2\.1:\d+\/openid\/v1\/jwks$/);
     const two = await start(store, '192.0.2.2');
     await becomes(one, '192.0.2.1,192.0.2.2');
     await two.stop(true);

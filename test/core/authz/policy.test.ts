@@ -7,6 +7,7 @@ import {
   AUTOUPDATE_ANNOTATION,
   aggregatedRules,
   bindingEscalation,
+  bindingToCreate,
   bootstrapPolicy,
   covers,
   createRbacAuthorizer,
@@ -212,6 +213,38 @@ describe('default policy', () => {
     assert.ok(mended !== undefined && mended !== 'replace');
     assert.deepEqual(mended.subjects, [mine, ...(expected.subjects ?? [])]);
     assert.equal(reconcileBinding(expected, { ...expected, roleRef: { ...expected.roleRef, name: 'x' } }), 'replace');
+  });
+
+  it('makes a binding that was split off as the administrator has left the one it comes from', () => {
+    const named = (name: string) => {
+      const binding = bootstrapPolicy.clusterRoleBindings.find((each) => each.metadata?.name === name);
+      assert.ok(binding !== undefined, name);
+      return binding;
+    };
+    const [viewers, discovery] = [named('system:public-info-viewer'), named('system:discovery')];
+    const stored = (...bindings: ClusterRoleBinding[]) => {
+      return (name: string) => bindings.find((each) => each.metadata?.name === name);
+    };
+    assert.equal(bindingToCreate(viewers, stored()), viewers);
+    assert.equal(bindingToCreate(named('cluster-admin'), stored(discovery)), named('cluster-admin'));
+    const mine = { kind: 'User', apiGroup: GROUP, name: 'me' };
+    const closed = {
+      ...discovery,
+      metadata: { name: 'system:discovery', uid: 'u', annotations: { [AUTOUPDATE_ANNOTATION]: 'false', note: 'x' } },
+      subjects: [mine],
+    };
+    assert.equal(bindingToCreate(viewers, stored(viewers, closed)), viewers);
+    assert.deepEqual(bindingToCreate(viewers, stored(closed)), {
+      ...viewers,
+      metadata: {
+        name: 'system:public-info-viewer',
+        labels: {},
+        annotations: { [AUTOUPDATE_ANNOTATION]: 'false', note: 'x' },
+      },
+      subjects: [mine],
+    });
+    // What updates itself is whole at once.
+    assert.deepEqual(bindingToCreate(viewers, stored(discovery)).subjects, viewers.subjects);
   });
 });
 

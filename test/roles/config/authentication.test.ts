@@ -42,6 +42,15 @@ describe('authentication flags', () => {
     return authenticationOf(values, { referredToBy: 'test', ownHost: false });
   };
 
+  it('finds the keys of tokens where it is told, or at the host that it is known by', async () => {
+    const uri = async (...argv: string[]) => (await read(...argv)).serviceAccounts.jwksUri;
+    assert.equal(await uri(), undefined);
+    assert.equal(await uri('--external-hostname=api.example.com'), 'https://api.example.com:6443/openid/v1/jwks');
+    assert.equal(await uri('--external-hostname=api.example.com:443'), 'https://api.example.com:443/openid/v1/jwks');
+    const given = '--service-account-jwks-uri=https://keys.example.com/jwks';
+    assert.equal(await uri('--external-hostname=api.example.com', given), 'https://keys.example.com/jwks');
+  });
+
   it('prefixes names with the issuer unless they are addresses or told otherwise', async () => {
     const oidc = ['--oidc-issuer-url=https://id.example.com', '--oidc-client-id=me'];
     const prefixOf = async (...more: string[]) => {

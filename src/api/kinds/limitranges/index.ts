@@ -31,6 +31,7 @@ export const limitRanges: KindDefinition<LimitRange> = {
   namespaced: true,
   shortNames: ['limits'],
   verbs: ALL_VERBS,
+  allowCreateOnUpdate: true,
   schemaName: 'io.k8s.api.core.v1.LimitRange',
   storagePrefix: 'limitranges',
   setDefaults(range) {

@@ -33,6 +33,7 @@ export const runtimeClasses: KindDefinition<RuntimeClass> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.node.v1.RuntimeClass',
   storagePrefix: 'runtimeclasses',
+  allowCreateOnUpdate: true,
   allowUnconditionalUpdate: false,
   aliases: [sameShape('node.k8s.io', 'v1beta1', '1.22', '1.25')],
   strategy: {

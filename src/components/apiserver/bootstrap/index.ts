@@ -1,10 +1,11 @@
 /** What every cluster must have, written at start: namespaces, priority classes, the default policy. */
 import type { Namespace } from 'kubernetes-types/core/v1';
+import type { ClusterRoleBinding } from 'kubernetes-types/rbac/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
-import { bootstrapPolicy, reconcileBinding, reconcileRole } from '../../../core/authz/index.ts';
+import { bindingToCreate, bootstrapPolicy, reconcileBinding, reconcileRole } from '../../../core/authz/index.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
 import { deleteObject } from '../rest/delete.ts';
@@ -94,6 +95,10 @@ export async function ensure(
   });
 }
 
+/** A cluster role binding as it is stored at this moment. */
+const storedBinding = (context: RestContext, name: string): ClusterRoleBinding | undefined =>
+  context.kinds.stored('clusterrolebindings', RBAC).cache?.get('', name)?.parse();
+
 /** Writes what is missing and mends what is incomplete. Everything that does not depend on another goes at once, into few commits. */
 export async function bootstrap(context: RestContext): Promise<void> {
   await Promise.all(NAMESPACES.map((name) => ensure(context, 'namespaces', '', { metadata: { name } } as Namespace)));
@@ -106,8 +111,12 @@ export async function bootstrap(context: RestContext): Promise<void> {
       ensure(context, 'roles', RBAC, role, (stored) => reconcileRole(role, stored as typeof role)),
     ),
     ...bootstrapPolicy.clusterRoleBindings.map((binding) =>
-      ensure(context, 'clusterrolebindings', RBAC, binding, (stored) =>
-        reconcileBinding(binding, stored as typeof binding),
+      ensure(
+        context,
+        'clusterrolebindings',
+        RBAC,
+        bindingToCreate(binding, (name) => storedBinding(context, name)),
+        (stored) => reconcileBinding(binding, stored as typeof binding),
       ),
     ),
     ...bootstrapPolicy.roleBindings.map((binding) =>

@@ -43,6 +43,8 @@ export class Exchange implements Placed {
   readonly warnings: string[] = [];
   /** Set when the request has no end of its own: watches, logs. */
   longRunning = false;
+  /** The header of that name of the answer. */
+  cacheControl = 'no-cache, private';
   #abort: AbortController | undefined;
   #discarding = false;
 
@@ -102,7 +104,7 @@ export class Exchange implements Placed {
   headers(contentType: string): Record<string, string | number | string[]> {
     const headers: Record<string, string | number | string[]> = {
       'content-type': contentType,
-      'cache-control': 'no-cache, private',
+      'cache-control': this.cacheControl,
     };
     const { flows } = this;
     if (flows !== undefined) {

@@ -155,6 +155,31 @@ export function reconcileBinding<T extends RoleBinding | ClusterRoleBinding>(
   };
 }
 
+/** Bindings whose subjects another one once had: what the administrator made of that one holds for them. */
+const SPLIT_FROM: ReadonlyMap<string, string> = new Map([['system:public-info-viewer', 'system:discovery']]);
+
+/**
+ * The cluster role binding to make where `expected` is missing: with the subjects, labels and annotations of the stored binding that it was
+ * split from, so that it lets in nobody whom the administrator has shut out there; `expected` itself where it is not missing. `stored` finds cluster role bindings by name.
+ */
+export function bindingToCreate(
+  expected: ClusterRoleBinding,
+  stored: (name: string) => ClusterRoleBinding | undefined,
+): ClusterRoleBinding {
+  const name = expected.metadata?.name ?? '';
+  const source = SPLIT_FROM.get(name);
+  const from = source === undefined || stored(name) !== undefined ? undefined : stored(source);
+  if (from === undefined) return expected;
+  const { labels, annotations } = from.metadata ?? {};
+  const split: ClusterRoleBinding = {
+    ...expected,
+    metadata: { name, labels: labels ?? {}, annotations: annotations ?? {} },
+    subjects: from.subjects ?? [],
+  };
+  const mended = reconcileBinding(expected, split);
+  return mended === undefined || mended === 'replace' ? split : mended;
+}
+
 type Bootstrapped = Role | ClusterRole | RoleBinding | ClusterRoleBinding;
 
 function autoupdates(stored: Bootstrapped): boolean {

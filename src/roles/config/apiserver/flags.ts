@@ -52,7 +52,7 @@ const SERVING = {
   'tls-min-version': used('string', '', 'oldest TLS version that is spoken', ['', 'VersionTLS12', 'VersionTLS13']),
   'tls-cipher-suites': unused('list', '', 'suites of TLS 1.2 are those that are safe'),
   'tls-sni-cert-key': refused('repeated', '', 'one certificate serves all names; put the names into it'),
-  'external-hostname': unused('string', '', 'documents name no host'),
+  'external-hostname': used('string', '', 'host in the address of the key set, where that is not given'),
   'request-timeout': used('duration', '1m0s', 'longest an ordinary request may take'),
   'min-request-timeout': unused('int', '1800', 'watches end after 30 to 60 minutes'),
   'max-requests-inflight': used('int', '400', 'reading requests at once'),

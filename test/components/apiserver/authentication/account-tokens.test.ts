@@ -76,6 +76,7 @@ describe('tokens of service accounts', () => {
       '/.well-known/openid-configuration',
     );
     assert.deepEqual([document.body.issuer, document.body.jwks_uri], [ISSUER, 'https://keys.example.com/jwks']);
+    for (const answer of [jwks, document]) assert.equal(answer.headers['cache-control'], 'public, max-age=3600');
   });
 
   it('takes a token that is kept in a secret as long as the secret holds it', async () => {

@@ -589,6 +589,35 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${MAPS}?resourceVersion=99999999&timeoutSeconds=1`)).code, 504);
   });
 
+  it('creates by PUT where upstream does, for those who may create', async () => {
+    const ranges = '/api/v1/namespaces/default/limitranges/put';
+    const range = { apiVersion: 'v1', kind: 'LimitRange', metadata: { name: 'put' } };
+    const classes = '/apis/node.k8s.io/v1/runtimeclasses/put';
+    const runtimeClass = {
+      apiVersion: 'node.k8s.io/v1',
+      kind: 'RuntimeClass',
+      metadata: { name: 'put' },
+      handler: 'h',
+    };
+    const rule = { apiGroups: ['', 'node.k8s.io'], resources: ['limitranges', 'runtimeclasses'], verbs: ['update'] };
+    const rbac = '/apis/rbac.authorization.k8s.io/v1';
+    await call('POST', `${rbac}/clusterroles`, { body: { metadata: { name: 'putter' }, rules: [rule] } });
+    await call('POST', `${rbac}/clusterrolebindings`, {
+      body: {
+        metadata: { name: 'putter' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'putter' },
+        subjects: [{ kind: 'User', name: 'putter' }],
+      },
+    });
+    const as = await server.user('putter');
+    assert.equal((await call('PUT', ranges, { as, body: range })).code, 403);
+    assert.equal((await call('PUT', classes, { as, body: runtimeClass })).code, 403);
+    assert.equal((await call('PUT', ranges, { body: range })).code, 201);
+    assert.equal((await call('PUT', classes, { body: runtimeClass })).code, 201);
+    assert.equal((await call('PUT', ranges, { as, body: range })).code, 200);
+    assert.equal((await call('PUT', `${MAPS}/not-by-put`, { body: configMap('not-by-put') })).code, 404);
+  });
+
   it('does not write a collection as a whole', async () => {
     assert.equal((await call('PUT', MAPS, { body: configMap('whole') })).code, 405);
     assert.equal((await call('PATCH', MAPS, { raw: '{}', type: 'application/merge-patch+json' })).code, 405);
