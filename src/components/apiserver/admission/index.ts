@@ -72,7 +72,8 @@ async function storeReserved<T>(
   }
 }
 
-export type Annotate = (key: string, value: string) => void;
+/** `level`: of the audit log, from which on it is said. */
+export type Annotate = (key: string, value: string, level?: 'Request') => void;
 
 /** One request's way through the plug-ins that change it: a second time when a webhook has changed what earlier ones saw. */
 export class Mutation {

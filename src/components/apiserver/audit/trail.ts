@@ -92,8 +92,8 @@ export class AuditRecord {
   }
 
   /** What admission has to add; what was said first stands. */
-  annotate(key: string, value: string): void {
-    if (!Object.hasOwn(this.#annotations, key)) this.#annotations[key] = value;
+  annotate(key: string, value: string, level: 'Metadata' | 'Request' = 'Metadata'): void {
+    if (this.#atLeast(level) && !Object.hasOwn(this.#annotations, key)) this.#annotations[key] = value;
   }
 
   /** What was sent, once it is understood: also names the object of a create. */

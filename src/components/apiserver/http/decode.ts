@@ -65,6 +65,16 @@ function unrecognized(kind: string, problem: string, body: Buffer): ApiError {
   );
 }
 
+/** Upstream quotes all of it; a body may have megabytes. */
+const MAX_QUOTED = 1024;
+
+/** Built-in kinds are what their path says; a document of a custom one has to name its kind itself. Source: apimachinery's UnstructuredJSONScheme. */
+export function requireKind(document: JsonObject, body: Buffer, format: BodyFormat, kind: string): void {
+  if (typeof document['kind'] === 'string' && document['kind'] !== '') return;
+  const text = format === 'json' ? body.toString('utf8') : JSON.stringify(document);
+  throw unrecognized(kind, `Object 'Kind' is missing in '${text.slice(0, MAX_QUOTED)}'`, body);
+}
+
 /** What V8 says of JSON that is none, and what Go does. */
 const LOOKING_FOR: readonly (readonly [RegExp, string])[] = [
   [/':' after/, 'after object key'],

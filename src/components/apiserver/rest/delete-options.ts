@@ -24,12 +24,15 @@ interface Body {
   dryRun?: string[];
 }
 
+/** `audit`: is told what a body says. */
 export function parseDeleteOptions(
   body: Buffer,
   contentType: string | undefined,
   query: URLSearchParams,
+  audit?: { sent(document: object): void },
 ): DeleteOptions {
   const given = body.length === 0 ? bodyOfQuery(query) : bodyOf(body, contentType);
+  if (body.length > 0) audit?.sent(given);
   const dryRun = [...(given.dryRun ?? []), ...query.getAll('dryRun')];
   const failures = [...validatePropagation(given), ...validateDryRun(dryRun)];
   if (failures.length > 0) throw invalidOptions('DeleteOptions', failures);

@@ -11,7 +11,7 @@ import { clone } from '../../../core/patch/document.ts';
 import { jsonPatch, mergePatch } from '../../../core/patch/index.ts';
 import { admitBody } from '../admission/bodies.ts';
 import { readBody } from '../http/body.ts';
-import { bodyFormat, decodeBody, duplicatesOf } from '../http/decode.ts';
+import { bodyFormat, decodeBody, duplicatesOf, requireKind } from '../http/decode.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { negotiate } from '../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
@@ -151,7 +151,7 @@ function writeRequest(
     user: exchange.user,
     options,
     warnings: exchange.warnings,
-    annotate: (key, value) => exchange.audit?.annotate(key, value),
+    annotate: (key, value, level) => exchange.audit?.annotate(key, value, level),
   };
 }
 
@@ -168,6 +168,7 @@ async function readObject(
   request.bodyBytes = body.length;
   const large = isLarge(body.length);
   const document = decodeBody(body, format, kind.kind);
+  if (kind.definition?.custom !== undefined) requireKind(document, body, format, kind.kind);
   if (large) await giveTurn();
   const duplicates = request.options.validation === 'Ignore' ? [] : duplicatesOf(body, format, document);
   if (large) await giveTurn();
@@ -304,7 +305,7 @@ async function remove(
 ): Promise<void> {
   const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
   const body = await readBody(exchange.request, limitOf(context));
-  const options = parseDeleteOptions(body, exchange.header('content-type'), info.query);
+  const options = parseDeleteOptions(body, exchange.header('content-type'), info.query, exchange.audit);
   const request = writeRequest(exchange, kind, info);
   const deleted = await deleteObject(context, request, options);
   const shows = kind.definition.custom === undefined && RETURNS_DELETED.has(kind.plural);
@@ -324,7 +325,7 @@ async function removeCollection(
   const { cache } = kind;
   if (cache === undefined) throw methodNotAllowed();
   const body = await readBody(exchange.request, limitOf(context));
-  const deletion = parseDeleteOptions(body, exchange.header('content-type'), info.query);
+  const deletion = parseDeleteOptions(body, exchange.header('content-type'), info.query, exchange.audit);
   const options = { ...parseListOptions(kind, info.query, false), limit: undefined };
   const snapshot = await takeSnapshot(
     context,

@@ -1,4 +1,5 @@
 /** A write on its way through the pipeline. */
+import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { StrategyContext, UserInfo } from '../../../api/registry/definition.ts';
@@ -26,7 +27,7 @@ export interface WriteRequest {
   /** Length of the body, once it has been read. */
   bodyBytes?: number;
   /** Adds to what the audit log says of the request. */
-  readonly annotate?: ((key: string, value: string) => void) | undefined;
+  readonly annotate?: ((key: string, value: string, level?: 'Request') => void) | undefined;
 }
 
 export function placeOf(request: Pick<WriteRequest, 'kind' | 'namespace'>, name: string): Place {
@@ -159,20 +160,27 @@ export function decodeObject(
 ): KubeObject {
   const object = document as KubeObject;
   const { apiVersion, kind: kindName } = object;
-  if (kind.definition?.custom === undefined && kind.kind !== OPTIONS) checkType(kind, apiVersion, kindName);
-  if (apiVersion !== undefined && apiVersion !== '' && apiVersion !== kind.apiVersion) {
+  const custom = kind.definition?.custom;
+  if (custom === undefined && kind.kind !== OPTIONS) checkType(kind, apiVersion, kindName);
+  const isUnnamed = apiVersion === undefined || apiVersion === '';
+  if (apiVersion !== kind.apiVersion && !(isUnnamed && custom === undefined)) {
+    const shown = isUnnamed ? '' : shownText(apiVersion);
     throw errors.badRequest(
-      `the API version in the data (${shownText(apiVersion)}) does not match the expected API version (${kind.apiVersion})`,
+      `the API version in the data (${shown}) does not match the expected API version (${kind.apiVersion})`,
     );
   }
   if (kindName !== undefined && kindName !== '' && kindName !== kind.kind) {
+    if (custom !== undefined) {
+      const { group } = groupAndVersion(kind.apiVersion);
+      const failure = fieldError.invalid('kind', kindName, `must be ${kind.kind}`);
+      throw invalid({ group, kind: shownText(kindName) }, object.metadata?.name ?? '', [failure]);
+    }
     throw errors.badRequest(
       `the kind in the data (${shownText(kindName)}) does not match the expected kind (${kind.kind})`,
     );
   }
   object.apiVersion = kind.apiVersion;
   object.kind = kind.kind;
-  const custom = kind.definition?.custom;
   if (custom === undefined && kind.schema === undefined) return object;
   const found = custom?.coerce(document) ?? pruneAndCheck(kind.schema as ObjectNode, document);
   const [typeError] = found.typeErrors;

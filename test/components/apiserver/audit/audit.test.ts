@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { AuditPolicy } from '../../../../src/components/apiserver/index.ts';
+import { configure, patchOf, unconfigure, WebhookServer } from '../admission/webhook-server.ts';
 import { startServer, type TestServer } from '../harness.ts';
 
 interface Event {
@@ -157,5 +158,48 @@ describe('audit', () => {
       ['ResponseStarted', 'ResponseComplete'],
     );
     assert.equal(new Set(events.map(({ auditID }) => auditID)).size, 1);
+  });
+
+  it('records with what options something is deleted', async () => {
+    await server.call('POST', MAPS, { body: map('gone') });
+    const body = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 3 };
+    const [event] = await during(() => server.call('DELETE', `${MAPS}/gone`, { body }));
+    assert.deepEqual(event?.requestObject, body);
+    assert.equal(event?.objectRef?.['name'], 'gone');
+    assert.ok(event?.responseObject);
+  });
+
+  it('tells what webhooks have changed, and the patch where bodies are recorded', async () => {
+    const hooks = await WebhookServer.start();
+    try {
+      hooks.on('/label', () => patchOf({ op: 'add', path: '/metadata/labels', value: { seen: 'yes' } }));
+      hooks.on('/same', () => ({ allowed: true }));
+      hooks.on('/broken', () => 'no answer');
+      await configure(server, 'Mutating', 'm', hooks.hook('/same'), hooks.hook('/label'));
+      const broken = hooks.hook('/broken', { failurePolicy: 'Ignore' });
+      await configure(server, 'Mutating', 'n', broken);
+      await configure(server, 'Validating', 'v', hooks.hook('/same'), broken);
+      const [event] = await during(() => server.call('POST', MAPS, { body: map('hooked') }));
+      const annotations = Object.entries(event?.annotations ?? {}).filter(([key]) => key.includes('webhook'));
+      const said = (webhook: string, more: object, configuration = 'm') =>
+        JSON.stringify({ configuration, webhook, ...more });
+      const patch = [{ op: 'add', path: '/metadata/labels', value: { seen: 'yes' } }];
+      assert.deepEqual(Object.fromEntries(annotations), {
+        'mutation.webhook.admission.k8s.io/round_0_index_0': said('same.example.com', { mutated: false }),
+        'mutation.webhook.admission.k8s.io/round_0_index_1': said('label.example.com', { mutated: true }),
+        'mutation.webhook.admission.k8s.io/round_0_index_2': said('broken.example.com', { mutated: false }, 'n'),
+        'patch.webhook.admission.k8s.io/round_0_index_1': said('label.example.com', { patch, patchType: 'JSONPatch' }),
+        'failed-open.mutation.webhook.admission.k8s.io/round_0_index_2': 'broken.example.com',
+        'failed-open.validating.webhook.admission.k8s.io/round_0_index_1': 'broken.example.com',
+      });
+      const other = '/api/v1/namespaces/kube-system/configmaps';
+      const [meta] = await during(() => server.call('POST', other, { body: map('hooked') }));
+      assert.equal(meta?.level, 'Metadata');
+      assert.ok(meta?.annotations?.['mutation.webhook.admission.k8s.io/round_0_index_1']);
+      assert.equal(meta?.annotations?.['patch.webhook.admission.k8s.io/round_0_index_1'], undefined);
+    } finally {
+      await unconfigure(server);
+      await hooks.stop();
+    }
   });
 });

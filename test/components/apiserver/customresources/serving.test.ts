@@ -60,6 +60,24 @@ describe('custom resources', () => {
     assert.equal(list.body['apiVersion'], 'stable.example.com/v1');
   });
 
+  it('have to say what they are', async () => {
+    const answers = [
+      ['null', 400, "unrecognized (must be of type CronTab): Object 'Kind' is missing in 'null' (6e756c6c)"],
+      ['{"metadata":{}}', 400, `Object 'Kind' is missing in '{"metadata":{}}' ({"metadata":{}})`],
+      ['{"kind":"CronTab"}', 400, 'the API version in the data () does not match the expected API version'],
+      [
+        '{"apiVersion":"stable.example.com/v1","kind":"Other","metadata":{"name":"x"}}',
+        422,
+        'Other.stable.example.com "x" is invalid: kind: Invalid value: "Other": must be CronTab',
+      ],
+    ] as const;
+    for (const [text, code, message] of answers) {
+      const answer = await call('POST', PATH, undefined, { raw: text });
+      assert.equal(answer.code, code, text);
+      assert.ok(answer.body.message.includes(message), answer.body.message);
+    }
+  });
+
   it('are in discovery', async () => {
     const groups = await call('GET', '/apis');
     assert.ok(groups.text.includes('"stable.example.com/v1"'));

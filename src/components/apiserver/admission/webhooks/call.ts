@@ -28,6 +28,12 @@ interface HookCallerDeps {
   nowMs(): number;
 }
 
+/** Of the calls of one webhook; for the audit log. */
+interface CallEvents {
+  called?(): void;
+  failedOpen(): void;
+}
+
 export class HookCaller {
   readonly #deps: HookCallerDeps;
   readonly #metrics: HookMetrics;
@@ -41,10 +47,16 @@ export class HookCaller {
    * The verdict of a webhook that allows the request; undefined: it was not asked, or it failed and may. Throws an ApiError when the
    * request is refused.
    */
-  async ask({ hook, as }: Concerned, request: AdmissionRequest, type: HookType): Promise<Verdict | undefined> {
+  async ask(
+    { hook, as }: Concerned,
+    request: AdmissionRequest,
+    type: HookType,
+    events: CallEvents,
+  ): Promise<Verdict | undefined> {
     if (!(await selects(hook.match, request, this.#deps.namespaces))) return undefined;
     const described = await describeRequest(request, as, this.#deps.newUid());
     if (!(await this.#conditionsHold(hook, request, described))) return undefined;
+    events.called?.();
     if (request.dryRun && !hook.allowsDryRun) {
       throw errors.badRequest(`admission webhook ${JSON.stringify(hook.name)} does not support dry run`);
     }
@@ -61,6 +73,7 @@ export class HookCaller {
       done(500, hook.ignoresFailure ? undefined : 'calling_webhook_error');
       if (!hook.ignoresFailure) throw new ApiError('InternalError', `Internal error occurred: ${failure}`);
       this.#metrics.failedOpen(hook.name, type);
+      events.failedOpen();
       this.#deps.log.warn('failing open: a webhook whose failure is ignored', { webhook: hook.name, error: failure });
       return undefined;
     }

@@ -12,6 +12,7 @@ import type { AdmissionRequest } from '../index.ts';
 import { compileMatch, type MatchSpec, matchRules } from '../matching.ts';
 
 export interface Hook {
+  readonly configuration: string;
   readonly name: string;
   readonly client: WebhookClient;
   readonly match: MatchSpec;
@@ -27,6 +28,8 @@ export interface Hook {
 /** A webhook that a request concerns, and the version in which it sees the request. */
 export interface Concerned {
   readonly hook: Hook;
+  /** Its place among all there are. */
+  readonly index: number;
   readonly as: ServedKind;
 }
 
@@ -65,9 +68,9 @@ export class Configurations {
     const key = `${request.operation} ${request.subresource}`;
     let found = ofKind.get(key);
     if (found === undefined) {
-      found = this.#hooks.flatMap((hook) => {
+      found = this.#hooks.flatMap((hook, index) => {
         const as = matchRules(hook.match, request, kinds);
-        return as === undefined ? [] : [{ hook, as }];
+        return as === undefined ? [] : [{ hook, index, as }];
       });
       ofKind.set(key, found);
     }
@@ -83,7 +86,9 @@ export class Configurations {
     this.#hooks = configurations.flatMap((object) => {
       let hooks = this.#compiled.get(object);
       if (hooks === undefined) {
-        hooks = (object.parse<MutatingWebhookConfiguration>().webhooks ?? []).map(compileHook);
+        hooks = (object.parse<MutatingWebhookConfiguration>().webhooks ?? []).map((each) =>
+          compileHook(object.name, each),
+        );
         this.#compiled.set(object, hooks);
       }
       return hooks;
@@ -91,9 +96,10 @@ export class Configurations {
   }
 }
 
-function compileHook(webhook: MutatingWebhook): Hook {
+function compileHook(configuration: string, webhook: MutatingWebhook): Hook {
   const effects: string = webhook.sideEffects ?? '';
   return {
+    configuration,
     name: webhook.name,
     client: webhook.clientConfig as WebhookClient,
     match: compileMatch(webhook),

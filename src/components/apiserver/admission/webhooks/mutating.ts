@@ -13,6 +13,7 @@ import { exchangeObject, targetOf } from '../exchange.ts';
 import type { AdmissionPlugin, AdmissionRequest, Mutation } from '../index.ts';
 import { isExempt } from '../matching.ts';
 import { describeRequest } from '../review.ts';
+import { annotations, type WebhookAnnotations } from './annotations.ts';
 import type { HookCaller } from './call.ts';
 import { type Concerned, Configurations } from './configurations.ts';
 
@@ -37,10 +38,9 @@ async function callInOrder(
 ): Promise<void> {
   for (const each of concerned) {
     if (mutation.again && !mutation.due.has(each.hook)) continue;
-    const verdict = await caller.ask(each, request, 'admit');
-    if (verdict === undefined) continue;
-    const changed = verdict.patch !== undefined && (await applyPatch(each, request, verdict.patch));
-    if (changed) {
+    const outcome = await call(caller, each, request, mutation);
+    if (outcome === undefined) continue;
+    if (outcome.changed) {
       mutation.changed = true;
       // Those that were called before see what became of the object; this one has just had its say.
       for (const hook of mutation.seen) mutation.due.add(hook);
@@ -50,11 +50,39 @@ async function callInOrder(
   }
 }
 
+/** Whether the webhook has changed the object; undefined: it was not asked, or it failed and may. */
+async function call(
+  caller: HookCaller,
+  each: Concerned,
+  request: AdmissionRequest,
+  mutation: Mutation,
+): Promise<{ readonly changed: boolean } | undefined> {
+  const said = annotations('mutation', each, request, mutation.again ? 1 : 0);
+  let isCalled = false;
+  let changed = false;
+  const called = (): void => {
+    isCalled = true;
+  };
+  try {
+    const verdict = await caller.ask(each, request, 'admit', { called, failedOpen: said.failedOpen });
+    if (verdict === undefined) return undefined;
+    changed = verdict.patch !== undefined && (await applyPatch(each, request, verdict.patch, said));
+    return { changed };
+  } finally {
+    if (isCalled) said.mutated(changed);
+  }
+}
+
 const failure = (error: unknown): ApiError =>
   new ApiError('InternalError', `Internal error occurred: ${messageOf(error)}`);
 
 /** Lays a patch over the request's object, in place. Returns whether that changed anything. */
-async function applyPatch({ hook, as }: Concerned, request: AdmissionRequest, patch: JsonValue): Promise<boolean> {
+async function applyPatch(
+  { hook, as }: Concerned,
+  request: AdmissionRequest,
+  patch: JsonValue,
+  said: WebhookAnnotations,
+): Promise<boolean> {
   if (Array.isArray(patch) && patch.length === 0) return false;
   const target = targetOf(request);
   if (target === undefined) {
@@ -65,6 +93,7 @@ async function applyPatch({ hook, as }: Concerned, request: AdmissionRequest, pa
   try {
     const shown = (await describeRequest(request, as, ''))['object'] as JsonObject;
     const patched = jsonPatch(shown, patch);
+    said.patched(patch);
     if (jsonEqual(shown, patched)) return false;
     await exchangeObject(request, as, patched, 'Ignore');
     return true;

@@ -3,8 +3,9 @@ import type { Kinds } from '../../rest/kinds.ts';
 import type { KindCache } from '../../watchcache/kind-cache.ts';
 import type { AdmissionPlugin } from '../index.ts';
 import { isExempt } from '../matching.ts';
+import { annotations } from './annotations.ts';
 import type { HookCaller } from './call.ts';
-import { Configurations } from './configurations.ts';
+import { type Concerned, Configurations } from './configurations.ts';
 
 export function validatingWebhooks(caller: HookCaller, cache: () => KindCache, kinds: () => Kinds): AdmissionPlugin {
   const configurations = new Configurations(cache, kinds);
@@ -14,7 +15,9 @@ export function validatingWebhooks(caller: HookCaller, cache: () => KindCache, k
     validate(request) {
       const concerned = configurations.concerned(request);
       if (concerned.length === 0 || isExempt(request)) return;
-      return Promise.allSettled(concerned.map((each) => caller.ask(each, request, 'validating'))).then((outcomes) => {
+      const ask = (each: Concerned) =>
+        caller.ask(each, request, 'validating', annotations('validating', each, request));
+      return Promise.allSettled(concerned.map(ask)).then((outcomes) => {
         // Several may refuse: the first in order is told, whichever answered first.
         const refused = outcomes.find((each) => each.status === 'rejected');
         if (refused !== undefined) throw refused.reason;
