@@ -12,6 +12,7 @@ export {
 export { mergeConfiguration } from './configuration.ts';
 export { isFailedTest, reasonOf } from './errors.ts';
 export { jsonPatch } from './json-patch.ts';
+export { faultOfManagedFields } from './managed-fields.ts';
 export { mergePatch } from './merge-patch.ts';
 export type { Versions } from './other-versions.ts';
 export { strategicMergePatch } from './strategic.ts';

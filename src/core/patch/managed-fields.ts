@@ -117,6 +117,23 @@ export function decodeManagedFields(
   return managed;
 }
 
+/** What is wrong with `metadata.managedFields` that were changed by others than those who keep them, in upstream's words; undefined: nothing. */
+export function faultOfManagedFields(value: JsonValue | undefined): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (!Array.isArray(value)) return 'must be a list';
+  for (const [index, item] of value.entries()) {
+    const entry = isObject(item) ? item : {};
+    const operation = field(entry, 'operation');
+    if (operation !== 'Apply' && operation !== 'Update') return 'operation must be `Apply` or `Update`';
+    if ((field(entry, 'apiVersion') ?? '') === '') return 'apiVersion must not be empty';
+    const type = field(entry, 'fieldsType') ?? '';
+    if (type === '') return `missing fieldsType in managed fields entry ${index}`;
+    if (type !== 'FieldsV1') return `invalid fieldsType ${JSON.stringify(type)} in managed fields entry ${index}`;
+    if (decodeEntry(item, false) === undefined) return `error decoding versioned set of managed fields entry ${index}`;
+  }
+  return undefined;
+}
+
 /** `managedFields: [{}]`, or an empty list, is how a client asks to forget all owners. */
 export function isReset(value: JsonValue | undefined): boolean {
   if (!Array.isArray(value) || value.length > 1) return false;

@@ -31,6 +31,8 @@ func init() {
 	metav1.AddToGroupVersion(translation, schema.GroupVersion{Version: "v1"})
 }
 
+const betaRegistration, registration = "admissionregistration.k8s.io/v1beta1", "admissionregistration.k8s.io/v1"
+
 const beta, stable = "apiextensions.k8s.io/v1beta1", "apiextensions.k8s.io/v1"
 
 func convert(data []byte, to schema.GroupVersion) []byte {
@@ -90,7 +92,13 @@ type translator struct{ next http.RoundTripper }
 func Translated(next http.RoundTripper) http.RoundTripper { return translator{next} }
 
 func (t translator) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !strings.HasPrefix(req.URL.Path, "/apis/"+beta+"/") || Prefixes() {
+	if Prefixes() {
+		return t.next.RoundTrip(req)
+	}
+	if strings.HasPrefix(req.URL.Path, "/apis/"+betaRegistration+"/") {
+		return t.register(req)
+	}
+	if !strings.HasPrefix(req.URL.Path, "/apis/"+beta+"/") {
 		return t.next.RoundTrip(req)
 	}
 	req = req.Clone(req.Context())
@@ -159,6 +167,67 @@ func (t translator) RoundTrip(req *http.Request) (*http.Response, error) {
 	response.ContentLength = int64(len(data))
 	response.Header.Set("Content-Length", strconv.Itoa(len(data)))
 	return response, nil
+}
+
+// register speaks of webhooks as v1, which no current Kubernetes takes in an older version: what v1beta1 has other defaults for, or may leave out, is said.
+func (t translator) register(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.URL.Path = strings.Replace(req.URL.Path, betaRegistration, registration, 1)
+	req.URL.RawPath = ""
+	if req.Body != nil {
+		data, err := ioutil.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		req.Body.Close()
+		data = registered(data)
+		req.Body = ioutil.NopCloser(bytes.NewReader(data))
+		req.ContentLength = int64(len(data))
+	}
+	response, err := t.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	data, err := ioutil.ReadAll(response.Body)
+	response.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	data = bytes.ReplaceAll(data, []byte(`"`+registration+`"`), []byte(`"`+betaRegistration+`"`))
+	response.Body = ioutil.NopCloser(bytes.NewReader(data))
+	response.ContentLength = int64(len(data))
+	response.Header.Set("Content-Length", strconv.Itoa(len(data)))
+	return response, nil
+}
+
+func registered(data []byte) []byte {
+	var object map[string]interface{}
+	if json.Unmarshal(data, &object) != nil || object["apiVersion"] != betaRegistration {
+		return data
+	}
+	object["apiVersion"] = registration
+	hooks, _ := object["webhooks"].([]interface{})
+	for _, each := range hooks {
+		hook, ok := each.(map[string]interface{})
+		if !ok {
+			continue
+		}
+		for field, usual := range map[string]interface{}{
+			"failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": 30, "admissionReviewVersions": []string{"v1beta1"},
+		} {
+			if hook[field] == nil {
+				hook[field] = usual
+			}
+		}
+		if effects := hook["sideEffects"]; effects != "NoneOnDryRun" {
+			hook["sideEffects"] = "None"
+		}
+	}
+	made, err := json.Marshal(object)
+	if err != nil {
+		return data
+	}
+	return made
 }
 
 type closers [2]io.Closer

@@ -34,6 +34,8 @@ export interface AdmissionRequest {
   readonly warnings: string[];
   /** Adds to what the audit log says of the request; undefined: nobody reads it. */
   readonly annotate?: Annotate | undefined;
+  /** Notes who has written what so far; whoever lets somebody from outside change the object calls it first. */
+  noteOwners?(): Promise<void>;
   /** What plug-ins have set aside for the object. */
   readonly reservations?: Reservation[];
 }

@@ -78,12 +78,14 @@ const json = (value: unknown): JsonValue => (value === undefined ? null : (value
 /** A stored object as `as` serves it; where nothing has to be done, the object itself. */
 async function convert(object: KubeObject, kind: ServedKind, as: ServedKind): Promise<KubeObject> {
   if (as.view === undefined) return as.alias === undefined ? object : fromStored(as, structuredClone(object));
-  return as === kind ? object : seenBy(as, kind, object);
+  // What is deleted is still in the version that is stored.
+  const isAs = as === kind && (object.apiVersion === undefined || object.apiVersion === kind.apiVersion);
+  return isAs ? object : seenBy(as, kind, object);
 }
 
 /** A custom resource of version `from` as version `to` has it. */
 async function seenBy(to: ServedKind, from: ServedKind, object: KubeObject): Promise<KubeObject> {
-  const bytes = encodeObject({ apiVersion: from.apiVersion, kind: from.kind }, object);
+  const bytes = encodeObject({ apiVersion: object.apiVersion ?? from.apiVersion, kind: from.kind }, object);
   const { namespace = '', name = '', resourceVersion } = object.metadata ?? {};
   const shown = await to.view?.of(new CachedObject(namespace, name, bytes, 0, 0));
   const converted = (shown?.parse() ?? object) as { metadata?: Record<string, unknown> };

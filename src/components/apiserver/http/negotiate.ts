@@ -48,6 +48,22 @@ const notAcceptable = (protobuf: boolean): ApiError =>
     `only the following media types are accepted: application/json, application/yaml${protobuf ? `, ${PROTOBUF}` : ''}`,
   );
 
+/** As `negotiate`, for a watch, which no YAML can be. */
+export function negotiateStream(accept: string | undefined, protobuf: boolean): AnswerForm {
+  const clauses = accept?.slice(0, MAX_ACCEPT).split(',') ?? [];
+  const spoken = clauses.filter((each) => !each.trim().toLowerCase().startsWith('application/yaml'));
+  const refusal = new ApiError(
+    'NotAcceptable',
+    `only the following media types are accepted: application/json;stream=watch, ${PROTOBUF};stream=watch`,
+  );
+  if (spoken.length === 0 && clauses.length > 0) throw refusal;
+  try {
+    return negotiate(spoken.length === clauses.length ? accept : spoken.join(','), protobuf);
+  } catch (error) {
+    throw error instanceof ApiError && error.reason === 'NotAcceptable' ? refusal : error;
+  }
+}
+
 function parse(accept: string, protobuf: boolean, tables: boolean): AnswerForm | null {
   const clauses = accept
     .split(',')
@@ -80,6 +96,8 @@ function clauseOf(text: string): { type: string; parameters: Map<string, string>
 }
 
 function formOf(type: string, parameters: ReadonlyMap<string, string>, protobuf: boolean): AnswerForm | undefined {
+  // A version of nothing.
+  if (!parameters.has('as') && (parameters.has('g') || parameters.has('v'))) return undefined;
   if (type === 'application/yaml') return parameters.has('as') ? undefined : YAML;
   if (type === PROTOBUF) return messageForm(parameters, protobuf);
   if (type !== 'application/json' && type !== '*/*' && type !== 'application/*') return undefined;

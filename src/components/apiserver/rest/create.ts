@@ -10,7 +10,7 @@ import { NO_EFFECTS } from '../storage/object-store.ts';
 import { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { toStored } from './kinds.ts';
-import { storedWithinLimit, trackWrite } from './managed-fields.ts';
+import { keepOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { dropDuplicateOwners } from './owner-duplicates.ts';
 import { giveTurn, isLarge, judgement } from './turns.ts';
 import { metadataOf, placeOf, randomSuffix, strategyContext, timestamp, type WriteRequest } from './write-request.ts';
@@ -70,8 +70,10 @@ export async function createObject(
     annotate: request.annotate,
     reservations: [],
   };
+  const owners = metadata.managedFields;
   const mutated = context.admission.mutate(admission);
   if (mutated !== undefined) await mutated;
+  keepOwners(stored, owners, request.warnings);
   dropDuplicateOwners(stored, request.warnings, { afterAdmission: true });
   // Admission may come from outside: what the server sets, it sets afterwards.
   metadata = metadataOf(stored);

@@ -11,6 +11,8 @@ import { decodeObject } from './write-request.ts';
 export interface DeleteOptions {
   readonly gracePeriodSeconds: number | undefined;
   readonly propagation: 'Foreground' | 'Background' | 'Orphan' | undefined;
+  /** Said in the older way: whether dependents are orphaned. */
+  readonly orphans?: boolean | undefined;
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
   readonly dryRun: boolean;
@@ -39,6 +41,7 @@ export function parseDeleteOptions(
   return {
     gracePeriodSeconds: given.gracePeriodSeconds,
     propagation: propagationOf(given),
+    orphans: given.orphanDependents,
     uid: given.preconditions?.uid,
     resourceVersion: given.preconditions?.resourceVersion,
     dryRun: dryRun.length > 0,

@@ -312,7 +312,9 @@ async function remove(
   if (deleted.removed && !shows) {
     exchange.sendObject(200, deletedStatus(kind, deleted.object.parse()));
   } else {
-    sendObject(context, exchange, kind, await shown(kind, deleted.object), form, 200);
+    // Upstream tells that something is left only those who ask for it so; others were used to 200.
+    const code = !deleted.removed && options.orphans === false ? 202 : 200;
+    sendObject(context, exchange, kind, await shown(kind, deleted.object), form, code);
   }
 }
 

@@ -39,7 +39,10 @@ export function includeObjectOf(query: URLSearchParams): IncludeObject {
   const value = query.get('includeObject') ?? '';
   if (value === '' || value === 'Metadata') return 'Metadata';
   if (value === 'None' || value === 'Object') return value;
-  throw new ApiError('BadRequest', `unrecognized includeObject value: ${JSON.stringify(value.slice(0, 64))}`);
+  throw new ApiError(
+    'BadRequest',
+    `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(value.slice(0, 64))}: must be 'Metadata', 'Object', 'None', or empty`,
+  );
 }
 
 const CLOSING_BRACE = 0x7d;

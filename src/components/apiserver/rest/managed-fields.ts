@@ -1,9 +1,11 @@
 /** Who owns which field: kept in `metadata.managedFields` on every write. */
+
+import type { ObjectMeta } from '../../../api/meta/object.ts';
 import { apiVersionOf, type JsonObject, type JsonValue, type KubeObject } from '../../../api/meta/object.ts';
 import { skeletonOf } from '../../../api/registry/skeletons.ts';
 import { schemaOfType } from '../../../api/schema/index.ts';
 import { StoreError } from '../../../core/mvcc/port.ts';
-import { managedFieldsAfter, managedFieldsSteps } from '../../../core/patch/index.ts';
+import { faultOfManagedFields, managedFieldsAfter, managedFieldsSteps } from '../../../core/patch/index.ts';
 import type { RestContext } from './context.ts';
 import { versionsOf } from './owned-versions.ts';
 import { inTurns } from './turns.ts';
@@ -25,6 +27,29 @@ export async function storedWithinLimit<T>(object: KubeObject, owned: boolean, s
     delete metadata.managedFields;
     return store();
   }
+}
+
+export type ManagedFields = ObjectMeta['managedFields'];
+
+export function setOwners(object: KubeObject, owners: ManagedFields): void {
+  const metadata = metadataOf(object);
+  if (owners === undefined) delete metadata.managedFields;
+  else metadata.managedFields = owners;
+}
+
+/**
+ * What admission made of managedFields stays only if it can be read; else they are as they were `before`, and the client is told.
+ * Source: k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/admission.go.
+ */
+export function keepOwners(object: KubeObject, before: ManagedFields, warnings: string[]): void {
+  const after = object.metadata?.managedFields;
+  if (after === before) return;
+  const fault = faultOfManagedFields(after as unknown as JsonValue | undefined);
+  if (fault === undefined) return;
+  setOwners(object, before);
+  warnings.push(
+    `.metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: ${fault}`,
+  );
 }
 
 /** Notes the write of `next` over `old` in its managedFields. Both are in the stored version. Of what is `large`, in turns with others. */

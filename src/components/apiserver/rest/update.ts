@@ -16,7 +16,7 @@ import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { fromStored, toStored } from './kinds.ts';
-import { storedWithinLimit, trackWrite } from './managed-fields.ts';
+import { keepOwners, type ManagedFields, setOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { dropDuplicateOwners } from './owner-duplicates.ts';
 import { giveTurn, isLarge, judgement } from './turns.ts';
 import { rendered, shown } from './view.ts';
@@ -98,6 +98,8 @@ async function attemptUpdate(
   keepSystemFields(old, next);
   definition.setDefaults?.(next);
   if (change.versionRequired === true) dropDuplicateOwners(next, request.warnings, { afterAdmission: false });
+  const body = change.shownAs?.(next, old);
+  const owners = new OwnersOfUpdate(context, request, change, next, old, large);
   const admission: AdmissionRequest = {
     operation: 'UPDATE',
     kind,
@@ -112,11 +114,14 @@ async function attemptUpdate(
     warnings: request.warnings,
     annotate: request.annotate,
     reservations: [],
+    // What a sub-resource shows in the object's place is laid back only afterwards.
+    ...(body === undefined ? { noteOwners: () => owners.note() } : {}),
     derived: request.subresource === 'binding' || request.subresource === 'eviction',
-    ...change.shownAs?.(next, old),
+    ...body,
   };
   const mutated = context.admission.mutate(admission);
   if (mutated !== undefined) await mutated;
+  owners.check();
   dropDuplicateOwners(next, request.warnings, { afterAdmission: true });
   if (admission.bodyKind !== undefined) change.takeBack?.(next, admission.body);
   // Admission may come from outside.
@@ -135,10 +140,8 @@ async function attemptUpdate(
   const validated = context.admission.validate(admission);
   if (validated !== undefined) await validated;
   const warnings = change.strategy.warnings?.(next, old) ?? [];
-  if (change.owned !== true) {
-    const tracked = trackWrite(context, request, next, old, large);
-    if (tracked !== undefined) await tracked;
-  }
+  const tracked = owners.noteLast();
+  if (tracked !== undefined) await tracked;
   if (large) await giveTurn();
   const outcome = await storeAdmitted(
     admission,
@@ -147,6 +150,58 @@ async function attemptUpdate(
   );
   if (outcome.done) request.warnings.push(...warnings);
   return outcome;
+}
+
+/** Who owns what of an object that is being changed. What others than the updater put in during admission is nobody's. */
+class OwnersOfUpdate {
+  readonly #context: RestContext;
+  readonly #request: WriteRequest;
+  readonly #change: Change;
+  readonly #next: KubeObject;
+  readonly #old: KubeObject;
+  readonly #large: boolean;
+  #noted: boolean;
+  #before: ManagedFields;
+
+  constructor(
+    context: RestContext,
+    request: WriteRequest,
+    change: Change,
+    next: KubeObject,
+    old: KubeObject,
+    large: boolean,
+  ) {
+    this.#context = context;
+    this.#request = request;
+    this.#change = change;
+    this.#next = next;
+    this.#old = old;
+    this.#large = large;
+    this.#noted = change.owned === true;
+    this.#before = next.metadata?.managedFields;
+  }
+
+  /** As far as the object is now; what comes later does not count. */
+  async note(): Promise<void> {
+    if (this.#noted) return;
+    this.#noted = true;
+    const written = toChange(this.#next);
+    // What the kind's strategy takes back is not the updater's.
+    this.#change.strategy.prepareForUpdate?.(written, this.#old, strategyContext(this.#context, this.#request.user));
+    await trackWrite(this.#context, this.#request, written, this.#old, this.#large);
+    setOwners(this.#next, written.metadata?.managedFields);
+    this.#before = this.#next.metadata?.managedFields;
+  }
+
+  /** After admission. */
+  check(): void {
+    keepOwners(this.#next, this.#before, this.#request.warnings);
+  }
+
+  /** Where nobody from outside was asked: when the object is as it will be stored. */
+  noteLast(): Promise<void> | undefined {
+    return this.#noted ? undefined : trackWrite(this.#context, this.#request, this.#next, this.#old, this.#large);
+  }
 }
 
 /** A copy that may be changed. Who owns what is read out of it and put back as a whole: the entries are shared. */

@@ -6,7 +6,7 @@ import { ApiError } from '../../../api/meta/status.ts';
 import { requiredFieldValue } from '../../../base/selector.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { failureOf } from '../http/failures.ts';
-import { type AnswerForm, negotiate } from '../http/negotiate.ts';
+import { type AnswerForm, negotiateStream } from '../http/negotiate.ts';
 import { envelope, watchFrame } from '../http/protobuf/encode.ts';
 import { PROTOBUF } from '../http/protobuf/table.ts';
 import { renderObject } from '../http/render-object.ts';
@@ -58,10 +58,7 @@ export function watch(
   if (cache === undefined)
     throw new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
   exchange.longRunning = true;
-  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
-  if (form.format === 'yaml') {
-    throw new ApiError('NotAcceptable', `watches are served as application/json and ${PROTOBUF} only`);
-  }
+  const form = negotiateStream(exchange.request.headers.accept, speaksProtobuf(kind));
   const options = parseListOptions(kind, info.query, true);
   const named = info.name === '' ? options : withName(options, info.name);
   return new WatchStream(context, exchange, kind, cache, info, form, named).run();

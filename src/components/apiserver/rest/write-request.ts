@@ -159,6 +159,8 @@ export function decodeObject(
   warnings: string[],
 ): KubeObject {
   const object = document as KubeObject;
+  // Some clients write the core group's empty name.
+  if (object.apiVersion === '/v1') object.apiVersion = 'v1';
   const { apiVersion, kind: kindName } = object;
   const custom = kind.definition?.custom;
   if (custom === undefined && kind.kind !== OPTIONS) checkType(kind, apiVersion, kindName);

@@ -125,6 +125,80 @@ describe('admission webhooks', () => {
     assert.notEqual(answer.body.metadata.uid, 'forged');
   });
 
+  it('what they change in an update is not the updater’s, and owners that cannot be read stay as they were', async () => {
+    interface Owned {
+      metadata: { managedFields?: { manager: string; fieldsV1: Record<string, unknown> }[] };
+    }
+    const created = map({ data: { a: '1' } });
+    const path = `${MAPS}/${created.metadata.name}`;
+    assert.equal((await call('POST', `${MAPS}?fieldManager=maker`, created)).code, 201);
+    hooks.on('/own', ({ request }) => {
+      // They are shown with the update in them.
+      const owners = (request.object as unknown as Owned).metadata.managedFields?.map(({ manager }) => manager);
+      return patchOf({ op: 'add', path: '/data/seen', value: String(owners) });
+    });
+    await configure(server, 'Mutating', 'a', hooks.hook('/own'));
+    const put = await call('PUT', `${path}?fieldManager=changer`, { ...created, data: { a: '1', b: '2' } });
+    assert.deepEqual(put.body.data, { a: '1', b: '2', seen: 'changer,maker' });
+    const owners = async () => (await server.call<Owned>('GET', path)).body.metadata.managedFields ?? [];
+    const fieldsOf = async (name: string) => (await owners()).find(({ manager }) => manager === name)?.fieldsV1;
+    assert.deepEqual(await fieldsOf('changer'), { 'f:data': { 'f:b': {} } });
+
+    for (const [entry, fault] of [
+      [{ manager: 'x' }, 'operation must be `Apply` or `Update`'],
+      [{ manager: 'x', operation: 'Update' }, 'apiVersion must not be empty'],
+      [{ manager: 'x', operation: 'Update', apiVersion: 'v1' }, 'missing fieldsType in managed fields entry 0'],
+    ] as const) {
+      hooks.on('/own', () => patchOf({ op: 'add', path: '/metadata/managedFields', value: [entry] }));
+      const patched = await server.call('PATCH', `${path}?fieldManager=patcher`, {
+        body: { data: { c: fault } },
+        type: 'application/merge-patch+json',
+      });
+      assert.equal(patched.code, 200, patched.text);
+      const warning = String(patched.headers['warning']);
+      assert.match(warning, /managedFields was in an invalid state after admission/);
+      assert.ok(warning.includes(fault), warning);
+      assert.deepEqual(await fieldsOf('patcher'), { 'f:data': { 'f:c': {} } });
+      const made = await server.call<Owned>('POST', `${MAPS}?fieldManager=other`, { body: map({ data: { d: '1' } }) });
+      assert.ok(String(made.headers['warning']).includes(fault));
+      assert.deepEqual(made.body.metadata.managedFields?.[0]?.fieldsV1, { 'f:data': { '.': {}, 'f:d': {} } });
+    }
+  });
+
+  it('see what is deleted in the version of the request, not in the one that is stored', async () => {
+    const version = (name: string, storage: boolean) => ({
+      name,
+      served: true,
+      storage,
+      schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+    });
+    const definition = {
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: 'vans.gone.example.com' },
+      spec: {
+        group: 'gone.example.com',
+        scope: 'Namespaced',
+        names: { plural: 'vans', kind: 'Van' },
+        versions: [version('v1', true), version('v2', false)],
+      },
+    };
+    const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+    assert.equal((await call('POST', definitions, definition)).code, 201);
+    const vans = (v: string) => `/apis/gone.example.com/${v}/namespaces/default/vans`;
+    while ((await call('GET', vans('v2'))).code !== 200) await new Promise((resolve) => setTimeout(resolve, 10));
+    hooks.on('/gone', () => ({ allowed: true }));
+    const rules = [{ operations: ['DELETE'], apiGroups: ['*'], apiVersions: ['*'], resources: ['vans'] }];
+    await configure(server, 'Validating', 'a', hooks.hook('/gone', { rules }));
+    for (const v of ['v1', 'v2']) {
+      const van = { apiVersion: `gone.example.com/${v}`, kind: 'Van', metadata: { name: 'one' } };
+      assert.equal((await call('POST', vans(v), van)).code, 201);
+      assert.equal((await call('DELETE', `${vans(v)}/one`)).code, 200);
+      const [seen] = hooks.take('/gone');
+      assert.equal(seen?.oldObject?.['apiVersion'], `gone.example.com/${v}`);
+    }
+  });
+
   it('are asked again when a later one changed the object and they want to know', async () => {
     hooks.on('/early', ({ request }) =>
       request.object?.['data'] === undefined

@@ -167,6 +167,31 @@ describe('formats', () => {
       headers: { accept: 'application/yaml' },
     });
     assert.equal(yaml.code, 406);
+    assert.match(
+      yaml.text.replaceAll(/\s+/g, ' '),
+      /accepted: application\/json;stream=watch, application\/vnd\.kubernetes\.protobuf;stream=watch/,
+    );
+    const either = { headers: { accept: 'application/yaml, application/json' } };
+    assert.equal((await server.call('GET', `${MAPS}?watch=1&timeoutSeconds=1`, either)).code, 200);
+  });
+
+  it('says what it cannot show, in upstream’s words', async () => {
+    const versionOfNothing = { headers: { accept: 'application/json;g=meta.k8s.io;v=v1' } };
+    assert.equal((await server.call('GET', MAPS, versionOfNothing)).code, 406);
+    const table = { headers: { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' } };
+    const { code, body } = await server.call<{ message: string }>('GET', `${MAPS}?includeObject=some`, table);
+    assert.equal(code, 400);
+    assert.equal(
+      body.message,
+      `Unable to convert to Table as requested: includeObject: Invalid value: "some": must be 'Metadata', 'Object', 'None', or empty`,
+    );
+  });
+
+  it('takes the core group’s version with its empty name', async () => {
+    const made = await server.call<{ apiVersion: string }>('POST', MAPS, {
+      body: { ...named('nameless-group'), apiVersion: '/v1' },
+    });
+    assert.deepEqual([made.code, made.body.apiVersion], [201, 'v1']);
   });
 
   it('answers reviews, scales and discovery in protobuf', async () => {

@@ -501,7 +501,10 @@ describe('objects over HTTPS', () => {
   it('waits for finalizers, and goes with the last one', async () => {
     await call('POST', MAPS, { body: { ...configMap('held'), metadata: { name: 'held', finalizers: ['a.b/c'] } } });
     const marked = await call('DELETE', `${MAPS}/held`, { body: { propagationPolicy: 'Foreground' } });
-    assert.deepEqual(marked.body.metadata.finalizers, ['a.b/c', 'foregroundDeletion']);
+    assert.deepEqual([marked.code, marked.body.metadata.finalizers], [200, ['a.b/c', 'foregroundDeletion']]);
+    // Who says it in the older way is told that it is not gone yet.
+    assert.equal((await call('DELETE', `${MAPS}/held`, { body: { orphanDependents: false } })).code, 202);
+    await call('DELETE', `${MAPS}/held`, { body: { propagationPolicy: 'Foreground' } });
     const patch = (finalizers: string[]) =>
       call('PATCH', `${MAPS}/held`, {
         raw: JSON.stringify({ metadata: { finalizers } }),

@@ -36,6 +36,7 @@ async function callInOrder(
   request: AdmissionRequest,
   mutation: Mutation,
 ): Promise<void> {
+  await request.noteOwners?.();
   for (const each of concerned) {
     if (mutation.again && !mutation.due.has(each.hook)) continue;
     const outcome = await call(caller, each, request, mutation);

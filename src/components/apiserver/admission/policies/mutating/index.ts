@@ -62,6 +62,7 @@ class Dispatch {
   /** Throws an ApiError with everything that failed and may not. */
   async run(concerned: readonly Bound<MutatingPolicy>[]): Promise<void> {
     this.#namespace = await namespaceOf(this.#request, this.#sources.namespaces);
+    await this.#request.noteOwners?.();
     for (const invocation of await this.#invocations(concerned)) await this.#invoke(invocation);
     const [first] = this.#errors;
     if (first === undefined) return;
