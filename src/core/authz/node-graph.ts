@@ -159,6 +159,7 @@ function referencesOf(pod: Pod): Set<string> {
     add('secret', volume.flexVolume?.secretRef?.name);
     add('secret', volume.iscsi?.secretRef?.name);
     add('secret', volume.cephfs?.secretRef?.name);
+    add('secret', volume.cinder?.secretRef?.name);
     add('secret', volume.rbd?.secretRef?.name);
     add('secret', volume.azureFile?.secretName);
     add('secret', volume.scaleIO?.secretRef?.name);
@@ -178,6 +179,7 @@ function secretsOfVolume(spec: PersistentVolume['spec'], claimNamespace: string)
   add(spec?.flexVolume?.secretRef);
   add(spec?.iscsi?.secretRef);
   add(spec?.cephfs?.secretRef);
+  add(spec?.cinder?.secretRef);
   add(spec?.rbd?.secretRef);
   add(spec?.scaleIO?.secretRef);
   add(spec?.storageos?.secretRef);

@@ -108,6 +108,9 @@ func startMasterOrDie(masterConfig *controlplane.Config, incomingServer *httptes
 	if issuer := masterConfig.ExtraConfig.ServiceAccountIssuerURL; issuer != "" {
 		flags = append(flags, "--service-account-issuer="+issuer)
 	}
+	if ip := masterConfig.GenericConfig.PublicAddress; ip != nil {
+		flags = append(flags, fmt.Sprintf("--external-hostname=%v:443", ip))
+	}
 	if len(generic.Authentication.APIAudiences) > 0 {
 		flags = append(flags, "--api-audiences="+strings.Join(generic.Authentication.APIAudiences, ","))
 	}

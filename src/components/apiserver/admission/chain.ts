@@ -119,7 +119,14 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       randomSuffix: (length) => randomSuffix(deps.random, length),
     }),
     mirrorPods,
-    nodeRestriction({ node, pod: (namespace, name) => cache.kind('pods').get(namespace, name) }),
+    nodeRestriction({
+      node,
+      pod: (namespace, name) => cache.kind('pods').get(namespace, name),
+      claim: (namespace, name) => cache.kind('persistentvolumeclaims').get(namespace, name),
+      volume: (name) => cache.kind('persistentvolumes').get('', name),
+      driver: (name) => cache.kind('csidrivers').get('', name),
+      access: authorization,
+    }),
     taintNodesByCondition,
     ...asked('AlwaysPullImages'),
     podSecurity({

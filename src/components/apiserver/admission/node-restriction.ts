@@ -3,13 +3,16 @@
  * Source: plugin/pkg/admission/noderestriction; KEP-279, KEP-2787.
  */
 import type { TokenRequest } from 'kubernetes-types/authentication/v1';
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../../api/meta/equality.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
-import { nodeNameOf } from '../../../core/authz/index.ts';
+import { type Decision, nodeNameOf } from '../../../core/authz/index.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
+import type { AccessSource } from './authorizer.ts';
 import type { AdmissionPlugin, AdmissionRequest } from './index.ts';
 import { forbid, isFor, isMirrorPod, MIRROR_ANNOTATION } from './subject.ts';
+import { type AudienceSources, wantsAudience } from './token-audiences.ts';
 
 const RESTRICTED_PREFIX = 'node-restriction.kubernetes.io';
 const OWN_LABELS: ReadonlySet<string> = new Set([
@@ -27,9 +30,10 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
 ]);
 const OWN_LABEL_PREFIXES = ['kubelet.kubernetes.io', 'node.kubernetes.io'];
 
-export interface NodeRestrictionSources {
+export interface NodeRestrictionSources extends AudienceSources {
   node(name: string): CachedObject | undefined;
   pod(namespace: string, name: string): CachedObject | undefined;
+  readonly access: AccessSource;
 }
 
 export function nodeRestriction(sources: NodeRestrictionSources): AdmissionPlugin {
@@ -38,11 +42,13 @@ export function nodeRestriction(sources: NodeRestrictionSources): AdmissionPlugi
     validate(request) {
       const nodeName = nodeNameOf(request.user);
       if (nodeName === undefined) return;
+      if (isFor(request, '', 'serviceaccounts') && request.subresource === 'token') {
+        return checkToken(request, nodeName, sources);
+      }
       if (isFor(request, '', 'nodes')) checkNode(request, nodeName);
       else if (isFor(request, '', 'pods')) checkPod(request, nodeName, sources);
-      else if (isFor(request, '', 'serviceaccounts') && request.subresource === 'token') {
-        checkToken(request, nodeName, sources);
-      } else if (isFor(request, 'coordination.k8s.io', 'leases')) {
+      else if (isFor(request, '', 'persistentvolumeclaims')) checkClaim(request, nodeName);
+      else if (isFor(request, 'coordination.k8s.io', 'leases')) {
         if (request.namespace !== 'kube-node-lease' || nameOf(request) !== nodeName) {
           throw forbid(request, `can only access node lease with the same name as the requesting node`);
         }
@@ -125,6 +131,31 @@ function checkPod(request: AdmissionRequest, nodeName: string, sources: NodeRest
   }
 }
 
+/** A kubelet that has grown a file system says so; labels, owners, finalizers and the phase are not its business. */
+function checkClaim(request: AdmissionRequest, nodeName: string): void {
+  if (request.operation !== 'UPDATE' || request.subresource !== 'status')
+    throw forbid(request, 'may only update PVC status');
+  if (semanticEqual(beyondSize(request.object), beyondSize(request.old))) return;
+  throw forbid(
+    request,
+    `node ${JSON.stringify(nodeName)} is not allowed to update fields other than status.capacity and status.conditions`,
+  );
+}
+
+/** A claim without what a node may write, and without what every write changes. */
+function beyondSize(object: KubeObject | undefined): object {
+  const claim = (object ?? {}) as PersistentVolumeClaim;
+  const { resourceVersion: _version, managedFields: _fields, ...metadata } = claim.metadata ?? {};
+  const {
+    capacity: _capacity,
+    conditions: _conditions,
+    allocatedResources: _allocated,
+    allocatedResourceStatuses: _statuses,
+    ...status
+  } = claim.status ?? {};
+  return { ...claim, metadata, status };
+}
+
 /** The shadow of a static pod: what the kubelet already runs, so nothing in it may reach for more. */
 function checkMirrorPod(request: AdmissionRequest, nodeName: string, sources: NodeRestrictionSources): void {
   const pod = request.object as Pod;
@@ -167,6 +198,7 @@ function reachesFor(pod: Pod): string | undefined {
   if (spec === undefined) return undefined;
   if ((spec.serviceAccountName ?? '') !== '') return 'a service account';
   if ((spec.imagePullSecrets ?? []).length > 0) return 'secrets';
+  if ((spec.resourceClaims ?? []).length > 0) return 'resourceclaims';
   const containers = [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])];
   for (const container of containers) {
     for (const source of container.envFrom ?? []) {
@@ -183,6 +215,7 @@ function reachesFor(pod: Pod): string | undefined {
     if (volume.configMap !== undefined) return 'configmaps';
     if (volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined) return 'persistentvolumeclaims';
     if (volume.csi !== undefined) return 'a CSI volume';
+    if (hasSecret(volume)) return 'secrets';
     for (const source of volume.projected?.sources ?? []) {
       if (source.secret !== undefined) return 'secrets';
       if (source.configMap !== undefined) return 'configmaps';
@@ -192,7 +225,17 @@ function reachesFor(pod: Pod): string | undefined {
   return undefined;
 }
 
-function checkToken(request: AdmissionRequest, nodeName: string, sources: NodeRestrictionSources): void {
+/** Whether a volume of the kinds that are left names a secret of its own. */
+function hasSecret({ azureFile, cephfs, cinder, flexVolume, iscsi, rbd, scaleIO, storageos }: Volume): boolean {
+  if ((azureFile?.secretName ?? '') !== '') return true;
+  return [cephfs, cinder, flexVolume, iscsi, rbd, scaleIO, storageos].some((each) => each?.secretRef !== undefined);
+}
+
+function checkToken(
+  request: AdmissionRequest,
+  nodeName: string,
+  sources: NodeRestrictionSources,
+): void | Promise<void> {
   const reference = (request.body as TokenRequest | undefined)?.spec?.boundObjectRef;
   if (
     reference === undefined ||
@@ -215,4 +258,27 @@ function checkToken(request: AdmissionRequest, nodeName: string, sources: NodeRe
   if (pod.spec?.nodeName !== nodeName) {
     throw forbid(request, 'node requested token bound to a pod scheduled on a different node');
   }
+  const [audience = '', ...others] = (request.body as TokenRequest).spec.audiences ?? [];
+  if (others.length > 0) throw forbid(request, 'node may only request 0 or 1 audiences');
+  if (!wantsAudience(pod, audience, sources)) return requireAudience(request, audience, sources.access);
+}
+
+/** What no volume names (a registry's credential provider does) somebody must have allowed. */
+function requireAudience(request: AdmissionRequest, audience: string, access: AccessSource): void | Promise<void> {
+  const decided = access.authorize(request.user, {
+    verb: 'request-serviceaccounts-token-audience',
+    group: '',
+    resource: audience,
+    subresource: '',
+    namespace: request.namespace,
+    name: request.name,
+  });
+  const check = ({ allowed }: Decision): void => {
+    if (allowed) return;
+    throw forbid(
+      request,
+      `audience ${JSON.stringify(audience)} not found in pod spec volume, ${request.user.name} is not authorized to request tokens for this audience`,
+    );
+  };
+  return decided instanceof Promise ? decided.then(check) : check(decided);
 }

@@ -207,6 +207,12 @@ describe('rights', () => {
     assert.equal(await create(mirror('m-controller', {}, { controller: false })), 403);
     assert.equal(await create(mirror('m-secret', { volumes: [{ name: 'v', secret: { secretName: 's2' } }] })), 403);
     assert.equal(await create(mirror('m-account', { serviceAccountName: 'default' })), 403);
+    const share = { shareName: 's', secretName: 's2' };
+    assert.equal(await create(mirror('m-share', { volumes: [{ name: 'v', azureFile: share }] })), 403);
+    const monitors = { monitors: ['192.0.2.1'], secretRef: { name: 's2' } };
+    assert.equal(await create(mirror('m-ceph', { volumes: [{ name: 'v', cephfs: monitors }] })), 403);
+    const resourceClaims = [{ name: 'd', resourceClaimName: 'other' }];
+    assert.equal(await create(mirror('m-device', { resourceClaims })), 403);
     assert.equal(
       await create({
         ...mirror('m-noowner'),
@@ -230,11 +236,12 @@ describe('rights', () => {
 
   it('binds a node to tokens of its own pods', async () => {
     const uid = (await call('GET', `${PODS}/with-secret`)).body.metadata.uid;
-    const token = (reference: object | undefined) =>
+    const token = (reference: object | undefined, ...audiences: string[]) =>
       call('POST', '/api/v1/namespaces/default/serviceaccounts/default/token', {
         as: node,
         body: {
           spec: {
+            audiences,
             ...(reference === undefined ? {} : { boundObjectRef: { kind: 'Pod', apiVersion: 'v1', ...reference } }),
           },
         },
@@ -245,6 +252,89 @@ describe('rights', () => {
     assert.equal((await token(undefined)).code, 403);
     const other = (await call('GET', `${PODS}/elsewhere`)).body.metadata.uid;
     assert.equal((await token({ name: 'elsewhere', uid: other })).code, 403);
+    const wants = { projected: { sources: [{ serviceAccountToken: { path: 't', audience: 'vault' } }] } };
+    await call('POST', '/apis/storage.k8s.io/v1/csidrivers', {
+      body: { metadata: { name: 'csi.example.com' }, spec: { tokenRequests: [{ audience: 'disk' }] } },
+    });
+    await call('POST', '/api/v1/namespaces/default/persistentvolumeclaims', {
+      body: {
+        metadata: { name: 'data' },
+        spec: {
+          accessModes: ['ReadWriteOnce'],
+          resources: { requests: { storage: '1Gi' } },
+          storageClassName: '',
+          volumeName: 'pv',
+        },
+      },
+    });
+    await call('POST', '/api/v1/persistentvolumes', {
+      body: {
+        metadata: { name: 'pv' },
+        spec: {
+          accessModes: ['ReadWriteOnce'],
+          capacity: { storage: '1Gi' },
+          csi: { driver: 'csi.example.com', volumeHandle: 'h' },
+        },
+      },
+    });
+    const plain = { nodeName: 'n1', automountServiceAccountToken: false };
+    const volume = (source: object) => ({ ...plain, volumes: [{ name: 'v', ...source }] });
+    const asked = async (name: string, spec: object, ...audiences: string[]) => {
+      const made = await call('POST', PODS, { body: pod(name, spec) });
+      assert.equal(made.code, 201, made.text);
+      const answer = await token({ name, uid: made.body.metadata.uid }, ...audiences);
+      return answer.code;
+    };
+    assert.equal(await asked('t-none', plain), 403);
+    assert.equal(await asked('t-named', volume(wants), 'vault'), 201);
+    assert.equal(await asked('t-here', volume(wants)), 403);
+    assert.equal(await asked('t-other', volume(wants), 'other'), 403);
+    assert.equal(await asked('t-both', volume(wants), 'vault', 'vault'), 403);
+    assert.equal(await asked('t-inline', volume({ csi: { driver: 'csi.example.com' } }), 'disk'), 201);
+    assert.equal(await asked('t-claim', volume({ persistentVolumeClaim: { claimName: 'data' } }), 'disk'), 201);
+    assert.equal(await asked('t-no-claim', volume({ persistentVolumeClaim: { claimName: 'gone' } }), 'disk'), 403);
+    const rule = {
+      apiGroups: [''],
+      resources: ['registry'],
+      resourceNames: ['default'],
+      verbs: ['request-serviceaccounts-token-audience'],
+    };
+    await call('POST', `${RBAC}/clusterroles`, { body: { metadata: { name: 'audience' }, rules: [rule] } });
+    await call('POST', `${RBAC}/clusterrolebindings`, {
+      body: {
+        metadata: { name: 'audience' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'audience' },
+        subjects: [{ kind: 'Group', name: 'system:nodes', apiGroup: 'rbac.authorization.k8s.io' }],
+      },
+    });
+    assert.equal(await asked('t-allowed', plain, 'registry'), 201);
+  });
+
+  it('lets a node write how large a claim has become, and nothing else of it', async () => {
+    const claim = '/api/v1/namespaces/default/persistentvolumeclaims/data';
+    await call('POST', PODS, {
+      body: pod('uses-data', {
+        nodeName: 'n1',
+        volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }],
+      }),
+    });
+    const status = (patch: object) =>
+      call('PATCH', `${claim}/status`, {
+        as: node,
+        raw: JSON.stringify(patch),
+        type: 'application/merge-patch+json',
+      });
+    assert.equal((await status({ status: { capacity: { storage: '2Gi' } } })).code, 200);
+    const conditions = [{ type: 'FileSystemResizePending', status: 'True' }];
+    assert.equal((await status({ status: { conditions } })).code, 200);
+    const refused = await status({ status: { phase: 'Bound' } });
+    assert.equal(refused.code, 403);
+    assert.match(
+      refused.body.message,
+      /not allowed to update fields other than status\.capacity and status\.conditions/,
+    );
+    for (const metadata of [{ labels: { a: 'b' } }, { annotations: { a: 'b' } }, { finalizers: [] }])
+      assert.equal((await status({ metadata })).code, 403, JSON.stringify(metadata));
   });
 
   it('writes leases and CSI nodes of its own name only', async () => {
