@@ -2,6 +2,7 @@
  * Validation of `metadata`, for the generic pipeline and for templates.
  * Source: k8s.io/apimachinery/pkg/api/validation (ObjectMeta), pkg/apis/meta/v1/validation (labels).
  */
+import { addressNameErrors } from '../../base/addresses.ts';
 import {
   dns1035LabelErrors,
   dns1123LabelErrors,
@@ -25,10 +26,13 @@ const NAME_RULES = {
   dns1123Label: dns1123LabelErrors,
   dns1035Label: dns1035LabelErrors,
   pathSegment: pathSegmentErrors,
+  ipAddress: addressNameErrors,
 } as const;
 
 /** Upstream's errors of a name under a kind's rule; `prefix`: it is a generateName, so it may end in `-`. */
 export function nameErrors(rule: KindDefinition['nameRule'], name: string, prefix = false): string[] {
+  // What is appended to the beginning of an address is nothing that can be judged before.
+  if (prefix && rule === 'ipAddress') return [];
   const subject = prefix && name.length > 1 && name.endsWith('-') ? `${name.slice(0, -1)}a` : name;
   return NAME_RULES[rule ?? 'dns1123Subdomain'](subject);
 }

@@ -102,7 +102,7 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   /** Versions, the stored one among them, that are switched off: as `group/version`. */
   readonly unserved?: ReadonlySet<string>;
   /** Upstream's name rule for this kind. Default: DNS-1123 subdomain. */
-  readonly nameRule?: 'dns1123Subdomain' | 'dns1123Label' | 'dns1035Label' | 'pathSegment';
+  readonly nameRule?: 'dns1123Subdomain' | 'dns1123Label' | 'dns1035Label' | 'pathSegment' | 'ipAddress';
   /** Fills omitted fields exactly as upstream's `SetDefaults_*`. Idempotent, never fails, tolerates missing parents. */
   setDefaults?(object: T): void;
   readonly strategy: WriteStrategy<T>;

@@ -20,6 +20,7 @@ import { flowSchemas } from '../kinds/flowschemas/index.ts';
 import { horizontalPodAutoscalers } from '../kinds/horizontalpodautoscalers/index.ts';
 import { ingressClasses } from '../kinds/ingressclasses/index.ts';
 import { ingresses } from '../kinds/ingresses/index.ts';
+import { ipAddresses } from '../kinds/ipaddresses/index.ts';
 import { jobs } from '../kinds/jobs/index.ts';
 import { leases } from '../kinds/leases/index.ts';
 import { limitRanges } from '../kinds/limitranges/index.ts';
@@ -52,6 +53,7 @@ import { roles } from '../kinds/roles/index.ts';
 import { runtimeClasses } from '../kinds/runtimeclasses/index.ts';
 import { secrets } from '../kinds/secrets/index.ts';
 import { serviceAccounts } from '../kinds/serviceaccounts/index.ts';
+import { serviceCidrs } from '../kinds/servicecidrs/index.ts';
 import { services } from '../kinds/services/index.ts';
 import { statefulSets } from '../kinds/statefulsets/index.ts';
 import { storageClasses } from '../kinds/storageclasses/index.ts';
@@ -111,6 +113,8 @@ export const builtinKinds: readonly KindDefinition[] = [
   ingresses,
   ingressClasses,
   networkPolicies,
+  ipAddresses,
+  serviceCidrs,
   storageClasses,
   volumeAttachments,
   csiNodes,

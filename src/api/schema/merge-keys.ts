@@ -130,11 +130,17 @@ const FIELD_FACTS: Readonly<Record<string, Readonly<Record<string, FieldFacts>>>
     'PodDisruptionBudgetSpec.selector': { patchStrategy: ['replace'] },
     'PodDisruptionBudgetStatus.conditions': keyed('type'),
   },
+  'io.k8s.api.resource.v1': {
+    'AllocatedDeviceStatus.conditions': keyedForApply('type'),
+    'ResourceClaimStatus.devices': keyedForApply('driver', 'device', 'pool', 'shareID'),
+    'ResourceClaimStatus.reservedFor': keyed('uid'),
+  },
   'io.k8s.api.storage.v1': {
     'CSIDriverSpec.volumeLifecycleModes': set,
     'CSINodeSpec.drivers': keyed('name'),
   },
   'io.k8s.api.certificates.v1': { 'CertificateSigningRequestStatus.conditions': keyedForApply('type') },
+  'io.k8s.api.networking.v1': { 'ServiceCIDRStatus.conditions': keyed('type') },
   'io.k8s.api.discovery.v1': { 'Endpoint.addresses': set },
   'io.k8s.api.discovery.v1beta1': { 'Endpoint.addresses': set },
   'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1': { 'APIServiceStatus.conditions': keyed('type') },

@@ -1,6 +1,8 @@
 /** The formats that values of custom resources are checked for. Source: k8s.io/kube-openapi/pkg/validation/strfmt, KEP-5117. */
+
+import { ipFamilyOf } from '../../base/addresses.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
-import { ipFamilyOf, validateCidr } from '../validation/scalars.ts';
+import { validateCidr } from '../validation/scalars.ts';
 
 type Check = (text: string) => boolean;
 

@@ -1,4 +1,5 @@
 /** Checks of single values, in upstream's words. Each returns its field errors. */
+import { ipFamilyOf } from '../../base/addresses.ts';
 import { portNameErrors, portNumberErrors, qualifiedNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
@@ -87,36 +88,6 @@ export function validateLocalPath(path: string, at: string): FieldError[] {
 
 export function validateNoBacksteps(path: string, at: string): FieldError[] {
   return path.split('/').includes('..') ? [fieldError.invalid(at, path, "must not contain '..'")] : [];
-}
-
-const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
-
-/** 4 or 6, or 0 when the text is no IP address (in the form that upstream accepts today: no leading zeros). */
-export function ipFamilyOf(text: string): 0 | 4 | 6 {
-  if (IPV4.test(text)) return 4;
-  return isIpv6(text) ? 6 : 0;
-}
-
-function isIpv6(text: string): boolean {
-  if (text.length > 45 || !/^[0-9A-Fa-f:.]+$/.test(text)) return false;
-  const halves = text.split('::');
-  if (halves.length > 2) return false;
-  let groups = 0;
-  for (const [index, half] of halves.entries()) {
-    if (half === '') continue;
-    const parts = half.split(':');
-    for (const [position, part] of parts.entries()) {
-      const last = position === parts.length - 1 && index === halves.length - 1;
-      if (last && part.includes('.')) {
-        if (!IPV4.test(part)) return false;
-        groups += 2;
-      } else {
-        if (!/^[0-9A-Fa-f]{1,4}$/.test(part)) return false;
-        groups++;
-      }
-    }
-  }
-  return halves.length === 2 ? groups < 8 : groups === 8;
 }
 
 export function validateIp(text: string, path: string): FieldError[] {

@@ -20,6 +20,7 @@ import { ServiceAccountTokens } from './authentication/service-accounts.ts';
 import { Authorization, DEFAULT_AUTHORIZERS } from './authorization/index.ts';
 import { bootstrap, ensure } from './bootstrap/index.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
+import { ensureServiceRange } from './bootstrap/service-range.ts';
 import { DefinitionController } from './customresources/controller.ts';
 import { CustomKinds } from './customresources/registry.ts';
 import { customKindOptions, refineKind } from './customresources/rules.ts';
@@ -170,6 +171,8 @@ class Server implements ApiServer {
       cidr: config.serviceCidr ?? DEFAULT_SERVICE_CIDR,
       ports: config.nodePortRange ?? DEFAULT_NODE_PORTS,
       services: () => cache.kind('services/specs'),
+      addresses: () => cache.kind('ipaddresses'),
+      clock,
       random,
     });
     this.#cache = cache;
@@ -292,7 +295,11 @@ class Server implements ApiServer {
     const { clock, log, config } = this.#deps;
     const began = clock.monotonicMs();
     try {
-      await Promise.all([bootstrap(this.#context), ensureFlowObjects(this.#context)]);
+      await Promise.all([
+        bootstrap(this.#context),
+        ensureFlowObjects(this.#context),
+        ensureServiceRange(this.#context),
+      ]);
       await Promise.all([
         this.#masters.start(config.advertisePort ?? port),
         this.#registration.start(),

@@ -217,6 +217,11 @@ const CONTENTS: Readonly<Record<string, object>> = {
       egress: [{ to: [{ namespaceSelector: {} }] }],
     },
   },
+  IPAddress: {
+    metadata: { name: '10.0.0.7' },
+    spec: { parentRef: { resource: 'services', namespace: 'ns', name: 'web' } },
+  },
+  ServiceCIDR: { spec: { cidrs: ['10.0.0.0/16', 'fd00::/108'] } },
   StorageClass: { provisioner: 'example.com/disk', parameters: { type: 'ssd' } },
   VolumeAttachment: { spec: { attacher: 'disk.example.com', nodeName: 'n1', source: { persistentVolumeName: 'pv' } } },
   CSINode: { spec: { drivers: [{ name: 'disk.example.com', nodeID: 'n1', topologyKeys: ['example.com/zone'] }] } },

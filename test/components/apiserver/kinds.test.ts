@@ -26,6 +26,9 @@ function document(kind: KindDefinition, name: string, alias?: KindAlias): KubeOb
   };
 }
 
+/** Addresses are named by themselves. */
+const nameOf = (kind: KindDefinition): string => (kind.nameRule === 'ipAddress' ? '10.9.8.7' : 'one');
+
 const listOf = (items: readonly KubeObject[]): string => JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
 
 for (const { label, path } of kubectls()) {
@@ -48,7 +51,7 @@ for (const { label, path } of kubectls()) {
     it('creates one of each', async () => {
       const { code, stderr, stdout } = await kubectl(
         'create -f -',
-        listOf(created.map((kind) => document(kind, 'one'))),
+        listOf(created.map((kind) => document(kind, nameOf(kind)))),
       );
       assert.equal(code, 0, stderr);
       assert.equal(stdout.trim().split('\n').length, created.length);
@@ -66,8 +69,9 @@ for (const { label, path } of kubectls()) {
       const asked = created.map(({ plural, group }) => (group === '' ? plural : `${plural}.${group}`)).join(',');
       const { code, stdout, stderr } = await kubectl(`get ${asked} -o wide`);
       assert.equal(code, 0, stderr);
-      for (const { singular, group } of created) {
-        const name = group === '' ? `${singular}/one` : `${singular}.${group}/one`;
+      for (const kind of created) {
+        const { singular, group } = kind;
+        const name = `${group === '' ? singular : `${singular}.${group}`}/${nameOf(kind)}`;
         assert.ok(stdout.includes(name), `${name} in ${stdout}`);
       }
     });

@@ -1,6 +1,8 @@
 /** Addresses a service may send traffic to. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateEndpointIP. */
+
+import { ipFamilyOf } from '../../../base/addresses.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
-import { ipFamilyOf, validateIp } from '../../validation/scalars.ts';
+import { validateIp } from '../../validation/scalars.ts';
 
 /** No loopback, link-local, multicast or unspecified addresses: they would point at whoever asks. */
 export function validateEndpointIp(ip: string, path: string): FieldError[] {

@@ -1,5 +1,6 @@
 /** Endpoint slices. Source: k8s.io/kubernetes/pkg/registry/discovery/endpointslice, pkg/apis/discovery/validation. */
 import type { Endpoint, EndpointPort, EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { ipFamilyOf } from '../../../base/addresses.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors, qualifiedNameErrors } from '../../../base/names.ts';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
@@ -7,13 +8,7 @@ import { isSet, validateImmutable } from '../../meta/validation.ts';
 import { ageColumn, column, limitedList, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies.ts';
-import {
-  ipFamilyOf,
-  validateAppProtocol,
-  validateNameRule,
-  validateOneOf,
-  validatePortNumber,
-} from '../../validation/scalars.ts';
+import { validateAppProtocol, validateNameRule, validateOneOf, validatePortNumber } from '../../validation/scalars.ts';
 import { validateEndpointIp } from './addresses.ts';
 import { v1beta1 } from './conversion.ts';
 

@@ -1,5 +1,6 @@
 /** Source: k8s.io/kubernetes/pkg/apis/networking/validation ValidateIngress. */
 import type { HTTPIngressPath, Ingress, IngressBackend, IngressSpec } from 'kubernetes-types/networking/v1';
+import { ipFamilyOf } from '../../../base/addresses.ts';
 import {
   dns1035LabelErrors,
   dns1123SubdomainErrors,
@@ -9,7 +10,6 @@ import {
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
 import {
-  ipFamilyOf,
   validateIp,
   validateNameRule,
   validatePortNumber,

@@ -1,10 +1,10 @@
 /** Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateService, ValidateServiceUpdate. */
 import type { Service, ServicePort, ServiceSpec } from 'kubernetes-types/core/v1';
+import { ipFamilyOf } from '../../../base/addresses.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet, validateLabels } from '../../meta/validation.ts';
 import {
-  ipFamilyOf,
   validateAppProtocol,
   validateCidr,
   validateIp,

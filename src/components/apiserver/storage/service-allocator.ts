@@ -5,7 +5,7 @@
  */
 import type { Service, ServicePort } from 'kubernetes-types/core/v1';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
-import type { RandomSource } from '../../../base/clock.ts';
+import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Guard, Put } from '../../../core/mvcc/port.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { Effects } from './object-store.ts';
@@ -25,6 +25,8 @@ export interface ServiceAllocatorOptions {
   readonly cidr: string;
   readonly ports: readonly [number, number];
   readonly services: () => KindCache;
+  readonly addresses: () => KindCache;
+  readonly clock: Pick<Clock, 'nowMs'>;
   readonly random: RandomSource;
 }
 
@@ -42,6 +44,11 @@ export class ServiceAllocator {
     }
     this.#size = 2 ** (32 - prefix);
     this.#base = Math.floor(numberOf(address) / this.#size) * this.#size;
+  }
+
+  /** The range, as its network. */
+  get range(): string {
+    return `${textOf(this.#base)}/${32 - Math.log2(this.#size)}`;
   }
 
   /** The first address of the range: the `kubernetes` service's. */
@@ -110,6 +117,8 @@ export class ServiceAllocator {
   /** Automatic addresses come from the upper part first: people choose low ones (KEP-3070). */
   #freeAddress(service: Service): string {
     const { addresses } = this.#inUse();
+    // Whoever makes an IPAddress by hand keeps the address from services.
+    for (const object of this.#options.addresses()) addresses.add(object.name);
     const reserved = Math.min(Math.max(16, Math.floor(this.#size / 16)), 256);
     const low = this.#size > reserved * 2 ? reserved : 1;
     for (const [from, to] of [
@@ -171,7 +180,7 @@ export class ServiceAllocator {
     for (const address of after.addresses) {
       if (before.addresses.has(address)) continue;
       guards.push({ key: ADDRESS_PREFIX + address, modRevision: 0 });
-      puts.push({ key: ADDRESS_PREFIX + address, value: addressObject(address, service) });
+      puts.push({ key: ADDRESS_PREFIX + address, value: this.#addressObject(address, service) });
     }
     for (const port of after.ports) {
       if (before.ports.has(port)) continue;
@@ -184,6 +193,32 @@ export class ServiceAllocator {
     for (const address of before.addresses) if (!after.addresses.has(address)) deletes.push(ADDRESS_PREFIX + address);
     for (const port of before.ports) if (!after.ports.has(port)) deletes.push(PORT_PREFIX + port);
     return guards.length + deletes.length === 0 ? NO_EFFECTS : { guards, puts, deletes };
+  }
+
+  /** As upstream's servers write it; who makes an object by hand has the same fields from the pipeline. */
+  #addressObject(address: string, service: Service): Uint8Array {
+    const { clock, random } = this.#options;
+    const object = {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'IPAddress',
+      metadata: {
+        name: address,
+        uid: random.uuid(),
+        creationTimestamp: new Date(clock.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z'),
+        labels: {
+          'ipaddress.kubernetes.io/ip-family': 'IPv4',
+          'ipaddress.kubernetes.io/managed-by': 'ipallocator.k8s.io',
+        },
+      },
+      spec: {
+        parentRef: {
+          resource: 'services',
+          namespace: service.metadata?.namespace,
+          name: service.metadata?.name,
+        },
+      },
+    };
+    return Buffer.from(JSON.stringify(object));
   }
 
   /** What to say when another API server was faster with a key that the client had asked for by name. */
@@ -244,24 +279,6 @@ const addressTaken = (service: Service, address: string): Error =>
 
 const portTaken = (service: Service, port: number, index: number): Error =>
   refused(service, fieldError.invalid(`spec.ports[${index}].nodePort`, port, 'provided port is already allocated'));
-
-function addressObject(address: string, service: Service): Uint8Array {
-  return Buffer.from(
-    JSON.stringify({
-      apiVersion: 'networking.k8s.io/v1',
-      kind: 'IPAddress',
-      metadata: { name: address, labels: { 'ipaddress.kubernetes.io/ip-family': 'IPv4' } },
-      spec: {
-        parentRef: {
-          group: '',
-          resource: 'services',
-          namespace: service.metadata?.namespace,
-          name: service.metadata?.name,
-        },
-      },
-    }),
-  );
-}
 
 function numberOf(address: string): number {
   return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);

@@ -1,5 +1,5 @@
 /** IP addresses and networks as numbers. Source: Go's net/netip, RFC 5952 (how version 6 is written). */
-import { ipFamilyOf } from '../../../api/validation/scalars.ts';
+import { ipFamilyOf } from '../../../base/addresses.ts';
 
 export interface Ip {
   readonly family: 4 | 6;

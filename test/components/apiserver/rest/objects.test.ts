@@ -31,6 +31,8 @@ interface Thing {
 
 const MAPS = '/api/v1/namespaces/default/configmaps';
 const PODS = '/api/v1/namespaces/default/pods';
+const ADDRESSES = '/apis/networking.k8s.io/v1/ipaddresses';
+const RANGES = '/apis/networking.k8s.io/v1/servicecidrs';
 const DEPLOYMENTS = '/apis/apps/v1/namespaces/default/deployments';
 
 const configMap = (name: string, data: Record<string, string> = {}) => ({
@@ -768,6 +770,44 @@ describe('objects over HTTPS', () => {
     }
   });
 
+  it('shows the range of services, which is ready, and judges others', async () => {
+    const range = await call('GET', `${RANGES}/kubernetes`);
+    assert.equal(range.code, 200, range.text);
+    assert.deepEqual(range.body.spec, { cidrs: ['172.30.0.0/16'] });
+    const [{ lastTransitionTime, ...ready }] = range.body.status['conditions'] as [Record<string, unknown>];
+    assert.match(String(lastTransitionTime), /^\d{4}-.*Z$/);
+    assert.deepEqual(ready, {
+      type: 'Ready',
+      status: 'True',
+      reason: '',
+      message: 'Kubernetes default Service CIDR is ready',
+    });
+    const post = async (cidrs: string[]) => {
+      const { code, body } = await call('POST', RANGES, { body: { metadata: { name: 'more' }, spec: { cidrs } } });
+      return code === 201 ? '' : body.message.replace(/^.* is invalid: /, '');
+    };
+    assert.match(await post(['10.1.0.1/16']), /^spec.cidrs\[0\]: .*must not have bits set beyond the prefix length$/);
+    assert.match(await post(['10.1.0.0/16', '10.2.0.0/16']), /^spec.cidrs: .*no more than one IP for each IP family/);
+    assert.equal(await post(['10.1.0.0/16']), '');
+    const type = 'application/merge-patch+json';
+    const patch = async (cidrs: string[]) =>
+      (await call('PATCH', `${RANGES}/more`, { body: { spec: { cidrs } }, type })).code;
+    assert.equal(await patch(['10.3.0.0/16']), 422);
+    assert.equal(await patch(['10.1.0.0/16', 'fd00::/108']), 200);
+    assert.equal(await patch(['10.1.0.0/16']), 422);
+    for (const name of ['10.1.2', 'fd00::0:1']) {
+      const body = { metadata: { name }, spec: { parentRef: { resource: 'services', name: 'x' } } };
+      assert.equal((await call('POST', ADDRESSES, { body })).code, 422, name);
+    }
+    const table = await call('GET', ADDRESSES, {
+      headers: { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' },
+    });
+    assert.deepEqual(
+      table.body.rows.find(({ cells }) => cells[0] === '172.30.0.1')?.cells[1],
+      'services/default/kubernetes',
+    );
+  });
+
   it('gives services addresses and ports of their own, and takes them back', async () => {
     const service = (name: string, spec: object) => ({ metadata: { name }, spec: { ports: [{ port: 80 }], ...spec } });
     const path = '/api/v1/namespaces/default/services';
@@ -792,9 +832,23 @@ describe('objects over HTTPS', () => {
     const keys = async () =>
       (await server.store.range('/registry/ipaddresses/', '/registry/ipaddresses0')).kvs.map((each) => each.key);
     assert.ok((await keys()).includes('/registry/ipaddresses/172.30.9.9'));
+    const object = await call('GET', `${ADDRESSES}/172.30.9.9`);
+    assert.deepEqual(object.body.spec, { parentRef: { resource: 'services', namespace: 'default', name: 'fixed' } });
+    assert.match(object.body.metadata.uid, /^[0-9a-f-]{36}$/);
+    assert.equal((await call('DELETE', `${ADDRESSES}/172.30.9.9`)).code, 200);
+    // Who takes the object away takes nothing from the service, nor does it get the service into the way of its end.
+    assert.equal((await call('POST', path, { body: service('thief', { clusterIP: '172.30.9.9' }) })).code, 422);
     await call('DELETE', `${path}/fixed`);
     assert.ok(!(await keys()).includes('/registry/ipaddresses/172.30.9.9'));
     assert.equal((await call('POST', path, { body: service('again', { clusterIP: '172.30.9.9' }) })).code, 201);
+    const reserved = {
+      metadata: { name: '172.30.9.10' },
+      spec: { parentRef: { group: 'example.com', resource: 'leases', name: 'x' } },
+    };
+    assert.equal((await call('POST', ADDRESSES, { body: reserved })).code, 201);
+    const refused = await call('POST', path, { body: service('reserved', { clusterIP: '172.30.9.10' }) });
+    assert.equal(refused.code, 422, refused.text);
+    assert.match(refused.body.message, /172\.30\.9\.10: provided IP is already allocated/);
     const headless = await call('POST', path, { body: service('headless', { clusterIP: 'None' }) });
     assert.equal(headless.body.spec['clusterIP'], 'None');
   });

@@ -1,0 +1,26 @@
+/** Addresses and networks in the one form that newer kinds ask for. Source: k8s.io/apimachinery/pkg/util/validation IsValidIP and IsValidCIDR, RFC 5952. */
+import { groupsOf, isMapped, textOf } from '../../base/addresses.ts';
+import { type FieldError, fieldError } from '../meta/field-error.ts';
+import { validateCidr } from './scalars.ts';
+
+/** A network: no bits beyond its length, in canonical form. */
+export function validateNetwork(text: string, path: string): FieldError[] {
+  const errors = validateCidr(text, path);
+  if (errors.length > 0) return errors;
+  const [address = '', bits = ''] = text.split('/');
+  const groups = groupsOf(address);
+  if (isMapped(groups)) {
+    return [fieldError.invalid(path, text, 'must not have an IPv4-mapped IPv6 address')];
+  }
+  const beyond = groups.some((group, index) => {
+    const kept = Math.min(Math.max(Number(bits) - index * 16, 0), 16);
+    return (group & (0xffff >> kept)) !== 0;
+  });
+  if (beyond) return [fieldError.invalid(path, text, 'must not have bits set beyond the prefix length')];
+  return mustBe(`${textOf(groups)}/${bits}`, text, path);
+}
+
+const mustBe = (canonical: string, text: string, path: string): FieldError[] =>
+  text === canonical
+    ? []
+    : [fieldError.invalid(path, text, `must be in canonical form (${JSON.stringify(canonical)})`)];

@@ -1,0 +1,81 @@
+/** IP addresses as texts. Source: Go's net/netip, RFC 5952. */
+
+const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
+
+/** 4 or 6, or 0 when the text is no IP address (in the form that upstream accepts today: no leading zeros). */
+export function ipFamilyOf(text: string): 0 | 4 | 6 {
+  if (IPV4.test(text)) return 4;
+  return isIpv6(text) ? 6 : 0;
+}
+
+function isIpv6(text: string): boolean {
+  if (text.length > 45 || !/^[0-9A-Fa-f:.]+$/.test(text)) return false;
+  const halves = text.split('::');
+  if (halves.length > 2) return false;
+  let groups = 0;
+  for (const [index, half] of halves.entries()) {
+    if (half === '') continue;
+    const parts = half.split(':');
+    for (const [position, part] of parts.entries()) {
+      const last = position === parts.length - 1 && index === halves.length - 1;
+      if (last && part.includes('.')) {
+        if (!IPV4.test(part)) return false;
+        groups += 2;
+      } else {
+        if (!/^[0-9A-Fa-f]{1,4}$/.test(part)) return false;
+        groups++;
+      }
+    }
+  }
+  return halves.length === 2 ? groups < 8 : groups === 8;
+}
+
+const GROUPS = 8;
+/** What IPv6 puts before an address of IPv4. */
+const MAPPED = [0, 0, 0, 0, 0, 0xffff];
+
+/** Sixteen bits each: two of IPv4, eight of IPv6. */
+export function groupsOf(text: string): number[] {
+  const words = text.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...bytes: string[]) => {
+    const [a = 0, b = 0, c = 0, d = 0] = bytes.slice(0, 4).map(Number);
+    return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+  });
+  const [head = '', tail] = words.split('::').map((half) => (half === '' ? [] : half.split(':')));
+  const parts = [...head];
+  if (tail !== undefined) parts.push(...Array<string>(GROUPS - head.length - tail.length).fill('0'), ...tail);
+  return parts.map((part) => Number.parseInt(part, 16));
+}
+
+export function textOf(groups: readonly number[]): string {
+  const dotted = (from: number): string =>
+    groups
+      .slice(from)
+      .flatMap((group) => [group >> 8, group & 255])
+      .join('.');
+  if (groups.length === 2) return dotted(0);
+  if (isMapped(groups)) return `::ffff:${dotted(MAPPED.length)}`;
+  let best = { from: 0, length: 1 };
+  for (let from = 0; from < groups.length; from++) {
+    let length = 0;
+    while (groups[from + length] === 0) length++;
+    if (length > best.length) best = { from, length };
+  }
+  const hex = groups.map((group) => group.toString(16));
+  if (best.length === 1) return hex.join(':');
+  return `${hex.slice(0, best.from).join(':')}::${hex.slice(best.from + best.length).join(':')}`;
+}
+
+/** The form that every address has once; undefined for what is no address. */
+export function canonicalAddress(text: string): string | undefined {
+  return ipFamilyOf(text) === 0 ? undefined : textOf(groupsOf(text));
+}
+
+/** What is wrong with `name` as that of an address. */
+export function addressNameErrors(name: string): string[] {
+  const canonical = canonicalAddress(name);
+  if (canonical === undefined) return [`ParseAddr(${JSON.stringify(name)}): unable to parse IP`];
+  return canonical === name ? [] : ['must be a canonical format IP address'];
+}
+
+export const isMapped = (groups: readonly number[]): boolean =>
+  groups.length === GROUPS && MAPPED.every((group, index) => groups[index] === group);

@@ -1,0 +1,33 @@
+/** The range that services have their addresses from, as an object. Source: k8s.io/kubernetes/pkg/controlplane/controller/defaultservicecidr. */
+import type { ServiceCidr } from '../../../api/kinds/servicecidrs/index.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import type { RestContext } from '../rest/context.ts';
+import { updateObject } from '../rest/update.ts';
+import { ensure, ownRequest } from './index.ts';
+
+const GROUP = 'networking.k8s.io';
+const PLURAL = 'servicecidrs';
+const NAME = 'kubernetes';
+
+const isReady = (range: ServiceCidr): boolean =>
+  range.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
+
+/** One that is there stays as it is, for addresses of another range may be in use; only that it is ready is written. */
+export async function ensureServiceRange(context: RestContext): Promise<void> {
+  const range: ServiceCidr = { metadata: { name: NAME }, spec: { cidrs: [context.services.range] } };
+  await ensure(context, PLURAL, GROUP, range as KubeObject);
+  const request = { ...ownRequest(context, PLURAL, GROUP, '', NAME), subresource: 'status' };
+  const stored = request.kind.cache?.get('', NAME)?.parse() as ServiceCidr | undefined;
+  const strategy = request.kind.definition.statusStrategy;
+  if (strategy === undefined || (stored !== undefined && isReady(stored))) return;
+  const lastTransitionTime = new Date(context.clock.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+  await updateObject(context, request, {
+    strategy,
+    next: (current) => {
+      if (isReady(current as ServiceCidr)) return current;
+      const message = 'Kubernetes default Service CIDR is ready';
+      const ready = { type: 'Ready', status: 'True', lastTransitionTime, reason: '', message };
+      return { ...current, status: { conditions: [ready] } } as KubeObject;
+    },
+  });
+}
