@@ -49,7 +49,16 @@ function repair(kind: KindDefinition, object: KubeObject, random: Random): void 
   }
   // A field that stored objects must have.
   const { webhooks } = object as { webhooks?: JsonObject[] };
-  for (const webhook of webhooks ?? []) webhook['admissionReviewVersions'] ??= ['v1'];
+  for (const webhook of webhooks ?? []) {
+    webhook['admissionReviewVersions'] ??= ['v1'];
+    if (webhook['sideEffects'] === undefined || webhook['sideEffects'] === '') webhook['sideEffects'] = 'None';
+  }
+  if (kind.kind === 'CertificateSigningRequest') {
+    if (parts.spec !== undefined) parts.spec['usages'] ??= ['client auth'];
+    for (const condition of (parts.status?.['conditions'] ?? []) as JsonObject[]) {
+      if (condition['status'] === undefined || condition['status'] === '') condition['status'] = 'True';
+    }
+  }
   if (kind.kind === 'Ingress') {
     const walk = (value: JsonValue | undefined): void => {
       if (typeof value !== 'object' || value === null) return;

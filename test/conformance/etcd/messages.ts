@@ -133,7 +133,7 @@ const MESSAGES = {
   AlarmResponse: { header: [1, 'Header'], alarms: [2, 'AlarmMember[]'] },
   HashResponse: { header: [1, 'Header'], hash: [2, 'int'] },
   HashKVRequest: { revision: [1, 'int'] },
-  HashKVResponse: { header: [1, 'Header'], hash: [2, 'int'], compact_revision: [3, 'int'] },
+  HashKVResponse: { header: [1, 'Header'], hash: [2, 'int'], compact_revision: [3, 'int'], hash_revision: [4, 'int'] },
   LockRequest: { name: [1, 'bytes'], lease: [2, 'big'] },
   LockResponse: { header: [1, 'Header'], key: [2, 'bytes'] },
   UnlockRequest: { key: [1, 'bytes'] },

@@ -31,7 +31,10 @@ const CODES: Readonly<Record<string, readonly number[]>> = {
 const PARSER_CODES: ReadonlySet<number> = new Set([400, 408, 431, 505]);
 const PUBLIC_TEXT = /^\/(?:healthz|livez|readyz|metrics|openapi)/;
 /** What upstream answers with 500 although it is somebody else's mistake. */
-const LIKE_UPSTREAM = /failed calling webhook|conversion webhook|without impersonating a user/;
+const LIKE_UPSTREAM =
+  /failed calling webhook|conversion webhook|without impersonating a user|^failed to create typed patch object/;
+/** Nobody has given these a reason. */
+const WITHOUT_REASON = /^failed to create typed patch object/;
 const MAX_MESSAGE = 300;
 
 /** Undefined when the answer is right; else what is wrong with it. */
@@ -86,7 +89,10 @@ function faultOfFailure(code: number, type: string, body: Buffer): string | unde
     return `${code} with another body than a Status${shown}`;
   if (status['status'] !== 'Failure') return `${code} with a Status that is no failure${shown}`;
   if (status['code'] !== code) return `HTTP ${code}, Status ${String(status['code'])}${shown}`;
-  const codes = CODES[String(status['reason'])];
+  const codes =
+    status['reason'] === undefined && WITHOUT_REASON.test(String(status['message']))
+      ? [500]
+      : CODES[String(status['reason'])];
   if (codes === undefined || !codes.includes(code))
     return `reason ${String(status['reason'])} does not go with ${code}${shown}`;
   if (typeof status['message'] !== 'string' || status['message'] === '') return `no message${shown}`;

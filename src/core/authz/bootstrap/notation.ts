@@ -56,7 +56,7 @@ export function clusterRoleBinding(role: string, subjects: readonly Subject[], n
     kind: 'ClusterRoleBinding',
     metadata: metadata(name),
     roleRef: { apiGroup: GROUP, kind: 'ClusterRole', name: role },
-    subjects: [...subjects],
+    ...(subjects.length === 0 ? {} : { subjects: [...subjects] }),
   };
 }
 
@@ -75,7 +75,7 @@ export function roleBinding(
     kind: 'RoleBinding',
     metadata: { ...metadata(name), namespace },
     roleRef: { apiGroup: GROUP, kind: 'Role', name: roleName },
-    subjects: [...subjects],
+    ...(subjects.length === 0 ? {} : { subjects: [...subjects] }),
   };
 }
 
