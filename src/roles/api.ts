@@ -8,6 +8,7 @@ import { createHttp } from '../io/http/index.ts';
 import { parseSigningRequest } from '../io/pki/index.ts';
 import { followIdentities } from './api-authentication.ts';
 import { followAuthorizers } from './api-authorization.ts';
+import { followCertificates } from './api-certificates.ts';
 import { type ApiOptions, apiConfigOf } from './api-config.ts';
 import { loadJsonAsset } from './assets.ts';
 import { openAudit } from './audit.ts';
@@ -148,6 +149,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     { referredToBy: options.referredToBy, ownHost: options.ownHost },
     log.named('authentication'),
   );
+  const certificates = await followCertificates(values, config, options, log.named('certificates'));
   const store = await openStore(values, options.referredToBy, log, options.onOpenSecret);
   const http = createHttp();
   const audit = await openAudit(values, { referredToBy: options.referredToBy, http, log: log.named('audit') });
@@ -163,6 +165,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     ...(authorizers === undefined ? {} : { authorizers }),
     ...(identities === undefined ? {} : { identities }),
     ...(audit === undefined ? {} : { audit }),
+    certificates,
     config,
   });
   const { port } = await server.start();
@@ -174,6 +177,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
       encryption?.stop();
       authorizers?.stop();
       identities?.stop();
+      certificates.stop();
     },
   };
 }

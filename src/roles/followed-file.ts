@@ -23,7 +23,11 @@ export async function followFile<T>(
     readonly what: string;
     readonly log: Log;
     readonly first: () => Promise<string>;
+    /** Reads it later; default: the file. */
+    readonly read?: () => Promise<string>;
     readonly parse: (text: string) => T | Promise<T>;
+    /** Called when it is another. */
+    readonly changed?: () => void;
   },
 ): Promise<FollowedFile<T>> {
   const { what, log, parse } = options;
@@ -32,12 +36,13 @@ export async function followFile<T>(
   let complained = '';
   const refresh = async (): Promise<void> => {
     try {
-      const now = await readFile(file, 'utf8');
+      const now = await (options.read?.() ?? readFile(file, 'utf8'));
       if (now === text) return;
       current = await parse(now);
       text = now;
       complained = '';
       log.info(`${what} configuration read anew`, { file });
+      options.changed?.();
     } catch (error) {
       const message = messageOf(error);
       if (message !== complained) log.error(`${what} configuration is kept as it was`, { error: message });

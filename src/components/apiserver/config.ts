@@ -18,6 +18,19 @@ export interface Followed<T> {
 /** Whom it believes of those whom others know, and whom it lets in without credentials. */
 export type IdentitySettings = Pick<ApiServerConfig, 'anonymous' | 'anonymousPaths' | 'tokenIssuers'>;
 
+/** What it proves itself with, and whose certificates it believes: of clients, and of front proxies. */
+export interface CertificateSettings {
+  readonly serving: { readonly certificate: string; readonly key: string };
+  readonly clientCa?: string;
+  readonly proxyCa?: string;
+}
+
+/** Certificates that are exchanged while the server runs. Values are good: pairs fit, and bundles hold certificates. */
+export interface FollowedCertificates extends Followed<CertificateSettings> {
+  /** `changed` is called after each change, by one server at most. */
+  subscribe(changed: () => void): void;
+}
+
 /** Everything the API server is told. All PEM material is passed as text: reading files is the composition's business. */
 export interface ApiServerConfig {
   readonly bindAddress: string;

@@ -3,7 +3,7 @@ import type { Log } from '../../base/log.ts';
 import type { Store } from '../../core/mvcc/port.ts';
 import type { ReadSigningRequest } from './admission/certificates.ts';
 import type { AuditSettings } from './audit/trail.ts';
-import type { ApiServerConfig, Authorizer, Followed, IdentitySettings } from './config.ts';
+import type { ApiServerConfig, Authorizer, Followed, FollowedCertificates, IdentitySettings } from './config.ts';
 import type { EncryptionSource } from './encryption/configuration.ts';
 import type { HttpPort } from './port.ts';
 
@@ -23,6 +23,8 @@ export interface ApiServerDeps {
   readonly authorizers?: Followed<readonly Authorizer[]>;
   /** Whom it believes, where that may change; in the place of the configuration's. */
   readonly identities?: Followed<IdentitySettings>;
+  /** Certificates, where they may change; in the place of the configuration's. */
+  readonly certificates?: FollowedCertificates;
   /**
    * The documentation of the built-in types for OpenAPI and `kubectl explain`: read when first asked for, so that the process neither
    * waits for it at start nor holds it while nobody asks. Undefined: documents without descriptions.

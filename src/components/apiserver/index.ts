@@ -12,7 +12,15 @@ export {
 export type { TokenIssuer } from './authentication/issuers.ts';
 export { SIGNING_ALGORITHMS } from './authentication/issuers.ts';
 export { compileAccessConditions } from './authorization/conditions.ts';
-export type { ApiServerConfig, AuthorizationMode, Authorizer, Followed, IdentitySettings } from './config.ts';
+export type {
+  ApiServerConfig,
+  AuthorizationMode,
+  Authorizer,
+  CertificateSettings,
+  Followed,
+  FollowedCertificates,
+  IdentitySettings,
+} from './config.ts';
 export type { ApiServer, ApiServerDeps } from './deps.ts';
 export type { EncryptionConfiguration, EncryptionProvider, EncryptionSource } from './encryption/configuration.ts';
 export type { KmsPlugin } from './encryption/kms-port.ts';

@@ -21,6 +21,7 @@ import { Authorization, DEFAULT_AUTHORIZERS } from './authorization/index.ts';
 import { bootstrap, ensure } from './bootstrap/index.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
 import { ensureServiceRange } from './bootstrap/service-range.ts';
+import { certificatesOf, tlsOf } from './certificates.ts';
 import { DefinitionController } from './customresources/controller.ts';
 import { CustomKinds } from './customresources/registry.ts';
 import { customKindOptions, refineKind } from './customresources/rules.ts';
@@ -124,6 +125,7 @@ class Server implements ApiServer {
       nowMs,
     });
     const { identities = { current: config } } = deps;
+    const certificates = deps.certificates ?? { current: certificatesOf(config) };
     const { authorizers = { current: config.authorizers ?? DEFAULT_AUTHORIZERS } } = deps;
     const authorization = new Authorization(() => authorizers.current, { backends: deps.http.backends, clock, log });
     const objects = new ObjectStore(
@@ -189,9 +191,11 @@ class Server implements ApiServer {
       audit: deps.audit === undefined ? undefined : new AuditTrail(deps.audit, clock, random),
       authorization,
       identities,
+      certificates,
       authenticator: createAuthenticator({
         config,
         identities,
+        certificates,
         tokens,
         cache,
         backends: deps.http.backends,
@@ -247,11 +251,7 @@ class Server implements ApiServer {
     this.#listener = await http.listen({
       bindAddress: config.bindAddress,
       port: config.port,
-      tls: {
-        certificate: config.serving.certificate,
-        key: config.serving.key,
-        clientAuthorities: [config.clientCa, config.requestHeader?.ca].filter((each) => each !== undefined),
-      },
+      tls: tlsOf(this.#context.certificates.current),
       maxHeaderBytes: MAX_HEADER_BYTES,
       headersTimeoutMs: HEADERS_TIMEOUT_MS,
       keepAliveTimeoutMs: KEEP_ALIVE_MS,
@@ -260,6 +260,7 @@ class Server implements ApiServer {
         this.#frontend.upgrade(request, socket, head, connection, inMessages),
     });
     const { port } = this.#listener;
+    this.#followCertificates(this.#listener);
     this.#compactor.start();
     this.#definitions.start();
     this.#policies.start();
@@ -272,6 +273,19 @@ class Server implements ApiServer {
       ms: Math.round(clock.monotonicMs() - began),
     });
     return { port };
+  }
+
+  #followCertificates(listener: Listener): void {
+    const { certificates, log } = this.#deps;
+    certificates?.subscribe(() => {
+      if (this.#stopping.signal.aborted) return;
+      try {
+        listener.updateTls(tlsOf(certificates.current));
+      } catch (error) {
+        log.error('cannot serve with the new certificates', { error: messageOf(error) });
+      }
+      this.#authenticationMap.changed();
+    });
   }
 
   async #load(): Promise<void> {

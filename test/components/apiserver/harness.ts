@@ -14,6 +14,7 @@ import {
   createApiServer,
   type EncryptionSource,
   type Followed,
+  type FollowedCertificates,
   type IdentitySettings,
 } from '../../../src/components/apiserver/index.ts';
 import type { HttpPort } from '../../../src/components/apiserver/port.ts';
@@ -94,6 +95,7 @@ export interface HarnessOptions {
   readonly encryption?: EncryptionSource;
   readonly audit?: AuditSettings;
   readonly identities?: Followed<IdentitySettings>;
+  readonly certificates?: FollowedCertificates;
   /** Default: the real one. */
   readonly http?: HttpPort;
 }
@@ -114,6 +116,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
     ...(options.encryption === undefined ? {} : { encryption: options.encryption }),
     ...(options.audit === undefined ? {} : { audit: options.audit }),
     ...(options.identities === undefined ? {} : { identities: options.identities }),
+    ...(options.certificates === undefined ? {} : { certificates: options.certificates }),
     config: {
       bindAddress: '127.0.0.1',
       port: 0,

@@ -8,7 +8,7 @@ import { semanticEqual } from '../../../api/meta/equality.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { ownRequest } from '../bootstrap/index.ts';
-import type { ApiServerConfig } from '../config.ts';
+import type { ApiServerConfig, CertificateSettings } from '../config.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
 import { follow } from '../rest/follow.ts';
@@ -22,13 +22,11 @@ const BUNDLES: ReadonlySet<string> = new Set(['client-ca-file', 'requestheader-c
 
 export class AuthenticationMap {
   readonly #context: RestContext;
-  readonly #wanted: Readonly<Record<string, string>>;
   readonly #work: Work;
   #isFollowing = false;
 
   constructor(context: RestContext) {
     this.#context = context;
-    this.#wanted = dataOf(context.config);
     this.#work = new Work({
       clock: context.clock,
       stopping: context.stopping,
@@ -56,12 +54,18 @@ export class AuthenticationMap {
     );
   }
 
+  /** Whom to believe has changed. */
+  changed(): void {
+    if (this.#isFollowing) this.#work.add(NAME);
+  }
+
   async #sync(): Promise<void> {
-    const { cache, clock } = this.#context;
+    const { cache, clock, config, certificates } = this.#context;
+    const wanted = dataOf(config, certificates.current);
     const request = ownRequest(this.#context, 'configmaps', '', NAMESPACE, NAME);
     const present = cache.kind('configmaps').get(NAMESPACE, NAME)?.parse<ConfigMap>();
     if (present === undefined) {
-      const made: ConfigMap = { metadata: { name: NAME, namespace: NAMESPACE }, data: { ...this.#wanted } };
+      const made: ConfigMap = { metadata: { name: NAME, namespace: NAMESPACE }, data: wanted };
       try {
         await createObject(this.#context, request, made);
       } catch (error) {
@@ -72,7 +76,7 @@ export class AuthenticationMap {
     }
     const next = (map: ConfigMap): ConfigMap => ({
       ...map,
-      data: { ...map.data, ...joined(map.data ?? {}, this.#wanted, clock.nowMs()) },
+      data: { ...map.data, ...joined(map.data ?? {}, wanted, clock.nowMs()) },
     });
     if (semanticEqual(next(present).data, present.data)) return;
     await updateObject(this.#context, request, {
@@ -82,11 +86,14 @@ export class AuthenticationMap {
   }
 }
 
-function dataOf({ clientCa, requestHeader }: ApiServerConfig): Record<string, string> {
+function dataOf(
+  { requestHeader }: ApiServerConfig,
+  { clientCa, proxyCa }: CertificateSettings,
+): Record<string, string> {
   const data: Record<string, string> = clientCa === undefined ? {} : { 'client-ca-file': clientCa };
   if (requestHeader === undefined) return data;
   const names = (values: readonly string[]): string => JSON.stringify(values.map(headerName));
-  data['requestheader-client-ca-file'] = requestHeader.ca;
+  data['requestheader-client-ca-file'] = proxyCa ?? requestHeader.ca;
   data['requestheader-allowed-names'] = JSON.stringify(requestHeader.allowedNames);
   data['requestheader-username-headers'] = names(requestHeader.userHeaders ?? ['x-remote-user']);
   data['requestheader-group-headers'] = names(requestHeader.groupHeaders ?? ['x-remote-group']);

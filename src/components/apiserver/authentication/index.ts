@@ -4,7 +4,7 @@ import { ApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import type { ApiServerConfig, Followed, IdentitySettings } from '../config.ts';
+import type { ApiServerConfig, CertificateSettings, Followed, IdentitySettings } from '../config.ts';
 import type { ConnectionInfo, HttpRequest } from '../port.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { RemoteDeps } from '../webhooks/remote.ts';
@@ -29,6 +29,7 @@ type MaybeIdentity = TokenIdentity | undefined | Promise<TokenIdentity | undefin
 export interface AuthenticatorDeps extends RemoteDeps {
   readonly config: ApiServerConfig;
   readonly identities: Followed<IdentitySettings>;
+  readonly certificates: Followed<CertificateSettings>;
   readonly tokens: ServiceAccountTokens;
   readonly cache: WatchCache;
   readonly log: Log;
@@ -46,15 +47,14 @@ const REMEMBER_MS = 60_000;
 const MAX_REMEMBERED = 4096;
 
 export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
-  const { config, clock } = deps;
-  const certificates = config.clientCa === undefined ? undefined : createCertificateAuthenticator(config.clientCa);
-  const frontProxy =
-    config.requestHeader === undefined ? undefined : createFrontProxyAuthenticator(config.requestHeader);
+  const { clock } = deps;
+  const byCertificate = certificateAuthenticators(deps);
   const authenticateToken = createTokenAuthenticator(deps);
   const sent = new WeakMap<ConnectionInfo, SentToken>();
   return {
     authenticateToken,
     authenticate(request, connection) {
+      const { certificates, frontProxy } = byCertificate();
       const proxied = frontProxy?.authenticate(request, connection);
       if (proxied !== undefined) return proxied;
       const certified = certificates?.authenticate(connection, clock.nowMs()) ?? 'nobody';
@@ -69,6 +69,24 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
       if (identity instanceof Promise) return identity.then(userOf);
       return userOf(identity);
     },
+  };
+}
+
+/** Anew when the authorities are others: then connections of those who were known by the former ones are looked at again. */
+function certificateAuthenticators({ config, certificates: followed }: AuthenticatorDeps) {
+  const { requestHeader } = config;
+  const made = (settings: CertificateSettings) => ({
+    settings,
+    certificates: settings.clientCa === undefined ? undefined : createCertificateAuthenticator(settings.clientCa),
+    frontProxy:
+      requestHeader === undefined
+        ? undefined
+        : createFrontProxyAuthenticator({ ...requestHeader, ca: settings.proxyCa ?? requestHeader.ca }),
+  });
+  let current = made(followed.current);
+  return () => {
+    if (followed.current !== current.settings) current = made(followed.current);
+    return current;
   };
 }
 

@@ -8,7 +8,7 @@ import type { AuditTrail } from '../audit/trail.ts';
 import type { Authenticator } from '../authentication/index.ts';
 import type { ServiceAccountTokens } from '../authentication/service-accounts.ts';
 import type { Authorization } from '../authorization/index.ts';
-import type { ApiServerConfig, Followed, IdentitySettings } from '../config.ts';
+import type { ApiServerConfig, CertificateSettings, Followed, IdentitySettings } from '../config.ts';
 import type { BackendConnector } from '../port.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import type { ServiceAllocator } from '../storage/service-allocator.ts';
@@ -26,6 +26,7 @@ export interface RestContext {
   readonly log: Log;
   readonly config: ApiServerConfig;
   readonly identities: Followed<IdentitySettings>;
+  readonly certificates: Followed<CertificateSettings>;
   readonly audit: AuditTrail | undefined;
   readonly authorization: Authorization;
   readonly authenticator: Authenticator;
