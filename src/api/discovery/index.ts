@@ -103,7 +103,7 @@ export function discoveryDocuments(
       kind: 'APIResourceList',
       apiVersion: 'v1',
       groupVersion: apiVersionOf(groupVersion),
-      resources: own.flatMap((each) => resourcesOf(each, storageHash)).sort((a, b) => (a.name < b.name ? -1 : 1)),
+      resources: own.toSorted(byPlural).flatMap((each) => resourcesOf(each, storageHash)),
     });
   }
   const groups = groupsOf(groupVersions);
@@ -252,6 +252,8 @@ function shortNamesOf({ kind, group, version }: Served): { shortNames?: string[]
   return { shortNames: [...kind.shortNames] };
 }
 
+const byPlural = (a: Served, b: Served): number => (a.kind.plural < b.kind.plural ? -1 : 1);
+
 function resourcesOf(served: Served, storageHash: DiscoveryOptions['storageHash']): ApiResource[] {
   const { kind } = served;
   const list: ApiResource[] = [
@@ -266,7 +268,10 @@ function resourcesOf(served: Served, storageHash: DiscoveryOptions['storageHash'
       ...storedIn(kind, storageHash),
     },
   ];
-  for (const sub of subresourcesOf(served)) {
+  const subresources = subresourcesOf(served);
+  // Of custom ones upstream shows status before scale.
+  if (kind.custom === undefined) subresources.sort((a, b) => (a.name < b.name ? -1 : 1));
+  for (const sub of subresources) {
     list.push({
       name: `${kind.plural}/${sub.name}`,
       singularName: '',

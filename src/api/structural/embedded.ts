@@ -2,9 +2,10 @@
  * Metadata inside custom resources: of the resource itself, and of resources embedded in it. It has the shape of every kind's.
  * Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta.
  */
+import { dns1035LabelErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import type { JsonObject, JsonValue, ObjectMeta } from '../meta/object.ts';
-import { validateAnnotations, validateLabels } from '../meta/validation.ts';
+import { isSet, validateObjectMeta } from '../meta/validation.ts';
 import { type DecodeFindings, pruneAndCheck } from '../schema/decode.ts';
 import { schemaOfType } from '../schema/index.ts';
 import { fieldOf, isObject, type Schema } from './schema.ts';
@@ -60,15 +61,24 @@ export function validateEmbedded(schema: Schema, resource: JsonObject): FieldErr
       else if (typeof value !== 'string') errors.push(fieldError.invalid(at, value, 'must be a string'));
       else if (name === 'apiVersion' && value.split('/').length > 2)
         errors.push(fieldError.invalid(at, value, `unexpected GroupVersion string: ${value}`));
+      else if (name === 'kind') errors.push(...kindErrors(value, at));
     }
     const metadata = fieldOf(embedded, 'metadata');
     if (isObject(metadata)) {
       const meta = metadata as ObjectMeta;
-      errors.push(...validateLabels(meta.labels, `${path}.metadata.labels`));
-      errors.push(...validateAnnotations(meta.annotations, `${path}.metadata.annotations`));
+      const named = isSet(meta.name) ? meta : { ...meta, name: 'unnamed' };
+      const rules = { namespaced: isSet(meta.namespace), nameRule: 'pathSegment' } as const;
+      errors.push(...validateObjectMeta(named, rules, `${path}.metadata`));
     }
   });
   return errors;
+}
+
+function kindErrors(kind: string, at: string): FieldError[] {
+  const message = dns1035LabelErrors(kind.toLowerCase()).join(',');
+  return message === ''
+    ? []
+    : [fieldError.invalid(at, kind, `may have mixed case, but should otherwise match: ${message}`)];
 }
 
 function each(

@@ -43,6 +43,8 @@ func StartTestServer(t Logger, instanceOptions *TestServerInstanceOptions, custo
 		return result, err
 	}
 	result.ClientConfig = &restclient.Config{Host: p.URL, BearerToken: apiprocess.Token, TLSClientConfig: restclient.TLSClientConfig{CAData: p.CA}, QPS: 1000, Burst: 10000, WrapTransport: apiprocess.Translated}
+	s.RecommendedOptions.Etcd.StorageConfig.Transport.ServerList = []string{p.StoreURL}
+	s.RecommendedOptions.Etcd.StorageConfig.Prefix = p.StorePrefix
 	result.ServerOpts = s
 	dir := result.TmpDir
 	result.TearDownFn = func() { p.Stop(); os.RemoveAll(dir) }

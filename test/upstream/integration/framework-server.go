@@ -90,6 +90,9 @@ func StartTestServer(t *testing.T, stopCh <-chan struct{}, setup TestServerSetup
 			t.Fatal("REACHES-IN: audit backend")
 		}
 	}
+	if data := opts.KubeletConfig.CAData; len(data) > 0 {
+		opts.KubeletConfig.CAFile = write("kubelet-ca.crt", []byte(strings.ReplaceAll(string(data), "  ", "")))
+	}
 	var flags []string
 	fs.VisitAll(func(f *pflag.Flag) {
 		if now := show(f); now != before[f.Name] && f.Name != "tls-sni-cert-key" && f.Name != "secure-port" && f.Deprecated == "" && f.Name != "service-account-api-audiences" {

@@ -46,6 +46,9 @@ func StartTestServer(t Logger, instanceOptions *TestServerInstanceOptions, custo
 	s.Authentication.ClientCert.ClientCA = p.ClientCAFile
 	s.Authentication.RequestHeader.ClientCAFile = p.ProxyCAFile
 	result.ClientConfig = &restclient.Config{Host: p.URL, BearerToken: apiprocess.Token, TLSClientConfig: restclient.TLSClientConfig{CAData: p.CA}, QPS: 1000, Burst: 10000, WrapTransport: apiprocess.Translated}
+	// Tests look into the store by what they have given.
+	storageConfig.Transport.ServerList, storageConfig.Prefix = []string{p.StoreURL}, p.StorePrefix
+	s.Etcd.StorageConfig = *storageConfig
 	result.ServerOpts = s
 	dir := result.TmpDir
 	result.TearDownFn = func() { p.Stop(); os.RemoveAll(dir) }

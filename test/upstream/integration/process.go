@@ -93,6 +93,11 @@ func storeFor(url, prefix string) (string, error) {
 	if Prefixes() {
 		return url, nil
 	}
+	for _, started := range stores {
+		if started == url {
+			return url, nil
+		}
+	}
 	key := url + prefix
 	if known, ok := stores[key]; ok {
 		return known, nil
@@ -150,17 +155,19 @@ type Options struct {
 }
 
 type Process struct {
-	URL               string
-	Port              int
-	CA                []byte
-	CertFile          string
-	ClientCA, ProxyCA *Authority
-	ClientCAFile      string
-	ProxyCAFile       string
-	cmd               *exec.Cmd
-	done              chan struct{}
-	logFile           string
-	logf              func(string, ...interface{})
+	URL  string
+	Port int
+	CA   []byte
+	// Where it stores, and under which prefix.
+	StoreURL, StorePrefix string
+	CertFile              string
+	ClientCA, ProxyCA     *Authority
+	ClientCAFile          string
+	ProxyCAFile           string
+	cmd                   *exec.Cmd
+	done                  chan struct{}
+	logFile               string
+	logf                  func(string, ...interface{})
 }
 
 func has(flags []string, name string) bool {
@@ -271,6 +278,10 @@ func Start(o Options) (*Process, error) {
 	store, err := storeFor(o.EtcdURL, o.EtcdPrefix)
 	if err != nil {
 		return nil, err
+	}
+	p.StoreURL, p.StorePrefix = store, o.EtcdPrefix
+	if !Prefixes() {
+		p.StorePrefix = "registry"
 	}
 	flags = without(without(flags, "etcd-servers"), "etcd-prefix")
 	flags = append(flags, "--etcd-servers="+store)

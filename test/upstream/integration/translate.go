@@ -33,7 +33,7 @@ func init() {
 
 const betaRegistration, registration = "admissionregistration.k8s.io/v1beta1", "admissionregistration.k8s.io/v1"
 
-const beta, stable = "apiextensions.k8s.io/v1beta1", "apiextensions.k8s.io/v1"
+const beta, stable, approved = "apiextensions.k8s.io/v1beta1", "apiextensions.k8s.io/v1", apiextensionsv1beta1.KubeAPIApprovedAnnotation
 
 func convert(data []byte, to schema.GroupVersion) []byte {
 	var head struct {
@@ -51,6 +51,13 @@ func convert(data []byte, to schema.GroupVersion) []byte {
 	if crd, ok := object.(*apiextensions.CustomResourceDefinition); ok && to == apiextensionsv1.SchemeGroupVersion {
 		all := crd.Spec.PreserveUnknownFields == nil || *crd.Spec.PreserveUnknownFields
 		if head.APIVersion == beta {
+			// Of groups of Kubernetes v1 wants to know who has approved them.
+			if strings.HasSuffix(crd.Spec.Group, ".k8s.io") && crd.Annotations[approved] == "" {
+				if crd.Annotations == nil {
+					crd.Annotations = map[string]string{}
+				}
+				crd.Annotations[approved] = "unapproved, a test"
+			}
 			fix := func(v **apiextensions.CustomResourceValidation) {
 				if *v == nil {
 					*v = &apiextensions.CustomResourceValidation{}

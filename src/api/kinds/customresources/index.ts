@@ -17,6 +17,7 @@ import { simplePath, valueAt } from '../../structural/paths.ts';
 import { prune } from '../../structural/prune.ts';
 import { jsonEqual, parseSchema, type Schema } from '../../structural/schema.ts';
 import { validateLists, validateValue } from '../../structural/validate.ts';
+import { compareVersions } from '../customresourcedefinitions/names.ts';
 import { columnsOf } from './columns.ts';
 
 /** Judges the rules of a schema (x-kubernetes-validations); undefined: it has none. `old`: the object before an update. */
@@ -122,8 +123,18 @@ function customOf(
     },
     openapi: (form) => publishedSchema(lazy.schema, form),
     deprecation:
-      version.deprecated === true ? (version.deprecationWarning ?? `${apiVersion} ${kind} is deprecated`) : undefined,
+      version.deprecated === true
+        ? (version.deprecationWarning ?? `${apiVersion} ${kind} is deprecated${successor(spec, version.name, kind)}`)
+        : undefined,
   };
+}
+
+/** The best of the later versions that are served and not deprecated. */
+function successor({ group, versions }: CustomResourceDefinition['spec'], name: string, kind: string): string {
+  const [best] = versions
+    .filter((each) => each.served && each.deprecated !== true && compareVersions(each.name, name) < 0)
+    .sort((a, b) => compareVersions(a.name, b.name));
+  return best === undefined ? '' : `; use ${group}/${best.name} ${kind}`;
 }
 
 function selectorsOf(version: CustomResourceDefinitionVersion): NonNullable<KindDefinition['fieldSelectors']> {
@@ -229,12 +240,16 @@ function validate(
   return found;
 }
 
+const MAX_REPLICAS = 2 ** 31 - 1;
+
 function replicaErrors(scale: ScaleMapping, object: JsonObject): FieldError[] {
   const found: FieldError[] = [];
   for (const path of [scale.specReplicasPath, scale.statusReplicasPath]) {
     const value = valueAt(object, simplePath(path) ?? []);
     if (typeof value === 'number' && value < 0) {
       found.push(fieldError.invalid(path, value, 'should be a non-negative integer'));
+    } else if (typeof value === 'number' && value > MAX_REPLICAS) {
+      found.push(fieldError.invalid(path, value, `should be less than or equal to ${MAX_REPLICAS}`));
     }
   }
   return found;

@@ -8,6 +8,7 @@ import { compareVersions } from '../../../api/kinds/customresourcedefinitions/na
 import { type CustomKindOptions, customKind } from '../../../api/kinds/customresources/index.ts';
 import type { JsonValue } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
+import type { KindDefinition } from '../../../api/registry/definition.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ChangingKinds, ServedKind } from '../rest/kinds.ts';
@@ -168,8 +169,10 @@ export class CustomKinds implements ChangingKinds {
       entry.terminating
         ? new ApiError('MethodNotAllowed', 'create not allowed while custom resource definition is terminating')
         : undefined;
+    const byApiVersion = new Map<string, KindDefinition>();
     const versions = definition.spec.versions.map((version) => {
       const kind = customKind(definition, version, options);
+      byApiVersion.set(`${kind.group}/${kind.version}`, kind);
       const one: ServedKind = {
         definition: kind,
         group: kind.group,
@@ -182,7 +185,7 @@ export class CustomKinds implements ChangingKinds {
         },
         alias: undefined,
         cache,
-        view: new VersionView(kind, storageVersion, converter),
+        view: new VersionView(kind, storageVersion, converter, (apiVersion) => byApiVersion.get(apiVersion)),
         refusal,
       };
       if (version.served) served.add(one);

@@ -1,5 +1,6 @@
 /**
- * Stored custom resources as one version shows them: converted, pruned and defaulted by that version's schema as it is now. Most are
+ * Stored custom resources as one version shows them: pruned and defaulted by the schema, as it is now, of
+ * the version that they are stored in, converted, and pruned by the schema of the version that is shown. Most are
  * stored just as they are shown; that is found out once for each, when somebody first looks.
  */
 import { setImmediate as pause } from 'node:timers/promises';
@@ -18,9 +19,17 @@ export class VersionView implements ObjectView {
   readonly #apiVersion: string;
   readonly #storageVersion: string;
   readonly #converter: Converter;
+  readonly #definitionOf: (apiVersion: string) => KindDefinition | undefined;
   readonly #seen = new WeakMap<CachedObject, CachedObject | Promise<CachedObject>>();
 
-  constructor(definition: KindDefinition, storageVersion: string, converter: Converter) {
+  /** `definitionOf`: any version of the kind, served or not. */
+  constructor(
+    definition: KindDefinition,
+    storageVersion: string,
+    converter: Converter,
+    definitionOf: (apiVersion: string) => KindDefinition | undefined,
+  ) {
+    this.#definitionOf = definitionOf;
     this.#definition = definition;
     this.#apiVersion = `${definition.group}/${definition.version}`;
     this.#storageVersion = `${definition.group}/${storageVersion}`;
@@ -30,10 +39,11 @@ export class VersionView implements ObjectView {
   of(object: CachedObject): CachedObject | Promise<CachedObject> {
     const known = this.#seen.get(object);
     if (known !== undefined) return known;
-    const document = object.parse() as unknown as JsonObject;
-    const converted = this.#converted([document]);
-    if (!(converted instanceof Promise)) return this.#settle(object, converted[0] ?? document);
-    const pending = converted.then(([each]) => this.#settle(object, each ?? document));
+    const document = this.#read(object);
+    const documents = [document];
+    const converted = this.#converted(documents);
+    if (!(converted instanceof Promise)) return this.#settle(object, converted[0] ?? document, converted !== documents);
+    const pending = converted.then(([each]) => this.#settle(object, each ?? document, true));
     this.#seen.set(object, pending);
     // A failure is no lasting fact: the next one to look asks again.
     pending.catch(() => this.#seen.delete(object));
@@ -47,11 +57,12 @@ export class VersionView implements ObjectView {
       const unknown = batch.filter((object) => !this.#seen.has(object));
       if (unknown.length > 0) {
         if (start > 0) await pause();
-        const documents = unknown.map((object) => object.parse() as unknown as JsonObject);
+        const documents = unknown.map((object) => this.#read(object));
         const converted = await this.#converted(documents);
         for (const [index, object] of unknown.entries()) {
           const document = converted[index];
-          if (document !== undefined && !this.#seen.has(object)) this.#settle(object, document);
+          if (document !== undefined && !this.#seen.has(object))
+            this.#settle(object, document, converted !== documents);
         }
       }
       for (const object of batch) result.push(await this.of(object));
@@ -59,15 +70,24 @@ export class VersionView implements ObjectView {
     return result;
   }
 
+  #read(object: CachedObject): JsonObject {
+    const stored = object.parse();
+    const document = stored as unknown as JsonObject;
+    const definition = this.#definitionOf(stored.apiVersion ?? '');
+    if (definition === undefined) return document;
+    definition.custom?.coerce(document);
+    definition.setDefaults?.(stored);
+    return document;
+  }
+
   #converted(documents: JsonObject[]): JsonObject[] | Promise<JsonObject[]> {
     if (documents.every((each) => each['apiVersion'] === this.#apiVersion)) return documents;
     return this.#converter.convert(documents, this.#apiVersion);
   }
 
-  #settle(object: CachedObject, document: JsonObject): CachedObject {
-    this.#definition.custom?.coerce(document);
+  #settle(object: CachedObject, document: JsonObject, isConverted: boolean): CachedObject {
     const shown = document as KubeObject;
-    this.#definition.setDefaults?.(shown);
+    if (isConverted) this.#definition.custom?.coerce(document);
     const type = { apiVersion: this.#apiVersion, kind: this.#definition.kind };
     const bytes = spliceRevision(encodeObject(type, shown), object.revision);
     const same = bytes.equals(object.bytes);

@@ -269,7 +269,7 @@ async function patch(
   const strategy = strategyAt(kind, info.subresource);
   if (strategy === undefined) throw noSuchResource();
   const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
-  const kindOfPatch = patchForm(exchange.header('content-type'));
+  const kindOfPatch = patchForm(exchange.header('content-type'), kind.definition.custom !== undefined);
   const request = writeRequest(exchange, kind, info);
   const bytes = await readBody(exchange.request, limitOf(context));
   request.bodyBytes = bytes.length;
@@ -475,7 +475,7 @@ async function scale(
     const asked = (await readObject(context, exchange, scaleKind, request)) as Scale;
     next = () => asked;
   } else if (info.verb === 'patch') {
-    const form = patchForm(exchange.header('content-type'));
+    const form = patchForm(exchange.header('content-type'), kind.definition.custom !== undefined);
     const body = decodePatch(await readBody(exchange.request, limitOf(context)), form);
     next = (current) => {
       const before = scaleOf(mapping, current) as unknown as JsonObject;

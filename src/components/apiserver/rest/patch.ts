@@ -22,15 +22,16 @@ const FORMS: Readonly<Record<string, PatchForm>> = {
   'application/apply-patch+yaml': 'apply',
 };
 
-/** Throws 'UnsupportedMediaType'. */
-export function patchForm(contentType: string | undefined): PatchForm {
+/** `custom`: of a custom resource, whose merge keys nobody knows. Throws 'UnsupportedMediaType'. */
+export function patchForm(contentType: string | undefined, custom = false): PatchForm {
   const type = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const form = Object.hasOwn(FORMS, type) ? FORMS[type] : undefined;
-  if (form === undefined) throw unsupportedPatch(Object.keys(FORMS));
+  if (form === undefined || (custom && form === 'strategic')) {
+    throw unsupportedPatch(custom ? CUSTOM_FORMS : Object.keys(FORMS));
+  }
   return form;
 }
 
-/** Merge keys are known of built-in types only. */
 const CUSTOM_FORMS = Object.keys(FORMS).filter((type) => FORMS[type] !== 'strategic');
 
 function unsupportedPatch(accepted: readonly string[]): ApiError {
@@ -105,7 +106,6 @@ function laid(
     case 'merge':
       return mergeInto(current, patch);
     case 'strategic':
-      if (request.kind.definition.custom !== undefined) throw unsupportedPatch(CUSTOM_FORMS);
       return ofSameKind(current, (before) => strategicMergePatch(before, patch, request.kind.schema));
   }
 }

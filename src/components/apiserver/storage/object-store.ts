@@ -142,7 +142,9 @@ export class ObjectStore {
       );
       return { written: true, object: written };
     }
-    // Who wrote one version is answered in that version.
+    // Who wrote one version is answered in that version: as it is read from now on, where nobody has to be asked for that.
+    const read = converted instanceof Promise ? undefined : view?.of(made(spliceRevision(value, revision)));
+    if (read instanceof CachedObject) return { written: true, object: read };
     const answer = encodeObject({ ...type, apiVersion: object.apiVersion ?? type.apiVersion }, object);
     return { written: true, object: made(spliceRevision(answer, revision)) };
   }

@@ -16,6 +16,7 @@ export const scaleKind = {
 export function scaleOf(mapping: ScaleMapping, object: KubeObject): Scale {
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata ?? {};
   const replicas = numberAt(object, mapping.specReplicasPath);
+  const selector = mapping.selector(object);
   return {
     kind: 'Scale',
     apiVersion: 'autoscaling/v1',
@@ -27,7 +28,7 @@ export function scaleOf(mapping: ScaleMapping, object: KubeObject): Scale {
       ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
     },
     spec: replicas === 0 ? {} : { replicas },
-    status: { replicas: numberAt(object, mapping.statusReplicasPath), selector: mapping.selector(object) },
+    status: { replicas: numberAt(object, mapping.statusReplicasPath), ...(selector === '' ? {} : { selector }) },
   };
 }
 

@@ -84,7 +84,7 @@ describe('custom resources', () => {
     const { body } = await call('GET', '/apis/stable.example.com/v1');
     assert.deepEqual(
       body.resources.map((each) => each['name']),
-      ['crontabs', 'crontabs/scale', 'crontabs/status'],
+      ['crontabs', 'crontabs/status', 'crontabs/scale'],
     );
     assert.deepEqual(body.resources[0]?.['shortNames'], ['ct']);
     const aggregated = await call('GET', '/apis', undefined, {
@@ -223,6 +223,12 @@ describe('custom resources', () => {
     );
     assert.equal(scaled.code, 200, scaled.text);
     assert.equal((await call('GET', `${PATH}/one`)).body.spec['replicas'], 5);
+    const strategic = { type: 'application/strategic-merge-patch+json' };
+    assert.equal((await call('PATCH', `${PATH}/one/scale`, { spec: { replicas: 6 } }, strategic)).code, 415);
+    const merge = { type: 'application/merge-patch+json' };
+    const many = await call('PATCH', `${PATH}/one`, { spec: { replicas: 2 ** 31 } }, merge);
+    assert.equal(many.code, 422);
+    assert.match(many.body.message, /\.spec\.replicas: Invalid value: 2147483648: should be less than or equal to/);
     const put = await call('PUT', `${PATH}/one`, {
       ...(await call('GET', `${PATH}/one`)).body,
       status: { replicas: 9 },

@@ -89,7 +89,7 @@ describe('versions that differ in name only', () => {
     assert.equal((await call('POST', at('v1'), host('v1', 'a', { hostPort: 'x:1' }))).code, 201);
     const shown = await call('GET', `${at('v2')}/a`);
     assert.equal(shown.body['apiVersion'], 'lab.example.com/v2');
-    assert.deepEqual(shown.body.spec, { tier: 'gold' });
+    assert.deepEqual(shown.body.spec, {});
     for (const version of ['v1', 'v2']) {
       const { body } = await server.call<{ resources: { storageVersionHash?: string }[] }>(
         'GET',
@@ -127,6 +127,53 @@ describe('versions that differ in name only', () => {
       status: { ...(await call('GET', `${DEFINITIONS}/${NAME}`)).body.status, storedVersions: ['v2'] },
     });
     assert.deepEqual(migrated.body.status['storedVersions'], ['v2']);
+  });
+});
+
+describe('defaults of several versions', () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startServer();
+  });
+  after(() => server.stop());
+
+  it('are those of the version that is written, and those of the version that it is stored in for whoever reads', async () => {
+    const text = (value?: string) => ({ type: 'string', ...(value === undefined ? {} : { default: value }) });
+    const version = (name: string, properties: object) => ({
+      name,
+      served: true,
+      storage: name === 'v1',
+      deprecated: name === 'v1beta1',
+      schema: {
+        openAPIV3Schema: { type: 'object', properties: { spec: { type: 'object', default: {}, properties } } },
+      },
+    });
+    const definition = {
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: 'things.lab.example.com' },
+      spec: {
+        group: 'lab.example.com',
+        scope: 'Cluster',
+        names: { plural: 'things', kind: 'Thing' },
+        versions: [
+          version('v1', { mine: text('v1'), other: text() }),
+          version('v1beta1', { mine: text(), other: text('v1beta1') }),
+        ],
+      },
+    };
+    const path = (name: string) => `/apis/lab.example.com/${name}/things`;
+    assert.equal((await server.call('POST', DEFINITIONS, { body: definition })).code, 201);
+    await until('served', async () => (await server.call('GET', path('v1beta1'))).code === 200);
+    const thing = (name: string, of: string) => ({
+      body: { apiVersion: `lab.example.com/${of}`, kind: 'Thing', metadata: { name } },
+    });
+    const made = await server.call<Document>('POST', path('v1beta1'), thing('a', 'v1beta1'));
+    assert.deepEqual(made.body.spec, { other: 'v1beta1', mine: 'v1' });
+    assert.match(String(made.headers['warning']), /v1beta1 Thing is deprecated; use lab\.example\.com\/v1 Thing/);
+    await server.call('POST', path('v1'), thing('b', 'v1'));
+    for (const name of ['v1', 'v1beta1'])
+      assert.deepEqual((await server.call<Document>('GET', `${path(name)}/b`)).body.spec, { mine: 'v1' });
   });
 });
 
@@ -201,7 +248,7 @@ describe('versions that a webhook converts', () => {
     const old = await call('GET', `${at('v1')}/a`);
     assert.deepEqual(old.body.spec, { hostPort: 'example:80' });
     const again = await call('GET', `${at('v2')}/a`);
-    assert.deepEqual(again.body.spec, { host: 'example', port: '80', tier: 'gold' });
+    assert.deepEqual(again.body.spec, { host: 'example', port: '80' });
     const before = reviews.length;
     assert.deepEqual((await call('GET', `${at('v2')}/a`)).body, again.body);
     assert.equal(reviews.length, before, 'what was converted once is kept');
@@ -236,7 +283,7 @@ describe('versions that a webhook converts', () => {
       events.map((each) => each.type),
       ['ADDED', 'DELETED'],
     );
-    assert.deepEqual(events[0]?.object.spec, { host: 'd', port: '9', tier: 'gold' });
+    assert.deepEqual(events[0]?.object.spec, { host: 'd', port: '9' });
     assert.equal(events[1]?.object['apiVersion'], 'lab.example.com/v2');
   });
 
