@@ -1,6 +1,7 @@
 /** The built-in admission plug-ins: an ordered list, each changing or refusing a write. */
-import type { GroupVersionKind, KubeObject } from '../../../api/meta/object.ts';
+import type { GroupVersionKind, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
+import { jsonEqual } from '../../../api/structural/schema.ts';
 import type { DeleteOptions } from '../rest/delete-options.ts';
 import type { ServedKind } from '../rest/kinds.ts';
 import type { WriteOptions } from '../rest/options.ts';
@@ -23,7 +24,7 @@ export interface AdmissionRequest {
   readonly bodyKind?: GroupVersionKind;
   /** What `body` would be of the object as it is. */
   readonly oldBody?: unknown;
-  /** The consequence of a request that webhooks and policies have judged already: the delete of an eviction. */
+  /** The consequence of a request that webhooks and policies have judged already (the delete of an eviction), or this server's own. */
   readonly derived?: boolean;
   /** About `body` alone: only plug-ins that ask somebody else are concerned. */
   readonly bodyOnly?: boolean;
@@ -86,6 +87,22 @@ export class Mutation {
   /** Webhooks that saw the object and want to see it again when others change it, and those of them that have to. */
   readonly seen = new Set<unknown>();
   readonly due = new Set<unknown>();
+  /** What they left behind; undefined: nobody has to look whether plug-ins of this server have changed it since. */
+  #left: unknown;
+
+  /** Everybody looks at the object once more. */
+  repeat({ object }: AdmissionRequest): void {
+    this.again = true;
+    if (this.seen.size > 0 && object !== undefined) this.#left = structuredClone(object);
+  }
+
+  /** Before anybody from outside is asked: they see again what plug-ins of this server have changed since. */
+  compare({ object }: AdmissionRequest): void {
+    const left = this.#left;
+    if (left === undefined) return;
+    this.#left = undefined;
+    if (!jsonEqual(left as JsonValue, object as unknown as JsonValue)) for (const each of this.seen) this.due.add(each);
+  }
 }
 
 export interface AdmissionPlugin {
@@ -115,6 +132,7 @@ export function createAdmission(plugins: readonly AdmissionPlugin[]): Admission 
       for (; at < mutating.length; at++) {
         const plugin = mutating[at] as AdmissionPlugin;
         if (!concerns(plugin, request)) continue;
+        if (plugin.takesBodies === true) mutation.compare(request);
         const pending = plugin.mutate?.(request, mutation);
         if (pending !== undefined) {
           const next = at + 1;
@@ -122,7 +140,7 @@ export function createAdmission(plugins: readonly AdmissionPlugin[]): Admission 
         }
       }
       if (mutation.again || !mutation.changed) return;
-      mutation.again = true;
+      mutation.repeat(request);
       at = 0;
     }
   };

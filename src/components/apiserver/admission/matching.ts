@@ -142,7 +142,12 @@ const REGISTRATION = 'admissionregistration.k8s.io';
 const REVIEWS: ReadonlySet<string> = new Set(['authentication.k8s.io', 'authorization.k8s.io']);
 
 /** Nobody from outside has a say in who has a say: a wrong configuration could not be mended any more. */
-export function isExempt(request: AdmissionRequest): boolean {
+export function isExempt({ kind, derived }: AdmissionRequest): boolean {
+  return kind.definition.group === REGISTRATION || derived === true;
+}
+
+/** Policies do not judge questions of who somebody is and what they may do either; webhooks do. */
+export function isExemptOfPolicies(request: AdmissionRequest): boolean {
   const { group, virtual } = request.kind.definition;
-  return group === REGISTRATION || request.derived === true || (virtual === true && REVIEWS.has(group));
+  return isExempt(request) || (virtual === true && REVIEWS.has(group));
 }

@@ -18,6 +18,9 @@ export async function describeRequest(request: AdmissionRequest, as: ServedKind,
   const known =
     request.name === '' && request.operation !== 'CREATE' ? (request.old?.metadata?.name ?? '') : request.name;
   const name = request.collective === true ? '' : known;
+  // A namespace is shown as being in itself.
+  const isNamespace = kind.definition.group === '' && kind.definition.plural === 'namespaces';
+  const namespace = isNamespace ? name : request.namespace;
   const options = optionsOf(request);
   return {
     uid,
@@ -28,7 +31,7 @@ export async function describeRequest(request: AdmissionRequest, as: ServedKind,
     requestResource: { group: kind.group, version: kind.version, resource: kind.plural },
     ...(request.subresource === '' ? {} : { requestSubResource: request.subresource }),
     ...(name === '' ? {} : { name }),
-    ...(request.namespace === '' ? {} : { namespace: request.namespace }),
+    ...(namespace === '' ? {} : { namespace }),
     operation: request.operation,
     userInfo: {
       username: user.name,

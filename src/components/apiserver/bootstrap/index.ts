@@ -45,6 +45,7 @@ export function ownRequest(
     name,
     subresource: '',
     user: OWN,
+    own: true,
     options: { dryRun: false, validation: 'Ignore', fieldManager: OWN_MANAGER, force: false },
     warnings: [],
   };

@@ -69,6 +69,7 @@ export async function createObject(
     warnings: request.warnings,
     annotate: request.annotate,
     reservations: [],
+    derived: request.own === true,
   };
   const owners = metadata.managedFields;
   const mutated = context.admission.mutate(admission);

@@ -75,7 +75,7 @@ async function attemptDelete(
     options,
     warnings: request.warnings,
     annotate: request.annotate,
-    derived: request.subresource === 'eviction',
+    derived: request.own === true || request.subresource === 'eviction',
   };
   await context.admission.mutate(admission);
   await context.admission.validate(admission);

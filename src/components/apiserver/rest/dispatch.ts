@@ -9,7 +9,7 @@ import { ApiError, errors } from '../../../api/meta/status.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
 import { clone } from '../../../core/patch/document.ts';
 import { jsonPatch, mergePatch } from '../../../core/patch/index.ts';
-import { admitBody } from '../admission/bodies.ts';
+import { admitBody, admitQuestion } from '../admission/bodies.ts';
 import { readBody } from '../http/body.ts';
 import { bodyFormat, decodeBody, duplicatesOf, requireKind } from '../http/decode.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -209,11 +209,13 @@ async function review(
       context,
       { ...request, kind: pods, name: object.metadata?.name ?? '', subresource: 'binding' },
       object as Binding,
+      { ...request, name: object.metadata?.name ?? '' },
     );
     return exchange.sendObject(201, success());
   }
   const handler = virtualHandler(kind.kind);
   if (handler === undefined) throw noSuchResource();
+  await admitQuestion(context, request, object);
   const answer = await handler(context, object, { user: exchange.user, namespace: info.namespace });
   exchange.sendObject(201, fromStored(kind, answer));
 }
@@ -429,7 +431,7 @@ async function evict(
   const eviction = { group: 'policy', version: 'v1', kind: 'Eviction' };
   const { name } = (document['metadata'] ?? {}) as { readonly name?: unknown };
   if (name !== info.name) throw errors.badRequest('name in URL does not match name in Eviction object');
-  await admitBody(context, request, 'CREATE', eviction, { apiVersion: 'policy/v1', kind: 'Eviction', ...document });
+  await admitBody(context, request, 'CREATE', eviction, { ...document, apiVersion: 'policy/v1', kind: 'Eviction' });
   const given = document['deleteOptions'];
   const options =
     typeof given === 'object' && given !== null && !Array.isArray(given)

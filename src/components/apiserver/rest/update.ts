@@ -116,7 +116,7 @@ async function attemptUpdate(
     reservations: [],
     // What a sub-resource shows in the object's place is laid back only afterwards.
     ...(body === undefined ? { noteOwners: () => owners.note() } : {}),
-    derived: request.subresource === 'binding' || request.subresource === 'eviction',
+    derived: request.own === true || request.subresource === 'binding' || request.subresource === 'eviction',
     ...body,
   };
   const mutated = context.admission.mutate(admission);

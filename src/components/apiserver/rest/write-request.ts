@@ -21,6 +21,8 @@ export interface WriteRequest {
   /** One of a collection that is deleted. */
   readonly collective?: boolean;
   readonly user: UserInfo;
+  /** What this server needs for itself: nobody from outside is asked, or one that fails could keep it from getting ready. */
+  readonly own?: boolean;
   readonly options: WriteOptions;
   /** Sent as `Warning` headers. */
   readonly warnings: string[];

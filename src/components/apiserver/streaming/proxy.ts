@@ -63,6 +63,7 @@ export async function stream(context: RestContext, exchange: Exchange, info: Res
       return;
     }
   } else if (info.subresource !== 'proxy') {
+    await admitConnect(context, info, exchange.user, exchange.warnings);
     // Whether there is such a pod comes first.
     await targetOf(context, info);
     throw errors.badRequest('Upgrade request required');

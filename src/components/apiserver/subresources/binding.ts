@@ -8,7 +8,13 @@ import type { RestContext } from '../rest/context.ts';
 import { updateObject } from '../rest/update.ts';
 import { timestamp, type WriteRequest } from '../rest/write-request.ts';
 
-export async function bindPod(context: RestContext, request: WriteRequest, binding: Binding): Promise<void> {
+/** `asked`: the request as webhooks and policies are to see it. */
+export async function bindPod(
+  context: RestContext,
+  request: WriteRequest,
+  binding: Binding,
+  asked: WriteRequest = request,
+): Promise<void> {
   if (request.name !== '' && binding.metadata?.name !== request.name)
     throw errors.badRequest('name in URL does not match name in Binding object');
   const node = binding.target?.name ?? '';
@@ -19,7 +25,7 @@ export async function bindPod(context: RestContext, request: WriteRequest, bindi
   }
   if (node === '') failures.push(fieldError.required('target.name'));
   if (failures.length > 0) throw invalid({ group: '', kind: 'Binding' }, request.name, failures);
-  await admitBody(context, request, 'CREATE', { group: '', version: 'v1', kind: 'Binding' }, binding);
+  await admitBody(context, asked, 'CREATE', { group: '', version: 'v1', kind: 'Binding' }, binding);
   await updateObject(context, request, {
     strategy: {},
     next: (current) => bound(current, node, binding, request, context.clock.nowMs()),

@@ -317,6 +317,87 @@ describe('admission webhooks', () => {
     ]);
   });
 
+  it('see questions, bindings of the old form, namespaces in themselves, evictions in their stable version and connections to pods that run nowhere', async () => {
+    hooks.on('/all', () => ({ allowed: true }));
+    const rules = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*'] }];
+    const spec = { serviceAccountName: 'plain', containers: [{ name: 'c', image: 'i' }] };
+    await call('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'plain' } });
+    for (const name of ['p2', 'p3']) {
+      const made = await call('POST', '/api/v1/namespaces/default/pods', { metadata: { name }, spec });
+      assert.equal(made.code, 201, made.text);
+    }
+    await configure(server, 'Mutating', 'a', hooks.hook('/all', { rules }));
+    const at = '/api/v1/namespaces/default';
+    await call('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
+      spec: { nonResourceAttributes: { path: '/x', verb: 'get' } },
+    });
+    await call('POST', `${at}/bindings`, { metadata: { name: 'p2' }, target: { kind: 'Node', name: 'n' } });
+    await call('POST', '/api/v1/namespaces', { metadata: { name: 'inner' } });
+    await call('PATCH', '/api/v1/namespaces/inner', undefined);
+    await call('POST', `${at}/pods/p3/eviction`, {
+      apiVersion: 'policy/v1beta1',
+      kind: 'Eviction',
+      metadata: { name: 'p3' },
+    });
+    await call('POST', `${at}/pods/nobody/exec?command=x`);
+    const seen = hooks
+      .take('/all')
+      .map((each) => [
+        each.operation,
+        (each['resource'] as { resource: string }).resource,
+        each['subResource'],
+        (each['kind'] as { kind: string }).kind,
+        each.object?.['apiVersion'],
+        each['namespace'],
+        each['name'],
+      ]);
+    assert.deepEqual(seen, [
+      [
+        'CREATE',
+        'selfsubjectaccessreviews',
+        undefined,
+        'SelfSubjectAccessReview',
+        'authorization.k8s.io/v1',
+        undefined,
+        undefined,
+      ],
+      ['CREATE', 'bindings', undefined, 'Binding', 'v1', 'default', 'p2'],
+      ['CREATE', 'namespaces', undefined, 'Namespace', 'v1', 'inner', 'inner'],
+      ['CREATE', 'pods', 'eviction', 'Eviction', 'policy/v1', 'default', 'p3'],
+      ['CONNECT', 'pods', 'exec', 'PodExecOptions', 'v1', 'default', 'nobody'],
+    ]);
+  });
+
+  it('are asked again when the server’s own plug-ins changed what they left', async () => {
+    const classes = '/apis/scheduling.k8s.io/v1/priorityclasses';
+    assert.equal((await call('POST', classes, { metadata: { name: 'high' }, value: 10 })).code, 201);
+    await call('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'plain' } });
+    hooks.on('/class', ({ request }) =>
+      (request.object?.['spec'] as { priorityClassName?: string } | undefined)?.priorityClassName === 'high'
+        ? { allowed: true }
+        : patchOf(
+            { op: 'add', path: '/spec/priorityClassName', value: 'high' },
+            { op: 'remove', path: '/spec/priority' },
+          ),
+    );
+    hooks.on('/label', () => patchOf({ op: 'add', path: '/metadata/labels', value: { a: 'b' } }));
+    const rules = [{ operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] }];
+    const pod = (name: string) => ({
+      metadata: { name },
+      spec: { serviceAccountName: 'plain', containers: [{ name: 'c', image: 'i' }] },
+    });
+    for (const [path, calls] of [
+      ['/class', 2],
+      ['/label', 1],
+    ] as const) {
+      await configure(server, 'Mutating', path.slice(1), hooks.hook(path, { rules, reinvocationPolicy: 'IfNeeded' }));
+      const made = await call('POST', '/api/v1/namespaces/default/pods', pod(`again-${calls}`));
+      assert.equal(made.code, 201, made.text);
+      assert.equal(hooks.take(path).length, calls);
+      await unconfigure(server);
+    }
+  });
+
   it('never judge webhook configurations', async () => {
     hooks.on('/none', () => ({ allowed: false }));
     const rules = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] }];
@@ -443,4 +524,31 @@ describe('a webhook that is a service', () => {
       await hooks.stop();
     }
   });
+});
+
+test('a webhook that refuses everything does not keep a server from getting ready', async () => {
+  const first = await startServer();
+  const hooks = await WebhookServer.start();
+  let second: TestServer | undefined;
+  try {
+    const rules = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*'] }];
+    hooks.on('/no', () => ({ allowed: false }));
+    await configure(first, 'Validating', 'a', hooks.hook('/no', { rules }));
+    assert.equal((await first.call('POST', MAPS, { body: { metadata: { name: 'x' } } })).code, 400);
+    // Another address: something has to be written.
+    second = await startServer({
+      store: first.store,
+      config: { advertiseAddress: '192.0.2.11', soleWriter: false },
+    });
+    const deadline = Date.now() + 30_000;
+    while ((await second.call('GET', '/readyz')).code !== 200 && Date.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    assert.equal((await second.call('GET', '/readyz')).code, 200);
+    assert.equal((await second.call('POST', MAPS, { body: { metadata: { name: 'x' } } })).code, 400);
+  } finally {
+    await second?.stop(true);
+    await first.stop();
+    await hooks.stop();
+  }
 });

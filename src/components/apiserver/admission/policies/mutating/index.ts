@@ -13,7 +13,7 @@ import { authorizerOf, withAnswers } from '../../authorizer.ts';
 import { exchangeObject, targetOf } from '../../exchange.ts';
 import { CostBudget, conditionsHold, documentsOf, MAX_POLICY_COST, variablesOf } from '../../expressions.ts';
 import type { AdmissionPlugin, AdmissionRequest, Mutation as Pass } from '../../index.ts';
-import { isExempt, matchRules, namespaceOf, selects } from '../../matching.ts';
+import { isExemptOfPolicies, matchRules, namespaceOf, selects } from '../../matching.ts';
 import { describeRequest } from '../../review.ts';
 import { forbid } from '../../subject.ts';
 import { type Binding, isBound } from '../generic/bindings.ts';
@@ -30,7 +30,7 @@ export function mutatingPolicies(sources: PolicySources): AdmissionPlugin {
     takesBodies: true,
     mutate(request, pass) {
       const concerned = present.concerned(request);
-      if (concerned.length === 0 || isExempt(request)) return;
+      if (concerned.length === 0 || isExemptOfPolicies(request)) return;
       return new Dispatch(sources, request, pass).run(concerned);
     },
   };

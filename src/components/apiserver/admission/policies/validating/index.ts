@@ -7,7 +7,7 @@ import type { Value } from '../../../../../core/cel/values.ts';
 import { authorizerOf, withAnswers } from '../../authorizer.ts';
 import { documentsOf, variablesOf } from '../../expressions.ts';
 import type { AdmissionPlugin, AdmissionRequest } from '../../index.ts';
-import { isExempt, matchRules, namespaceOf, selects } from '../../matching.ts';
+import { isExemptOfPolicies, matchRules, namespaceOf, selects } from '../../matching.ts';
 import { describeRequest } from '../../review.ts';
 import { forbid } from '../../subject.ts';
 import { type Binding, isBound } from '../generic/bindings.ts';
@@ -25,7 +25,7 @@ export function validatingPolicies(sources: PolicySources): AdmissionPlugin {
     takesBodies: true,
     validate(request) {
       const concerned = present.concerned(request);
-      if (concerned.length === 0 || isExempt(request)) return;
+      if (concerned.length === 0 || isExemptOfPolicies(request)) return;
       return judgeAll(concerned, request, sources);
     },
   };
