@@ -10,6 +10,7 @@ import { nthAddress } from './addresses.ts';
 import { admissionOf } from './api-admission.ts';
 import { authenticationOf } from './api-authentication.ts';
 import type { ApiValues } from './config/apiserver/index.ts';
+import { chooseCiphers } from './config/etcd/cipher-suites.ts';
 import { runtimeConfigOf } from './config/runtime-config.ts';
 import { type OpenSecret, readReferenced, readSecret } from './files.ts';
 import { systemClock as clock } from './process.ts';
@@ -48,6 +49,7 @@ export async function apiConfigOf(
       port: values.number('secure-port'),
       advertiseAddress,
       serving: await serving(values, { bindAddress, advertiseAddress, serviceCidr }, { text, secret }),
+      ...tlsLimits(values, warnings),
       ...(await authenticationOf(values, { referredToBy, ownHost, onOpenSecret })),
       ...admission,
       ...(await kubeletAccess(values, { text, secret })),
@@ -59,6 +61,25 @@ export async function apiConfigOf(
       ...inFlight(values),
       runtimeConfig,
       soleWriter,
+    },
+  };
+}
+
+/** Which versions and suites are spoken. Throws ApiUsageProblems; suites that nobody should use are left out with a warning. */
+export function tlsLimits(values: ApiValues, warnings: string[]): Pick<ApiServerConfig, 'tls'> {
+  const isNewest = values.text('tls-min-version') === 'VersionTLS13';
+  const { ciphers, weak, unknown } = chooseCiphers(values.list('tls-cipher-suites'));
+  if (unknown !== undefined)
+    values.refuse(
+      'tls-cipher-suites',
+      `"${unknown}" is not known; give names such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`,
+    );
+  for (const name of weak) warnings.push(`${values.label('tls-cipher-suites')}: ${name} is too weak and left out`);
+  return {
+    tls: {
+      minVersion: isNewest ? 'TLSv1.3' : 'TLSv1.2',
+      // Those of TLS 1.3 are not chosen: where nothing else is spoken, the list says nothing.
+      ...(ciphers === undefined || isNewest ? {} : { ciphers }),
     },
   };
 }

@@ -63,7 +63,6 @@ const LEFT_OUT: ReadonlyArray<readonly [tests: RegExp, reason: string]> = [
   [/^TestWebhookClientAuth/, 'kubeconfigs for webhooks are not taken (--admission-control-config-file)'],
   [/^TestStorageVersion/, 'wraps what is inside the process'],
   [/^TestServiceAccountTokenAutoMount$/, 'pods get projected tokens; those of secrets are no longer mounted'],
-  [/^TestAPICiphers$/, 'suites without forward secrecy, which are not among those that are safe'],
 ];
 
 const ADMISSION = [

@@ -10,8 +10,9 @@ export function certificatesOf({ serving, clientCa, requestHeader }: ApiServerCo
   };
 }
 
-export function tlsOf({ serving, clientCa, proxyCa }: CertificateSettings): TlsMaterial {
+export function tlsOf({ tls }: ApiServerConfig, { serving, clientCa, proxyCa }: CertificateSettings): TlsMaterial {
   return {
+    ...tls,
     certificate: serving.certificate,
     key: serving.key,
     clientAuthorities: [clientCa, proxyCa].filter((each) => each !== undefined),

@@ -3,6 +3,7 @@ import type { AdmissionSettings } from './admission/settings.ts';
 import type { TokenIssuer } from './authentication/issuers.ts';
 import type { TokenWebhook } from './authentication/token-webhook.ts';
 import type { AccessWebhook } from './authorization/access-webhook.ts';
+import type { TlsMaterial } from './port.ts';
 
 export type AuthorizationMode = 'Node' | 'RBAC' | 'Webhook' | 'AlwaysAllow' | 'AlwaysDeny';
 
@@ -41,6 +42,8 @@ export interface ApiServerConfig {
   /** Port written beside it; default: the port that is listened on. */
   readonly advertisePort?: number;
   readonly serving: { readonly certificate: string; readonly key: string };
+  /** What is spoken; default: TLS 1.2 and 1.3 with the suites that are safe. */
+  readonly tls?: Pick<TlsMaterial, 'minVersion' | 'ciphers'>;
   /** CA bundle of client certificates: CN is the user, O the groups. Undefined: nobody is known by a certificate. */
   readonly clientCa?: string;
   /** Who is let in without credentials, as system:anonymous: those who ask for health and version (the default), all, or nobody. */

@@ -24,6 +24,10 @@ export interface TlsMaterial {
   readonly key: string;
   /** PEM bundles that client certificates may chain to. */
   readonly clientAuthorities: readonly string[];
+  /** Default: TLSv1.2. */
+  readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
+  /** Suites of TLS 1.2 in OpenSSL's form; default: those that are safe. */
+  readonly ciphers?: string;
 }
 
 export interface ListenOptions {

@@ -251,7 +251,7 @@ class Server implements ApiServer {
     this.#listener = await http.listen({
       bindAddress: config.bindAddress,
       port: config.port,
-      tls: tlsOf(this.#context.certificates.current),
+      tls: tlsOf(config, this.#context.certificates.current),
       maxHeaderBytes: MAX_HEADER_BYTES,
       headersTimeoutMs: HEADERS_TIMEOUT_MS,
       keepAliveTimeoutMs: KEEP_ALIVE_MS,
@@ -276,11 +276,11 @@ class Server implements ApiServer {
   }
 
   #followCertificates(listener: Listener): void {
-    const { certificates, log } = this.#deps;
+    const { certificates, config, log } = this.#deps;
     certificates?.subscribe(() => {
       if (this.#stopping.signal.aborted) return;
       try {
-        listener.updateTls(tlsOf(certificates.current));
+        listener.updateTls(tlsOf(config, certificates.current));
       } catch (error) {
         log.error('cannot serve with the new certificates', { error: messageOf(error) });
       }

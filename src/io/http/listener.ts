@@ -71,7 +71,8 @@ const contextOf = (tls: TlsMaterial) => ({
   cert: tls.certificate,
   key: tls.key,
   ca: [...tls.clientAuthorities],
-  minVersion: 'TLSv1.2' as const,
+  minVersion: tls.minVersion ?? ('TLSv1.2' as const),
+  ...(tls.ciphers === undefined ? {} : { ciphers: tls.ciphers }),
 });
 
 export async function listen(options: ListenOptions): Promise<Listener> {

@@ -1,7 +1,7 @@
-/** How much is served at once: kube-apiserver's flags. */
+/** How much is served at once, and by which TLS: kube-apiserver's flags. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { inFlight } from '../../../src/roles/api-config.ts';
+import { inFlight, tlsLimits } from '../../../src/roles/api-config.ts';
 import { ApiUsageProblem, ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
 
 const read = (...argv: string[]) => {
@@ -28,5 +28,24 @@ describe('limits of requests', () => {
       () => read('--max-mutating-requests-inflight=-1'),
       /max-mutating-requests-inflight: must not be negative/,
     );
+  });
+});
+
+describe('limits of TLS', () => {
+  const limits = (...argv: string[]) => {
+    const values = new ApiValues((path) => path);
+    readApiArguments(argv, values);
+    const warnings: string[] = [];
+    return { ...tlsLimits(values, warnings).tls, warnings };
+  };
+
+  it('are the version and the suites of the flags', () => {
+    assert.deepEqual(limits(), { minVersion: 'TLSv1.2', warnings: [] });
+    assert.deepEqual(limits('--tls-min-version=VersionTLS13'), { minVersion: 'TLSv1.3', warnings: [] });
+    const weak = 'TLS_RSA_WITH_3DES_EDE_CBC_SHA';
+    const chosen = limits(`--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,${weak}`);
+    assert.match(chosen.ciphers ?? '', /^ECDHE-RSA-AES128-GCM-SHA256:TLS_AES_128_GCM_SHA256:/);
+    assert.match(chosen.warnings.join(), /tls-cipher-suites: TLS_RSA_WITH_3DES_EDE_CBC_SHA is too weak/);
+    assert.throws(() => limits('--tls-cipher-suites=AES'), /tls-cipher-suites: "AES" is not known/);
   });
 });

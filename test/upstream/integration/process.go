@@ -2,9 +2,11 @@
 package apiprocess
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -55,7 +57,13 @@ func NewAuthority(name string) (*Authority, error) {
 
 // Issue a certificate for a client, or, with a host, for a server.
 func (a *Authority) Issue(subject pkix.Name, hosts ...string) (cert, keyPEM []byte, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	var key crypto.Signer
+	if len(hosts) > 0 {
+		// As upstream's own: some suites want it.
+		key, err = rsa.GenerateKey(rand.Reader, 2048)
+	} else {
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -70,7 +78,7 @@ func (a *Authority) Issue(subject pkix.Name, hosts ...string) (cert, keyPEM []by
 		}
 	}
 	template.ExtKeyUsage = []x509.ExtKeyUsage{usage}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.Cert, &key.PublicKey, a.Key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.Cert, key.Public(), a.Key)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -50,7 +50,7 @@ const SERVING = {
   'tls-cert-file': used('string', '', 'certificate of the server, with its intermediates'),
   'tls-private-key-file': used('string', '', 'its key'),
   'tls-min-version': used('string', '', 'oldest TLS version that is spoken', ['', 'VersionTLS12', 'VersionTLS13']),
-  'tls-cipher-suites': unused('list', '', 'suites of TLS 1.2 are those that are safe'),
+  'tls-cipher-suites': used('list', '', 'cipher suites of TLS 1.2, in Go’s names; default: those that are safe'),
   'tls-sni-cert-key': refused('repeated', '', 'one certificate serves all names; put the names into it'),
   'external-hostname': used('string', '', 'host in the address of the key set, where that is not given'),
   'request-timeout': used('duration', '1m0s', 'longest an ordinary request may take'),

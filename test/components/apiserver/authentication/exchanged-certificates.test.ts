@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { Agent, request } from 'node:https';
 import { test } from 'node:test';
-import { connect } from 'node:tls';
+import { type ConnectionOptions, connect } from 'node:tls';
 import type { CertificateSettings } from '../../../../src/components/apiserver/index.ts';
 import { createAuthority, issue, type KeyPair, lifetimeFrom } from '../../../../src/io/pki/certificate.ts';
 import { startServer } from '../harness.ts';
@@ -125,5 +125,31 @@ test('certificates are exchanged: new clients are known, former ones no more, no
   } finally {
     kept.destroy();
     await server.stop();
+  }
+});
+
+test('only the versions and suites that it is told are spoken', { timeout: 60_000 }, async () => {
+  const suite = 'ECDHE-ECDSA-AES256-GCM-SHA384';
+  const spoken = (port: number, options: ConnectionOptions): Promise<string> =>
+    new Promise((resolve) => {
+      const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ...options }, () => {
+        resolve(`${socket.getProtocol()} ${socket.getCipher().name}`);
+        socket.destroy();
+      }).once('error', () => resolve('refused'));
+    });
+  const older = { maxVersion: 'TLSv1.2' } as const;
+  const newest = await startServer({ config: { tls: { minVersion: 'TLSv1.3' } } });
+  try {
+    assert.equal(await spoken(newest.port, older), 'refused');
+    assert.match(await spoken(newest.port, {}), /^TLSv1\.3 /);
+  } finally {
+    await newest.stop();
+  }
+  const chosen = await startServer({ config: { tls: { ciphers: `${suite}:TLS_AES_128_GCM_SHA256` } } });
+  try {
+    assert.equal(await spoken(chosen.port, older), `TLSv1.2 ${suite}`);
+    assert.equal(await spoken(chosen.port, { ...older, ciphers: 'ECDHE-ECDSA-AES128-GCM-SHA256' }), 'refused');
+  } finally {
+    await chosen.stop();
   }
 });
