@@ -168,6 +168,9 @@ function gauges(context: RestContext): string {
     '# HELP process_cpu_seconds_total Total user and system CPU time spent in seconds.',
     '# TYPE process_cpu_seconds_total counter',
     `process_cpu_seconds_total ${(cpu.user + cpu.system) / 1e6}`,
+    '# HELP process_start_time_seconds Start time of the process since unix epoch in seconds.',
+    '# TYPE process_start_time_seconds gauge',
+    `process_start_time_seconds ${(context.clock.nowMs() / 1000 - process.uptime()).toFixed(2)}`,
   );
   return lines.join('\n');
 }

@@ -18,6 +18,7 @@ import type { Metrics } from './metrics.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from './port.ts';
 import type { RestContext } from './rest/context.ts';
 import { dispatch, noSuchResource } from './rest/dispatch.ts';
+import type { ServedKind } from './rest/kinds.ts';
 import { endUpgrade, streamUpgrade } from './streaming/index.ts';
 import { hasSubresource } from './subresources/strategies.ts';
 
@@ -272,6 +273,12 @@ export class Frontend {
     });
   }
 
+  #noteDeprecated(info: ResourceRequestInfo, kind: ServedKind | undefined): void {
+    const removed = kind?.alias?.deprecated?.removed;
+    if (removed !== undefined) this.#metrics.recordDeprecated(info, removed);
+    else if (kind?.definition.custom?.deprecation !== undefined) this.#metrics.recordDeprecated(info, '');
+  }
+
   #book(exchange: Exchange): void {
     const { info, response, startedMs } = exchange;
     exchange.audit?.complete(response.statusCode);
@@ -282,6 +289,7 @@ export class Frontend {
     const kind = info.resource ? kinds.at(info.group, info.version, info.plural) : undefined;
     // Whatever else anybody writes there must not become a series of its own.
     const known = info.resource && kind !== undefined && hasSubresource(kind, info.subresource);
+    if (known && info.resource) this.#noteDeprecated(info, kind);
     this.#metrics.record(info, known, response.statusCode, exchange.longRunning ? undefined : ms / 1000);
     if (log.enabled(6)) {
       log.v(6, 'request', {

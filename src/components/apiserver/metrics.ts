@@ -30,6 +30,9 @@ interface Counted {
 
 type Scope = 'resource' | 'namespace' | 'cluster';
 
+/** Of resources upstream counts methods, but for reading. */
+const METHODS: Readonly<Record<string, string>> = { create: 'POST', update: 'PUT', deletecollection: 'DELETE' };
+
 const KNOWN_VERBS: ReadonlySet<string> = new Set([
   'get',
   'list',
@@ -50,6 +53,8 @@ export class Metrics {
   /** Requests for resources that are served, without a query, by the resource's name. */
   readonly #usual = new Map<string, Counted[]>();
   #usualCount = 0;
+  /** Of deprecated versions, what was asked for. */
+  readonly #deprecated = new Set<string>();
   readonly #gauges: (() => string)[] = [];
   inFlightReading = 0;
   inFlightMutating = 0;
@@ -71,6 +76,14 @@ export class Metrics {
     if (seconds === undefined) return;
     counted.durations ??= this.#series(counted.labels);
     if (counted.durations !== undefined) observe(counted.durations, seconds);
+  }
+
+  /** A request for a version that is deprecated; `removed`: the release that no longer serves it, '' where nobody knows. */
+  recordDeprecated({ group, version, plural, subresource }: ResourceRequestInfo, removed: string): void {
+    if (this.#deprecated.size >= MAX_SERIES) return;
+    this.#deprecated.add(
+      `group="${group}",removed_release="${removed}",resource="${plural}",subresource="${subresource}",version="${version}"`,
+    );
   }
 
   #countedBy(info: RequestInfo | undefined, known: boolean): Counted {
@@ -142,6 +155,11 @@ export class Metrics {
       `apiserver_current_inflight_requests{request_kind="mutating"} ${this.inFlightMutating}`,
       `apiserver_current_inflight_requests{request_kind="readOnly"} ${this.inFlightReading}`,
     );
+    lines.push(
+      '# HELP apiserver_requested_deprecated_apis Gauge of deprecated APIs that have been requested, broken out by API group, version, resource, subresource, and removed_release.',
+      '# TYPE apiserver_requested_deprecated_apis gauge',
+    );
+    for (const labels of this.#deprecated) lines.push(`apiserver_requested_deprecated_apis{${labels}} 1`);
     for (const gauge of this.#gauges) lines.push(gauge());
     return `${lines.join('\n')}\n`;
   }
@@ -165,8 +183,8 @@ function observe(series: Series, seconds: number): void {
   }
 }
 
-function scopeOf({ name, namespace }: ResourceRequestInfo): Scope {
-  return name !== '' ? 'resource' : namespace !== '' ? 'namespace' : 'cluster';
+function scopeOf({ name, namespace, verb }: ResourceRequestInfo): Scope {
+  return name !== '' || verb === 'create' ? 'resource' : namespace !== '' ? 'namespace' : 'cluster';
 }
 
 function labelsOf(info: RequestInfo | undefined, known: boolean): string {
@@ -177,7 +195,8 @@ function labelsOf(info: RequestInfo | undefined, known: boolean): string {
   if (!info.resource || !known) {
     return `component="apiserver",dry_run="",group="",resource="",scope="",subresource="",verb="${verb}",version=""`;
   }
+  const method = METHODS[info.verb] ?? verb;
   const scope = scopeOf(info);
   const dryRun = info.query.size > 0 && info.query.get('dryRun') === 'All' ? 'All' : '';
-  return `component="apiserver",dry_run="${dryRun}",group="${info.group}",resource="${info.plural}",scope="${scope}",subresource="${info.subresource}",verb="${verb}",version="${info.version}"`;
+  return `component="apiserver",dry_run="${dryRun}",group="${info.group}",resource="${info.plural}",scope="${scope}",subresource="${info.subresource}",verb="${method}",version="${info.version}"`;
 }

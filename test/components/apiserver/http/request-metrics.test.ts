@@ -1,0 +1,34 @@
+/** What is counted of requests bears upstream's labels, which dashboards and alerts ask for. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { startServer } from '../harness.ts';
+
+test('requests are counted by method and scope, and so are those for deprecated versions', async () => {
+  const server = await startServer();
+  try {
+    const maps = '/api/v1/namespaces/default/configmaps';
+    const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'counted' } };
+    await server.call('POST', maps, { body: map });
+    await server.call('PUT', `${maps}/counted`, { body: map });
+    await server.call('GET', `${maps}/counted`);
+    await server.call('GET', maps);
+    await server.call('DELETE', `${maps}/counted`);
+    await server.call('GET', '/apis/batch/v1beta1/cronjobs');
+    const { text } = await server.call('GET', '/metrics');
+    const counted = (verb: string, scope: string): boolean =>
+      text.includes(
+        `apiserver_request_total{component="apiserver",dry_run="",group="",resource="configmaps",scope="${scope}",subresource="",verb="${verb}",version="v1"`,
+      );
+    for (const verb of ['POST', 'PUT', 'GET', 'DELETE']) assert.ok(counted(verb, 'resource'), verb);
+    assert.ok(counted('LIST', 'namespace'));
+    assert.doesNotMatch(text, /verb="(CREATE|UPDATE)"/);
+    assert.match(
+      text,
+      /apiserver_requested_deprecated_apis\{group="batch",removed_release="1\.25",resource="cronjobs",subresource="",version="v1beta1"\} 1/,
+    );
+    const started = Number(/^process_start_time_seconds (\S+)$/m.exec(text)?.[1]);
+    assert.ok(started > 1e9 && started <= Date.now() / 1000, `${started}`);
+  } finally {
+    await server.stop();
+  }
+});
