@@ -13,6 +13,7 @@ import { csiStorageCapacities } from '../kinds/csistoragecapacities/index.ts';
 import { customResourceDefinitions } from '../kinds/customresourcedefinitions/index.ts';
 import { daemonSets } from '../kinds/daemonsets/index.ts';
 import { deployments } from '../kinds/deployments/index.ts';
+import { deviceClasses } from '../kinds/deviceclasses/index.ts';
 import { endpoints } from '../kinds/endpoints/index.ts';
 import { endpointSlices } from '../kinds/endpointslices/index.ts';
 import { events } from '../kinds/events/index.ts';
@@ -39,7 +40,10 @@ import { priorityClasses } from '../kinds/priorityclasses/index.ts';
 import { priorityLevelConfigurations } from '../kinds/prioritylevelconfigurations/index.ts';
 import { replicaSets } from '../kinds/replicasets/index.ts';
 import { replicationControllers } from '../kinds/replicationcontrollers/index.ts';
+import { resourceClaims } from '../kinds/resourceclaims/index.ts';
+import { resourceClaimTemplates } from '../kinds/resourceclaimtemplates/index.ts';
 import { resourceQuotas } from '../kinds/resourcequotas/index.ts';
+import { resourceSlices } from '../kinds/resourceslices/index.ts';
 import {
   localSubjectAccessReviews,
   selfSubjectAccessReviews,
@@ -121,6 +125,10 @@ export const builtinKinds: readonly KindDefinition[] = [
   csiDrivers,
   csiStorageCapacities,
   volumeAttributesClasses,
+  deviceClasses,
+  resourceClaims,
+  resourceClaimTemplates,
+  resourceSlices,
   runtimeClasses,
   flowSchemas,
   priorityLevelConfigurations,

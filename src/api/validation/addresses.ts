@@ -1,7 +1,18 @@
 /** Addresses and networks in the one form that newer kinds ask for. Source: k8s.io/apimachinery/pkg/util/validation IsValidIP and IsValidCIDR, RFC 5952. */
-import { groupsOf, isMapped, textOf } from '../../base/addresses.ts';
+import { canonicalAddress, groupsOf, isMapped, textOf } from '../../base/addresses.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { validateCidr } from './scalars.ts';
+
+/** An address with the length of its network, in canonical form. */
+export function validateInterfaceAddress(text: string, path: string): FieldError[] {
+  if (validateCidr(text, path).length > 0) {
+    return [
+      fieldError.invalid(path, text, 'must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)'),
+    ];
+  }
+  const [address = '', bits = ''] = text.split('/');
+  return mustBe(`${canonicalAddress(address)}/${bits}`, text, path);
+}
 
 /** A network: no bits beyond its length, in canonical form. */
 export function validateNetwork(text: string, path: string): FieldError[] {

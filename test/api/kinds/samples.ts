@@ -64,6 +64,32 @@ const webhook = {
   admissionReviewVersions: ['v1'],
 };
 
+const deviceClaim = {
+  devices: {
+    requests: [
+      {
+        name: 'gpu',
+        exactly: {
+          deviceClassName: 'gpu',
+          selectors: [
+            { cel: { expression: "device.capacity['gpu.example.com'].memory.isGreaterThan(quantity('8Gi'))" } },
+          ],
+          tolerations: [{ key: 'example.com/old' }],
+        },
+      },
+      {
+        name: 'net',
+        firstAvailable: [
+          { name: 'fast', deviceClassName: 'fast' },
+          { name: 'any', deviceClassName: 'nic' },
+        ],
+      },
+    ],
+    constraints: [{ requests: ['gpu', 'net'], matchAttribute: 'example.com/numa' }],
+    config: [{ requests: ['net/fast'], opaque: { driver: 'net.example.com', parameters: { mtu: 9000 } } }],
+  },
+};
+
 const CONTENTS: Readonly<Record<string, object>> = {
   ConfigMap: { data: { a: 'b' }, binaryData: { c: 'aGk=' } },
   Endpoints: { subsets: [{ addresses: [{ ip: '10.1.2.3' }], ports: [{ port: 80 }] }] },
@@ -222,6 +248,30 @@ const CONTENTS: Readonly<Record<string, object>> = {
     spec: { parentRef: { resource: 'services', namespace: 'ns', name: 'web' } },
   },
   ServiceCIDR: { spec: { cidrs: ['10.0.0.0/16', 'fd00::/108'] } },
+  DeviceClass: {
+    spec: {
+      selectors: [{ cel: { expression: "device.driver == 'gpu.example.com'" } }],
+      config: [{ opaque: { driver: 'gpu.example.com', parameters: { mode: 'shared' } } }],
+      extendedResourceName: 'example.com/gpu',
+    },
+  },
+  ResourceClaim: { spec: deviceClaim },
+  ResourceClaimTemplate: { spec: { metadata: { labels }, spec: deviceClaim } },
+  ResourceSlice: {
+    spec: {
+      driver: 'gpu.example.com',
+      pool: { name: 'n1', generation: 1, resourceSliceCount: 1 },
+      nodeName: 'n1',
+      devices: [
+        {
+          name: 'gpu-0',
+          attributes: { model: { string: 'a' }, 'example.com/version': { version: '1.2.3' } },
+          capacity: { memory: { value: '16Gi' } },
+          taints: [{ key: 'example.com/old', effect: 'NoSchedule' }],
+        },
+      ],
+    },
+  },
   StorageClass: { provisioner: 'example.com/disk', parameters: { type: 'ssd' } },
   VolumeAttachment: { spec: { attacher: 'disk.example.com', nodeName: 'n1', source: { persistentVolumeName: 'pv' } } },
   CSINode: { spec: { drivers: [{ name: 'disk.example.com', nodeID: 'n1', topologyKeys: ['example.com/zone'] }] } },

@@ -1,8 +1,13 @@
 /** The kinds that hold expressions about requests, completed by what only this server can check: that they can be compiled. */
 import type { MatchCondition, ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
+import { claimSelectors } from '../../../api/devices/claims.ts';
+import { MAX_EXPRESSION } from '../../../api/devices/parts.ts';
+import type { ResourceClaim, ResourceClaimTemplate } from '../../../api/devices/types.ts';
 import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
+import { utf8Length } from '../../../api/meta/validation.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
+import { classSelectors, compileSelector, type SelectorReader } from './device-selectors.ts';
 import { compileExpression, explainProblem } from './expressions.ts';
 import type { Expression } from './policies/generic/composition.ts';
 import { compileMutating, mutatingExpressions } from './policies/mutating/compile.ts';
@@ -51,6 +56,25 @@ const READERS: Readonly<Record<string, (object: KubeObject) => Written[]>> = {
   MutatingAdmissionPolicy: (object) => policyExpressions(mutatingExpressions(compileMutating(object))),
 };
 
+/** What is too long is refused for that. */
+const selectorExpressions =
+  (read: SelectorReader) =>
+  (object: KubeObject): Written[] =>
+    read(object).map(([{ cel }, at]) => {
+      const source = cel?.expression ?? '';
+      return { at: `${at}.cel.expression`, source, problem: () => selectorProblem(source) };
+    });
+
+function selectorProblem(source: string): string | undefined {
+  if (utf8Length(source) > MAX_EXPRESSION) return undefined;
+  try {
+    compileSelector(source);
+    return undefined;
+  } catch (error) {
+    return explainProblem(error);
+  }
+}
+
 /** What was accepted once is not held against an update that leaves it as it is. */
 function expressionErrors(read: (object: KubeObject) => Written[], object: KubeObject, old?: KubeObject): FieldError[] {
   const before = new Set(old === undefined ? [] : read(old).map(({ source }) => source));
@@ -61,8 +85,19 @@ function expressionErrors(read: (object: KubeObject) => Written[], object: KubeO
   });
 }
 
+const EXPRESSIONS: Readonly<Record<string, typeof READERS>> = {
+  'admissionregistration.k8s.io': READERS,
+  'resource.k8s.io': {
+    DeviceClass: selectorExpressions(classSelectors),
+    ResourceClaim: selectorExpressions((object) => claimSelectors((object as ResourceClaim).spec, 'spec')),
+    ResourceClaimTemplate: selectorExpressions((object) =>
+      claimSelectors((object as ResourceClaimTemplate).spec?.spec, 'spec.spec'),
+    ),
+  },
+};
+
 export function refineAdmissionKind(definition: KindDefinition): KindDefinition {
-  const read = definition.group === 'admissionregistration.k8s.io' ? READERS[definition.kind] : undefined;
+  const read = EXPRESSIONS[definition.group]?.[definition.kind];
   if (read === undefined) return definition;
   const { strategy } = definition;
   return {

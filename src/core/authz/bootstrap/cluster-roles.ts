@@ -37,6 +37,7 @@ const userFacing: readonly ClusterRole[] = [
       rule(WRITE, 'policy', 'poddisruptionbudgets'),
       rule(WRITE, 'networking.k8s.io', 'ingresses networkpolicies'),
       rule(WRITE, 'extensions', 'ingresses'),
+      rule(WRITE, 'resource.k8s.io', 'resourceclaims resourceclaimtemplates'),
       rule(`${READ} ${WRITE}`, 'coordination.k8s.io', 'leases'),
     ],
     aggregateTo('edit'),
@@ -65,6 +66,7 @@ const userFacing: readonly ClusterRole[] = [
       rule(READ, 'batch', 'cronjobs cronjobs/status jobs jobs/status'),
       rule(READ, 'policy', 'poddisruptionbudgets poddisruptionbudgets/status'),
       rule(READ, 'networking.k8s.io', 'ingresses ingresses/status networkpolicies'),
+      rule(READ, 'resource.k8s.io', 'resourceclaims resourceclaims/status resourceclaimtemplates'),
       // The older name, which this server still knows.
       rule(READ, 'extensions', 'ingresses ingresses/status'),
     ],

@@ -808,6 +808,22 @@ describe('objects over HTTPS', () => {
     );
   });
 
+  it('takes only selectors of devices that can be compiled', async () => {
+    const post = async (expression: string) => {
+      const body = { metadata: { generateName: 'c-' }, spec: { selectors: [{ cel: { expression } }] } };
+      const { code, body: answer } = await call('POST', '/apis/resource.k8s.io/v1/deviceclasses', { body });
+      return code === 201 ? '' : answer.message.replace(/^.* is invalid: /s, '');
+    };
+    assert.equal(await post("device.attributes['gpu.example.com'].model == 'a' && device.driver != ''"), '');
+    assert.equal(await post("device.capacity['gpu.example.com'].memory.compareTo(quantity('1Gi')) >= 0"), '');
+    assert.match(await post('device.nothing'), /^spec\.selectors\[0\]\.cel\.expression: .*undefined field 'nothing'/s);
+    assert.match(await post('device.driver'), /must evaluate to bool or the unknown type, not string$/);
+    assert.match(
+      await post(`'${'x'.repeat(10 * 1024)}' == device.driver`),
+      /Too long: may not be more than 10240 bytes$/,
+    );
+  });
+
   it('gives services addresses and ports of their own, and takes them back', async () => {
     const service = (name: string, spec: object) => ({ metadata: { name }, spec: { ports: [{ port: 80 }], ...spec } });
     const path = '/api/v1/namespaces/default/services';

@@ -1,0 +1,114 @@
+/** Dynamic resource allocation's types, as far as rules speak of them. Source: k8s.io/api/resource/v1. */
+import type { NodeSelector } from 'kubernetes-types/core/v1';
+import type { KubeObject } from '../meta/object.ts';
+
+export interface DeviceSelector {
+  cel?: { expression?: string };
+}
+
+export interface DeviceToleration {
+  key?: string;
+  operator?: string;
+  value?: string;
+  effect?: string;
+}
+
+interface OneRequest {
+  deviceClassName?: string;
+  selectors?: DeviceSelector[];
+  allocationMode?: string;
+  count?: number;
+  tolerations?: DeviceToleration[];
+}
+
+export type ExactRequest = OneRequest;
+
+export interface SubRequest extends OneRequest {
+  name?: string;
+}
+
+export interface DeviceRequest {
+  name?: string;
+  exactly?: ExactRequest;
+  firstAvailable?: SubRequest[];
+}
+
+export interface DeviceConfiguration {
+  requests?: string[];
+  opaque?: { driver?: string; parameters?: unknown };
+}
+
+export interface DeviceConstraint {
+  requests?: string[];
+  matchAttribute?: string;
+  distinctAttribute?: string;
+}
+
+export interface ClaimSpec {
+  devices?: { requests?: DeviceRequest[]; constraints?: DeviceConstraint[]; config?: DeviceConfiguration[] };
+}
+
+export interface AllocatedDevice {
+  request?: string;
+  driver?: string;
+  pool?: string;
+  device?: string;
+  shareID?: string;
+}
+
+export interface DeviceStatus extends AllocatedDevice {
+  conditions?: unknown[];
+  data?: unknown;
+  networkData?: { interfaceName?: string; ips?: string[]; hardwareAddress?: string };
+}
+
+export interface ResourceClaim extends KubeObject {
+  spec?: ClaimSpec;
+  status?: {
+    allocation?: {
+      devices?: { results?: AllocatedDevice[]; config?: DeviceConfiguration[] };
+      nodeSelector?: NodeSelector;
+    };
+    reservedFor?: { resource?: string; name?: string; uid?: string }[];
+    devices?: DeviceStatus[];
+  };
+}
+
+export interface ResourceClaimTemplate extends KubeObject {
+  spec?: { metadata?: { labels?: Record<string, string>; annotations?: Record<string, string> }; spec?: ClaimSpec };
+}
+
+export interface DeviceClass extends KubeObject {
+  spec?: { selectors?: DeviceSelector[]; config?: DeviceConfiguration[]; extendedResourceName?: string };
+}
+
+interface NodeChoice {
+  nodeName?: string;
+  nodeSelector?: NodeSelector;
+  allNodes?: boolean;
+}
+
+export interface DeviceTaint {
+  key?: string;
+  value?: string;
+  effect?: string;
+  timeAdded?: string;
+}
+
+export interface Device extends NodeChoice {
+  name?: string;
+  attributes?: Record<string, Record<string, unknown>>;
+  capacity?: Record<string, { value?: string }>;
+  consumesCounters?: { counterSet?: string; counters?: Record<string, unknown> }[];
+  taints?: DeviceTaint[];
+}
+
+export interface ResourceSlice extends KubeObject {
+  spec?: NodeChoice & {
+    driver?: string;
+    pool?: { name?: string; generation?: number; resourceSliceCount?: number };
+    devices?: Device[];
+    perDeviceNodeSelection?: boolean;
+    sharedCounters?: { name?: string; counters?: Record<string, unknown> }[];
+  };
+}

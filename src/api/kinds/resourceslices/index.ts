@@ -1,0 +1,50 @@
+/** Devices that there are. Source: k8s.io/kubernetes/pkg/registry/resource/resourceslice, pkg/apis/resource/validation, pkg/printers/internalversion. */
+import { validateSlice, validateSliceUpdate } from '../../devices/slices.ts';
+import type { ResourceSlice } from '../../devices/types.ts';
+import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
+import type { KindDefinition } from '../../registry/definition.ts';
+import { ALL_VERBS, bumpGeneration, metadataOf } from '../../registry/strategies.ts';
+
+const RFC3339_SECONDS = /\.\d+Z$/;
+
+/** Since when a taint is there, where the driver does not say. */
+function stampTaints(slice: ResourceSlice, nowMs: number): void {
+  const now = new Date(nowMs).toISOString().replace(RFC3339_SECONDS, 'Z');
+  for (const device of slice.spec?.devices ?? []) for (const taint of device.taints ?? []) taint.timeAdded ??= now;
+}
+
+export const resourceSlices: KindDefinition<ResourceSlice> = {
+  group: 'resource.k8s.io',
+  version: 'v1',
+  kind: 'ResourceSlice',
+  plural: 'resourceslices',
+  singular: 'resourceslice',
+  listKind: 'ResourceSliceList',
+  namespaced: false,
+  verbs: ALL_VERBS,
+  schemaName: 'io.k8s.api.resource.v1.ResourceSlice',
+  storagePrefix: 'resourceslices',
+  strategy: {
+    prepareForCreate(slice, { nowMs }) {
+      metadataOf(slice).generation = 1;
+      stampTaints(slice, nowMs);
+    },
+    prepareForUpdate(slice, old, { nowMs }) {
+      stampTaints(slice, nowMs);
+      bumpGeneration(slice, old);
+    },
+    validate: validateSlice,
+    validateUpdate: validateSliceUpdate,
+  },
+  fieldSelectors: {
+    'spec.nodeName': (slice) => slice.spec?.nodeName ?? '',
+    'spec.driver': (slice) => slice.spec?.driver ?? '',
+  },
+  columns: [
+    nameColumn,
+    column<ResourceSlice>('Node', 'The node whose devices they are.', (slice) => slice.spec?.nodeName ?? ''),
+    column<ResourceSlice>('Driver', 'Who publishes them.', (slice) => slice.spec?.driver ?? ''),
+    column<ResourceSlice>('Pool', 'What they belong to.', (slice) => slice.spec?.pool?.name ?? ''),
+    ageColumn,
+  ],
+};
