@@ -102,7 +102,7 @@ func (t translator) RoundTrip(req *http.Request) (*http.Response, error) {
 	if Prefixes() {
 		return t.next.RoundTrip(req)
 	}
-	if strings.HasPrefix(req.URL.Path, "/apis/"+betaRegistration+"/") {
+	if strings.HasPrefix(req.URL.Path, "/apis/"+betaRegistration+"/") && strings.Contains(req.URL.Path, "webhookconfigurations") {
 		return t.register(req)
 	}
 	if !strings.HasPrefix(req.URL.Path, "/apis/"+beta+"/") {
