@@ -21,6 +21,10 @@ var newer = map[string]string{
 	"storage.k8s.io/v1/volumeattributesclasses":        `{"metadata": {"name": "vac1"}, "driverName": "d.example.com", "parameters": {"a": "b"}}`,
 	"networking.k8s.io/v1/ipaddresses":                 `{"metadata": {"name": "192.168.1.2"}, "spec": {"parentRef": {"resource": "services", "name": "test", "namespace": "default"}}}`,
 	"networking.k8s.io/v1/servicecidrs":                `{"metadata": {"name": "range-1"}, "spec": {"cidrs": ["192.168.0.0/16"]}}`,
+	"resource.k8s.io/v1/deviceclasses":                 `{"metadata": {"name": "dc1"}, "spec": {}}`,
+	"resource.k8s.io/v1/resourceclaims":                `{"metadata": {"name": "rc1"}, "spec": {"devices": {}}}`,
+	"resource.k8s.io/v1/resourceclaimtemplates":        `{"metadata": {"name": "rct1"}, "spec": {"spec": {"devices": {}}}}`,
+	"resource.k8s.io/v1/resourceslices":                `{"metadata": {"name": "rsl1"}, "spec": {"driver": "d.example.com", "nodeName": "n", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}}}`,
 }
 
 func init() {
