@@ -120,12 +120,13 @@ function add(root: JsonValue, path: readonly string[], value: JsonValue): JsonVa
   return root;
 }
 
+/** A key that is not there is added, against RFC 6902 and as the library of upstream's server does: webhooks and `kubectl patch` rely on it. */
 function replace(root: JsonValue, path: readonly string[], value: JsonValue): JsonValue {
   const last = path.at(-1);
   if (last === undefined) return value;
   const parent = resolve(root, path.slice(0, -1));
   if (Array.isArray(parent)) parent[itemIndex(last, parent.length - 1, path)] = value;
-  else if (isObject(parent) && Object.hasOwn(parent, last)) setField(parent, last, value);
+  else if (isObject(parent)) setField(parent, last, value);
   else throw missing(path);
   return root;
 }

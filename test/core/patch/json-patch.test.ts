@@ -72,7 +72,8 @@ function oracle(document: JsonValue, patch: readonly JsonObject[]): JsonValue | 
         if (!cut(path)) return undefined;
         break;
       case 'replace':
-        if (!cut(path) || !put(path, value)) return undefined;
+        // A key that is not there is added, as upstream's library does; an item has to be there.
+        if ((!cut(path) && Array.isArray(read(path.slice(0, -1)))) || !put(path, value)) return undefined;
         break;
       case 'copy': {
         const found = read(from);
@@ -162,7 +163,9 @@ describe('JSON patch', () => {
     assert.equal(({} as { polluted?: unknown }).polluted, undefined);
     const error = failure(() => jsonPatch({}, [{ op: 'add', path: '/__proto__/polluted', value: true }]));
     assert.equal(error.reason, 'Invalid');
-    failure(() => jsonPatch({}, [{ op: 'replace', path: '/toString', value: 1 }]));
+    assert.equal(JSON.stringify(jsonPatch({}, [{ op: 'replace', path: '/toString', value: 1 }])), '{"toString":1}');
+    failure(() => jsonPatch({}, [{ op: 'replace', path: '/missing/key', value: 1 }]));
+    failure(() => jsonPatch({ list: [] }, [{ op: 'replace', path: '/list/0', value: 1 }]));
     assert.deepEqual(jsonPatch({}, [{ op: 'test', path: '/missing', value: null }]), {});
   });
 

@@ -142,7 +142,7 @@ describe('mutating admission policies', () => {
 
   it('refuse what they fail for with every failure, unless failing is ignored', async () => {
     const mutations = [
-      patch('[JSONPatch{op: "replace", path: "/data/gone", value: "x"}]'),
+      patch('[JSONPatch{op: "remove", path: "/data/gone"}]'),
       apply('Object{data: {"a": object.data.missing}}'),
       patch('[JSONPatch{op: "add", path: "/data/b", value: "2"}]'),
     ];
