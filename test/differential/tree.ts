@@ -58,7 +58,7 @@ export interface Operation {
   readonly value?: Leaf;
 }
 
-/** RFC 6902 on maps. Undefined when an operation cannot be done. */
+/** RFC 6902 on maps, but that a key may be replaced which is not there, as upstream's library has it. Undefined when an operation cannot be done. */
 export function jsonPatched(target: Tree, operations: readonly Operation[]): Tree | undefined {
   const result = structuredClone(target);
   for (const { op, path, value } of operations) {
@@ -67,7 +67,7 @@ export function jsonPatched(target: Tree, operations: readonly Operation[]): Tre
     let at: Leaf | Tree | undefined = result;
     for (const key of keys) at = isTree(at) ? at[key] : undefined;
     if (!isTree(at)) return undefined;
-    if (op !== 'add' && !(last in at)) return undefined;
+    if ((op === 'remove' || op === 'test') && !(last in at)) return undefined;
     if (op === 'test' && !same(at[last] as Leaf, value)) return undefined;
     if (op === 'remove') delete at[last];
     else if (op !== 'test') at[last] = value as Leaf;

@@ -173,7 +173,7 @@ test('not where the snapshot shows other members, where there is none, or where 
   await rm(data, { recursive: true });
   await mkdir(data);
   await writeFile(database(), 'damaged'.repeat(1000));
-  await assert.rejects(begin, /when the snapshot was taken there were other members \(\w{16}\)/);
+  await assert.rejects(begin, /when the snapshot was taken there were other members \(\w{1,16}\)/);
   assert.deepEqual(await kept(), []);
   await assert.rejects(() => start('ours', { name: 'alone', data, ports }), /no other member to rebuild it from: move/);
 });

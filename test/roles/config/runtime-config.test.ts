@@ -37,7 +37,7 @@ describe('--runtime-config', () => {
       ['apps/v1/Deployments=true', /lower case and plural/],
       ['apps/v9=true', /apps\/v9 is not there/],
       ['apps/v1/pods=true', /apps\/v1\/pods is not there/],
-      ['resource.k8s.io/v1=true', /resource.k8s.io\/v1 is not there/],
+      ['resource.k8s.io/v1alpha9=true', /resource.k8s.io\/v1alpha9 is not there/],
       ['api/all=false', /leaves nothing/],
     ];
     for (const [given, problem] of cases) {
@@ -47,9 +47,9 @@ describe('--runtime-config', () => {
   });
 
   it('takes the end of what is not there with a warning', () => {
-    assert.deepEqual(read('resource.k8s.io/v1=false', 'api/beta=false'), {
+    assert.deepEqual(read('resource.k8s.io/v1alpha9=false', 'api/beta=false'), {
       said: { 'api/beta': false },
-      warnings: ['--runtime-config: resource.k8s.io/v1 is not there, on or off'],
+      warnings: ['--runtime-config: resource.k8s.io/v1alpha9 is not there, on or off'],
     });
   });
 });
