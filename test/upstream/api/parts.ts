@@ -1,16 +1,17 @@
 /** What is asked of both servers, by part. */
+
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { differences } from '../../differential/normalise.ts';
 import { play } from '../../differential/recorded/play.ts';
 import { parseScript } from '../../differential/recorded/script.ts';
 import type { Findings } from './findings.ts';
+import type { Part } from './judge.ts';
 import { type Json, Mutations } from './mutations.ts';
 import type { Pair } from './pair.ts';
 import { FIXTURES, WRONG } from './requests.ts';
 import { type Subject, subjects } from './subjects.ts';
 
-type Part = (pair: Pair, findings: Findings) => Promise<void>;
 type Document = { readonly [key: string]: Json };
 
 const JSON_TYPE = { 'content-type': 'application/json' };

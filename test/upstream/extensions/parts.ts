@@ -1,11 +1,10 @@
 /** What is asked of both servers of custom resources, by part. */
-import type { Findings } from '../api/findings.ts';
+
+import type { Part } from '../api/judge.ts';
 import type { Pair } from '../api/pair.ts';
 import { DEFINITIONS, type Fields, GROUP, type Json } from './definitions.ts';
 import { FIELD_NAMES, OBJECTS, valuesOf } from './objects.ts';
 import { BREAKABLE_DEFINITION, BREAKABLE_NAMES, BREAKING, RULED } from './rules.ts';
-
-type Part = (pair: Pair, findings: Findings) => Promise<void>;
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';

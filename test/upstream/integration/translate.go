@@ -108,22 +108,14 @@ func (t translator) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !strings.HasPrefix(req.URL.Path, "/apis/"+beta+"/") {
 		return t.next.RoundTrip(req)
 	}
-	req = req.Clone(req.Context())
-	req.URL.Path = strings.Replace(req.URL.Path, beta, stable, 1)
-	req.URL.RawPath = ""
-	if req.Body != nil {
-		data, err := ioutil.ReadAll(req.Body)
-		if err != nil {
-			return nil, err
-		}
-		req.Body.Close()
+	req, err := asked(req, beta, stable, func(data []byte) []byte {
 		if req.Method == "PATCH" {
-			data = bytes.ReplaceAll(data, []byte(beta), []byte(stable))
-		} else {
-			data = convert(data, apiextensionsv1.SchemeGroupVersion)
+			return bytes.ReplaceAll(data, []byte(beta), []byte(stable))
 		}
-		req.Body = ioutil.NopCloser(bytes.NewReader(data))
-		req.ContentLength = int64(len(data))
+		return convert(data, apiextensionsv1.SchemeGroupVersion)
+	})
+	if err != nil {
+		return nil, err
 	}
 	response, err := t.next.RoundTrip(req)
 	if err != nil || !strings.Contains(response.Header.Get("Content-Type"), "json") {
@@ -164,12 +156,36 @@ func (t translator) RoundTrip(req *http.Request) (*http.Response, error) {
 		response.ContentLength = -1
 		return response, nil
 	}
+	return answered(response, func(data []byte) []byte { return convert(data, apiextensionsv1beta1.SchemeGroupVersion) })
+}
+
+// asked is the request as it goes to the server: another version in its path, and what change makes of its body.
+func asked(req *http.Request, from, to string, change func([]byte) []byte) (*http.Request, error) {
+	req = req.Clone(req.Context())
+	req.URL.Path = strings.Replace(req.URL.Path, from, to, 1)
+	req.URL.RawPath = ""
+	if req.Body == nil {
+		return req, nil
+	}
+	data, err := ioutil.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	req.Body.Close()
+	data = change(data)
+	req.Body = ioutil.NopCloser(bytes.NewReader(data))
+	req.ContentLength = int64(len(data))
+	return req, nil
+}
+
+// answered is the response with what change makes of its body.
+func answered(response *http.Response, change func([]byte) []byte) (*http.Response, error) {
 	data, err := ioutil.ReadAll(response.Body)
 	response.Body.Close()
 	if err != nil {
 		return nil, err
 	}
-	data = convert(data, apiextensionsv1beta1.SchemeGroupVersion)
+	data = change(data)
 	response.Body = ioutil.NopCloser(bytes.NewReader(data))
 	response.ContentLength = int64(len(data))
 	response.Header.Set("Content-Length", strconv.Itoa(len(data)))
@@ -178,33 +194,17 @@ func (t translator) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // register speaks of webhooks as v1, which no current Kubernetes takes in an older version: what v1beta1 has other defaults for, or may leave out, is said.
 func (t translator) register(req *http.Request) (*http.Response, error) {
-	req = req.Clone(req.Context())
-	req.URL.Path = strings.Replace(req.URL.Path, betaRegistration, registration, 1)
-	req.URL.RawPath = ""
-	if req.Body != nil {
-		data, err := ioutil.ReadAll(req.Body)
-		if err != nil {
-			return nil, err
-		}
-		req.Body.Close()
-		data = registered(data)
-		req.Body = ioutil.NopCloser(bytes.NewReader(data))
-		req.ContentLength = int64(len(data))
+	req, err := asked(req, betaRegistration, registration, registered)
+	if err != nil {
+		return nil, err
 	}
 	response, err := t.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
-	data, err := ioutil.ReadAll(response.Body)
-	response.Body.Close()
-	if err != nil {
-		return nil, err
-	}
-	data = bytes.ReplaceAll(data, []byte(`"`+registration+`"`), []byte(`"`+betaRegistration+`"`))
-	response.Body = ioutil.NopCloser(bytes.NewReader(data))
-	response.ContentLength = int64(len(data))
-	response.Header.Set("Content-Length", strconv.Itoa(len(data)))
-	return response, nil
+	return answered(response, func(data []byte) []byte {
+		return bytes.ReplaceAll(data, []byte(`"`+registration+`"`), []byte(`"`+betaRegistration+`"`))
+	})
 }
 
 func registered(data []byte) []byte {

@@ -1,0 +1,49 @@
+/** What the commands that hold our answers against another server's have in common. */
+import { writeFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { parseArgs } from 'node:util';
+import { Findings } from './findings.ts';
+import type { Pair } from './pair.ts';
+
+export type Part = (pair: Pair, findings: Findings) => Promise<void>;
+
+/**
+ * `PROGRAM [--report FILE] [PART ...]` on the command line: asks what the parts ask, all of them where none is named, and writes every difference down.
+ * Throws when the program is ours itself, under another name or a link: it would agree with everything.
+ */
+export async function judge(
+  command: string,
+  programName: string,
+  parts: Readonly<Record<string, Part>>,
+  start: (program: string) => Promise<Pair>,
+): Promise<void> {
+  const { values, positionals } = parseArgs({
+    options: { report: { type: 'string', default: 'differences.txt' } },
+    allowPositionals: true,
+  });
+  const [program, ...wanted] = positionals;
+  if (program === undefined || wanted.some((part) => !(part in parts))) {
+    console.error(`usage: ${basename(command)} ${programName} [--report FILE] [${Object.keys(parts).join('|')} ...]`);
+    process.exit(2);
+  }
+  const pair = await start(program);
+  try {
+    await refuseOurselves(pair, program);
+    const findings = new Findings();
+    for (const [name, part] of Object.entries(parts)) {
+      if (wanted.length > 0 && !wanted.includes(name)) continue;
+      const before = findings.count;
+      await part(pair, findings);
+      console.log(`${name}: ${findings.asked} requests so far, ${findings.count - before} differences`);
+    }
+    await writeFile(values.report, findings.text());
+    console.log(`${findings.kinds} kinds of differences: ${values.report}`);
+  } finally {
+    await pair.stop();
+  }
+}
+
+async function refuseOurselves({ upstream }: Pair, program: string): Promise<void> {
+  const { bytes } = await upstream.send({ method: 'GET', path: '/version' });
+  if (bytes.includes('hyperedge')) throw new Error(`${program} is hyperedge itself, not upstream's program`);
+}
