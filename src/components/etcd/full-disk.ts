@@ -26,8 +26,16 @@ export class FullDisk {
   /** Whether this member may lead, as far as its disk goes. */
   async hasRoom(): Promise<boolean> {
     const { engine, storage } = this.#deps;
-    // One that is about to stop had better not.
-    return !engine.full && (await storage.recoverSpace().catch(() => false));
+    if (engine.full) return false;
+    try {
+      if (await storage.recoverSpace()) return true;
+    } catch {
+      // One that is about to stop had better not.
+      return false;
+    }
+    // What was set aside went while the journal was taken in, and no write has come since that would have said so.
+    engine.diskFull(true);
+    return false;
   }
 
   /** The disk here is full, still or again. */
