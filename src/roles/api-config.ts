@@ -58,6 +58,7 @@ export async function apiConfigOf(
       nodePortRange: nodePorts,
       ...(requestTimeoutMs > 0 ? { requestTimeoutSeconds: requestTimeoutMs / 1000 } : {}),
       compactionIntervalSeconds: values.milliseconds('etcd-compaction-interval') / 1000,
+      ...watchTime(values),
       ...inFlight(values),
       runtimeConfig,
       soleWriter,
@@ -82,6 +83,14 @@ export function tlsLimits(values: ApiValues, warnings: string[]): Pick<ApiServer
       ...(ciphers === undefined || isNewest ? {} : { ciphers }),
     },
   };
+}
+
+/** How long watches last that do not say so. Throws ApiUsageProblems. */
+export function watchTime(values: ApiValues): Pick<ApiServerConfig, 'minWatchSeconds'> {
+  const seconds = values.number('min-request-timeout');
+  if (seconds < 0) values.refuse('min-request-timeout', 'must not be negative');
+  // Upstream's 0 ends them at once, which nobody can want.
+  return seconds === 0 ? {} : { minWatchSeconds: seconds };
 }
 
 /** How much is served at once. Throws ApiUsageProblems. */

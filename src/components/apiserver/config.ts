@@ -114,6 +114,8 @@ export interface ApiServerConfig {
   readonly maxBodyBytes?: number;
   /** Time to answer an ordinary request. Default 60 s. */
   readonly requestTimeoutSeconds?: number;
+  /** Watches that do not say how long they are to last end after this time or up to twice as much. Default 1800 s. */
+  readonly minWatchSeconds?: number;
   /**
    * Requests that may be under way at once; default 400 and 200. With priority and fairness their sum is what the server does at once;
    * without, each is a limit of its own, and 0 none.

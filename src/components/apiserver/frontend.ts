@@ -11,6 +11,7 @@ import { impersonate } from './authorization/impersonation.ts';
 import { actionOf } from './authorization/index.ts';
 import type { Endpoints } from './endpoints.ts';
 import type { Gate } from './flowcontrol/gate.ts';
+import { isWrite, lateness, requestLimit, writeDeadline } from './http/deadline.ts';
 import { Exchange } from './http/exchange.ts';
 import { failureOf } from './http/failures.ts';
 import { parseRequestInfo, type RequestInfo, type ResourceRequestInfo } from './http/request-info.ts';
@@ -42,6 +43,8 @@ export class Frontend {
   /** Requests that have to end. */
   readonly #underWay = new UnderWay<Exchange>();
   #deadlineTimer: Timer | undefined;
+  /** What the timer is set for. */
+  #nextDeadlineMs = Number.POSITIVE_INFINITY;
 
   constructor(context: RestContext, metrics: Metrics, endpoints: Endpoints, gate: Gate) {
     this.#context = context;
@@ -57,6 +60,7 @@ export class Frontend {
     try {
       const info = parseRequestInfo(request.method ?? '', request.url ?? '');
       exchange = new Exchange(request, response, connection, info, ANONYMOUS, startedMs);
+      if (!isLongRunning(info)) exchange.deadlineMs = startedMs + requestLimit(info, this.#timeoutMs);
       const user = this.#identify(request, connection, info, exchange);
       if (user instanceof Promise) this.#later(exchange, user);
       else this.#admit(exchange, user, startedMs);
@@ -175,7 +179,10 @@ export class Frontend {
 
   #dispatchResource(exchange: Exchange, info: ResourceRequestInfo): Promise<void> | undefined {
     const delegate = delegateOf(this.#context, info);
-    if (delegate === undefined) return dispatch(this.#context, exchange, info);
+    if (delegate === undefined) {
+      if (isWrite(info)) exchange.deadlineMs = writeDeadline(exchange.startedMs, exchange.deadlineMs);
+      return dispatch(this.#context, exchange, info);
+    }
     exchange.longRunning = isLongRunning(info);
     // When the other server's watch has begun is not known here.
     exchange.initialised?.();
@@ -191,9 +198,8 @@ export class Frontend {
     if (counted) {
       if (reading) metrics.inFlightReading += 1;
       else metrics.inFlightMutating += 1;
-      exchange.deadlineMs = this.#context.clock.monotonicMs() + this.#timeoutMs;
       this.#underWay.add(exchange);
-      if (this.#deadlineTimer === undefined) this.#watchDeadlines(this.#timeoutMs);
+      if (exchange.deadlineMs < this.#nextDeadlineMs) this.#watchDeadlines(exchange.deadlineMs);
     }
     const done = (): void => {
       if (counted) {
@@ -212,25 +218,27 @@ export class Frontend {
     });
   }
 
-  /** One timer for all: set for whoever was the first to come when it was set. */
-  #watchDeadlines(delayMs: number): void {
+  /** One timer for all: set for whoever had to end first when it was set. */
+  #watchDeadlines(deadlineMs: number): void {
     const { clock } = this.#context;
-    this.#deadlineTimer = clock.setTimer(Math.max(1, delayMs), () => {
-      this.#deadlineTimer = undefined;
+    this.#deadlineTimer?.cancel();
+    this.#nextDeadlineMs = deadlineMs;
+    this.#deadlineTimer = clock.setTimer(Math.max(1, deadlineMs - clock.monotonicMs()), () => {
+      this.#nextDeadlineMs = Number.POSITIVE_INFINITY;
       const nowMs = clock.monotonicMs();
       let nextMs = Number.POSITIVE_INFINITY;
       for (const exchange of this.#underWay.all()) {
         if (exchange.deadlineMs > nowMs) nextMs = Math.min(nextMs, exchange.deadlineMs);
         else this.#tooLate(exchange);
       }
-      if (nextMs < Number.POSITIVE_INFINITY) this.#watchDeadlines(nextMs - nowMs);
+      if (nextMs < Number.POSITIVE_INFINITY) this.#watchDeadlines(nextMs);
     });
   }
 
   #tooLate(exchange: Exchange): void {
     this.#underWay.delete(exchange);
     if (exchange.longRunning) return;
-    this.#fail(exchange, new ApiError('Timeout', 'request did not complete within the allotted timeout'));
+    this.#fail(exchange, lateness(exchange.info));
   }
 
   #fail(exchange: Exchange, error: unknown): void {

@@ -88,8 +88,11 @@ export interface BackendRequest {
 
 /** Errors are `CodedError`s: 'address-refused', 'connect-failed', 'aborted'. Redirects are returned as they are, never followed. */
 export interface BackendConnector {
-  /** Sends a request; `body` is piped when given. */
-  request(request: BackendRequest, body: Readable | undefined): Promise<IncomingMessage>;
+  /**
+   * Sends a request; `body` is piped when it is a stream. On a connection that was kept and turns out to be closed, a GET, and a request whose body
+   * is at hand as a Buffer, are sent once more on a new one when nothing was answered: such bodies are questions, which may be asked twice.
+   */
+  request(request: BackendRequest, body: Readable | Buffer | undefined): Promise<IncomingMessage>;
   /** Sends an upgrade request. The answer is either the switched connection or an ordinary response. */
   upgrade(request: BackendRequest): Promise<UpgradeAnswer>;
 }

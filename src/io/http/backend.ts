@@ -115,22 +115,22 @@ function isClosed(error: NodeJS.ErrnoException): boolean {
   return error.code === 'ECONNRESET' || error.code === 'EPIPE';
 }
 
-async function answered(target: BackendRequest, body: Readable | undefined): Promise<UpgradeAnswer> {
+async function answered(target: BackendRequest, body: Readable | Buffer | undefined): Promise<UpgradeAnswer> {
   const send = (request: ClientRequest): void => {
-    if (body === undefined) request.end();
+    if (body === undefined || Buffer.isBuffer(body)) request.end(body);
     else body.pipe(request);
   };
   try {
     return await exchange(target, send, target.pooled);
   } catch (error) {
-    const repeatable = body === undefined && (target.method === 'GET' || target.method === 'HEAD');
+    const repeatable = body === undefined ? target.method === 'GET' || target.method === 'HEAD' : Buffer.isBuffer(body);
     if (!(error instanceof StaleConnection) || !repeatable) throw error;
     return exchange(target, send);
   }
 }
 
 export const backends: BackendConnector = {
-  async request(target: BackendRequest, body: Readable | undefined): Promise<IncomingMessage> {
+  async request(target: BackendRequest, body: Readable | Buffer | undefined): Promise<IncomingMessage> {
     const answer = await answered(target, body);
     if (answer.upgraded) {
       answer.socket.destroy();

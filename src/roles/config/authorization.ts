@@ -1,9 +1,10 @@
 /** Upstream's AuthorizationConfiguration file: who is asked about requests, in which order. Source: apiserver.config.k8s.io/v1, KEP-3221. */
+
+import { parseDuration } from '../../base/duration.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { dns1123SubdomainErrors } from '../../base/names.ts';
 import type { Authorizer } from '../../components/apiserver/index.ts';
 import { compileAccessConditions } from '../../components/apiserver/index.ts';
-import { parseDuration } from './etcd/go-values.ts';
 import { boolean, checkedString, list, object, oneOf, parseConfig, string } from './strict-yaml.ts';
 
 const MAX_TIMEOUT_MS = 30_000;

@@ -1,8 +1,8 @@
 /** Upstream's EncryptionConfiguration file. Source: apiserver.config.k8s.io/v1, k8s.io/apiserver/pkg/apis/apiserver/validation. */
 
+import { parseDuration } from '../../base/duration.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { EncryptionConfiguration, EncryptionProvider, KmsPlugin } from '../../components/apiserver/index.ts';
-import { parseDuration } from './etcd/go-values.ts';
 import type { Field, Parsed } from './strict-yaml.ts';
 import { checkedString, integer, list, object, oneOf, parseConfig, string } from './strict-yaml.ts';
 

@@ -57,6 +57,11 @@ async function ask(request: BackendRequest, body?: string): Promise<string> {
   return text(await backends.request(request, body === undefined ? undefined : Readable.from([body])));
 }
 
+/** A body that is at hand. */
+async function put(request: BackendRequest, body: string): Promise<string> {
+  return text(await backends.request(request, Buffer.from(body)));
+}
+
 const seen = (): string[][] => {
   const found = [...connections.values()];
   connections.clear();
@@ -87,6 +92,12 @@ test('a connection that the server has given up is replaced for what may be aske
       .flat()
       .filter((each) => each === 'POST /once');
     assert.equal(posts.length, 1);
+    isForgetful = false;
+    await put(asked('POST', '/kept'), 'body');
+    isForgetful = true;
+    assert.equal(await put(asked('POST', '/twice'), 'body'), 'answer');
+    // On the connection that was kept, and on a new one.
+    assert.deepEqual(seen(), [['POST /kept', 'POST /twice'], ['POST /twice']]);
   } finally {
     isForgetful = false;
   }

@@ -1,7 +1,7 @@
 /** How much is served at once, and by which TLS: kube-apiserver's flags. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { inFlight, tlsLimits } from '../../../src/roles/api-config.ts';
+import { inFlight, tlsLimits, watchTime } from '../../../src/roles/api-config.ts';
 import { ApiUsageProblem, ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
 
 const read = (...argv: string[]) => {
@@ -29,6 +29,17 @@ describe('limits of requests', () => {
       /max-mutating-requests-inflight: must not be negative/,
     );
   });
+});
+
+it('watches last as long as --min-request-timeout says', () => {
+  const time = (...argv: string[]) => {
+    const values = new ApiValues((path) => path);
+    readApiArguments(argv, values);
+    return watchTime(values);
+  };
+  assert.deepEqual([time(), time('--min-request-timeout=7')], [{ minWatchSeconds: 1800 }, { minWatchSeconds: 7 }]);
+  assert.deepEqual(time('--min-request-timeout=0'), {});
+  assert.throws(() => time('--min-request-timeout=-1'), /--min-request-timeout: must not be negative/);
 });
 
 describe('limits of TLS', () => {

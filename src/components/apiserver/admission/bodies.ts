@@ -19,6 +19,7 @@ export async function admitQuestion(context: RestContext, request: WriteRequest,
     options: request.options,
     warnings: request.warnings,
     annotate: request.annotate,
+    deadlineMs: request.deadlineMs,
   };
   await context.admission.mutate(admission);
   await context.admission.validate(admission);
@@ -46,6 +47,7 @@ export async function admitBody(
     ...(request.options === undefined ? {} : { options: request.options }),
     warnings: request.warnings,
     annotate: request.annotate,
+    deadlineMs: request.deadlineMs,
   };
   await context.admission.mutate(admission);
   await context.admission.validate(admission);

@@ -37,6 +37,8 @@ export interface AdmissionRequest {
   readonly annotate?: Annotate | undefined;
   /** Notes who has written what so far; whoever lets somebody from outside change the object calls it first. */
   noteOwners?(): Promise<void>;
+  /** When the request has to have ended, in monotonic milliseconds; undefined: it has time. */
+  readonly deadlineMs?: number | undefined;
   /** What plug-ins have set aside for the object. */
   readonly reservations?: Reservation[];
 }

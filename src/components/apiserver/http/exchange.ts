@@ -19,7 +19,7 @@ const SHORT_BODY = 8 * 1024;
 
 export class Exchange implements Placed {
   place = -1;
-  /** When it has to have ended, in monotonic milliseconds. */
+  /** When it has to have ended, in monotonic milliseconds; a request that is `longRunning` need not heed it. */
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly request: HttpRequest;
   readonly response: HttpResponse;

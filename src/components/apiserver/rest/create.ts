@@ -68,6 +68,7 @@ export async function createObject(
     options: request.options,
     warnings: request.warnings,
     annotate: request.annotate,
+    deadlineMs: request.deadlineMs,
     reservations: [],
     derived: request.own === true,
   };

@@ -75,6 +75,7 @@ async function attemptDelete(
     options,
     warnings: request.warnings,
     annotate: request.annotate,
+    deadlineMs: request.deadlineMs,
     derived: request.own === true || request.subresource === 'eviction',
   };
   await context.admission.mutate(admission);

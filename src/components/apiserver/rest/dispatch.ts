@@ -151,6 +151,7 @@ function writeRequest(
     user: exchange.user,
     options,
     warnings: exchange.warnings,
+    deadlineMs: exchange.deadlineMs,
     annotate: (key, value, level) => exchange.audit?.annotate(key, value, level),
   };
 }

@@ -113,6 +113,7 @@ async function attemptUpdate(
     options: request.options,
     warnings: request.warnings,
     annotate: request.annotate,
+    deadlineMs: request.deadlineMs,
     reservations: [],
     // What a sub-resource shows in the object's place is laid back only afterwards.
     ...(body === undefined ? { noteOwners: () => owners.note() } : {}),

@@ -31,6 +31,7 @@ import type { PacedWatch } from './watch-pace.ts';
 const MAX_UNREAD = 8 * 1024 * 1024;
 const BOOKMARK_INTERVAL_MS = 60_000;
 /** Upstream's --min-request-timeout: watches without a time of their own end between this and twice this. */
+/** A watch that does not say how long it is to last gets this or up to twice as much, so that not all come again at once. */
 const MIN_TIMEOUT_SECONDS = 1800;
 /** A last bookmark this long before the end lets the client resume without a relist. */
 const LAST_BOOKMARK_MS = 2_000;
@@ -360,12 +361,13 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
 
   /** Endings and bookmarks of a stream that has begun. */
   #arm(): void {
-    const { clock, random, stopping } = this.#context;
+    const { clock, random, stopping, config } = this.#context;
     if (stopping.aborted) {
       this.end();
       return;
     }
-    const seconds = this.#options.timeoutSeconds ?? MIN_TIMEOUT_SECONDS * (1 + random.random());
+    const seconds =
+      this.#options.timeoutSeconds ?? (config.minWatchSeconds ?? MIN_TIMEOUT_SECONDS) * (1 + random.random());
     const nowMs = clock.monotonicMs();
     this.#endMs = nowMs + seconds * 1000;
     this.#plan(nowMs);

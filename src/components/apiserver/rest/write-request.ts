@@ -26,6 +26,8 @@ export interface WriteRequest {
   readonly options: WriteOptions;
   /** Sent as `Warning` headers. */
   readonly warnings: string[];
+  /** When it has to have ended, in monotonic milliseconds; undefined: it has time. */
+  readonly deadlineMs?: number | undefined;
   /** Length of the body, once it has been read. */
   bodyBytes?: number;
   /** Adds to what the audit log says of the request. */

@@ -70,6 +70,7 @@ export async function createToken(
     options: request.options,
     warnings: request.warnings,
     annotate: request.annotate,
+    deadlineMs: request.deadlineMs,
     bodyKind: SUBJECT_KIND,
   };
   await context.admission.mutate(admission);

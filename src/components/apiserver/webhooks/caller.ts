@@ -2,7 +2,6 @@
  * Calls to servers that extend this one: HTTPS with a verified certificate, JSON there and back, no redirects, bounded in time and size.
  * Source: k8s.io/apiserver/pkg/util/webhook.
  */
-import { Readable } from 'node:stream';
 import { rootCertificates } from 'node:tls';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
@@ -80,8 +79,9 @@ export class WebhookCaller {
           allowAddress: (each) => !isLinkLocal(each),
           connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
           signal: abort.signal,
+          pooled: true,
         },
-        Readable.from([payload]),
+        payload,
       );
       const chunks: Buffer[] = [];
       let size = 0;
@@ -96,12 +96,13 @@ export class WebhookCaller {
       }
       return decodeJson(Buffer.concat(chunks));
     } catch (error) {
-      if (abort.signal.aborted)
+      const isLate = abort.signal.aborted;
+      abort.abort();
+      if (isLate)
         throw new CodedError('timeout', `the webhook did not answer within ${timeoutMs} ms`, { cause: error });
       throw error;
     } finally {
       timer.cancel();
-      abort.abort();
     }
   }
 

@@ -1,5 +1,4 @@
 /** JSON to and from a server that the administrator named: HTTPS, verified, no redirects, bounded in time and size. */
-import { Readable } from 'node:stream';
 import { rootCertificates } from 'node:tls';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { Clock } from '../../../base/clock.ts';
@@ -67,8 +66,9 @@ export async function askRemote(
         allowAddress: () => true,
         connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
         signal: abort.signal,
+        pooled: true,
       },
-      payload === undefined ? undefined : Readable.from([payload]),
+      payload,
     );
     const chunks: Buffer[] = [];
     let size = 0;
@@ -82,11 +82,11 @@ export async function askRemote(
     if (code < 200 || code > 299) throw new CodedError('unexpected-status', `${url.host} answers ${code}`);
     return chunks.length === 0 ? null : decodeJson(Buffer.concat(chunks));
   } catch (error) {
-    if (abort.signal.aborted)
-      throw new CodedError('timeout', `${url.host} did not answer within ${timeoutMs} ms`, { cause: error });
+    const isLate = abort.signal.aborted;
+    abort.abort();
+    if (isLate) throw new CodedError('timeout', `${url.host} did not answer within ${timeoutMs} ms`, { cause: error });
     throw error;
   } finally {
     timer.cancel();
-    abort.abort();
   }
 }

@@ -54,7 +54,7 @@ const SERVING = {
   'tls-sni-cert-key': refused('repeated', '', 'one certificate serves all names; put the names into it'),
   'external-hostname': used('string', '', 'host in the address of the key set, where that is not given'),
   'request-timeout': used('duration', '1m0s', 'longest an ordinary request may take'),
-  'min-request-timeout': unused('int', '1800', 'watches end after 30 to 60 minutes'),
+  'min-request-timeout': used('int', '1800', 'seconds after which watches end, or up to twice as many'),
   'max-requests-inflight': used('int', '400', 'reading requests at once'),
   'max-mutating-requests-inflight': used('int', '200', 'writing requests at once'),
   'permit-address-sharing': unused('boolean', 'false', 'addresses are always taken up again at once'),

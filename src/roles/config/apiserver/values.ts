@@ -1,5 +1,6 @@
 /** What was given, by flag or in master-config.yaml, each value checked by its flag's kind. Source: spf13/pflag. */
-import { parseBoolean, parseDuration, parseInteger } from '../etcd/go-values.ts';
+import { parseDuration } from '../../../base/duration.ts';
+import { parseBoolean, parseInteger } from '../etcd/go-values.ts';
 import { type ApiFlag, type ApiFlagName, flagOf } from './flags.ts';
 
 /** Wrong use; the message names flag and mend. */

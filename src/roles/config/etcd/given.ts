@@ -1,6 +1,8 @@
 /** What was given, and by whom: arguments and variables, each value checked by its flag's kind. */
+
+import { parseDuration } from '../../../base/duration.ts';
 import { type EtcdFlag, FLAGS, type FlagName, flagNamed } from './flags.ts';
-import { parseBoolean, parseDuration, parseInteger, parseUrls } from './go-values.ts';
+import { parseBoolean, parseInteger, parseUrls } from './go-values.ts';
 
 export interface Value {
   readonly text: string;

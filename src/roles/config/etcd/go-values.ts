@@ -1,4 +1,4 @@
-/** Values as Go's `flag`, `strconv` and `time` packages read them, and addresses as etcd reads them. */
+/** Values as Go's `flag` and `strconv` packages read them, and addresses as etcd reads them. */
 
 /** Base 10, or 16, 8 and 2 by prefix; underscores between digits. Source: strconv.ParseInt, base 0. */
 export function parseInteger(text: string): bigint | undefined {
@@ -18,28 +18,6 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
 /** Source: strconv.ParseBool. */
 export function parseBoolean(text: string): boolean | undefined {
   return BOOLEANS.get(text);
-}
-
-const UNIT_MS: ReadonlyMap<string, number> = new Map([
-  ['ns', 1e-6],
-  ['us', 1e-3],
-  ['µs', 1e-3],
-  ['μs', 1e-3],
-  ['ms', 1],
-  ['s', 1000],
-  ['m', 60_000],
-  ['h', 3_600_000],
-]);
-
-/** In milliseconds. Source: time.ParseDuration. */
-export function parseDuration(text: string): number | undefined {
-  const [, sign, rest = ''] = /^([+-]?)(.*)$/.exec(text) ?? [];
-  if (rest === '0') return 0;
-  if (!/^(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(rest)) return undefined;
-  let ms = 0;
-  for (const [, number = '', unit = ''] of rest.matchAll(/([\d.]+)([a-zµμ]+)/g))
-    ms += Number(number) * (UNIT_MS.get(unit) ?? 0);
-  return sign === '-' ? -ms : ms;
 }
 
 /** An address as it was given. */

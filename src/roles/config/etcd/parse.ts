@@ -3,12 +3,13 @@
  * variables for what no flag says, and a configuration file instead of both. Source: etcd's embed.Config.
  */
 import { isIP } from 'node:net';
+import { parseDuration } from '../../../base/duration.ts';
 import { authTokenOf } from './auth.ts';
 import { foundingProblem, parseInitialCluster } from './cluster.ts';
 import { readGates } from './feature-gates.ts';
 import { FLAGS } from './flags.ts';
 import type { Given } from './given.ts';
-import { type EtcdUrl, parseDuration } from './go-values.ts';
+import type { EtcdUrl } from './go-values.ts';
 import type { EtcdCompaction, EtcdLogSettings, EtcdSettings } from './settings.ts';
 import { isSecure, tlsOf } from './tls.ts';
 import { refuse, Values } from './values.ts';

@@ -1,7 +1,9 @@
 /** Values by name, with etcd's defaults. They have been checked by kind. */
+
+import { parseDuration } from '../../../base/duration.ts';
 import { FLAGS, type FlagName } from './flags.ts';
 import { EtcdUsageProblem, type Given } from './given.ts';
-import { type EtcdUrl, parseBoolean, parseDuration, parseInteger, parseUrls } from './go-values.ts';
+import { type EtcdUrl, parseBoolean, parseInteger, parseUrls } from './go-values.ts';
 
 export function refuse(message: string): never {
   throw new EtcdUsageProblem(1, message);

@@ -75,6 +75,47 @@ describe('admission webhooks', () => {
     assert.equal(wordless.body.message, 'admission webhook "deny.example.com" denied the request without explanation');
   });
 
+  it('have the time that is left of the request’s own, and none is asked once that is over', async () => {
+    hooks.on('/one', () => ({ allowed: true }));
+    hooks.on('/two', () => undefined);
+    hooks.on('/three', () => ({ allowed: true }));
+    const ignored = { failurePolicy: 'Ignore' };
+    await configure(server, 'Mutating', 'a', hooks.hook('/one', { timeoutSeconds: 3 }), hooks.hook('/three'));
+    await configure(server, 'Validating', 'b', hooks.hook('/three', { timeoutSeconds: 30 }));
+    assert.equal((await call('POST', `${MAPS}?timeout=20s`, map())).code, 201);
+    const paths = hooks.seen.map(({ path }) => path);
+    assert.deepEqual(paths.slice(0, 2), ['/one?timeout=3s', '/three?timeout=10s']);
+    // What is left of 20 seconds, on a busy machine too.
+    assert.match(paths[2] ?? '', /^\/three\?timeout=(?:20|1\d)s$/);
+    await unconfigure(server);
+    hooks.seen.length = 0;
+    await configure(server, 'Mutating', 'a', hooks.hook('/two', ignored), hooks.hook('/three', ignored));
+    const late = await call('POST', `${MAPS}?timeout=400ms`, map());
+    assert.equal(late.code, 504);
+    assert.match(late.body.message, /^request did not complete within requested timeout/);
+    assert.equal(late.body.reason, 'Timeout');
+    await unconfigure(server);
+    // What is done next is behind whatever the request would still have done.
+    assert.equal((await call('POST', MAPS, map())).code, 201);
+    for (const { path } of hooks.seen) assert.equal(path, '/two?timeout=1s');
+    const odd = await call('GET', `${MAPS}?timeout=soon`);
+    assert.deepEqual(
+      [odd.code, odd.body.message],
+      [400, 'invalid timeout specified in the request URL - time: invalid duration "soon"'],
+    );
+  });
+
+  it('are spoken to on connections that stay open', async () => {
+    const sockets = new Set<unknown>();
+    hooks.on('/kept', (_review, response) => {
+      sockets.add(response.socket);
+      return { allowed: true };
+    });
+    await configure(server, 'Validating', 'a', hooks.hook('/kept'));
+    for (let times = 0; times < 5; times += 1) assert.equal((await call('POST', MAPS, map())).code, 201);
+    assert.equal(sockets.size, 1);
+  });
+
   it('see deletes and updates with the object as it is', async () => {
     hooks.on('/see', () => ({ allowed: true, warnings: ['mind the gap'] }));
     await configure(server, 'Validating', 'a', hooks.hook('/see'));

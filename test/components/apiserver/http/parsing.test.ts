@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { isWrite, requestLimit, writeDeadline } from '../../../../src/components/apiserver/http/deadline.ts';
 import { decodeBody, decodeJson } from '../../../../src/components/apiserver/http/decode.ts';
 import { checkDepth, duplicateFields, hasDuplicates } from '../../../../src/components/apiserver/http/json-scan.ts';
 import { negotiate } from '../../../../src/components/apiserver/http/negotiate.ts';
@@ -11,6 +12,31 @@ const pick = (method: string, url: string) => {
     ? [info.verb, info.group, info.version, info.namespace, info.plural, info.name, info.subresource].join('|')
     : `${info.verb} ${info.path}`;
 };
+
+describe('how long a request may take', () => {
+  const limit = (query: string) => requestLimit(parseRequestInfo('GET', `/api/v1/pods${query}`), 60_000);
+
+  it('is what the client says where that is less', () => {
+    assert.deepEqual(['', '?timeout=', '?timeout=0s', '?timeout=-1s', '?timeout=2m'].map(limit), Array(5).fill(60_000));
+    assert.deepEqual(['?timeout=1500ms', '?timeout=1m', '?limit=1&timeout=7s'].map(limit), [1500, 60_000, 7000]);
+    for (const bad of ['1', 'soon', '1 s']) assert.throws(() => limit(`?timeout=${bad}`), { httpCode: 400 });
+  });
+
+  it('is 34 seconds for the write of one object', () => {
+    assert.deepEqual([writeDeadline(1000, 61_000), writeDeadline(1000, 6000)], [35_000, 6000]);
+    const at = (method: string, path: string) => isWrite(parseRequestInfo(method, path));
+    const one = '/api/v1/namespaces/a/pods/b';
+    assert.deepEqual(
+      ['PUT', 'PATCH', 'DELETE', 'GET'].map((method) => at(method, one)),
+      [true, true, true, false],
+    );
+    const all = '/api/v1/namespaces/a/pods';
+    assert.deepEqual(
+      [at('POST', all), at('DELETE', all), at('GET', all), at('POST', '/version')],
+      [true, false, false, false],
+    );
+  });
+});
 
 describe('request info', () => {
   // Upstream's table of request_info_test.go, as facts.

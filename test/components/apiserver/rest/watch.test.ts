@@ -169,6 +169,17 @@ describe('watches', () => {
     assert.equal(stream.lines.at(-1)?.type, 'BOOKMARK');
   });
 
+  it('ends after the server’s time, or up to twice that, when it does not say how long it is to last', async () => {
+    const impatient = await startServer({ config: { minWatchSeconds: 0.05 } });
+    const stream = new Watch(impatient, `${MAPS}?watch=true&resourceVersion=0`);
+    try {
+      await stream.until(() => stream.ended);
+    } finally {
+      stream.close();
+      await impatient.stop();
+    }
+  });
+
   it('says 410 in the stream for a version it no longer knows', async () => {
     const stream = watch(`${MAPS}?watch=true&resourceVersion=1`);
     await stream.until(() => stream.ended || stream.lines.length > 0);

@@ -34,6 +34,17 @@ interface CallEvents {
   failedOpen(): void;
 }
 
+class CallError extends Error {
+  readonly isLate: boolean;
+
+  constructor(message: string, isLate: boolean, cause: unknown) {
+    super(message, { cause });
+    this.isLate = isLate;
+  }
+}
+
+const lateness = (): ApiError => new ApiError('Timeout', 'request did not complete within requested timeout');
+
 export class HookCaller {
   readonly #deps: HookCallerDeps;
   readonly #metrics: HookMetrics;
@@ -65,10 +76,14 @@ export class HookCaller {
       const seconds = (this.#deps.nowMs() - began) / 1000;
       this.#metrics.record({ hook: hook.name, type, operation: request.operation, code, rejected, seconds });
     };
+    const leftMs = this.#left(request);
+    const timeoutMs = Math.min(hook.timeoutMs, leftMs);
     let verdict: Verdict;
     try {
-      verdict = await this.#call(hook, described, type === 'admit');
+      verdict = await this.#call(hook, described, type === 'admit', timeoutMs);
     } catch (error) {
+      // Whatever may be ignored, a request that has no time left is over.
+      if (error instanceof CallError && error.isLate && leftMs <= hook.timeoutMs) throw lateness();
       const failure = `failed calling webhook ${JSON.stringify(hook.name)}: ${messageOf(error)}`;
       done(500, hook.ignoresFailure ? undefined : 'calling_webhook_error');
       if (!hook.ignoresFailure) throw new ApiError('InternalError', `Internal error occurred: ${failure}`);
@@ -88,6 +103,13 @@ export class HookCaller {
     return verdict;
   }
 
+  /** How long the request may still take, in milliseconds. Throws 'Timeout' when that is over. */
+  #left({ deadlineMs = Number.POSITIVE_INFINITY }: AdmissionRequest): number {
+    const leftMs = deadlineMs - this.#deps.nowMs();
+    if (leftMs <= 0) throw lateness();
+    return leftMs;
+  }
+
   async #conditionsHold(hook: Hook, request: AdmissionRequest, described: JsonObject): Promise<boolean> {
     if (hook.conditions.length === 0) return true;
     try {
@@ -100,18 +122,18 @@ export class HookCaller {
     }
   }
 
-  async #call(hook: Hook, described: JsonObject, mutating: boolean): Promise<Verdict> {
+  async #call(hook: Hook, described: JsonObject, mutating: boolean, timeoutMs: number): Promise<Verdict> {
     const uid = String(described['uid']);
     const apiVersion = `admission.k8s.io/${hook.reviewVersion}`;
-    const query = `timeout=${hook.timeoutMs / 1000}s`;
+    const query = `timeout=${Math.ceil(timeoutMs / 1000)}s`;
     let answer: Awaited<ReturnType<WebhookCaller['post']>>;
     try {
       const review = { kind: 'AdmissionReview', apiVersion, request: described };
-      answer = await this.#deps.caller.post(hook.client, review, hook.timeoutMs, query);
+      answer = await this.#deps.caller.post(hook.client, review, timeoutMs, query);
     } catch (error) {
       const late = error instanceof CodedError && error.code === 'timeout';
       const why = late ? 'context deadline exceeded' : messageOf(error);
-      throw new Error(`failed to call webhook: Post "${addressOf(hook.client)}?${query}": ${why}`, { cause: error });
+      throw new CallError(`failed to call webhook: Post "${addressOf(hook.client)}?${query}": ${why}`, late, error);
     }
     try {
       return readAnswer(answer, uid, hook.reviewVersion, mutating);

@@ -1,0 +1,39 @@
+/**
+ * How long a request may take. Source: k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go and, for writes,
+ * k8s.io/apiserver/pkg/endpoints/handlers/rest.go.
+ */
+import { ApiError } from '../../../api/meta/status.ts';
+import { parseDuration } from '../../../base/duration.ts';
+import type { RequestInfo } from './request-info.ts';
+
+/** Longest that a write of one object may take. */
+const WRITE_LIMIT_MS = 34_000;
+const WRITES: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete']);
+
+/** In milliseconds: what the client asks for by `?timeout=`, where that is less than `limitMs`. Throws 'BadRequest'. */
+export function requestLimit({ query }: RequestInfo, limitMs: number): number {
+  const text = query.size > 0 ? query.get('timeout') : null;
+  if (text === null || text === '') return limitMs;
+  const askedMs = parseDuration(text);
+  if (askedMs === undefined) {
+    const shown = JSON.stringify(text.slice(0, 64));
+    throw new ApiError('BadRequest', `invalid timeout specified in the request URL - time: invalid duration ${shown}`);
+  }
+  return askedMs > 0 && askedMs < limitMs ? askedMs : limitMs;
+}
+
+export function isWrite({ resource, verb }: RequestInfo): boolean {
+  return resource && WRITES.has(verb);
+}
+
+/** A write's end, which has the time to take until `deadlineMs` at most. */
+export function writeDeadline(startedMs: number, deadlineMs: number): number {
+  return Math.min(deadlineMs, startedMs + WRITE_LIMIT_MS);
+}
+
+/** What the client of a request is told that has not ended in time. */
+export function lateness(info: RequestInfo): ApiError {
+  return isWrite(info)
+    ? new ApiError('Timeout', 'request did not complete within requested timeout - context deadline exceeded')
+    : new ApiError('Timeout', 'request did not complete within the allotted timeout');
+}
