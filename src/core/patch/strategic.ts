@@ -91,8 +91,8 @@ function mergeField(
   }
   const list = Array.isArray(before) ? before : [];
   const order = field(patch, ELEMENT_ORDER + key);
-  const live = order === undefined ? [] : clone(list);
-  setField(target, key, mergeList(list, value, schema));
+  const { items, live } = mergeList(list, value, schema);
+  setField(target, key, items);
   if (order !== undefined) orderList(target, key, { live, patched: value }, order, parent);
 }
 
@@ -101,8 +101,18 @@ function created(value: JsonObject): JsonObject | undefined {
   return directiveOf(value) === 'delete' ? undefined : withoutDirectives(value);
 }
 
-function mergeList(target: JsonValue[], patch: readonly JsonValue[], schema: ListNode): JsonValue[] {
-  if (!patch.some(isObject)) return mergeValues(target, patch);
+interface MergedList {
+  readonly items: JsonValue[];
+  /** Whose order decides where items stand that an order in the patch does not name. */
+  readonly live: readonly JsonValue[];
+}
+
+/**
+ * Without an order of its own a patch wants its items in its own order, and new ones before those that it does not name. With one, new items that
+ * take the room of deleted ones count as having been there, after those that are left: so it is upstream, where both share their memory.
+ */
+function mergeList(target: JsonValue[], patch: readonly JsonValue[], schema: ListNode): MergedList {
+  if (!patch.some(isObject)) return { items: mergeValues(target, patch), live: target };
   const mergeKey = schema.patchMergeKey;
   if (mergeKey === undefined) throw unprocessable('the list has no merge key: its items cannot be merged');
   const items = patch.map((item) => {
@@ -118,7 +128,7 @@ function mergeList(target: JsonValue[], patch: readonly JsonValue[], schema: Lis
     else if (directive === 'merge') throw badPatch('$patch: merge cannot be used on an item of a list');
     else if (directive === undefined) merged.push(item);
   }
-  if (replace) return merged.map((item) => withoutDirectives(item));
+  if (replace) return { items: merged.map((item) => withoutDirectives(item)), live: target };
   const kept = target.filter((item) => !isObject(item) || !deleted.has(identity(field(item, mergeKey))));
   const positions = new Map<string, number>();
   for (const [index, item] of kept.entries()) {
@@ -136,19 +146,21 @@ function mergeList(target: JsonValue[], patch: readonly JsonValue[], schema: Lis
       kept[position] = mergeObject(before, item, schema.items);
     }
   }
-  return kept;
+  const idOf = (item: JsonValue): string => (isObject(item) ? identity(field(item, mergeKey)) : '');
+  return { items: orderByPatch(kept, target, merged.map(idOf), idOf), live: kept.slice(0, target.length) };
 }
 
-/** A list of plain values that merges is a set: what is there stays in place, what is new comes after. */
+/** A list of plain values that merges is a set. */
 function mergeValues(target: readonly JsonValue[], patch: readonly JsonValue[]): JsonValue[] {
   const seen = new Set<string>();
-  return [...target, ...patch].filter((value) => {
+  const merged = [...target, ...patch].filter((value) => {
     const id = identity(value);
     if (id === '') return true;
     if (seen.has(id)) return false;
     seen.add(id);
     return true;
   });
+  return orderByPatch(merged, target, patch.map(identity), identity);
 }
 
 function deleteFromList(target: JsonObject, key: string, values: JsonValue): void {

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { JsonObject, JsonValue } from '../../../src/api/meta/object.ts';
 import { ApiError } from '../../../src/api/meta/status.ts';
@@ -42,11 +44,22 @@ describe('strategic merge patch', () => {
               { name: 'Y', value: '3' },
             ],
           },
-          { name: 'b', image: 'b:1' },
           { name: 'c' },
+          { name: 'b', image: 'b:1' },
         ],
       },
     );
+  });
+
+  it('does what upstream does, in the same order', async () => {
+    const judged = JSON.parse(await readFile(join(import.meta.dirname, 'golden', 'strategic.json'), 'utf8')) as {
+      original: JsonObject;
+      patch: JsonObject;
+      result: JsonObject;
+    }[];
+    assert.ok(judged.length > 50);
+    for (const { original, patch, result } of judged)
+      assert.deepEqual(strategicMergePatch(original, patch, pod), result, JSON.stringify({ original, patch }));
   });
 
   it('replaces lists without a merge strategy', () => {
@@ -74,7 +87,7 @@ describe('strategic merge patch', () => {
         { containers: [{ name: 'a' }, { name: 'b' }] },
         { containers: [{ name: 'a', $patch: 'delete' }, { name: 'c' }] },
       ),
-      { containers: [{ name: 'b' }, { name: 'c' }] },
+      { containers: [{ name: 'c' }, { name: 'b' }] },
     );
     assert.deepEqual(
       podPatch({ securityContext: { runAsUser: 1 }, hostname: 'h' }, { securityContext: { $patch: 'delete' } }),
