@@ -27,6 +27,7 @@ const SKELETONS: Readonly<Record<string, JsonObject>> = {
   'apps.v1.Deployment': { spec: { ...WORKLOAD, strategy: {} }, status: {} },
   'apps.v1.ReplicaSet': { spec: WORKLOAD, status: {} },
   'apps.v1.StatefulSet': { spec: { ...WORKLOAD, updateStrategy: {} }, status: {} },
+  'autoscaling.v1.HorizontalPodAutoscaler': { spec: { scaleTargetRef: {} }, status: {} },
   'autoscaling.v2.HorizontalPodAutoscaler': { spec: { scaleTargetRef: {} }, status: { currentMetrics: null } },
   'batch.v1.CronJob': { spec: { jobTemplate: { metadata: {}, spec: JOB } }, status: {} },
   'batch.v1.Job': { spec: JOB, status: {} },
@@ -52,6 +53,13 @@ const SKELETONS: Readonly<Record<string, JsonObject>> = {
   'core.v1.ResourceQuota': WITH_SPEC,
   'core.v1.Service': { spec: {}, status: { loadBalancer: {} } },
   'discovery.v1.EndpointSlice': { endpoints: null, ports: null },
+  'events.v1.Event': {
+    eventTime: null,
+    regarding: {},
+    deprecatedSource: {},
+    deprecatedFirstTimestamp: null,
+    deprecatedLastTimestamp: null,
+  },
   'flowcontrol.v1.FlowSchema': { spec: { priorityLevelConfiguration: {} }, status: {} },
   'flowcontrol.v1.PriorityLevelConfiguration': WITH_SPEC,
   'networking.v1.Ingress': { spec: {}, status: { loadBalancer: {} } },
@@ -69,7 +77,15 @@ const SKELETONS: Readonly<Record<string, JsonObject>> = {
 
 const NOTHING: JsonObject = {};
 
-/** `schemaName` is that of the stored version: `io.k8s.api.apps.v1.Deployment`. */
-export function skeletonOf(schemaName: string): JsonObject {
-  return SKELETONS[schemaName.split('.').slice(-3).join('.')] ?? NOTHING;
+/**
+ * `schemaName` is that of the stored version: `io.k8s.api.apps.v1.Deployment`. In the version `alias`, what has no entry of its own
+ * holds the same.
+ */
+export function skeletonOf(
+  schemaName: string,
+  alias?: { readonly group: string; readonly version: string },
+): JsonObject {
+  const names = schemaName.split('.').slice(-3);
+  const inAlias = alias === undefined ? names : [alias.group.split('.')[0], alias.version, names[2]];
+  return SKELETONS[inAlias.join('.')] ?? SKELETONS[names.join('.')] ?? NOTHING;
 }

@@ -1,12 +1,11 @@
 /** Who owns which field: kept in `metadata.managedFields` on every write. */
 
-import type { ObjectMeta } from '../../../api/meta/object.ts';
-import { apiVersionOf, type JsonObject, type JsonValue, type KubeObject } from '../../../api/meta/object.ts';
+import type { JsonObject, JsonValue, KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
 import { skeletonOf } from '../../../api/registry/skeletons.ts';
-import { schemaOfType } from '../../../api/schema/index.ts';
 import { StoreError } from '../../../core/mvcc/port.ts';
 import { faultOfManagedFields, managedFieldsAfter, managedFieldsSteps } from '../../../core/patch/index.ts';
 import type { RestContext } from './context.ts';
+import { fromStored, type ServedKind } from './kinds.ts';
 import { versionsOf } from './owned-versions.ts';
 import { inTurns } from './turns.ts';
 import { metadataOf, timestamp, type WriteRequest } from './write-request.ts';
@@ -52,7 +51,10 @@ export function keepOwners(object: KubeObject, before: ManagedFields, warnings: 
   );
 }
 
-/** Notes the write of `next` over `old` in its managedFields. Both are in the stored version. Of what is `large`, in turns with others. */
+/**
+ * Notes the write of `next` over `old` in its managedFields. Both are in the stored version; who writes in another one owns fields of that. Of
+ * what is `large`, in turns with others.
+ */
 export function trackWrite(
   context: RestContext,
   request: WriteRequest,
@@ -60,7 +62,8 @@ export function trackWrite(
   old: KubeObject | undefined,
   large: boolean,
 ): Promise<void> | undefined {
-  const { definition, alias, schema } = request.kind;
+  const { kind } = request;
+  const { definition, apiVersion, schema } = kind;
   const metadata = metadataOf(next);
   if (context.config.features?.managedFields === false) {
     delete metadata.managedFields;
@@ -72,13 +75,13 @@ export function trackWrite(
   };
   const write = {
     manager: request.options.fieldManager,
-    apiVersion: apiVersionOf(definition),
-    schema: alias === undefined ? schema : schemaOfType(definition.schemaName),
-    versions: versionsOf(context, request.kind, apiVersionOf(definition)),
+    apiVersion,
+    schema,
+    versions: versionsOf(context, kind, apiVersion),
     nowIso: timestamp(context.clock.nowMs()),
-    live: old as unknown as JsonObject | undefined,
-    updated: next as unknown as JsonObject,
-    skeleton: skeletonOf(definition.schemaName),
+    live: old === undefined ? undefined : asWritten(kind, old),
+    updated: asWritten(kind, next),
+    skeleton: skeletonOf(definition.schemaName, kind.alias),
     // What only the status's end of the API writes is not its creator's.
     ...(old === undefined && definition.statusStrategy !== undefined ? { resetFields: STATUS } : {}),
     ...(request.subresource === '' ? {} : { subresource: request.subresource }),
@@ -86,4 +89,10 @@ export function trackWrite(
   if (!large) return note(managedFieldsAfter(write));
   const fields = inTurns(managedFieldsSteps(write));
   return fields instanceof Promise ? fields.then(note) : note(fields);
+}
+
+/** A stored object in the version of the request. */
+function asWritten(kind: ServedKind, object: KubeObject): JsonObject {
+  const written = kind.alias === undefined ? object : fromStored(kind, structuredClone(object));
+  return written as unknown as JsonObject;
 }

@@ -19,7 +19,13 @@ interface Thing {
     finalizers?: string[];
     continue?: string;
     remainingItemCount?: number;
-    managedFields?: { manager: string; operation: string; subresource?: string }[];
+    managedFields?: {
+      manager: string;
+      operation: string;
+      apiVersion: string;
+      fieldsV1: unknown;
+      subresource?: string;
+    }[];
   };
   data?: Record<string, string>;
   spec: Record<string, unknown>;
@@ -372,6 +378,64 @@ describe('objects over HTTPS', () => {
     assert.ok(managers?.includes('one Apply') && managers.includes('two Apply'), String(managers));
     const unnamed = await call('PATCH', `${DEPLOYMENTS}/applied`, { raw: '{}', type: 'application/apply-patch+yaml' });
     assert.equal(unnamed.code, 422);
+  });
+
+  it('keeps account of writes in the version they come in', async () => {
+    const owners = (thing: Thing) =>
+      thing.metadata.managedFields?.map((each) => [each.manager, each.apiVersion, each.fieldsV1]);
+    const scaler = {
+      apiVersion: 'autoscaling/v1',
+      kind: 'HorizontalPodAutoscaler',
+      metadata: { name: 'older' },
+      spec: {
+        maxReplicas: 3,
+        targetCPUUtilizationPercentage: 80,
+        scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'x' },
+      },
+    };
+    const scalers = '/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers';
+    const made = await call('POST', `${scalers}?fieldManager=one`, { body: scaler });
+    assert.deepEqual(owners(made.body), [
+      [
+        'one',
+        'autoscaling/v1',
+        {
+          'f:spec': {
+            'f:maxReplicas': {},
+            'f:minReplicas': {},
+            'f:scaleTargetRef': {},
+            'f:targetCPUUtilizationPercentage': {},
+          },
+        },
+      ],
+    ]);
+    const patched = await call('PATCH', `${scalers}/older?fieldManager=two`, {
+      raw: JSON.stringify({ spec: { targetCPUUtilizationPercentage: 70 } }),
+      type: 'application/merge-patch+json',
+    });
+    assert.deepEqual(
+      owners(patched.body)?.find(([manager]) => manager === 'two'),
+      ['two', 'autoscaling/v1', { 'f:spec': { 'f:targetCPUUtilizationPercentage': {} } }],
+    );
+    const event = {
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      metadata: { name: 'e' },
+      eventTime: '2026-01-01T00:00:00.000000Z',
+      regarding: { kind: 'Pod', name: 'p', namespace: 'default' },
+      action: 'a',
+      reason: 'r',
+      type: 'Normal',
+      reportingController: 'c',
+      reportingInstance: 'i',
+    };
+    const told = await call('POST', '/apis/events.k8s.io/v1/namespaces/default/events', { body: event });
+    const names = ['action', 'eventTime', 'reason', 'regarding', 'reportingController', 'reportingInstance', 'type'];
+    const [[, version, fields] = []] = owners(told.body) ?? [];
+    assert.deepEqual(
+      [version, fields],
+      ['events.k8s.io/v1', Object.fromEntries(names.map((name) => [`f:${name}`, {}]))],
+    );
   });
 
   it('knows who owns what across versions', async () => {
