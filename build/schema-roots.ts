@@ -92,6 +92,7 @@ export const ROOTS: readonly { readonly prefix: string; readonly classes: readon
       'V1MutatingAdmissionPolicyBinding+',
     ],
   },
+  { prefix: 'io.k8s.apimachinery.pkg.version', classes: ['VersionInfo'] },
 ];
 
 /** Classes of k8s.io/apimachinery's meta/v1. */
@@ -122,6 +123,7 @@ export const META_TYPES: readonly string[] = [
 
 /** Classes the client renames because several packages have the name. */
 export const RENAMED: Readonly<Record<string, string>> = {
+  VersionInfo: 'Info',
   CoreV1Event: 'Event',
   CoreV1EventList: 'EventList',
   CoreV1EventSeries: 'EventSeries',

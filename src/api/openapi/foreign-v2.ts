@@ -10,7 +10,7 @@ import type { OpenApiV2, OperationV2, ParameterV2, PathItemV2 } from './v2.ts';
 
 const REF = '#/definitions/';
 const GVK = 'x-kubernetes-group-version-kind';
-const METHODS = ['get', 'put', 'post', 'delete', 'patch'] as const;
+const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'] as const;
 const MAX_PATHS = 5_000;
 
 type Definitions = { readonly [name: string]: SchemaObject };

@@ -24,7 +24,7 @@ export function asV3({ paths, definitions }: Pick<OpenApiV2, 'paths' | 'definiti
   };
 }
 
-function operationOf({ consumes, produces, parameters = [], responses, ...rest }: OperationV2): object {
+function operationOf({ consumes = [], produces, parameters = [], responses, ...rest }: OperationV2): object {
   const content = (types: readonly string[], schema: object | undefined): object =>
     schema === undefined
       ? {}

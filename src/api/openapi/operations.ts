@@ -2,93 +2,101 @@
 import { type Subresource, servedKinds, subresourcesOf } from '../discovery/index.ts';
 import type { GroupVersionKind } from '../meta/object.ts';
 import type { KindDefinition, Verb } from '../registry/definition.ts';
+import { returnsDeleted } from '../registry/deleted.ts';
 import { schemaNameOf } from '../schema/index.ts';
+import {
+  byName,
+  CHOICE_PARAMETERS,
+  CONNECT_PARAMETERS,
+  DELETE_PARAMETERS,
+  inPath,
+  LIST_PARAMETERS,
+  LOG_PARAMETERS,
+  PATCH_PARAMETERS,
+  type Parameter,
+  PRETTY,
+  WRITE_PARAMETERS,
+} from './parameters.ts';
 
-export type Method = 'get' | 'put' | 'post' | 'delete' | 'patch';
+export type Method = 'get' | 'put' | 'post' | 'delete' | 'options' | 'head' | 'patch';
 
 export interface Operation {
   readonly method: Method;
-  /** x-kubernetes-action. */
-  readonly action: 'get' | 'list' | 'post' | 'put' | 'patch' | 'delete' | 'deletecollection' | 'connect';
-  readonly gvk: GroupVersionKind;
   readonly operationId: string;
   readonly tag: string;
   readonly description: string;
-  readonly queryParameters: readonly QueryParameter[];
-  /** Of a kind that is defined by a custom resource definition. */
-  readonly custom: boolean;
-  /** Schema names; undefined: any bytes. */
-  readonly body?: string;
-  readonly response?: string;
+  /** In the query; what all operations of a path take is there. */
+  readonly parameters: readonly Parameter[];
+  readonly consumes: readonly string[];
+  readonly produces: readonly string[];
+  readonly body?: { readonly schema: string; readonly required: boolean };
+  readonly responses: readonly Response[];
+  /** Undefined for what is about no kind. */
+  readonly about?: { readonly action: Action; readonly gvk: GroupVersionKind };
 }
+
+/** x-kubernetes-action. */
+type Action =
+  | 'get'
+  | 'list'
+  | 'watch'
+  | 'watchlist'
+  | 'post'
+  | 'put'
+  | 'patch'
+  | 'delete'
+  | 'deletecollection'
+  | 'connect';
+
+interface Response {
+  readonly code: 200 | 201 | 202;
+  /** A schema's name, or `TEXT`. */
+  readonly schema: string;
+}
+
+export const REASONS: Readonly<Record<Response['code'], string>> = { 200: 'OK', 201: 'Created', 202: 'Accepted' };
 
 export interface PathOperations {
   readonly path: string;
-  /** Names of parameters in the path. */
-  readonly pathParameters: readonly string[];
+  readonly parameters: readonly Parameter[];
   readonly operations: readonly Operation[];
 }
 
-export interface QueryParameter {
-  readonly name: string;
-  readonly type: 'string' | 'boolean' | 'integer';
-  readonly description: string;
-}
+export const META_PACKAGE = 'io.k8s.apimachinery.pkg.apis.meta.v1';
+export const PATCH_TYPE = `${META_PACKAGE}.Patch`;
+export const DELETE_OPTIONS_TYPE = `${META_PACKAGE}.DeleteOptions`;
+export const STATUS_TYPE = `${META_PACKAGE}.Status`;
+const WATCH_EVENT_TYPE = `${META_PACKAGE}.WatchEvent`;
+/** Stands for a response that is no object. */
+export const TEXT = 'string';
 
-const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
-export const PATCH_TYPE = `${META}.Patch`;
-export const DELETE_OPTIONS_TYPE = `${META}.DeleteOptions`;
-export const STATUS_TYPE = `${META}.Status`;
-
+const JSON_AND_YAML = ['application/json', 'application/yaml'];
+export const ALL_FORMS = [...JSON_AND_YAML, 'application/vnd.kubernetes.protobuf'];
+const WATCHED_FORMS = [
+  ...ALL_FORMS,
+  'application/json;stream=watch',
+  'application/vnd.kubernetes.protobuf;stream=watch',
+];
+const ANY_FORM = ['*/*'];
 /** Media types of patches, which clients look for to know what the server can do. */
-const PATCH_MEDIA_TYPES = [
-  'application/apply-patch+yaml',
+const PATCH_FORMS = [
   'application/json-patch+json',
   'application/merge-patch+json',
   'application/strategic-merge-patch+json',
+  'application/apply-patch+yaml',
 ];
 
-/** What an operation takes: custom kinds have no strategic merge patches. */
-export function consumedBy(operation: Operation): readonly string[] {
-  if (operation.method !== 'patch') return ['*/*'];
-  return operation.custom ? PATCH_MEDIA_TYPES.filter((type) => !type.includes('strategic')) : PATCH_MEDIA_TYPES;
+/** All schemas that the operations name. */
+export function schemasOf(paths: readonly PathOperations[]): Set<string> {
+  const found = new Set<string>();
+  for (const { operations } of paths) {
+    for (const { body, responses } of operations) {
+      if (body !== undefined) found.add(body.schema);
+      for (const { schema } of responses) if (schema !== TEXT) found.add(schema);
+    }
+  }
+  return found;
 }
-
-const parameter = (name: string, type: QueryParameter['type'], description: string): QueryParameter => ({
-  name,
-  type,
-  description,
-});
-const PRETTY = parameter('pretty', 'string', 'If true, the answer is indented.');
-const WRITE_PARAMETERS = [
-  PRETTY,
-  parameter('dryRun', 'string', 'With All, the change is processed completely but not stored.'),
-  parameter('fieldManager', 'string', 'Who makes the change, for the record of field owners.'),
-  parameter('fieldValidation', 'string', 'What to do with unknown or duplicate fields: Ignore, Warn or Strict.'),
-];
-const LIST_PARAMETERS = [
-  PRETTY,
-  parameter('allowWatchBookmarks', 'boolean', 'Whether a watch may send bookmarks.'),
-  parameter('continue', 'string', 'Where the next page of a list starts; from the previous page.'),
-  parameter('fieldSelector', 'string', 'A selector by fields: narrows the list of returned objects.'),
-  parameter('labelSelector', 'string', 'A selector by labels: narrows the list of returned objects.'),
-  parameter('limit', 'integer', 'The most items of one page.'),
-  parameter('resourceVersion', 'string', 'The revision to start from.'),
-  parameter('resourceVersionMatch', 'string', 'How the revision is to be understood.'),
-  parameter('sendInitialEvents', 'boolean', 'Whether a watch starts with the present state.'),
-  parameter('timeoutSeconds', 'integer', 'How long a list or watch may take.'),
-  parameter('watch', 'boolean', 'Watch for changes to the described resources, in the place of a list.'),
-];
-const DELETE_PARAMETERS = [
-  PRETTY,
-  parameter('dryRun', 'string', 'With All, the change is processed completely but not stored.'),
-  parameter('gracePeriodSeconds', 'integer', 'How long the object may take to end.'),
-  parameter('propagationPolicy', 'string', 'What becomes of dependents: Orphan, Background or Foreground.'),
-];
-const PATCH_PARAMETERS = [
-  ...WRITE_PARAMETERS,
-  parameter('force', 'boolean', 'Whether apply takes fields from other owners.'),
-];
 
 /** All operations of a group and version, in path order. */
 export function operationsOf(
@@ -101,48 +109,85 @@ export function operationsOf(
     const { kind } = served;
     const gvk = { group: served.group, version: served.version, kind: kind.kind };
     const root = gvk.group === '' ? `/api/${gvk.version}` : `/apis/${gvk.group}/${gvk.version}`;
-    const scope = kind.namespaced ? `${root}/namespaces/{namespace}` : root;
-    const scopeParameters = kind.namespaced ? ['namespace'] : [];
+    const tail = kind.namespaced ? `/namespaces/{namespace}/${kind.plural}` : `/${kind.plural}`;
     const make = new OperationMaker(kind, gvk);
-    if (kind.namespaced && kind.verbs.includes('list')) {
-      found.push({ path: `${root}/${kind.plural}`, pathParameters: [], operations: [make.list('ForAllNamespaces')] });
-    }
-    push(found, `${scope}/${kind.plural}`, scopeParameters, make.collection());
-    push(found, `${scope}/${kind.plural}/{name}`, [...scopeParameters, 'name'], make.item());
+    if (kind.namespaced && kind.verbs.includes('list')) push(found, `${root}/${kind.plural}`, [make.listAll()]);
+    push(found, `${root}${tail}`, make.collection());
+    push(found, `${root}${tail}/{name}`, make.item(), kind.kind);
     for (const sub of subresourcesOf(served)) {
-      push(found, `${scope}/${kind.plural}/{name}/${sub.name}`, [...scopeParameters, 'name'], make.subresource(sub));
+      const path = `${root}${tail}/{name}/${sub.name}`;
+      push(found, path, make.subresource(sub), sub.kind);
+      if (sub.name === 'proxy') push(found, `${path}/{path}`, make.subresource(sub, 'WithPath'), sub.kind);
     }
+    // Custom kinds can be watched there as well, but upstream says so of its own only.
+    if (kind.custom !== undefined || !kind.verbs.includes('watch')) continue;
+    if (kind.namespaced) push(found, `${root}/watch/${kind.plural}`, [make.watchAll()]);
+    push(found, `${root}/watch${tail}`, [make.watchList()]);
+    push(found, `${root}/watch${tail}/{name}`, [make.watch()], kind.kind);
   }
   return found.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-function push(found: PathOperations[], path: string, pathParameters: string[], operations: Operation[]): void {
-  if (operations.length > 0) found.push({ path, pathParameters, operations });
+/** Parameters that all operations of a path take are the path's. `kind`: what `{name}` is the name of. */
+function push(found: PathOperations[], path: string, operations: readonly Operation[], kind = ''): void {
+  const [first, ...others] = operations;
+  if (first === undefined) return;
+  const shared = first.parameters.filter((each) => others.every(({ parameters }) => parameters.includes(each)));
+  const descriptions: Readonly<Record<string, string>> = {
+    name: `name of the ${kind}`,
+    namespace: 'the namespace of the object',
+    path: 'path to the resource',
+  };
+  const own = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => inPath(name, descriptions[name] ?? ''));
+  found.push({
+    path,
+    parameters: byName([...own, ...shared]),
+    operations: operations.map((each) => ({
+      ...each,
+      parameters: byName(each.parameters.filter((parameter) => !shared.includes(parameter))),
+    })),
+  });
 }
 
 const CONNECT_KINDS = /Options$/;
+const CONNECT_METHODS: Readonly<Record<string, readonly Method[]>> = {
+  create: ['post'],
+  delete: ['delete'],
+  get: ['get', 'options', 'head'],
+  patch: ['patch'],
+  update: ['put'],
+};
+
+interface Forms {
+  readonly body?: Operation['body'];
+  readonly consumes?: readonly string[];
+  readonly produces?: readonly string[];
+  readonly responses: readonly Response[];
+}
+
+interface Naming {
+  /** The start of the operation's id. */
+  readonly verb: string;
+  /** Behind group and version: `Collection`, or the method of a connection. */
+  readonly infix?: string;
+  readonly suffix?: string;
+  /** Whether the id says that the kind is namespaced, where it is. */
+  readonly scoped?: boolean;
+}
 
 class OperationMaker {
   readonly #kind: KindDefinition;
   readonly #gvk: GroupVersionKind;
   readonly #schema: string;
-  /** As in upstream's operation ids: `CoreV1NamespacedPod`. */
-  readonly #idTail: string;
-  readonly #tag: string;
+  readonly #custom: boolean;
+  readonly #group: string;
 
   constructor(kind: KindDefinition, gvk: GroupVersionKind) {
     this.#kind = kind;
     this.#gvk = gvk;
-    this.#schema = kind.custom === undefined ? schemaNameOf(gvk) : kind.schemaName;
-    const group =
-      gvk.group === ''
-        ? 'core'
-        : gvk.group
-            .split('.', kind.custom === undefined ? 1 : undefined)
-            .map(wordOf)
-            .join('');
-    this.#tag = `${group}_${gvk.version}`;
-    this.#idTail = `${capital(group)}${capital(gvk.version)}${kind.namespaced ? 'Namespaced' : ''}${kind.kind}`;
+    this.#custom = kind.custom !== undefined;
+    this.#schema = this.#custom ? kind.schemaName : schemaNameOf(gvk);
+    this.#group = operationGroup(gvk.group);
   }
 
   #has(verb: Verb): boolean {
@@ -151,65 +196,103 @@ class OperationMaker {
 
   #operation(
     method: Method,
-    action: Operation['action'],
-    idVerb: string,
+    action: Action,
+    { verb, infix = '', suffix = '', scoped = true }: Naming,
     description: string,
-    queryParameters: readonly QueryParameter[],
-    types: { body?: string; response?: string },
-    suffix = '',
+    parameters: readonly Parameter[],
+    forms: Forms,
     gvk = this.#gvk,
   ): Operation {
+    const { version } = this.#gvk;
+    const scope = scoped && this.#kind.namespaced ? 'Namespaced' : '';
     return {
       method,
-      action,
-      gvk,
-      operationId: `${idVerb}${this.#idTail}${suffix}`,
-      tag: this.#tag,
+      operationId: `${verb}${capital(this.#group)}${capital(version)}${infix}${scope}${this.#kind.kind}${suffix}`,
+      tag: `${this.#group}_${version}`,
       description,
-      queryParameters,
-      custom: this.#kind.custom !== undefined,
-      ...types,
+      parameters,
+      consumes: forms.consumes ?? (this.#custom ? JSON_AND_YAML : ANY_FORM),
+      produces: forms.produces ?? (this.#custom ? JSON_AND_YAML : ALL_FORMS),
+      ...(forms.body === undefined ? {} : { body: forms.body }),
+      responses: forms.responses,
+      about: { action, gvk },
     };
   }
 
-  list(suffix = ''): Operation {
-    const response = this.#schema.replace(/[^.]+$/, this.#kind.listKind);
+  #list(naming: Omit<Naming, 'verb'>): Operation {
+    const schema = this.#schema.replace(/[^.]+$/, this.#kind.listKind);
     return this.#operation(
       'get',
       'list',
-      'list',
+      { verb: 'list', ...naming },
       `list or watch objects of kind ${this.#kind.kind}`,
-      LIST_PARAMETERS,
-      { response },
-      suffix,
+      [PRETTY, ...LIST_PARAMETERS],
+      { responses: answers(schema, 200), ...(this.#custom ? {} : { produces: WATCHED_FORMS }) },
     );
+  }
+
+  listAll(): Operation {
+    return this.#list({ suffix: 'ForAllNamespaces', scoped: false });
+  }
+
+  #watching(action: 'watch' | 'watchlist', naming: Omit<Naming, 'verb'>): Operation {
+    return this.#operation(
+      'get',
+      action,
+      { verb: 'watch', ...naming },
+      `watch ${action === 'watch' ? 'one' : 'all'} ${this.#kind.kind}; deprecated: list with the parameter watch instead`,
+      [PRETTY, ...LIST_PARAMETERS],
+      { responses: answers(WATCH_EVENT_TYPE, 200), produces: WATCHED_FORMS },
+    );
+  }
+
+  watchAll(): Operation {
+    return this.#watching('watchlist', { suffix: 'ListForAllNamespaces', scoped: false });
+  }
+
+  watchList(): Operation {
+    return this.#watching('watchlist', { suffix: 'List' });
+  }
+
+  watch(): Operation {
+    return this.#watching('watch', {});
   }
 
   collection(): Operation[] {
     const operations: Operation[] = [];
     const { kind } = this.#kind;
-    if (this.#has('list')) operations.push(this.list());
-    if (this.#has('create')) {
-      operations.push(
-        this.#operation('post', 'post', 'create', `create a ${kind}`, WRITE_PARAMETERS, {
-          body: this.#schema,
-          response: this.#schema,
-        }),
-      );
-    }
-    if (this.#has('deletecollection')) {
-      operations.push(
-        this.#operation(
+    if (this.#has('list')) operations.push(this.#list({}));
+    if (this.#has('create')) operations.push(this.#create(`create a ${kind}`, this.#schema, this.#gvk, ''));
+    if (this.#has('deletecollection')) operations.push(this.#deleteCollection());
+    return operations;
+  }
+
+  #create(description: string, schema: string, gvk: GroupVersionKind, suffix: string): Operation {
+    return this.#operation(
+      'post',
+      'post',
+      { verb: 'create', suffix },
+      description,
+      [PRETTY, ...WRITE_PARAMETERS],
+      { body: { schema, required: true }, responses: answers(schema, 200, 201, 202) },
+      gvk,
+    );
+  }
+
+  #deleteCollection(): Operation {
+    const description = `delete a collection of ${this.#kind.kind}`;
+    const naming = { verb: 'delete', infix: 'Collection' };
+    const responses = answers(STATUS_TYPE, 200);
+    return this.#custom
+      ? this.#operation('delete', 'deletecollection', naming, description, [PRETTY, ...LIST_PARAMETERS], { responses })
+      : this.#operation(
           'delete',
           'deletecollection',
-          'deleteCollection',
-          `delete a collection of ${kind}`,
-          [...DELETE_PARAMETERS, ...LIST_PARAMETERS.filter((each) => each.name.endsWith('Selector'))],
-          { body: DELETE_OPTIONS_TYPE, response: STATUS_TYPE },
-        ),
-      );
-    }
-    return operations;
+          naming,
+          description,
+          [PRETTY, ...DELETE_PARAMETERS, ...CHOICE_PARAMETERS],
+          { responses, body: { schema: DELETE_OPTIONS_TYPE, required: false } },
+        );
   }
 
   item(): Operation[] {
@@ -217,106 +300,96 @@ class OperationMaker {
     const operations: Operation[] = [];
     if (this.#has('get')) operations.push(...this.#readWrite(kind, this.#schema, this.#gvk, this.#kind.verbs, ''));
     if (this.#has('delete')) {
+      const schema = returnsDeleted(this.#kind) ? this.#schema : STATUS_TYPE;
       operations.push(
-        this.#operation('delete', 'delete', 'delete', `delete a ${kind}`, DELETE_PARAMETERS, {
-          body: DELETE_OPTIONS_TYPE,
-          response: STATUS_TYPE,
+        this.#operation('delete', 'delete', { verb: 'delete' }, `delete a ${kind}`, [PRETTY, ...DELETE_PARAMETERS], {
+          body: { schema: DELETE_OPTIONS_TYPE, required: false },
+          responses: answers(schema, 200, 202),
         }),
       );
     }
     return operations;
   }
 
-  subresource(sub: Subresource): Operation[] {
-    const suffix = capital(sub.name);
+  /** `ending`: of the id. */
+  subresource(sub: Subresource, ending = ''): Operation[] {
+    const suffix = `${capital(sub.name)}${ending}`;
     const gvk = { group: sub.group, version: sub.version, kind: sub.kind };
-    if (CONNECT_KINDS.test(sub.kind)) {
-      const methods: Readonly<Record<string, Method>> = {
-        create: 'post',
-        delete: 'delete',
-        get: 'get',
-        patch: 'patch',
-        update: 'put',
-      };
-      return sub.verbs.flatMap((verb) => {
-        const method = methods[verb];
-        return method === undefined
-          ? []
-          : [
-              this.#operation(
-                method,
-                'connect',
-                `connect${capital(method)}`,
-                `connect ${method.toUpperCase()} requests to ${sub.name} of ${this.#kind.kind}`,
-                [],
-                {},
-                suffix,
-                gvk,
-              ),
-            ];
-      });
-    }
-    const isItself = this.#kind.custom !== undefined && sub.kind === this.#kind.kind;
-    const schema = isItself ? this.#schema : schemaNameOf(gvk);
-    if (sub.verbs.includes('create')) {
+    if (CONNECT_KINDS.test(sub.kind)) return this.#connections(sub, suffix, gvk);
+    const what = `${sub.name} of the ${this.#kind.kind}`;
+    if (sub.name === 'log') {
       return [
-        this.#operation(
-          'post',
-          'post',
-          'create',
-          `create ${sub.name} of a ${this.#kind.kind}`,
-          WRITE_PARAMETERS,
-          { body: schema, response: schema },
-          suffix,
-          gvk,
-        ),
+        this.#operation('get', 'get', { verb: 'read', suffix }, `read the ${what}`, [PRETTY, ...LOG_PARAMETERS], {
+          produces: ['text/plain', ...ALL_FORMS],
+          responses: answers(TEXT, 200),
+        }),
       ];
     }
-    return this.#readWrite(
-      `${sub.name} of the ${this.#kind.kind}`,
-      sub.name === 'log' ? undefined : schema,
-      gvk,
-      sub.verbs,
-      suffix,
+    const isItself = this.#custom && sub.kind === this.#kind.kind;
+    const schema = isItself ? this.#schema : schemaNameOf(gvk);
+    return sub.verbs.includes('create')
+      ? [this.#create(`create the ${what}`, schema, gvk, suffix)]
+      : this.#readWrite(what, schema, gvk, sub.verbs, suffix);
+  }
+
+  /** Streams are opened by GET and POST alone, whatever is passed on comes by any method. */
+  #connections(sub: Subresource, suffix: string, gvk: GroupVersionKind): Operation[] {
+    const methods = sub.verbs.flatMap((verb) => CONNECT_METHODS[verb] ?? []);
+    const taken = sub.name === 'proxy' ? methods : methods.filter((each) => each === 'get' || each === 'post');
+    return taken.map((method) =>
+      this.#operation(
+        method,
+        'connect',
+        { verb: 'connect', infix: capital(method), suffix },
+        `connect ${method.toUpperCase()} requests to ${sub.name} of ${this.#kind.kind}`,
+        CONNECT_PARAMETERS[sub.name] ?? [],
+        { consumes: ANY_FORM, produces: ANY_FORM, responses: answers(TEXT, 200) },
+        gvk,
+      ),
     );
   }
 
   #readWrite(
     what: string,
-    schema: string | undefined,
+    schema: string,
     gvk: GroupVersionKind,
     verbs: readonly string[],
     suffix: string,
   ): Operation[] {
-    const response = schema === undefined ? {} : { response: schema };
     const operations: Operation[] = [];
     if (verbs.includes('get')) {
-      operations.push(this.#operation('get', 'get', 'read', `read the ${what}`, [PRETTY], response, suffix, gvk));
+      const responses = answers(schema, 200);
+      operations.push(
+        this.#operation('get', 'get', { verb: 'read', suffix }, `read the ${what}`, [PRETTY], { responses }, gvk),
+      );
     }
-    if (schema !== undefined && verbs.includes('update')) {
+    if (verbs.includes('update')) {
       operations.push(
         this.#operation(
           'put',
           'put',
-          'replace',
+          { verb: 'replace', suffix },
           `replace the ${what}`,
-          WRITE_PARAMETERS,
-          { body: schema, response: schema },
-          suffix,
+          [PRETTY, ...WRITE_PARAMETERS],
+          { body: { schema, required: true }, responses: answers(schema, 200, 201) },
           gvk,
         ),
       );
     }
-    if (schema !== undefined && verbs.includes('patch')) {
+    if (verbs.includes('patch')) {
       operations.push(
         this.#operation(
           'patch',
           'patch',
-          'patch',
+          { verb: 'patch', suffix },
           `change the ${what} in part`,
-          PATCH_PARAMETERS,
-          { body: PATCH_TYPE, response: schema },
-          suffix,
+          [PRETTY, ...PATCH_PARAMETERS],
+          {
+            body: { schema: PATCH_TYPE, required: true },
+            // Custom kinds have no strategic merge patches.
+            consumes: this.#custom ? PATCH_FORMS.filter((type) => !type.includes('strategic')) : PATCH_FORMS,
+            responses: this.#custom ? answers(schema, 200) : answers(schema, 200, 201),
+          },
           gvk,
         ),
       );
@@ -325,11 +398,15 @@ class OperationMaker {
   }
 }
 
-/** `stable.example.com` is `stableExampleCom` where names are run together. */
-function wordOf(part: string, index: number): string {
-  return index === 0 ? part : capital(part);
+const answers = (schema: string, ...codes: readonly Response['code'][]): Response[] =>
+  codes.map((code) => ({ code, schema }));
+
+/** As operations' ids and tags name a group: `rbacAuthorization` for rbac.authorization.k8s.io, `stableExampleCom` for stable.example.com. */
+export function operationGroup(group: string): string {
+  const [first = '', ...others] = group.replace(/\.k8s\.io$/, '').split('.');
+  return group === '' ? 'core' : `${first}${others.map(capital).join('')}`;
 }
 
-function capital(text: string): string {
+export function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

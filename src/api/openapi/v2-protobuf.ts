@@ -4,7 +4,7 @@
  */
 import { Writer } from '../etcd/wire.ts';
 import type { SchemaObject } from './definitions.ts';
-import type { OpenApiV2, OperationV2, ParameterV2, PathItemV2 } from './v2.ts';
+import type { OpenApiV2, OperationV2, ParameterV2, PathItemV2, SecurityV2 } from './v2.ts';
 
 /** What clients name to get this form: the old name is no valid media type, so answers carry the new one. */
 export const OPENAPI_V2_PROTOBUF_REQUESTS: readonly string[] = [
@@ -29,7 +29,23 @@ export function encodeOpenapiV2(document: OpenApiV2, expected = 1 << 20): Uint8A
       named(out, 1, name, () => writeSchema(out, schema));
     }
   });
+  for (const requirement of document.security ?? []) within(out, 12, () => writeSecurity(out, requirement));
+  const schemes = Object.entries(document.securityDefinitions ?? {});
+  if (schemes.length > 0) within(out, 13, () => writeSecurityDefinitions(out, schemes));
   return out.finish();
+}
+
+function writeSecurity(out: Writer, requirement: { readonly [name: string]: readonly string[] }): void {
+  for (const [name, scopes] of Object.entries(requirement)) named(out, 1, name, () => strings(out, 1, scopes));
+}
+
+function writeSecurityDefinitions(out: Writer, schemes: readonly (readonly [string, SecurityV2])[]): void {
+  for (const [name, scheme] of schemes)
+    named(out, 1, name, () =>
+      within(out, 2, () =>
+        out.string(1, scheme.type).string(2, scheme.name).string(3, scheme.in).string(4, scheme.description),
+      ),
+    );
 }
 
 function within(out: Writer, field: number, write: () => void): void {
@@ -57,7 +73,7 @@ function vendorExtensions(out: Writer, field: number, extensions: object): void 
   }
 }
 
-const METHOD_FIELDS = { get: 2, put: 3, post: 4, delete: 5, patch: 8 } as const;
+const METHOD_FIELDS = { get: 2, put: 3, post: 4, delete: 5, options: 6, head: 7, patch: 8 } as const;
 
 function writePathItem(out: Writer, item: PathItemV2): void {
   for (const [method, field] of Object.entries(METHOD_FIELDS) as [keyof typeof METHOD_FIELDS, number][]) {
@@ -72,7 +88,7 @@ function writeOperation(out: Writer, operation: OperationV2): void {
   out.string(3, operation.description);
   out.string(5, operation.operationId);
   strings(out, 6, operation.produces);
-  strings(out, 7, operation.consumes);
+  strings(out, 7, operation.consumes ?? []);
   for (const parameter of operation.parameters ?? []) within(out, 8, () => writeParameter(out, parameter));
   within(out, 9, () => {
     for (const [code, response] of Object.entries(operation.responses)) {
@@ -85,6 +101,7 @@ function writeOperation(out: Writer, operation: OperationV2): void {
       );
     }
   });
+  strings(out, 10, operation.schemes ?? []);
   vendorExtensions(out, 13, operation);
 }
 
@@ -104,6 +121,7 @@ function writeParameter(out: Writer, parameter: ParameterV2): void {
       within(out, query ? 3 : 4, () => {
         out.bool(1, required).string(2, parameter.in).string(3, description).string(4, name);
         out.string(query ? 6 : 5, type);
+        if (parameter.uniqueItems === true) out.bool(query ? 20 : 19, true);
       }),
     );
   });

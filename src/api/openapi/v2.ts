@@ -1,16 +1,27 @@
 /** OpenAPI v2: one document for everything, which clients before 1.27 validate, explain and apply by. */
 import { KUBERNETES_VERSION } from '../../base/version.ts';
-import { servedGroupVersions } from '../discovery/index.ts';
 import type { KindDefinition } from '../registry/definition.ts';
 import type { Descriptions } from '../schema/types-format.ts';
 import { customSchemas, renderDefinitions, type SchemaObject, schemaGvks } from './definitions.ts';
-import { consumedBy, type Method, type Operation, operationsOf } from './operations.ts';
+import { documentNames, operationsOfDocument } from './documents.ts';
+import { type Method, type Operation, REASONS, schemasOf, TEXT } from './operations.ts';
+import type { Parameter } from './parameters.ts';
 
 export interface OpenApiV2 {
   readonly swagger: '2.0';
   readonly info: { readonly title: string; readonly version: string };
   readonly paths: { readonly [path: string]: PathItemV2 };
   readonly definitions: { readonly [name: string]: SchemaObject };
+  readonly securityDefinitions?: { readonly [name: string]: SecurityV2 };
+  readonly security?: readonly { readonly [name: string]: readonly string[] }[];
+}
+
+/** Those that are an API key, as bearer tokens are to this version. */
+export interface SecurityV2 {
+  readonly description: string;
+  readonly type: 'apiKey';
+  readonly name: string;
+  readonly in: 'header';
 }
 
 export type PathItemV2 = { readonly [M in Method]?: OperationV2 } & { readonly parameters?: readonly ParameterV2[] };
@@ -19,12 +30,13 @@ export interface OperationV2 {
   readonly tags: readonly string[];
   readonly description: string;
   readonly operationId: string;
-  readonly consumes: readonly string[];
+  readonly consumes?: readonly string[];
   readonly produces: readonly string[];
+  readonly schemes?: readonly string[];
   readonly parameters?: readonly ParameterV2[];
   readonly responses: { readonly [code: string]: { readonly description: string; readonly schema?: SchemaObject } };
-  readonly 'x-kubernetes-action': string;
-  readonly 'x-kubernetes-group-version-kind': {
+  readonly 'x-kubernetes-action'?: string;
+  readonly 'x-kubernetes-group-version-kind'?: {
     readonly group: string;
     readonly kind: string;
     readonly version: string;
@@ -37,43 +49,32 @@ export interface ParameterV2 {
   readonly description?: string;
   readonly required?: boolean;
   readonly type?: string;
+  readonly uniqueItems?: boolean;
   readonly schema?: SchemaObject;
 }
 
 /** GET /openapi/v2 as JSON; `encodeOpenapiV2` makes the protobuf form of it. */
 export function openapiV2(kinds: readonly KindDefinition[], descriptions: Descriptions): OpenApiV2 {
-  const paths: { [path: string]: PathItemV2 } = {};
   const gvks = schemaGvks(kinds);
-  const types = new Set<string>(gvks.keys());
-  for (const groupVersion of servedGroupVersions(kinds)) {
-    for (const { path, pathParameters, operations } of operationsOf(kinds, groupVersion)) {
-      for (const { body, response } of operations) {
-        if (body !== undefined) types.add(body);
-        if (response !== undefined) types.add(response);
-      }
-      paths[path] = {
-        ...Object.fromEntries(operations.map((operation) => [operation.method, renderOperation(operation)])),
-        ...(pathParameters.length === 0
-          ? {}
-          : {
-              parameters: pathParameters.map(
-                (name): ParameterV2 => ({
-                  name,
-                  in: 'path',
-                  description: name === 'name' ? 'name of the object' : 'namespace of the object',
-                  required: true,
-                  type: 'string',
-                }),
-              ),
-            }),
-      };
-    }
-  }
+  const operations = documentNames(kinds).flatMap((name) => operationsOfDocument(kinds, name) ?? []);
+  const types = new Set([...gvks.keys(), ...schemasOf(operations)]);
   return {
     swagger: '2.0',
     info: { title: 'Kubernetes', version: KUBERNETES_VERSION.gitVersion },
-    paths,
+    paths: Object.fromEntries(
+      operations.map((each): [string, PathItemV2] => [
+        each.path,
+        {
+          ...Object.fromEntries(each.operations.map((operation) => [operation.method, renderOperation(operation)])),
+          ...(each.parameters.length === 0 ? {} : { parameters: each.parameters.map(renderParameter) }),
+        },
+      ]),
+    ),
     definitions: renderDefinitions(types, 2, descriptions, gvks, customSchemas(kinds)),
+    securityDefinitions: {
+      BearerToken: { description: 'A bearer token', type: 'apiKey', name: 'authorization', in: 'header' },
+    },
+    security: [{ BearerToken: [] }],
   };
 }
 
@@ -109,36 +110,49 @@ export function joinV2(builtin: V2Parts, custom: readonly V2Parts[]): string {
 export function customV2(kind: KindDefinition, { names }: Pick<V2Parts, 'names'>): OpenApiV2 {
   const added = <T>(record: { readonly [name: string]: T }): { [name: string]: T } =>
     Object.fromEntries(Object.entries(record).filter(([name]) => !names.has(name)));
-  const whole = openapiV2([kind], {});
-  return { ...whole, paths: added(whole.paths), definitions: added(whole.definitions) };
+  const { swagger, info, paths, definitions } = openapiV2([kind], {});
+  return { swagger, info, paths: added(paths), definitions: added(definitions) };
+}
+
+function renderParameter({ name, in: place, type, description }: Parameter): ParameterV2 {
+  return { name, in: place, description, ...(place === 'path' ? { required: true } : {}), type, uniqueItems: true };
 }
 
 function renderOperation(operation: Operation): OperationV2 {
-  const { group, kind, version } = operation.gvk;
-  const schema = (name: string): SchemaObject => ({ $ref: `#/definitions/${name}` });
+  const { about, body } = operation;
+  const reference = (name: string): SchemaObject => ({ $ref: `#/definitions/${name}` });
   const parameters: ParameterV2[] = [
-    ...(operation.body === undefined
+    ...(body === undefined
       ? []
-      : [{ name: 'body', in: 'body' as const, required: true, schema: schema(operation.body) }]),
-    ...operation.queryParameters.map(
-      ({ name, type, description }): ParameterV2 => ({ name, in: 'query', type, description }),
-    ),
+      : [
+          {
+            name: 'body',
+            in: 'body' as const,
+            ...(body.required ? { required: true } : {}),
+            schema: reference(body.schema),
+          },
+        ]),
+    ...operation.parameters.map(renderParameter),
   ];
   return {
     tags: [operation.tag],
     description: operation.description,
     operationId: operation.operationId,
-    consumes: consumedBy(operation),
-    produces: ['application/json', 'application/yaml'],
+    schemes: ['https'],
+    ...(operation.consumes.length === 0 ? {} : { consumes: operation.consumes }),
+    produces: operation.produces,
     ...(parameters.length === 0 ? {} : { parameters }),
     responses: {
-      '200': {
-        description: 'OK',
-        ...(operation.response === undefined ? {} : { schema: schema(operation.response) }),
-      },
+      ...Object.fromEntries(
+        operation.responses.map(({ code, schema }) => [
+          code,
+          { description: REASONS[code], schema: schema === TEXT ? { type: 'string' } : reference(schema) },
+        ]),
+      ),
       '401': { description: 'Unauthorized' },
     },
-    'x-kubernetes-action': operation.action,
-    'x-kubernetes-group-version-kind': { group, kind, version },
+    ...(about === undefined
+      ? {}
+      : { 'x-kubernetes-action': about.action, 'x-kubernetes-group-version-kind': { ...about.gvk } }),
   };
 }

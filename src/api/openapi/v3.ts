@@ -1,18 +1,14 @@
 /** OpenAPI v3, one document per group and version (KEP-2896). */
 
 import { KUBERNETES_VERSION } from '../../base/version.ts';
-import { servedGroupVersions } from '../discovery/index.ts';
 import type { KindDefinition } from '../registry/definition.ts';
 import type { Descriptions } from '../schema/types-format.ts';
-import { customSchemas, renderDefinitions, schemaGvks } from './definitions.ts';
-import { consumedBy, type Operation, operationsOf, type PathOperations } from './operations.ts';
+import { customSchemas, renderDefinitions, type SchemaObject, schemaGvks } from './definitions.ts';
+import { operationsOfDocument } from './documents.ts';
+import { type Operation, type PathOperations, REASONS, schemasOf, TEXT } from './operations.ts';
+import type { Parameter } from './parameters.ts';
 
-/** `api/v1`, `apis/apps/v1` …: the keys of the index and the tails of the documents' paths. */
-export function openapiV3Paths(kinds: readonly KindDefinition[]): string[] {
-  return servedGroupVersions(kinds).map(({ group, version }) =>
-    group === '' ? `api/${version}` : `apis/${group}/${version}`,
-  );
-}
+export { documentNames as openapiV3Paths } from './documents.ts';
 
 /** GET /openapi/v3. `hashOf` gives the digest of a document, by which clients cache it. */
 export function openapiV3Index(served: readonly string[], hashOf: (path: string) => string) {
@@ -28,75 +24,79 @@ export function openapiV3Index(served: readonly string[], hashOf: (path: string)
 
 /** GET /openapi/v3/PATH; undefined when the path is not one of `openapiV3Paths`. */
 export function openapiV3(kinds: readonly KindDefinition[], path: string, descriptions: Descriptions) {
-  const found = servedGroupVersions(kinds).find(
-    ({ group, version }) => (group === '' ? `api/${version}` : `apis/${group}/${version}`) === path,
-  );
-  if (found === undefined) return undefined;
-  const operations = operationsOf(kinds, found);
-  const types = new Set<string>();
-  for (const { operations: each } of operations) {
-    for (const { body, response } of each) {
-      if (body !== undefined) types.add(body);
-      if (response !== undefined) types.add(response);
-    }
-  }
+  const operations = operationsOfDocument(kinds, path);
+  if (operations === undefined) return undefined;
+  const schemas = renderDefinitions(schemasOf(operations), 3, descriptions, schemaGvks(kinds), customSchemas(kinds));
   return {
     openapi: '3.0.0',
     info: { title: 'Kubernetes', version: KUBERNETES_VERSION.gitVersion },
     paths: Object.fromEntries(operations.map((each) => [each.path, renderPath(each)])),
-    components: { schemas: renderDefinitions(types, 3, descriptions, schemaGvks(kinds), customSchemas(kinds)) },
+    components: {
+      ...(Object.keys(schemas).length === 0 ? {} : { schemas }),
+      securitySchemes: {
+        BearerToken: {
+          type: 'apiKey',
+          description: 'A bearer token',
+          name: 'authorization',
+          in: 'header',
+        },
+      },
+    },
   };
 }
 
-function renderPath({ pathParameters, operations }: PathOperations): { [key: string]: unknown } {
-  const item: { [key: string]: unknown } = Object.fromEntries(
-    operations.map((operation) => [operation.method, renderOperation(operation)]),
-  );
-  if (pathParameters.length > 0) {
-    item['parameters'] = pathParameters.map((name) => ({
+function renderPath({ parameters, operations }: PathOperations): { [key: string]: unknown } {
+  return {
+    ...Object.fromEntries(operations.map((operation) => [operation.method, renderOperation(operation)])),
+    ...renderParameters(parameters),
+  };
+}
+
+function renderParameters(parameters: readonly Parameter[]): { readonly parameters?: readonly object[] } {
+  if (parameters.length === 0) return {};
+  return {
+    parameters: parameters.map(({ name, in: place, type, description }) => ({
       name,
-      in: 'path',
-      description: name === 'name' ? 'name of the object' : 'namespace of the object',
-      required: true,
-      schema: { type: 'string', uniqueItems: true },
-    }));
-  }
-  return item;
+      in: place,
+      description,
+      ...(place === 'path' ? { required: true } : {}),
+      schema: { type, uniqueItems: true },
+    })),
+  };
 }
 
 function renderOperation(operation: Operation) {
-  const { group, kind, version } = operation.gvk;
-  const content = (schema: string, types: readonly string[]) =>
-    Object.fromEntries(types.map((type) => [type, { schema: { $ref: `#/components/schemas/${schema}` } }]));
+  const { about, body } = operation;
+  const content = (schema: SchemaObject, types: readonly string[]) =>
+    Object.fromEntries(types.map((type) => [type, { schema }]));
+  const reference = (name: string): SchemaObject => ({ $ref: `#/components/schemas/${name}` });
   return {
     tags: [operation.tag],
     description: operation.description,
     operationId: operation.operationId,
-    ...(operation.queryParameters.length === 0
+    ...renderParameters(operation.parameters),
+    ...(body === undefined
       ? {}
       : {
-          parameters: operation.queryParameters.map(({ name, type, description }) => ({
-            name,
-            in: 'query',
-            description,
-            schema: { type, uniqueItems: true },
-          })),
-        }),
-    ...(operation.body === undefined
-      ? {}
-      : {
-          requestBody: { content: content(operation.body, consumedBy(operation)) },
+          requestBody: {
+            content: content(reference(body.schema), operation.consumes),
+            ...(body.required ? { required: true } : {}),
+          },
         }),
     responses: {
-      '200': {
-        description: 'OK',
-        ...(operation.response === undefined
-          ? {}
-          : { content: content(operation.response, ['application/json', 'application/yaml']) }),
-      },
+      ...Object.fromEntries(
+        operation.responses.map(({ code, schema }) => [
+          code,
+          {
+            description: REASONS[code],
+            content: content(schema === TEXT ? { type: 'string' } : reference(schema), operation.produces),
+          },
+        ]),
+      ),
       '401': { description: 'Unauthorized' },
     },
-    'x-kubernetes-action': operation.action,
-    'x-kubernetes-group-version-kind': { group, kind, version },
+    ...(about === undefined
+      ? {}
+      : { 'x-kubernetes-action': about.action, 'x-kubernetes-group-version-kind': { ...about.gvk } }),
   };
 }

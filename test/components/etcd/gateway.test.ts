@@ -1,5 +1,7 @@
 /** The JSON gateway against that of Debian's etcd: the same requests, the same status and body, ids aside. */
 import assert from 'node:assert/strict';
+import { mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { type Peer, startPeerEtcd } from '../../conformance/etcd/peer.ts';
 import { DEBIAN_ETCD, isInstalled, type Running, remove, startHere, temporaryDirectory } from './harness.ts';
@@ -66,7 +68,7 @@ describe('the JSON gateway', () => {
   before(async () => {
     directory = await temporaryDirectory();
     if (await isInstalled(DEBIAN_ETCD)) peer = await startPeerEtcd(directory);
-    const data = await temporaryDirectory();
+    const data = await mkdtemp(join(directory, 'data-'));
     running = await startHere(data, undefined);
   });
   after(async () => {

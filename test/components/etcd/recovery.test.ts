@@ -1,5 +1,7 @@
 /** A cluster that has lost its quorum goes on from what a survivor has. */
 import assert from 'node:assert/strict';
+import { mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
 import { EntryKind } from '../../../src/components/etcd/port.ts';
@@ -108,7 +110,7 @@ test('the survivor of three goes on alone with all its data, and two fresh membe
 });
 
 test('what is only in the log is kept, changes of the configuration in it are not', async () => {
-  const [lone] = (await cluster(await temporaryDirectory(), 1)) as [ClusterMember];
+  const [lone] = (await cluster(await mkdtemp(join(directory, 'log-')), 1)) as [ClusterMember];
   await lone.start();
   const store = admin(lone);
   await put(store, 0, 3);

@@ -173,7 +173,7 @@ function addedByOthers(
   custom: readonly V2Parts[],
   foreign: readonly ForeignPart[],
 ): readonly OpenApiV2[] {
-  const head = JSON.parse(`${builtin.head.slice(0, -1)}}`) as Pick<OpenApiV2, 'swagger' | 'info'>;
+  const { swagger, info } = JSON.parse(`${builtin.head.slice(0, -1)}}`) as Pick<OpenApiV2, 'swagger' | 'info'>;
   const known = JSON.parse(`{${builtin.definitions}}`) as { [name: string]: object };
   const taken = new Set([builtin, ...custom].flatMap(({ names }) => [...names]));
   for (const name of taken) if (!Object.hasOwn(known, name)) known[name] = {};
@@ -182,7 +182,7 @@ function addedByOthers(
     Object.assign(known, added.definitions);
     const paths = Object.entries(added.paths).filter(([path]) => !taken.has(path));
     for (const [path] of paths) taken.add(path);
-    return { ...head, paths: Object.fromEntries(paths), definitions: added.definitions };
+    return { swagger, info, paths: Object.fromEntries(paths), definitions: added.definitions };
   });
 }
 

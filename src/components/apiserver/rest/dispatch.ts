@@ -6,6 +6,7 @@ import type { Binding } from 'kubernetes-types/core/v1';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, KubeList, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
+import { returnsDeleted } from '../../../api/registry/deleted.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
 import { clone } from '../../../core/patch/document.ts';
 import { jsonPatch, mergePatch } from '../../../core/patch/index.ts';
@@ -46,22 +47,6 @@ import { type DecodedKind, decodeObject, decodeSent, methodNotAllowed, type Writ
 const MAX_BODY = 3 * 1024 * 1024;
 /** Deletes of a collection under way at once. */
 const DELETE_WORKERS = 8;
-/** Kinds whose delete answers with the object, as upstream's ReturnDeletedObject. */
-const RETURNS_DELETED: ReadonlySet<string> = new Set([
-  'csidrivers',
-  'csinodes',
-  'namespaces',
-  'persistentvolumeclaims',
-  'persistentvolumes',
-  'pods',
-  'podtemplates',
-  'resourcequotas',
-  'serviceaccounts',
-  'services',
-  'storageclasses',
-  'volumeattachments',
-  'volumeattributesclasses',
-]);
 
 export const noSuchResource = (): ApiError =>
   new ApiError('NotFound', 'the server could not find the requested resource', {});
@@ -311,7 +296,8 @@ async function remove(
   const options = parseDeleteOptions(body, exchange.header('content-type'), info.query, exchange.audit);
   const request = writeRequest(exchange, kind, info);
   const deleted = await deleteObject(context, request, options);
-  const shows = kind.definition.custom === undefined && RETURNS_DELETED.has(kind.plural);
+  // A namespace, too, which is only marked.
+  const shows = returnsDeleted(kind.definition) || (kind.group === '' && kind.plural === 'namespaces');
   if (deleted.removed && !shows) {
     exchange.sendObject(200, deletedStatus(kind, deleted.object.parse()));
   } else {
