@@ -3,9 +3,11 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Log } from '../base/log.ts';
 import type { ApiServerConfig, CertificateSettings, FollowedCertificates } from '../components/apiserver/index.ts';
+import { namedFiles } from './api-serving.ts';
 import type { ApiValues } from './config/apiserver/index.ts';
 import { type OpenSecret, readSecret } from './files.ts';
 import { type FollowedFile, followFile } from './followed-file.ts';
+import { type NamedFiles, namedCertificates } from './named-certificates.ts';
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
@@ -17,7 +19,7 @@ interface Files {
   readonly proxyCa: string | undefined;
 }
 
-type Texts = Partial<Record<keyof Files, string>>;
+type Texts = Partial<Record<keyof Files, string>> & { named?: { certificate: string; key: string }[] };
 
 /** What `config` was made of; files that do not fit each other yet change nothing but the log. */
 export async function followCertificates(
@@ -32,16 +34,24 @@ export async function followCertificates(
     clientCa: values.file('client-ca-file'),
     proxyCa: values.file('requestheader-client-ca-file'),
   };
+  const named = namedFiles(values);
   const read = async (): Promise<string> => {
     const texts: Texts = {};
     for (const [what, file] of Object.entries(files) as [keyof Files, string | undefined][])
       if (file !== undefined) texts[what] = await readFile(file, 'utf8');
+    if (named.length > 0) {
+      const each = named.map(async ({ certificate, key }) => ({
+        certificate: await readFile(certificate, 'utf8'),
+        key: await readFile(key, 'utf8'),
+      }));
+      texts.named = await Promise.all(each);
+    }
     return JSON.stringify(texts);
   };
   const listeners: Array<() => void> = [];
   let isFirst = true;
   const followed = await followFile(
-    Object.values(files)
+    [...Object.values(files), ...named.map(({ certificate }) => certificate)]
       .filter((file) => file !== undefined)
       .join(', '),
     {
@@ -52,9 +62,10 @@ export async function followCertificates(
       parse: async (text) => {
         const texts = JSON.parse(text) as Texts;
         // The first time the configuration's reader has said what is to be said of open files.
-        if (!isFirst && files.key !== undefined) await readSecret(files.key, referredToBy, onOpenSecret);
+        const keys = [files.key, ...named.map(({ key }) => key)].filter((file) => file !== undefined);
+        if (!isFirst) for (const key of keys) await readSecret(key, referredToBy, onOpenSecret);
         isFirst = false;
-        return settingsOf(texts, config, files);
+        return settingsOf(texts, config, files, named);
       },
       changed: () => {
         for (const listener of listeners) listener();
@@ -72,7 +83,12 @@ export async function followCertificates(
 }
 
 /** Throws what is wrong with the file that it names. */
-function settingsOf(texts: Texts, { serving }: ApiServerConfig, files: Files): CertificateSettings {
+function settingsOf(
+  texts: Texts,
+  { serving }: ApiServerConfig,
+  files: Files,
+  named: readonly NamedFiles[],
+): CertificateSettings {
   const { certificate, key, clientCa, proxyCa } = texts;
   if (certificate !== undefined && key !== undefined) {
     if (!new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key)))
@@ -87,6 +103,7 @@ function settingsOf(texts: Texts, { serving }: ApiServerConfig, files: Files): C
   }
   return {
     serving: certificate === undefined || key === undefined ? serving : { certificate, key },
+    ...(named.length === 0 ? {} : { named: namedCertificates(named, texts.named ?? []) }),
     ...(clientCa === undefined ? {} : { clientCa }),
     ...(proxyCa === undefined ? {} : { proxyCa }),
   };

@@ -9,6 +9,7 @@ import { createSelfSigned, lifetimeFrom } from '../io/pki/index.ts';
 import { nthAddress } from './addresses.ts';
 import { admissionOf } from './api-admission.ts';
 import { authenticationOf } from './api-authentication.ts';
+import { curvesOf, namedServing, servingLimits } from './api-serving.ts';
 import type { ApiValues } from './config/apiserver/index.ts';
 import { chooseCiphers } from './config/etcd/cipher-suites.ts';
 import { runtimeConfigOf } from './config/runtime-config.ts';
@@ -49,7 +50,9 @@ export async function apiConfigOf(
       port: values.number('secure-port'),
       advertiseAddress,
       serving: await serving(values, { bindAddress, advertiseAddress, serviceCidr }, { text, secret }),
+      ...(await namedServing(values, { text, secret })),
       ...tlsLimits(values, warnings),
+      ...servingLimits(values),
       ...(await authenticationOf(values, { referredToBy, ownHost, onOpenSecret })),
       ...admission,
       ...(await kubeletAccess(values, { text, secret })),
@@ -76,11 +79,13 @@ export function tlsLimits(values: ApiValues, warnings: string[]): Pick<ApiServer
       `"${unknown}" is not known; give names such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`,
     );
   for (const name of weak) warnings.push(`${values.label('tls-cipher-suites')}: ${name} is too weak and left out`);
+  const curves = curvesOf(values);
   return {
     tls: {
       minVersion: isNewest ? 'TLSv1.3' : 'TLSv1.2',
       // Those of TLS 1.3 are not chosen: where nothing else is spoken, the list says nothing.
       ...(ciphers === undefined || isNewest ? {} : { ciphers }),
+      ...(curves === undefined ? {} : { curves }),
     },
   };
 }

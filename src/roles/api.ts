@@ -170,7 +170,9 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
   });
   const { port } = await server.start();
   log.info('serving', { address: config.bindAddress, port });
+  const { shutdownDelaySeconds = 0, requestTimeoutSeconds = 60 } = config;
   return {
+    patienceMs: (shutdownDelaySeconds + requestTimeoutSeconds) * 1000,
     stop: async () => {
       await server.stop();
       await store.close();

@@ -63,7 +63,8 @@ export async function runUntilSignal(log: Log, start: Start): Promise<number> {
     collectLessOften();
     collectWhenIdle();
     await Promise.race([interrupted.signal, fatal.promise]);
-    if (!(await within(component.stop(), STOP_TIMEOUT_MS))) log.warn('did not stop in time', { ms: STOP_TIMEOUT_MS });
+    const ms = STOP_TIMEOUT_MS + (component.patienceMs ?? 0);
+    if (!(await within(component.stop(), ms))) log.warn('did not stop in time', { ms });
   } finally {
     interrupted.dispose();
     lag.stop();

@@ -18,6 +18,8 @@ import { systemClock as clock, systemRandom as random } from './process.ts';
 export interface Component {
   /** Ends in order; resolves when nothing of it runs any more. */
   stop(): Promise<void>;
+  /** How long that may take, in milliseconds, where it is longer than usual. */
+  readonly patienceMs?: number;
 }
 
 export interface ComponentOptions {

@@ -2,19 +2,29 @@
 import type { ApiServerConfig, CertificateSettings } from './config.ts';
 import type { TlsMaterial } from './port.ts';
 
-export function certificatesOf({ serving, clientCa, requestHeader }: ApiServerConfig): CertificateSettings {
+export function certificatesOf({
+  serving,
+  namedServing,
+  clientCa,
+  requestHeader,
+}: ApiServerConfig): CertificateSettings {
   return {
     serving,
+    ...(namedServing === undefined ? {} : { named: namedServing }),
     ...(clientCa === undefined ? {} : { clientCa }),
     ...(requestHeader === undefined ? {} : { proxyCa: requestHeader.ca }),
   };
 }
 
-export function tlsOf({ tls }: ApiServerConfig, { serving, clientCa, proxyCa }: CertificateSettings): TlsMaterial {
+export function tlsOf(
+  { tls }: ApiServerConfig,
+  { serving, named, clientCa, proxyCa }: CertificateSettings,
+): TlsMaterial {
   return {
     ...tls,
     certificate: serving.certificate,
     key: serving.key,
+    ...(named === undefined ? {} : { named }),
     clientAuthorities: [clientCa, proxyCa].filter((each) => each !== undefined),
   };
 }

@@ -3,7 +3,8 @@ import type { AdmissionSettings } from './admission/settings.ts';
 import type { TokenIssuer } from './authentication/issuers.ts';
 import type { TokenWebhook } from './authentication/token-webhook.ts';
 import type { AccessWebhook } from './authorization/access-webhook.ts';
-import type { TlsMaterial } from './port.ts';
+import type { BrowserSettings } from './http/browsers.ts';
+import type { NamedCertificate, TlsMaterial } from './port.ts';
 
 export type AuthorizationMode = 'Node' | 'RBAC' | 'Webhook' | 'AlwaysAllow' | 'AlwaysDeny';
 
@@ -22,6 +23,7 @@ export type IdentitySettings = Pick<ApiServerConfig, 'anonymous' | 'anonymousPat
 /** What it proves itself with, and whose certificates it believes: of clients, and of front proxies. */
 export interface CertificateSettings {
   readonly serving: { readonly certificate: string; readonly key: string };
+  readonly named?: readonly NamedCertificate[];
   readonly clientCa?: string;
   readonly proxyCa?: string;
 }
@@ -42,8 +44,20 @@ export interface ApiServerConfig {
   /** Port written beside it; default: the port that is listened on. */
   readonly advertisePort?: number;
   readonly serving: { readonly certificate: string; readonly key: string };
+  /** Certificates for who asks for a name, beside `serving`; the first that has it counts. */
+  readonly namedServing?: readonly NamedCertificate[];
   /** What is spoken; default: TLS 1.2 and 1.3 with the suites that are safe. */
-  readonly tls?: Pick<TlsMaterial, 'minVersion' | 'ciphers'>;
+  readonly tls?: Pick<TlsMaterial, 'minVersion' | 'ciphers' | 'curves'>;
+  /** Streams that one HTTP/2 connection may have open at once. Default 250. */
+  readonly maxStreams?: number;
+  /** Another process may listen on the same port. Default false. */
+  readonly sharesPort?: boolean;
+  /** Part of the HTTP/2 requests after which a connection takes no more, 0 to 1. Default 0. */
+  readonly goawayChance?: number;
+  /** What browsers are told; default: nothing. */
+  readonly browsers?: BrowserSettings;
+  /** How long it goes on serving, no longer ready, once it is to stop: balancers hear of it meanwhile. Default 0. */
+  readonly shutdownDelaySeconds?: number;
   /** CA bundle of client certificates: CN is the user, O the groups. Undefined: nobody is known by a certificate. */
   readonly clientCa?: string;
   /** Who is let in without credentials, as system:anonymous: those who ask for health and version (the default), all, or nobody. */

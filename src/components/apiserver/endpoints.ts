@@ -19,7 +19,8 @@ export interface EndpointsDeps {
   bootstrapped(): boolean;
   /** Rejects when what values are encrypted with does not answer. */
   readonly checkEncryption?: () => Promise<void>;
-  readonly stopping: AbortSignal;
+  /** It is about to stop. */
+  leaving(): boolean;
   /** Texts for whoever looks into the server, by path; not listed. */
   readonly debug: ReadonlyMap<string, (query: URLSearchParams) => string>;
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
@@ -132,7 +133,7 @@ function healthEndpoints(deps: EndpointsDeps): HealthEndpoint[] {
   const shutdown: HealthCheck = {
     name: 'shutdown',
     check: () => {
-      if (deps.stopping.aborted) throw new Error('process is shutting down');
+      if (deps.leaving()) throw new Error('process is shutting down');
     },
   };
   const { checkEncryption } = deps;

@@ -11,6 +11,7 @@ import { impersonate } from './authorization/impersonation.ts';
 import { actionOf } from './authorization/index.ts';
 import type { Endpoints } from './endpoints.ts';
 import type { Gate } from './flowcontrol/gate.ts';
+import { Browsers } from './http/browsers.ts';
 import { isWrite, lateness, requestLimit, writeDeadline } from './http/deadline.ts';
 import { Exchange } from './http/exchange.ts';
 import { failureOf } from './http/failures.ts';
@@ -40,11 +41,14 @@ export class Frontend {
   readonly #endpoints: Endpoints;
   readonly #gate: Gate;
   readonly #timeoutMs: number;
+  readonly #browsers: Browsers | undefined;
   /** Requests that have to end. */
   readonly #underWay = new UnderWay<Exchange>();
   #deadlineTimer: Timer | undefined;
   /** What the timer is set for. */
   #nextDeadlineMs = Number.POSITIVE_INFINITY;
+  /** Called when no request is left that has to end. */
+  #idle: (() => void) | undefined;
 
   constructor(context: RestContext, metrics: Metrics, endpoints: Endpoints, gate: Gate) {
     this.#context = context;
@@ -52,12 +56,23 @@ export class Frontend {
     this.#endpoints = endpoints;
     this.#gate = gate;
     this.#timeoutMs = (context.config.requestTimeoutSeconds ?? REQUEST_TIMEOUT_SECONDS) * 1000;
+    const { browsers } = context.config;
+    this.#browsers = browsers === undefined ? undefined : new Browsers(browsers);
+  }
+
+  /** Resolves when no request is left that has to end. No more may come. */
+  settled(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#underWay.size === 0) resolve();
+      else this.#idle = resolve;
+    });
   }
 
   handle(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): void {
     const startedMs = this.#context.clock.monotonicMs();
     let exchange: Exchange | undefined;
     try {
+      if (this.#browsers?.answer(request, response) === true) return;
       const info = parseRequestInfo(request.method ?? '', request.url ?? '');
       exchange = new Exchange(request, response, connection, info, ANONYMOUS, startedMs);
       if (!isLongRunning(info)) exchange.deadlineMs = startedMs + requestLimit(info, this.#timeoutMs);
@@ -204,6 +219,7 @@ export class Frontend {
     const done = (): void => {
       if (counted) {
         this.#underWay.delete(exchange);
+        if (this.#underWay.size === 0) this.#idle?.();
         if (reading) metrics.inFlightReading -= 1;
         else metrics.inFlightMutating -= 1;
       }
@@ -237,6 +253,7 @@ export class Frontend {
 
   #tooLate(exchange: Exchange): void {
     this.#underWay.delete(exchange);
+    if (this.#underWay.size === 0) this.#idle?.();
     if (exchange.longRunning) return;
     this.#fail(exchange, lateness(exchange.info));
   }

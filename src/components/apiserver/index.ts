@@ -25,5 +25,6 @@ export type { ApiServer, ApiServerDeps } from './deps.ts';
 export type { EncryptionConfiguration, EncryptionProvider, EncryptionSource } from './encryption/configuration.ts';
 export type { KmsPlugin } from './encryption/kms-port.ts';
 export { type Survey, surveyEncryption } from './encryption/survey.ts';
+export type { NamedCertificate } from './port.ts';
 export { createApiServer } from './server.ts';
 export type { RemoteEndpoint } from './webhooks/remote.ts';

@@ -18,16 +18,28 @@ export interface ConnectionInfo {
   readonly peerRefused: boolean;
 }
 
+/** A certificate that is shown to who asks for one of `names`. */
+export interface NamedCertificate {
+  /** Lower case; `*` may stand for the first label. */
+  readonly names: readonly string[];
+  readonly certificate: string;
+  readonly key: string;
+}
+
 export interface TlsMaterial {
   /** PEM, leaf first, with intermediates. */
   readonly certificate: string;
   readonly key: string;
+  /** For who asks for a name (SNI), before the one above; the first that has it counts. */
+  readonly named?: readonly NamedCertificate[];
   /** PEM bundles that client certificates may chain to. */
   readonly clientAuthorities: readonly string[];
   /** Default: TLSv1.2. */
   readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
   /** Suites of TLS 1.2 in OpenSSL's form; default: those that are safe. */
   readonly ciphers?: string;
+  /** Groups of key exchange in OpenSSL's form; default: its own. */
+  readonly curves?: string;
 }
 
 export interface ListenOptions {
@@ -39,6 +51,12 @@ export interface ListenOptions {
   /** Time a client has to send its complete header, in milliseconds. */
   readonly headersTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
+  /** Streams that one HTTP/2 connection may have open at once. Default 250. */
+  readonly maxStreams?: number;
+  /** Another process may listen on the same port. Default false. */
+  readonly sharesPort?: boolean;
+  /** Asked at each HTTP/2 request: true lets its connection take no more, so that the client opens another, maybe to another server. */
+  isLast?(): boolean;
   request(request: HttpRequest, response: HttpResponse, connection: ConnectionInfo): void;
   /**
    * HTTP/1.1 only. The handler owns the socket. `inMessages` makes of the socket an answer to a WebSocket whose body, once its head is
@@ -57,7 +75,9 @@ export interface Listener {
   readonly port: number;
   /** New handshakes use the new material; present connections keep theirs. */
   updateTls(tls: TlsMaterial): void;
-  /** Refuses new connections, waits up to `graceMs` for requests in flight, then closes what is left. */
+  /** Refuses new connections, and new requests on those there are; requests in flight go on. */
+  drain(): void;
+  /** Drains, waits up to `graceMs` for requests in flight, then closes what is left. */
   close(graceMs: number): Promise<void>;
 }
 

@@ -33,7 +33,7 @@ import { createFairness, type Fairness } from './flowcontrol/fairness.ts';
 import { ensureFlowObjects } from './flowcontrol/keeper.ts';
 import { Frontend } from './frontend.ts';
 import { Metrics } from './metrics.ts';
-import type { Listener } from './port.ts';
+import type { Listener, ListenOptions } from './port.ts';
 import type { RestContext } from './rest/context.ts';
 import { cacheOptions, type Kinds, serveKinds } from './rest/kinds.ts';
 import { Compactor } from './storage/compactor.ts';
@@ -81,6 +81,8 @@ class Server implements ApiServer {
   readonly #context: RestContext;
   readonly #metrics = new Metrics();
   readonly #stopping = new AbortController();
+  /** Set before it stops: it is no longer ready. */
+  #leaving = false;
   readonly #compactor: Compactor;
   readonly #frontend: Frontend;
   readonly #masters: MasterEndpoints;
@@ -228,7 +230,7 @@ class Server implements ApiServer {
       metrics: this.#metrics,
       bootstrapped: () => this.#bootstrapped,
       ...(encrypted === undefined ? {} : { checkEncryption: () => encrypted.checkPlugins() }),
-      stopping: this.#stopping.signal,
+      leaving: () => this.#leaving,
       debug: this.#fairness.debug,
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
@@ -255,6 +257,9 @@ class Server implements ApiServer {
       maxHeaderBytes: MAX_HEADER_BYTES,
       headersTimeoutMs: HEADERS_TIMEOUT_MS,
       keepAliveTimeoutMs: KEEP_ALIVE_MS,
+      ...(config.maxStreams === undefined ? {} : { maxStreams: config.maxStreams }),
+      ...(config.sharesPort === undefined ? {} : { sharesPort: config.sharesPort }),
+      ...this.#goaway(),
       request: (request, response, connection) => this.#frontend.handle(request, response, connection),
       upgrade: (request, socket, head, connection, inMessages) =>
         this.#frontend.upgrade(request, socket, head, connection, inMessages),
@@ -273,6 +278,12 @@ class Server implements ApiServer {
       ms: Math.round(clock.monotonicMs() - began),
     });
     return { port };
+  }
+
+  #goaway(): Pick<ListenOptions, 'isLast'> {
+    const { config, random } = this.#deps;
+    const { goawayChance = 0 } = config;
+    return goawayChance > 0 ? { isLast: () => random.random() < goawayChance } : {};
   }
 
   #followCertificates(listener: Listener): void {
@@ -344,10 +355,23 @@ class Server implements ApiServer {
   }
 
   async #shutDown(): Promise<void> {
+    const { config, clock } = this.#deps;
+    this.#leaving = true;
     this.#compactor.stop();
     await this.#masters.stop();
+    const { shutdownDelaySeconds = 0 } = config;
+    if (shutdownDelaySeconds > 0) {
+      await new Promise<void>((resolve) => {
+        clock.setTimer(shutdownDelaySeconds * 1000, resolve);
+      });
+    }
     this.#stopping.abort();
-    await this.#listener?.close(STOP_GRACE_MS);
+    if (this.#listener !== undefined) {
+      this.#listener.drain();
+      // Each has a time of its own, and is told when that is over.
+      await this.#frontend.settled();
+      await this.#listener.close(STOP_GRACE_MS);
+    }
     this.#customKinds.stop();
     this.#apiServices.stop();
     this.#fairness.stop();

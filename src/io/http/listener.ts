@@ -12,18 +12,19 @@ import {
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { DetailedPeerCertificate, TLSSocket } from 'node:tls';
+import { createSecureContext, type DetailedPeerCertificate, type SecureContext, type TLSSocket } from 'node:tls';
 import type {
   ConnectionInfo,
   HttpRequest,
   HttpResponse,
   Listener,
   ListenOptions,
+  NamedCertificate,
   TlsMaterial,
 } from '../../components/apiserver/port.ts';
 import { WebSocketAnswer } from './websocket-answer.ts';
 
-/** Streams one HTTP/2 client may have open at once; upstream's default. */
+/** Streams one HTTP/2 client may have open at once, unless said otherwise. */
 const MAX_CONCURRENT_STREAMS = 250;
 /** Resets a client may burst, then per second: what rapid reset attacks exceed (CVE-2023-44487). */
 const STREAM_RESET_BURST = 1000;
@@ -67,24 +68,43 @@ function chainOf(socket: TLSSocket): Uint8Array[] | undefined {
 /** What a request says of its version is the client's word; what it came by is not. */
 const isHttp2 = (request: unknown): request is Http2ServerRequest => request instanceof Http2ServerRequest;
 
-const contextOf = (tls: TlsMaterial) => ({
-  cert: tls.certificate,
-  key: tls.key,
+const contextOf = (tls: TlsMaterial, { certificate, key }: Pick<NamedCertificate, 'certificate' | 'key'> = tls) => ({
+  cert: certificate,
+  key,
   ca: [...tls.clientAuthorities],
   minVersion: tls.minVersion ?? ('TLSv1.2' as const),
   ...(tls.ciphers === undefined ? {} : { ciphers: tls.ciphers }),
+  ...(tls.curves === undefined ? {} : { ecdhCurve: tls.curves }),
 });
+
+/** What is shown to whom by the name they ask for: the name itself before one that it only fits. */
+function namedContexts(tls: TlsMaterial): (name: string) => SecureContext | undefined {
+  const contexts = new Map<string, SecureContext>();
+  for (const named of tls.named ?? []) {
+    const context = createSecureContext(contextOf(tls, named));
+    for (const name of named.names) if (!contexts.has(name)) contexts.set(name, context);
+  }
+  return (asked) => {
+    const name = asked.toLowerCase();
+    return contexts.get(name) ?? contexts.get(name.replace(/^[^.]*/, '*'));
+  };
+}
 
 export async function listen(options: ListenOptions): Promise<Listener> {
   // Both halves read the same object: HTTP/2 its settings, HTTP/1.1 its timeouts.
+  let contextFor = namedContexts(options.tls);
   const settings: SecureServerOptions & ServerOptions = {
     ...contextOf(options.tls),
+    ...(options.tls.named === undefined ? {} : { SNICallback: (name, done) => done(null, contextFor(name)) }),
     allowHTTP1: true,
     Http2ServerResponse: Http2Response,
     requestCert: true,
     rejectUnauthorized: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
-    settings: { maxConcurrentStreams: MAX_CONCURRENT_STREAMS, maxHeaderListSize: options.maxHeaderBytes },
+    settings: {
+      maxConcurrentStreams: options.maxStreams ?? MAX_CONCURRENT_STREAMS,
+      maxHeaderListSize: options.maxHeaderBytes,
+    },
     streamResetBurst: STREAM_RESET_BURST,
     streamResetRate: STREAM_RESET_RATE,
     headersTimeout: options.headersTimeoutMs,
@@ -143,7 +163,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         busy.delete(socket);
         if (closing) socket.end();
       });
-    }
+    } else if (options.isLast?.() === true) request.stream.session?.close();
     options.request(asHttp1, response as unknown as HttpResponse, connectionOf(asHttp1));
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
@@ -161,27 +181,37 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       () => new WebSocketAnswer(request, socket, head) as unknown as HttpResponse,
     );
   });
+  const closed = Promise.withResolvers<void>();
+  const drain = (): void => {
+    if (closing) return;
+    closing = true;
+    server.close(() => closed.resolve());
+    for (const session of sessions) session.close();
+    // Node counts a connection that has not sent anything yet as one in use, and would wait for it.
+    for (const socket of sockets) if (!busy.has(socket) && socket.alpnProtocol !== 'h2') socket.destroy();
+  };
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(options.port, options.bindAddress, () => {
+    const { port, bindAddress: host, sharesPort: reusePort = false } = options;
+    server.listen({ port, host, reusePort }, () => {
       server.off('error', reject);
       resolve();
     });
   });
   return {
     port: (server.address() as AddressInfo).port,
-    updateTls: (tls) => server.setSecureContext(contextOf(tls)),
+    updateTls: (tls) => {
+      server.setSecureContext(contextOf(tls));
+      contextFor = namedContexts(tls);
+    },
+    drain,
     close: async (graceMs) => {
-      closing = true;
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      for (const session of sessions) session.close();
-      // Node counts a connection that has not sent anything yet as one in use, and would wait for it.
-      for (const socket of sockets) if (!busy.has(socket) && socket.alpnProtocol !== 'h2') socket.destroy();
+      drain();
       const timer = setTimeout(() => {
         for (const session of sessions) session.destroy();
         for (const socket of sockets) socket.destroy();
       }, graceMs);
-      await closed;
+      await closed.promise;
       clearTimeout(timer);
     },
   };

@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type RequestOptions, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Clock } from '../../../src/base/clock.ts';
 import { type Log, silentLog } from '../../../src/base/log.ts';
 import {
   type ApiServer,
@@ -97,6 +98,8 @@ export interface HarnessOptions {
   readonly identities?: Followed<IdentitySettings>;
   readonly certificates?: FollowedCertificates;
   /** Default: the real one. */
+  readonly clock?: Clock;
+  /** Default: the real one. */
   readonly http?: HttpPort;
 }
 
@@ -110,7 +113,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
     store,
     http: options.http ?? createHttp(),
     log: options.log ?? silentLog,
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
     random: systemRandom,
     readSigningRequest: parseSigningRequest,
     ...(options.encryption === undefined ? {} : { encryption: options.encryption }),

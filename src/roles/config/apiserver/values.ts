@@ -73,6 +73,11 @@ export class ApiValues {
     return path === '' ? undefined : this.#locate(path);
   }
 
+  /** Where a file is that is named in a flag beside other things. */
+  located(path: string): string {
+    return this.#locate(path);
+  }
+
   files(name: ApiFlagName): string[] {
     return this.list(name).map((path) => this.#locate(path));
   }
