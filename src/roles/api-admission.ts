@@ -3,7 +3,8 @@ import { dirname, resolve } from 'node:path';
 import type { AdmissionSettings, ApiServerConfig } from '../components/apiserver/index.ts';
 import { parseAdmission } from './config/admission.ts';
 import type { ApiValues } from './config/apiserver/index.ts';
-import { readReferenced } from './files.ts';
+import { type OpenSecret, readReferenced } from './files.ts';
+import { readWebhookIdentities } from './webhook-identities.ts';
 
 /** Upstream's that run unless they are switched off. */
 const ON_BY_DEFAULT = [
@@ -57,15 +58,31 @@ const ELSEWHERE: ReadonlySet<string> = new Set([
 /** Throws CodedErrors and ApiUsageProblems that name flag or file. */
 export async function admissionOf(
   values: ApiValues,
-  { referredToBy, ownHost }: { readonly referredToBy: string; readonly ownHost: boolean },
+  {
+    referredToBy,
+    ownHost,
+    onOpenSecret,
+  }: {
+    readonly referredToBy: string;
+    readonly ownHost: boolean;
+    readonly onOpenSecret?: OpenSecret | undefined;
+  },
 ): Promise<Pick<ApiServerConfig, 'disabledAdmission' | 'enabledAdmission' | 'admission'>> {
   const path = values.file('admission-control-config-file');
+  const {
+    mutatingKubeconfig = '',
+    validatingKubeconfig = '',
+    ...settings
+  } = path === undefined
+    ? {}
+    : await parseAdmission(await readReferenced(path, referredToBy), path, (name) =>
+        readReferenced(resolve(dirname(path), name), path),
+      );
+  const identities = (file: string) => readWebhookIdentities(file, path ?? referredToBy, onOpenSecret);
   const told = {
-    ...(path === undefined
-      ? {}
-      : await parseAdmission(await readReferenced(path, referredToBy), path, (name) =>
-          readReferenced(resolve(dirname(path), name), path),
-        )),
+    ...settings,
+    ...(mutatingKubeconfig === '' ? {} : { mutatingAs: await identities(mutatingKubeconfig) }),
+    ...(validatingKubeconfig === '' ? {} : { validatingAs: await identities(validatingKubeconfig) }),
     ...tolerationSeconds(values),
   };
   return { ...chosenPlugins(values, ownHost), ...(Object.keys(told).length === 0 ? {} : { admission: told }) };

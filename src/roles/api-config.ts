@@ -41,7 +41,7 @@ export async function apiConfigOf(
   const serviceCidr = values.text('service-cluster-ip-range').split(',')[0] ?? '';
   const advertiseAddress = advertised(values, bindAddress);
   const nodePorts = portRange(values);
-  const admission = await admissionOf(values, { referredToBy, ownHost });
+  const admission = await admissionOf(values, { referredToBy, ownHost, onOpenSecret });
   const requestTimeoutMs = values.milliseconds('request-timeout');
   return {
     warnings,

@@ -228,7 +228,7 @@ describe('kube-apiserver by its own flags', () => {
       '--feature-gates=Whatever=true',
       `--token-auth-file=${tokens}`,
     ]);
-    for (let attempt = 0; attempt < 200 && !existsSync(join(certDir, 'apiserver.crt')); attempt++) {
+    for (let attempt = 0; attempt < 1200 && !existsSync(join(certDir, 'apiserver.crt')); attempt++) {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     await answers(`https://localhost:${port}/healthz`, await readFile(join(certDir, 'apiserver.crt'), 'utf8'), api);

@@ -60,7 +60,6 @@ const LEFT_OUT: ReadonlyArray<readonly [tests: RegExp, reason: string]> = [
   [/^TestKMS/, 'KMS v1, which a current Kubernetes does not speak'],
   [/^Test(Local)?SubjectAccessReview$/, 'a webhook that authorises has no evaluation error to pass on'],
   [/^TestWebhookLoopback$/, 'an audit back end inside the process'],
-  [/^TestWebhookClientAuth/, 'kubeconfigs for webhooks are not taken (--admission-control-config-file)'],
   [
     /^TestWebhookAdmission\w+\/admissionregistration\.k8s\.io\./,
     'policies are exempt from webhooks in a current Kubernetes, and webhooks of v1beta1 are held to the rules of v1',

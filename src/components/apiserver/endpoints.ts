@@ -6,6 +6,7 @@ import { createDiscovery } from './discovery/index.ts';
 import { answerHealth, type HealthCheck, type HealthEndpoint } from './health/index.ts';
 import type { Exchange } from './http/exchange.ts';
 import type { Metrics } from './metrics.ts';
+import { processMetrics } from './process-metrics.ts';
 import type { RestContext } from './rest/context.ts';
 import { noSuchResource } from './rest/dispatch.ts';
 import { methodNotAllowed } from './rest/write-request.ts';
@@ -44,7 +45,11 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
     ['/version', (exchange) => exchange.sendJson(200, versionDocument())],
     [
       '/metrics',
-      (exchange) => exchange.sendBytes(200, Buffer.from(metrics.render()), 'text/plain; version=0.0.4; charset=utf-8'),
+      async (exchange) => {
+        const ofProcess = await processMetrics(context.clock.nowMs());
+        const text = `${metrics.render()}${ofProcess}\n`;
+        exchange.sendBytes(200, Buffer.from(text), 'text/plain; version=0.0.4; charset=utf-8');
+      },
     ],
     [
       '/openid/v1/jwks',
@@ -160,18 +165,5 @@ function gauges(context: RestContext): string {
   for (const [prefix, kind] of context.cache.kinds()) {
     if (kind.watchers > 0) lines.push(`apiserver_registered_watchers{resource="${prefix}"} ${kind.watchers}`);
   }
-  const memory = process.memoryUsage.rss();
-  const cpu = process.cpuUsage();
-  lines.push(
-    '# HELP process_resident_memory_bytes Resident memory size in bytes.',
-    '# TYPE process_resident_memory_bytes gauge',
-    `process_resident_memory_bytes ${memory}`,
-    '# HELP process_cpu_seconds_total Total user and system CPU time spent in seconds.',
-    '# TYPE process_cpu_seconds_total counter',
-    `process_cpu_seconds_total ${(cpu.user + cpu.system) / 1e6}`,
-    '# HELP process_start_time_seconds Start time of the process since unix epoch in seconds.',
-    '# TYPE process_start_time_seconds gauge',
-    `process_start_time_seconds ${(context.clock.nowMs() / 1000 - process.uptime()).toFixed(2)}`,
-  );
   return lines.join('\n');
 }

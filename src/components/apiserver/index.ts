@@ -27,4 +27,5 @@ export type { KmsPlugin } from './encryption/kms-port.ts';
 export { type Survey, surveyEncryption } from './encryption/survey.ts';
 export type { NamedCertificate } from './port.ts';
 export { createApiServer } from './server.ts';
+export type { WebhookIdentities, WebhookIdentity } from './webhooks/identities.ts';
 export type { RemoteEndpoint } from './webhooks/remote.ts';

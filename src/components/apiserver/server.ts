@@ -40,6 +40,7 @@ import { Compactor } from './storage/compactor.ts';
 import { ExpiryLeases } from './storage/expiry-leases.ts';
 import { ObjectStore } from './storage/object-store.ts';
 import { ServiceAllocator } from './storage/service-allocator.ts';
+import { StoreMetrics } from './storage/store-metrics.ts';
 import { StoredForms } from './storage/stored-forms.ts';
 import { WatchCache } from './watchcache/watch-cache.ts';
 import { WebhookCaller } from './webhooks/caller.ts';
@@ -130,12 +131,18 @@ class Server implements ApiServer {
     const certificates = deps.certificates ?? { current: certificatesOf(config) };
     const { authorizers = { current: config.authorizers ?? DEFAULT_AUTHORIZERS } } = deps;
     const authorization = new Authorization(() => authorizers.current, { backends: deps.http.backends, clock, log });
+    const stored = new StoreMetrics();
     const objects = new ObjectStore(
       store,
       cache,
       new ExpiryLeases(store, clock),
       (key) => encrypted?.isStale(key) ?? false,
+      {
+        nowMs: () => clock.monotonicMs(),
+        observe: (...figures) => stored.observe(...figures),
+      },
     );
+    this.#metrics.addGauge(() => stored.render());
     const webhooks = new WebhookCaller({ backends: deps.http.backends, cache, clock, random });
     this.#customKinds = new CustomKinds({
       cache,

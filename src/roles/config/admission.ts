@@ -193,12 +193,40 @@ function eventRateLimit(at: Cursor): AdmissionSettings {
   };
 }
 
-const READERS: Readonly<Record<string, (at: Cursor) => AdmissionSettings>> = {
+const webhookFile = object(
+  {
+    apiVersion: oneOf('apiserver.config.k8s.io/v1', 'apiserver.config.k8s.io/v1alpha1'),
+    kind: oneOf('WebhookAdmissionConfiguration', 'WebhookAdmission'),
+    kubeConfigFile: checkedString((value) =>
+      value === '' || value.startsWith('/') ? undefined : 'must be an absolute file path',
+    ),
+  },
+  ['apiVersion', 'kind'],
+);
+
+const webhooks =
+  (which: keyof AdmissionKubeconfigs) =>
+  (at: Cursor): ToldPlugins => {
+    const { kubeConfigFile = '' } = webhookFile.parse(at);
+    return kubeConfigFile === '' ? {} : { [which]: kubeConfigFile };
+  };
+
+/** Files with the users that webhooks are spoken to as. */
+interface AdmissionKubeconfigs {
+  readonly mutatingKubeconfig?: string;
+  readonly validatingKubeconfig?: string;
+}
+
+type ToldPlugins = AdmissionSettings & AdmissionKubeconfigs;
+
+const READERS: Readonly<Record<string, (at: Cursor) => ToldPlugins>> = {
   EventRateLimit: eventRateLimit,
+  MutatingAdmissionWebhook: webhooks('mutatingKubeconfig'),
   PodNodeSelector: podNodeSelector,
   PodSecurity: podSecurity,
   PodTolerationRestriction: podTolerations,
   ResourceQuota: resourceQuota,
+  ValidatingAdmissionWebhook: webhooks('validatingKubeconfig'),
 };
 
 /** `read`: the text of a file that `path` names. Throws CodedError 'bad-config' naming file, line and field. */
@@ -206,9 +234,9 @@ export async function parseAdmission(
   text: string,
   path: string,
   read: (path: string) => Promise<string>,
-): Promise<AdmissionSettings> {
+): Promise<ToldPlugins> {
   const { plugins = [] } = parseConfig(text, path, file);
-  let settings: AdmissionSettings = {};
+  let settings: ToldPlugins = {};
   const seen = new Set<string>();
   for (const [index, plugin] of plugins.entries()) {
     const refuse = (what: string): never => {

@@ -118,6 +118,51 @@ describe('admission flags', () => {
     });
   });
 
+  it('reads whom webhooks are spoken to as', async () => {
+    const write = (name: string, text: string) => writeFile(join(directory, name), text, { mode: 0o600 });
+    const plugin = (name: string, file: string) => `- name: ${name}
+  configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: "${file}"}
+`;
+    const file = join(directory, 'hooks.kubeconfig');
+    await write('token', 'from-file\n');
+    await write('key.pem', 'KEY');
+    const users = (...entries: string[]) =>
+      write(
+        'hooks.kubeconfig',
+        `apiVersion: v1\nkind: Config\nusers:\n${entries.map((each) => `- ${each}\n`).join('')}`,
+      );
+    await users(
+      '{name: a.test, user: {token: t}}',
+      '{name: "*.test", user: {tokenFile: token}}',
+      '{name: b, user: {username: u, password: p}}',
+      `{name: "*", user: {client-certificate-data: ${Buffer.from('CERT').toString('base64')}, client-key: key.pem}}`,
+    );
+    const settings = await configured(plugin('MutatingAdmissionWebhook', file));
+    assert.deepEqual(settings, {
+      mutatingAs: {
+        users: new Map([
+          ['a.test', { authorization: 'Bearer t' }],
+          ['*.test', { authorization: 'Bearer from-file' }],
+          ['b', { authorization: `Basic ${Buffer.from('u:p').toString('base64')}` }],
+          ['*', { certificate: 'CERT', key: 'KEY' }],
+        ]),
+      },
+    });
+    for (const [entry, complaint] of [
+      ['{user: {token: t}}', /hooks\.kubeconfig: users\[0\]\.name is missing/],
+      ['{name: a, user: {exec: {command: x}}}', /users\[0\]\.user\.exec is not offered/],
+      ['{name: a, user: {client-key: key.pem}}', /user\.client-certificate is missing beside its other half/],
+      ['{name: a, user: {token: [1]}}', /user\.token must be a text/],
+    ] as const) {
+      await users(entry);
+      await assert.rejects(configured(plugin('ValidatingAdmissionWebhook', file)), complaint);
+    }
+    await assert.rejects(
+      configured(plugin('MutatingAdmissionWebhook', 'a')),
+      /kubeConfigFile: .*must be an absolute file path/,
+    );
+  });
+
   it('refuses what it does not understand, by file, line and field', async () => {
     const cases: [string, RegExp][] = [
       ['- {name: Bogus}\n', /admission\.yaml: plugins\[0\]\.name: "Bogus" takes no configuration here/],

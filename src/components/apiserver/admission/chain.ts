@@ -87,6 +87,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     metrics: deps.metrics,
     log: deps.log,
     access: authorization,
+    identities: { admit: deps.settings.mutatingAs, validating: deps.settings.validatingAs },
     newUid: () => deps.random.uuid(),
     nowMs: () => deps.clock.monotonicMs(),
   });

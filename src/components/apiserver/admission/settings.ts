@@ -3,6 +3,7 @@ import type { Toleration } from 'kubernetes-types/core/v1';
 import type { Labels } from '../../../base/selector.ts';
 import type { Policy } from '../../../core/podsecurity/policy.ts';
 import type { LimitedResource } from '../../../core/quota/check.ts';
+import type { WebhookIdentities } from '../webhooks/identities.ts';
 
 export interface PodSecuritySettings {
   /** For namespaces whose labels do not say. */
@@ -34,13 +35,13 @@ export interface EventLimit {
   readonly cacheSize: number;
 }
 
-/** Each absent: the plug-in's defaults. */
 /** How long pods that say nothing of it stay on a node, in seconds. */
 export interface TolerationSeconds {
   readonly notReady: number;
   readonly unreachable: number;
 }
 
+/** Each absent: the plug-in's defaults. */
 export interface AdmissionSettings {
   /** Default: 300 each. */
   readonly tolerationSeconds?: TolerationSeconds;
@@ -50,4 +51,7 @@ export interface AdmissionSettings {
   readonly eventLimits?: readonly EventLimit[];
   /** What may be used only where a quota covers it, by `plural.group`. */
   readonly limitedResources?: ReadonlyMap<string, readonly LimitedResource[]>;
+  /** Whom webhooks that change objects, and those that judge them, are spoken to as; absent: nobody. */
+  readonly mutatingAs?: WebhookIdentities;
+  readonly validatingAs?: WebhookIdentities;
 }

@@ -1,12 +1,13 @@
 /** Guarded writes of objects. Everything that must hold together (an address with its service) goes into one commit. */
 import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
-import type { Commit, Guard, KeyValue, Put, Store } from '../../../core/mvcc/port.ts';
+import type { Commit, CommitResult, Guard, KeyValue, Put, Store } from '../../../core/mvcc/port.ts';
 import type { ObjectView } from '../rest/view.ts';
 import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import { encodeObject } from './encode.ts';
 import type { ExpiryLeases } from './expiry-leases.ts';
+import type { StoreOperation } from './store-metrics.ts';
 
 /** What else must be true and be written in the same commit. */
 export interface Effects {
@@ -37,14 +38,28 @@ export const storeKey = ({ definition, namespace, name }: Place): string =>
     ? `/registry/${definition.storagePrefix}/${namespace}/${name}`
     : `/registry/${definition.storagePrefix}/${name}`;
 
+/** Told how long the store took. */
+export interface StoreWatcher {
+  nowMs(): number;
+  observe(definition: KindDefinition, operation: StoreOperation, seconds: number, isError: boolean): void;
+}
+
 export class ObjectStore {
   readonly #store: Store;
   readonly #cache: WatchCache;
   readonly #leases: ExpiryLeases;
   readonly #isStale: (key: string) => boolean;
+  readonly #watcher: StoreWatcher;
 
   /** `isStale`: whether a value is stored otherwise than it would be written now, encrypted with another key for one. */
-  constructor(store: Store, cache: WatchCache, leases: ExpiryLeases, isStale: (key: string) => boolean) {
+  constructor(
+    store: Store,
+    cache: WatchCache,
+    leases: ExpiryLeases,
+    isStale: (key: string) => boolean,
+    watcher: StoreWatcher,
+  ) {
+    this.#watcher = watcher;
     this.#isStale = isStale;
     this.#store = store;
     this.#cache = cache;
@@ -53,7 +68,15 @@ export class ObjectStore {
 
   /** From the store itself: for when the cache's word is not enough. */
   async readStored(place: Place): Promise<CachedObject | undefined> {
-    const { kv } = await this.#store.get(storeKey(place));
+    const beganMs = this.#watcher.nowMs();
+    let kv: KeyValue | undefined;
+    try {
+      ({ kv } = await this.#store.get(storeKey(place)));
+    } catch (error) {
+      this.#note(place, 'get', beganMs, true);
+      throw error;
+    }
+    this.#note(place, 'get', beganMs, false);
     return kv === undefined ? undefined : cached(place, kv);
   }
 
@@ -103,7 +126,7 @@ export class ObjectStore {
   /** Removes the object as it is known; `object` of the result is its last state. */
   async remove(place: Place, previous: CachedObject, effects: Effects = NO_EFFECTS): Promise<WriteResult> {
     const key = storeKey(place);
-    const revision = await this.#commit(place, {
+    const revision = await this.#commit(place, 'delete', {
       guards: [{ key, modRevision: previous.revision }, ...effects.guards],
       puts: effects.puts,
       deletes: [key, ...effects.deletes],
@@ -127,7 +150,7 @@ export class ObjectStore {
         ? encodeObject(type, object)
         : encodeObject({ apiVersion: stored.apiVersion ?? type.apiVersion, kind: definition.kind }, stored);
     const lease = definition.ttlSeconds === undefined ? undefined : await this.#leases.lease(definition.ttlSeconds);
-    const revision = await this.#commit(place, {
+    const revision = await this.#commit(place, previous === undefined ? 'create' : 'update', {
       guards: [{ key, modRevision: previous?.revision ?? 0 }, ...effects.guards],
       puts: [{ key, value, ...(lease === undefined ? {} : { lease }) }, ...effects.puts],
       deletes: effects.deletes,
@@ -149,9 +172,25 @@ export class ObjectStore {
     return { written: true, object: made(spliceRevision(answer, revision)) };
   }
 
-  async #commit(place: Place, commit: Commit): Promise<number | Exclude<WriteResult, { written: true }>> {
+  #note({ definition }: Place, operation: StoreOperation, beganMs: number, isError: boolean): void {
+    this.#watcher.observe(definition, operation, (this.#watcher.nowMs() - beganMs) / 1000, isError);
+  }
+
+  async #commit(
+    place: Place,
+    operation: StoreOperation,
+    commit: Commit,
+  ): Promise<number | Exclude<WriteResult, { written: true }>> {
     const durability = place.definition.durability;
-    const result = await this.#store.commit({ ...commit, ...(durability === undefined ? {} : { durability }) });
+    const beganMs = this.#watcher.nowMs();
+    let result: CommitResult;
+    try {
+      result = await this.#store.commit({ ...commit, ...(durability === undefined ? {} : { durability }) });
+    } catch (error) {
+      this.#note(place, operation, beganMs, true);
+      throw error;
+    }
+    this.#note(place, operation, beganMs, false);
     if (result.committed) {
       this.#cache.noteWrite(result.revision);
       return result.revision;

@@ -9,6 +9,7 @@ import { CodedError } from '../../../base/errors.ts';
 import { decodeJson } from '../http/decode.ts';
 import type { BackendConnector } from '../port.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
+import { identityFor, type WebhookIdentities } from './identities.ts';
 import { type HostPort, serviceEndpoints } from './service-endpoints.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -34,6 +35,12 @@ export interface WebhookCallerDeps {
   readonly random: RandomSource;
 }
 
+interface PostOptions {
+  /** Put behind the path. */
+  readonly query?: string;
+  readonly identities?: WebhookIdentities | undefined;
+}
+
 interface Address {
   readonly host: string;
   readonly port: number;
@@ -50,10 +57,17 @@ export class WebhookCaller {
     this.#deps = deps;
   }
 
-  /** Posts `body` and returns what came back with 200; `query` is put behind the path. Throws a CodedError that says what went wrong. */
-  async post(client: WebhookClient, body: JsonObject, timeoutMs: number, query = ''): Promise<JsonValue> {
+  /** Posts `body` and returns what came back with 200. Throws a CodedError that says what went wrong. */
+  async post(
+    client: WebhookClient,
+    body: JsonObject,
+    timeoutMs: number,
+    { query = '', identities }: PostOptions = {},
+  ): Promise<JsonValue> {
     const { backends, clock } = this.#deps;
     const address = this.#resolve(client);
+    const { certificate, key, authorization } =
+      (identities === undefined ? undefined : identityFor(identities, targetOf(client, address))) ?? {};
     const payload = Buffer.from(JSON.stringify(body));
     const abort = new AbortController();
     const timer = clock.setTimer(timeoutMs, () => abort.abort());
@@ -71,9 +85,11 @@ export class WebhookCaller {
             accept: 'application/json',
             'content-length': payload.length,
             'user-agent': 'kube-apiserver-admission',
+            ...(authorization === undefined ? {} : { authorization }),
           },
           tls: {
             authority: authorityOf(client),
+            ...(certificate === undefined || key === undefined ? {} : { certificate, key }),
             ...(client.service === undefined ? {} : { serverName: address.serverName }),
           },
           allowAddress: (each) => !isLinkLocal(each),
@@ -125,6 +141,11 @@ export class WebhookCaller {
     const serverName = `${service.name}.${service.namespace}.svc`;
     return { host, port, path: service.path ?? '/', serverName, authority: `${serverName}:${service.port ?? 443}` };
   }
+}
+
+/** What is looked up: the host that is named, with its port. */
+function targetOf({ url }: WebhookClient, { authority, port }: Address): string {
+  return url === undefined || /:\d+$/.test(authority) ? authority : `${authority}:${port}`;
 }
 
 function authorityOf(client: WebhookClient): string {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it, test } from 'node:test';
 import { readAnswer } from '../../../../src/components/apiserver/admission/webhooks/answer.ts';
+import { identityFor } from '../../../../src/components/apiserver/webhooks/identities.ts';
 import { startServer, type TestServer } from '../harness.ts';
 import { configure, patchOf, unconfigure, WebhookServer } from './webhook-server.ts';
 
@@ -26,6 +27,48 @@ test('answers of v1beta1 need not say what they are, those of v1 must', () => {
   const known = { ...typed, response: { ...bare.response, uid: 'u' } };
   assert.throws(() => readAnswer(known, 'u', 'v1', true), /response.patch but not response.patchType/);
   assert.throws(() => readAnswer(known, 'u', 'v1', false), /response.patch must be empty/);
+});
+
+test('the user of a kubeconfig for a webhook is who has its host, then its end, then all others', () => {
+  const as = (name: string) => [name, { authorization: name }] as const;
+  const names = ['a.test:443', 'a.test', '*.test:8443', '*.b.test', '*.test', '*'];
+  const users = new Map(names.map(as));
+  const chosen = (target: string) =>
+    identityFor({ users, current: { authorization: 'current' } }, target)?.authorization;
+  assert.deepEqual(
+    ['a.test:443', 'a.test:444', 'x.b.test:443', 'c.test:443', 'c.test:8443', '127.0.0.1:443'].map(chosen),
+    ['a.test:443', '*', '*.b.test', '*.test', '*.test:8443', '*'],
+  );
+  users.delete('*');
+  assert.equal(chosen('127.0.0.1:443'), 'current');
+  users.delete('a.test:443');
+  assert.equal(chosen('a.test:443'), 'a.test');
+  assert.equal(identityFor({ users: new Map() }, 'a.test:443'), undefined);
+});
+
+test('webhooks are spoken to as the users of their kubeconfigs', async () => {
+  const hooks = await WebhookServer.start();
+  const identity = (authorization: string) => ({ users: new Map([[`127.0.0.1:${hooks.port}`, { authorization }]]) });
+  const admission = { mutatingAs: identity('Bearer m'), validatingAs: identity('Basic v') };
+  const server = await startServer({ config: { admission } });
+  const said: unknown[] = [];
+  try {
+    for (const path of ['/m', '/v'])
+      hooks.on(path, (_review, response) => {
+        said.push([path, response.req.headers.authorization]);
+        return { allowed: true };
+      });
+    await configure(server, 'Mutating', 'a', hooks.hook('/m'));
+    await configure(server, 'Validating', 'a', hooks.hook('/v'));
+    assert.equal((await server.call('POST', MAPS, { body: { metadata: { name: 'x' } } })).code, 201);
+    assert.deepEqual(said, [
+      ['/m', 'Bearer m'],
+      ['/v', 'Basic v'],
+    ]);
+  } finally {
+    await server.stop();
+    await hooks.stop();
+  }
 });
 
 describe('admission webhooks', () => {

@@ -9,7 +9,7 @@ test('requests are counted by method and scope, and so are those for deprecated 
     const maps = '/api/v1/namespaces/default/configmaps';
     const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'counted' } };
     await server.call('POST', maps, { body: map });
-    await server.call('PUT', `${maps}/counted`, { body: map });
+    await server.call('PUT', `${maps}/counted`, { body: { ...map, data: { a: '1' } } });
     await server.call('GET', `${maps}/counted`);
     await server.call('GET', maps);
     await server.call('DELETE', `${maps}/counted`);
@@ -26,6 +26,20 @@ test('requests are counted by method and scope, and so are those for deprecated 
       text,
       /apiserver_requested_deprecated_apis\{group="batch",removed_release="1\.25",resource="cronjobs",subresource="",version="v1beta1"\} 1/,
     );
+    for (const operation of ['create', 'update', 'delete'])
+      assert.match(
+        text,
+        new RegExp(
+          `etcd_request_duration_seconds_count\\{operation="${operation}",group="",resource="configmaps"\\} [1-9]`,
+        ),
+      );
+    assert.match(text, /etcd_requests_total\{operation="create",group="",resource="configmaps"\} [1-9]/);
+    assert.match(
+      text,
+      /etcd_request_duration_seconds_bucket\{operation="create",group="",resource="configmaps",le="\+Inf"\} [1-9]/,
+    );
+    const open = Number(/^process_open_fds (\d+)$/m.exec(text)?.[1]);
+    assert.ok(open > 3 && open <= Number(/^process_max_fds (\d+)$/m.exec(text)?.[1]), `${open}`);
     const started = Number(/^process_start_time_seconds (\S+)$/m.exec(text)?.[1]);
     assert.ok(started > 1e9 && started <= Date.now() / 1000, `${started}`);
   } finally {

@@ -8,6 +8,7 @@ import { CodedError, messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { WebhookCaller, WebhookClient } from '../../webhooks/caller.ts';
+import type { WebhookIdentities } from '../../webhooks/identities.ts';
 import { type AccessSource, authorizerOf, withAnswers } from '../authorizer.ts';
 import { conditionsHold, documentsOf, variablesOf } from '../expressions.ts';
 import type { AdmissionRequest } from '../index.ts';
@@ -24,6 +25,8 @@ interface HookCallerDeps {
   readonly metrics: Metrics;
   readonly log: Log;
   readonly access: AccessSource;
+  /** Whom webhooks are spoken to as. */
+  readonly identities: Readonly<Record<HookType, WebhookIdentities | undefined>>;
   newUid(): string;
   nowMs(): number;
 }
@@ -80,7 +83,7 @@ export class HookCaller {
     const timeoutMs = Math.min(hook.timeoutMs, leftMs);
     let verdict: Verdict;
     try {
-      verdict = await this.#call(hook, described, type === 'admit', timeoutMs);
+      verdict = await this.#call(hook, described, type, timeoutMs);
     } catch (error) {
       // Whatever may be ignored, a request that has no time left is over.
       if (error instanceof CallError && error.isLate && leftMs <= hook.timeoutMs) throw lateness();
@@ -122,21 +125,24 @@ export class HookCaller {
     }
   }
 
-  async #call(hook: Hook, described: JsonObject, mutating: boolean, timeoutMs: number): Promise<Verdict> {
+  async #call(hook: Hook, described: JsonObject, type: HookType, timeoutMs: number): Promise<Verdict> {
     const uid = String(described['uid']);
     const apiVersion = `admission.k8s.io/${hook.reviewVersion}`;
     const query = `timeout=${Math.ceil(timeoutMs / 1000)}s`;
     let answer: Awaited<ReturnType<WebhookCaller['post']>>;
     try {
       const review = { kind: 'AdmissionReview', apiVersion, request: described };
-      answer = await this.#deps.caller.post(hook.client, review, timeoutMs, query);
+      answer = await this.#deps.caller.post(hook.client, review, timeoutMs, {
+        query,
+        identities: this.#deps.identities[type],
+      });
     } catch (error) {
       const late = error instanceof CodedError && error.code === 'timeout';
       const why = late ? 'context deadline exceeded' : messageOf(error);
       throw new CallError(`failed to call webhook: Post "${addressOf(hook.client)}?${query}": ${why}`, late, error);
     }
     try {
-      return readAnswer(answer, uid, hook.reviewVersion, mutating);
+      return readAnswer(answer, uid, hook.reviewVersion, type === 'admit');
     } catch (error) {
       throw new Error(`received invalid webhook response: ${messageOf(error)}`, { cause: error });
     }
