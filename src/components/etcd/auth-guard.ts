@@ -2,7 +2,8 @@
  * Stands before all handlers while auth is on and asks for each call whether its caller may make it. Source: etcd
  * server/etcdserver/apply/auth.go, v3rpc/maintenance.go, v3rpc/watch.go. Where newer etcds are stricter, so is this: transactions
  * that would tell previous values or attach leases, watches without an end, leases, alarms, member lists and compactions
- * (CVE-2023-28235, CVE-2026-33413, CVE-2026-44283, GHSA-xg4h-6gfc-h4m8). A method that is not known here needs the role root.
+ * (CVE-2023-28235, CVE-2026-33413, CVE-2026-44283, GHSA-xg4h-6gfc-h4m8). A method that is not known here needs the role root. Locks and elections do
+ * not pass here: what they do for their callers does.
  */
 import { decodeNamedRequest } from '../../api/etcd/auth.ts';
 import {
@@ -19,7 +20,6 @@ import type { Log } from '../../base/log.ts';
 import type { AuthMachine } from '../../core/etcdauth/machine.ts';
 import type { Caller } from '../../core/etcdauth/types.ts';
 import type { Auth } from './auth.ts';
-import { checkElection, checkLock, type SessionAccess } from './auth-sessions.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import { type CallIdentity, RpcCode, type StreamCall, type StreamHandler } from './port.ts';
 import { failureOf } from './rpc-errors.ts';
@@ -37,7 +37,7 @@ type Check = (caller: Caller | undefined, message: Uint8Array) => void;
 
 const ALARM_GET = 0;
 
-export class AuthGuard implements SessionAccess {
+export class AuthGuard {
   readonly #auth: Auth;
   readonly #machine: AuthMachine;
   readonly #log: Log;
@@ -64,16 +64,21 @@ export class AuthGuard implements SessionAccess {
       return [
         path,
         (message, call) => {
-          if (this.#machine.enabled) {
-            try {
-              check(this.#auth.caller(call), message);
-            } catch (error) {
-              const failure = failureOf(error, this.#log);
-              call.fail(failure.code, failure.message);
-              return;
+          const answer = (): void => {
+            if (this.#machine.enabled) {
+              try {
+                check(this.#auth.caller(call), message);
+              } catch (error) {
+                const failure = failureOf(error, this.#log);
+                call.fail(failure.code, failure.message);
+                return;
+              }
             }
-          }
-          handler(message, call);
+            handler(message, call);
+          };
+          const awaited = this.#auth.awaited(call);
+          if (awaited === undefined) answer();
+          else void awaited.then(answer);
         },
       ];
     });
@@ -121,7 +126,7 @@ export class AuthGuard implements SessionAccess {
 
   #guarded(call: StreamCall, inner: StreamHandler, check: Check): StreamHandler {
     let state: 'new' | 'passed' | 'refused' = 'new';
-    return {
+    const handler: StreamHandler = {
       message: (message) => {
         if (state === 'new') {
           try {
@@ -141,6 +146,8 @@ export class AuthGuard implements SessionAccess {
       closed: () => inner.closed(),
       drained: () => inner.drained(),
     };
+    const awaited = this.#auth.awaited(call);
+    return awaited === undefined ? handler : afterwards(handler, awaited);
   }
 
   #table(): Readonly<Record<string, Check>> {
@@ -181,8 +188,6 @@ export class AuthGuard implements SessionAccess {
       },
       '/grpc.health.v1.Health/Check': open,
       '/grpc.health.v1.Health/Watch': open,
-      ...checkLock(this),
-      ...checkElection(this),
     };
   }
 
@@ -209,6 +214,26 @@ export class AuthGuard implements SessionAccess {
       if (prevKv) this.read(caller, key, end);
     }
   }
+}
+
+/** The same handler, told of nothing until `awaited` is resolved, and then of everything in order. */
+function afterwards(handler: StreamHandler, awaited: Promise<void>): StreamHandler {
+  let held: Array<() => void> | undefined = [];
+  const tell = (news: () => void): void => {
+    if (held === undefined) news();
+    else held.push(news);
+  };
+  void awaited.then(() => {
+    const all = held ?? [];
+    held = undefined;
+    for (const news of all) news();
+  });
+  return {
+    message: (message) => tell(() => handler.message(message)),
+    ended: () => tell(() => handler.ended()),
+    closed: () => tell(() => handler.closed()),
+    drained: () => tell(() => handler.drained()),
+  };
 }
 
 /** As gRPC for Go names the codes that a watch can be refused with. */

@@ -8,6 +8,8 @@ import { jwtTokens, parseJwtOptions, type ReadKeyFile } from './jwt.ts';
 export interface Tokens {
   /** A new token for `user`. Throws AuthError 'verify-only' where tokens are made elsewhere. */
   issue(user: string, revision: number): Promise<string>;
+  /** `user` carries `token` from now on. There only where tokens say nothing themselves: each member has to be told then what was issued by any. */
+  remember?(token: string, user: string): void;
   /** Who carries `token`; undefined when it is unknown, forged or expired. `revision` is that of the auth state now. */
   caller(token: string, revision: number): Caller | undefined;
   /** The password of `user` was changed, or the user is gone. */
@@ -20,7 +22,7 @@ export interface Tokens {
 export const SIMPLE_TOKEN_TTL_MS = 300_000;
 const MAX_SIMPLE_TOKENS = 50_000;
 
-/** Random strings in this member's memory. */
+/** Random strings in the memory of every member. Source: etcd server/auth/simple_token.go. */
 export function simpleTokens(clock: Clock, ttlMs: number = SIMPLE_TOKEN_TTL_MS): Tokens {
   // In the order of their last use: the first is the next to expire.
   const tokens = new Map<string, { readonly user: string; readonly expiresAtMs: number }>();
@@ -36,11 +38,10 @@ export function simpleTokens(clock: Clock, ttlMs: number = SIMPLE_TOKEN_TTL_MS):
     }
   };
   return {
-    issue: async (user) => {
-      const token = randomBytes(24).toString('base64url');
+    issue: async () => randomBytes(24).toString('base64url'),
+    remember: (token, user) => {
       use(token, user);
       sweep();
-      return token;
     },
     caller: (token, revision) => {
       const found = tokens.get(token);

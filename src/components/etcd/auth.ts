@@ -11,10 +11,18 @@ import type { Tokens } from './auth-tokens.ts';
 import type { PasswordHasher } from './password.ts';
 import type { CallIdentity } from './port.ts';
 
+export interface AuthProgress {
+  applied(): number;
+  /** Resolves when `index` has been applied here, or does not seem to come. */
+  appliedAt(index: number): Promise<void>;
+}
+
 export interface AuthDeps {
   /** Puts a command into the replicated log; resolves when `apply` has had it on this member. */
   readonly replicate: (command: Uint8Array) => Promise<void>;
   readonly tokens: Tokens;
+  /** How far this member has got in the log. */
+  readonly progress: AuthProgress;
   readonly hasher: PasswordHasher;
   /** A client without a token is whom its certificate's common name says. */
   readonly clientCertAuth: boolean;
@@ -40,9 +48,9 @@ export class Auth {
   caller(call: CallIdentity): Caller | undefined {
     if (!this.machine.enabled) return undefined;
     const { revision } = this.machine;
-    const token = call.metadata('token') ?? call.metadata('authorization');
+    const token = tokenOf(call);
     if (token !== undefined) {
-      const caller = this.#deps.tokens.caller(token, revision);
+      const caller = this.#deps.tokens.caller(this.#split(token).name, revision);
       if (caller === undefined) throw new AuthError('invalid-token');
       return caller;
     }
@@ -52,9 +60,27 @@ export class Auth {
     return user === '' ? undefined : { user, revision };
   }
 
+  /**
+   * Resolves when this member has been told of the token that `call` shows; undefined when it need not wait. Whoever has a token from one member and asks
+   * another is not to be a stranger there.
+   */
+  awaited(call: CallIdentity): Promise<void> | undefined {
+    const token = this.machine.enabled ? tokenOf(call) : undefined;
+    if (token === undefined) return undefined;
+    const { applied, appliedAt } = this.#deps.progress;
+    const { index } = this.#split(token);
+    return index > applied() ? appliedAt(index) : undefined;
+  }
+
+  /** A token that members are told of ends in the index at which they have been. */
+  #split(token: string): { readonly name: string; readonly index: number } {
+    const [, name, index] = this.#deps.tokens.remember === undefined ? [] : (/^(.*)\.(\d{1,15})$/.exec(token) ?? []);
+    return { name: name ?? token, index: Number(index ?? 0) };
+  }
+
   /** The user that carries `token`, for members that pass a call on; undefined when it is not valid here. */
   tokenUser(token: string): string | undefined {
-    return this.#deps.tokens.caller(token, this.machine.revision)?.user;
+    return this.#deps.tokens.caller(this.#split(token).name, this.machine.revision)?.user;
   }
 
   /** Makes a change on all members. Throws AuthError when it is refused, here or where the log orders it. */
@@ -73,16 +99,21 @@ export class Auth {
 
   /**
    * Takes a command out of the log. On every member, in log order. A command that was in order when proposed and no longer is
-   * changes nothing; its proposer is told. Throws WireError for bytes that are no command: the log is damaged, or newer than us.
+   * changes nothing; its proposer is told. Whether the state has changed. Throws WireError for bytes that are no command: the log is damaged, or newer than us.
    */
-  apply(bytes: Uint8Array): void {
+  apply(bytes: Uint8Array): boolean {
     const { id, command } = decodeProposal(bytes);
     const refused = this.machine.apply(command);
     if (this.#outcomes.has(id)) this.#outcomes.set(id, refused);
-    if (refused !== undefined) return;
+    if (refused !== undefined) return false;
+    if (command.kind === 'token-issue') {
+      this.#deps.tokens.remember?.(command.token, command.name);
+      return false;
+    }
     if (command.kind === 'user-delete' || command.kind === 'user-change-password')
       this.#deps.tokens.forget(command.name);
     else if (command.kind === 'disable') this.#deps.tokens.clear();
+    return true;
   }
 
   /** The whole state, for snapshots. */
@@ -110,7 +141,12 @@ export class Auth {
       // Names that do not exist take as long as those that do.
       const known = await this.#deps.hasher.verify(password, user?.passwordHash ?? (await this.#decoyHash()));
       if (user === undefined || !known) throw new AuthError('authentication-failed');
-      if (this.machine.revision === revision) return this.#deps.tokens.issue(name, revision);
+      if (this.machine.revision !== revision) continue;
+      const { tokens, progress } = this.#deps;
+      const token = await tokens.issue(name, revision);
+      if (tokens.remember === undefined) return token;
+      await this.change({ kind: 'token-issue', name, token });
+      if (this.machine.revision === revision) return `${token}.${progress.applied()}`;
     }
     throw new AuthError('old-revision');
   }
@@ -119,4 +155,8 @@ export class Auth {
     this.#decoy ??= this.#deps.hasher.hash(randomBytes(16).toString('hex'));
     return this.#decoy;
   }
+}
+
+function tokenOf(call: CallIdentity): string | undefined {
+  return call.metadata('token') ?? call.metadata('authorization');
 }

@@ -145,10 +145,13 @@ function requireActive({ cluster, replica }: Engine, voters: number, without?: s
   if (active < Math.floor(voters / 2) + 1) throw new CodedError('unhealthy-cluster', '');
 }
 
+/** A host and a port, or any socket. Source: etcd client/pkg/types/urls.go, NewURLs. */
+const PEER_URL = /^(?:https?:\/\/(?:\[[^[\]/?#\s]+\]|[^[\]:/?#\s]*):\d*|unixs?:\/\/[^\s]+)$/;
+
 function checkUrls(engine: Engine, urls: readonly string[], except: string | undefined): void {
   if (urls.length === 0) throw new CodedError('bad-peer-urls', 'no peer URLs are given');
   for (const url of urls) {
-    if (!/^(https?|unixs?):\/\/[^/]+$/.test(url)) throw new CodedError('bad-peer-urls', `${url} is no peer URL`);
+    if (!PEER_URL.test(url)) throw new CodedError('bad-peer-urls', `${url} is no peer URL`);
   }
   for (const member of engine.cluster.members) {
     if (member.id === except) continue;

@@ -1,4 +1,4 @@
-/** `v3electionpb.Election`. Source: etcd api/v3election/election.go, clientv3/concurrency/election.go. */
+/** `v3electionpb.Election`: what it does with keys it does as its caller. Source: etcd api/v3election/election.go, clientv3/concurrency/election.go. */
 import type { WireKeyValue } from '../../api/etcd/kv.ts';
 import { Reader } from '../../api/etcd/wire.ts';
 import type { Log } from '../../base/log.ts';
@@ -7,7 +7,7 @@ import type { UnaryHandlers } from './kv-service.ts';
 import type { LocalClient, StreamHandlers } from './local-client.ts';
 import { RpcCode, type StreamCall, type StreamHandler } from './port.ts';
 import { failureOf, RpcFailed } from './rpc-errors.ts';
-import { answerSession, cancellation, deleteIfHeld, putIfHeld, SessionQueue } from './session-queue.ts';
+import { answerSession, cancellation, deleteIfHeld, giveUp, putIfHeld, SessionQueue } from './session-queue.ts';
 
 interface LeaderKey {
   readonly name: string;
@@ -17,7 +17,7 @@ interface LeaderKey {
 }
 
 export function electionService(
-  client: LocalClient,
+  local: LocalClient,
   encoder: Encoder,
   log: Log,
 ): { readonly unary: UnaryHandlers; readonly streams: StreamHandlers } {
@@ -25,7 +25,7 @@ export function electionService(
     '/v3electionpb.Election/Campaign': (message, call) =>
       answerSession(call, log, async () => {
         const { name, lease, value } = campaignRequest(message);
-        const place = await campaign(client, name, lease, value, cancellation(call));
+        const place = await campaign(local.as(call), name, lease, value, cancellation(call));
         const out = encoder.begin(place.revision);
         const mark = out.begin(2);
         out.latin1(1, name).latin1(2, place.key).int(3, place.createRevision).big(4, place.lease).end(mark);
@@ -34,23 +34,23 @@ export function electionService(
     '/v3electionpb.Election/Proclaim': (message, call) =>
       answerSession(call, log, async () => {
         const { leader, value } = leaderRequest(message);
-        const { succeeded, revision } = await putIfHeld(client, leader, value);
+        const { succeeded, revision } = await putIfHeld(local.as(call), leader, value);
         if (!succeeded) throw new RpcFailed(RpcCode.unknown, 'election: not leader');
         return encoder.begin(revision).finish();
       }),
     '/v3electionpb.Election/Leader': (message, call) =>
       answerSession(call, log, async () => {
-        const { kv, revision } = await new SessionQueue(client, nameOf(message)).first();
+        const { kv, revision } = await new SessionQueue(local.as(call), nameOf(message)).first();
         if (kv === undefined) throw new RpcFailed(RpcCode.unknown, 'election: no leader');
         return leaderResponse(encoder, kv, revision);
       }),
     '/v3electionpb.Election/Resign': (message, call) =>
       answerSession(call, log, async () => {
-        const { revision } = await deleteIfHeld(client, leaderRequest(message).leader);
+        const { revision } = await deleteIfHeld(local.as(call), leaderRequest(message).leader);
         return encoder.begin(revision).finish();
       }),
   };
-  return { unary, streams: { '/v3electionpb.Election/Observe': (call) => observe(call, client, encoder, log) } };
+  return { unary, streams: { '/v3electionpb.Election/Observe': (call) => observe(call, local, encoder, log) } };
 }
 
 async function campaign(client: LocalClient, name: string, lease: bigint, value: Buffer, signal: AbortSignal) {
@@ -60,19 +60,19 @@ async function campaign(client: LocalClient, name: string, lease: bigint, value:
     if (!place.value.equals(value)) await putIfHeld(client, place, value);
     await queue.turn(place, signal);
   } catch (error) {
-    await deleteIfHeld(client, place);
+    await giveUp(client, place);
     throw error;
   }
-  if (signal.aborted) await deleteIfHeld(client, place);
+  if (signal.aborted) await giveUp(client, place);
   return place;
 }
 
 /** Every proclamation of whoever leads, from the present one on. */
-function observe(call: StreamCall, client: LocalClient, encoder: Encoder, log: Log): StreamHandler {
+function observe(call: StreamCall, local: LocalClient, encoder: Encoder, log: Log): StreamHandler {
   const controller = new AbortController();
   let started = false;
   const run = async (name: string): Promise<void> => {
-    const queue = new SessionQueue(client, name);
+    const queue = new SessionQueue(local.as(call), name);
     const { signal } = controller;
     const tell = (kv: WireKeyValue, revision: number): void => {
       call.send(leaderResponse(encoder, kv, revision));
@@ -96,8 +96,12 @@ function observe(call: StreamCall, client: LocalClient, encoder: Encoder, log: L
       started = true;
       run(nameOf(message)).catch((error: unknown) => {
         if (controller.signal.aborted) return;
-        const { code, message: text } = failureOf(error, log);
-        call.end(code, text);
+        // Whatever the store refuses ends the stream without a word, as etcd's.
+        if (error instanceof RpcFailed) call.end();
+        else {
+          const { code, message: text } = failureOf(error, log);
+          call.end(code, text);
+        }
       });
     },
     ended: () => {},

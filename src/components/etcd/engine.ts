@@ -74,8 +74,8 @@ interface AppliedWaiter {
 
 /** Users and permissions, kept by whoever understands them. */
 export interface AuthState {
-  /** A committed change. */
-  apply(command: Uint8Array): void;
+  /** A committed command. Whether the state has changed. */
+  apply(command: Uint8Array): boolean;
   export(): Uint8Array;
   import(state: Uint8Array): void;
 }
@@ -320,6 +320,25 @@ export class Engine implements ReplicatedMachine {
     });
   }
 
+  /** As `appliedAt`, but no longer than a request may take. */
+  appliedInTime(index: number): Promise<void> {
+    if (this.replica.applied >= index) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = this.#deps.clock.setTimer(this.requestTimeoutMs, () => {
+        this.#appliedWaiters = this.#appliedWaiters.filter((each) => each !== waiter);
+        resolve();
+      });
+      const waiter = {
+        index,
+        resolve: () => {
+          timer.cancel();
+          resolve();
+        },
+      };
+      this.#appliedWaiters.push(waiter);
+    });
+  }
+
   /**
    * Decides and, if it wrote, makes durable. Throws MvccError; CodedError 'no-space', 'too-many-requests', 'closed', 'not-leader' (nothing has happened,
    * the leader can do it), 'leader-failed' (nobody knows whether it has happened).
@@ -552,8 +571,7 @@ export class Engine implements ReplicatedMachine {
         this.#compactor.compacted(index);
         return;
       case 'auth':
-        this.#deps.onAuth.apply(command.command);
-        this.#applied.document(AUTH, this.#deps.onAuth.export());
+        if (this.#deps.onAuth.apply(command.command)) this.#applied.document(AUTH, this.#deps.onAuth.export());
         return;
       case 'alarm':
         cluster.setAlarm(command.raised, command.member, command.alarm);

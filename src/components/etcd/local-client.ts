@@ -45,14 +45,22 @@ const WATCH = '/etcdserverpb.Watch/Watch';
 export class LocalClient {
   readonly #unary: UnaryHandlers;
   readonly #streams: StreamHandlers;
+  readonly #caller: CallIdentity;
 
-  constructor(unary: UnaryHandlers, streams: StreamHandlers) {
+  /** `caller`: on whose behalf it calls, unless a call says otherwise; nobody's by default. */
+  constructor(unary: UnaryHandlers, streams: StreamHandlers, caller: CallIdentity = NOBODY) {
     this.#unary = unary;
     this.#streams = streams;
+    this.#caller = caller;
+  }
+
+  /** The same client on behalf of who makes `call`, whose permission is asked for with each call that it makes. */
+  as(call: CallIdentity): LocalClient {
+    return new LocalClient(this.#unary, this.#streams, call);
   }
 
   /** Throws RpcFailed with what a caller elsewhere would be told. */
-  call(path: string, message: Uint8Array, identity: CallIdentity = NOBODY): Promise<Buffer> {
+  call(path: string, message: Uint8Array, identity: CallIdentity = this.#caller): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const handler = this.#unary[path];
       if (handler === undefined) {
@@ -69,7 +77,7 @@ export class LocalClient {
     });
   }
 
-  stream(path: string, events: LocalStreamEvents, identity: CallIdentity = NOBODY): LocalStream {
+  stream(path: string, events: LocalStreamEvents, identity: CallIdentity = this.#caller): LocalStream {
     let over = false;
     const open = this.#streams[path];
     if (open === undefined) {

@@ -5,16 +5,17 @@ import type { UnaryHandlers } from './kv-service.ts';
 import type { LocalClient } from './local-client.ts';
 import { RpcCode } from './port.ts';
 import { RpcFailed } from './rpc-errors.ts';
-import { answerSession, cancellation, deleteIfHeld, SessionQueue } from './session-queue.ts';
+import { answerSession, cancellation, giveUp, SessionQueue } from './session-queue.ts';
 
 /**
  * `v3lockpb.Lock`. `Lock` is answered when the caller's lease is first in the queue; one that gives up before leaves the queue.
- * Source: etcd api/v3lock/lock.go, clientv3/concurrency/mutex.go.
+ * What it does with keys it does as its caller, so that permissions hold for each step of it. Source: etcd api/v3lock/lock.go, clientv3/concurrency/mutex.go.
  */
-export function lockService(client: LocalClient, encoder: Encoder, log: Log): UnaryHandlers {
+export function lockService(local: LocalClient, encoder: Encoder, log: Log): UnaryHandlers {
   return {
     '/v3lockpb.Lock/Lock': (message, call) =>
       answerSession(call, log, async () => {
+        const client = local.as(call);
         const signal = cancellation(call);
         const { name, lease } = nameAndLease(message);
         const queue = new SessionQueue(client, name);
@@ -22,19 +23,19 @@ export function lockService(client: LocalClient, encoder: Encoder, log: Log): Un
         try {
           await queue.turn(place, signal);
         } catch (error) {
-          await deleteIfHeld(client, place);
+          await giveUp(client, place);
           throw error;
         }
         // The lease may have ended while it waited, and the place with it.
         const held = await client.range({ key: place.key });
         if (held.kvs.length === 0) throw new RpcFailed(RpcCode.unknown, 'mutex: session is expired');
-        if (signal.aborted) await deleteIfHeld(client, place);
+        if (signal.aborted) await giveUp(client, place);
         return encoder.begin(held.revision).latin1(2, place.key).finish();
       }),
     '/v3lockpb.Lock/Unlock': (message, call) =>
       answerSession(call, log, async () => {
         // A DeleteRangeRequest of that key alone has the same bytes.
-        const reader = new Reader(await client.call('/etcdserverpb.KV/DeleteRange', message));
+        const reader = new Reader(await local.as(call).call('/etcdserverpb.KV/DeleteRange', message));
         reader.field();
         return new Writer(64).message(1, reader.bytes()).finish();
       }),

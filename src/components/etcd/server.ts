@@ -128,6 +128,10 @@ class Server implements StoreServer {
     this.#auth = new Auth({
       replicate: (command) => this.#route().command({ type: 'auth', command }),
       tokens: deps.tokens ?? simpleTokens(clock),
+      progress: {
+        applied: () => this.#engine.replica.applied,
+        appliedAt: (index) => this.#engine.appliedInTime(index),
+      },
       hasher: scryptHasher(deps.bcryptCost === undefined ? undefined : costLikeBcrypt(deps.bcryptCost)),
       clientCertAuth: deps.clientCertAuth ?? false,
       bytes: random.bytes,

@@ -81,11 +81,6 @@ export function createServices(parts: ServiceParts): Services {
     command: (command) => router.command(command),
   });
   const kv = kvService(engine, encoder, log, deps.limits);
-  // Locks and elections are guarded themselves; what they do for their callers is not asked about again.
-  const client = new LocalClient(router.unary({ ...kv, ...leases.unary }), {
-    '/etcdserverpb.Watch/Watch': watches.unguarded,
-  });
-  const elections = electionService(client, encoder, log);
   const handlers: UnaryHandlers = {
     ...kv,
     ...leases.unary,
@@ -107,7 +102,6 @@ export function createServices(parts: ServiceParts): Services {
       upToDate: () => engine.upToDate(),
     }),
   };
-  const sessions = { ...lockService(client, encoder, log), ...elections.unary };
   const rpc = new RpcMetrics({ clock, log, slowMs: parts.slowRequestMs });
   router.serveOthers({ ...handlers, ...leases.forOthers });
   const required = parts.requireLeader;
@@ -115,13 +109,20 @@ export function createServices(parts: ServiceParts): Services {
     '/etcdserverpb.Watch/Watch': watches.handler,
     '/etcdserverpb.Lease/LeaseKeepAlive': leases.keepAlive,
     '/etcdserverpb.Maintenance/Snapshot': maintenance.snapshot,
-    ...elections.streams,
   });
-  const routed = router.unary(guard.unary({ ...handlers, ...sessions }), (path, message, call) =>
-    guard.check(path, message, call),
+  const routed = router.unary(guard.unary(handlers), (path, message, call) => guard.check(path, message, call));
+  // Whoever wants a lock or leads is asked for permission with each step that is made for it, as a client elsewhere would be.
+  const local = new LocalClient(routed, streams);
+  const elections = electionService(local, encoder, log);
+  const unary = rpc.unary(
+    required.unary({
+      ...routed,
+      ...lockService(local, encoder, log),
+      ...elections.unary,
+      ...recoveryService(engine, storage, log),
+    }),
   );
-  const unary = rpc.unary(required.unary({ ...routed, ...recoveryService(engine, storage, log) }));
-  const counted = rpc.streams(required.streams(streams));
+  const counted = rpc.streams(required.streams({ ...streams, ...elections.streams }));
   const json =
     deps.jsonGateway === false ? () => undefined : gateway(new LocalClient(unary, counted), log, deps.gatewayStreams);
   const service = rpcService(unary, counted, json, {

@@ -165,6 +165,15 @@ export async function deleteIfHeld(
   });
 }
 
+/** As `deleteIfHeld`, for who fails anyway: if that is refused, the key goes with its lease. */
+export async function giveUp(client: LocalClient, place: Place): Promise<void> {
+  try {
+    await deleteIfHeld(client, place);
+  } catch (error) {
+    if (!(error instanceof RpcFailed)) throw error;
+  }
+}
+
 /**
  * As `answer`. etcd's services go through its own client, whose errors carry their text but no status: what the store refuses
  * reaches the caller as unknown.

@@ -153,13 +153,8 @@ export class WatchService {
     this.#count += difference;
   }
 
-  readonly handler = (call: StreamCall): StreamHandler => this.#open(call, this.deps.refusal);
-
-  /** For callers inside this process that have been asked already. */
-  readonly unguarded = (call: StreamCall): StreamHandler => this.#open(call, () => undefined);
-
-  #open(call: StreamCall, refusal: WatchServiceDeps['refusal']): StreamHandler {
-    const stream = new WatchStream(this, call, refusal);
+  readonly handler = (call: StreamCall): StreamHandler => {
+    const stream = new WatchStream(this, call);
     this.#streams.add(stream);
     return {
       message: (message) => stream.message(message),
@@ -171,13 +166,12 @@ export class WatchService {
       },
       drained: () => stream.drained(),
     };
-  }
+  };
 }
 
 class WatchStream {
   readonly #service: WatchService;
   readonly #call: StreamCall;
-  readonly #refusal: WatchServiceDeps['refusal'];
   readonly #watches = new Map<number, Watch>();
   readonly #behind = new Set<Watch>();
   #nextId = 0;
@@ -186,9 +180,8 @@ class WatchStream {
   #progressWanted = false;
   #catchingUp = false;
 
-  constructor(service: WatchService, call: StreamCall, refusal: WatchServiceDeps['refusal']) {
+  constructor(service: WatchService, call: StreamCall) {
     this.#service = service;
-    this.#refusal = refusal;
     this.#call = call;
   }
 
@@ -260,7 +253,7 @@ class WatchStream {
       refuse('mvcc: watcher range is empty');
       return;
     }
-    const denied = this.#refusal(this.#call, request.key === '' ? '\0' : request.key, request.end);
+    const denied = this.#service.deps.refusal(this.#call, request.key === '' ? '\0' : request.key, request.end);
     if (denied !== undefined) {
       refuse(denied);
       return;

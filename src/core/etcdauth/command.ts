@@ -15,6 +15,7 @@ const KIND = {
   'role-delete': 9,
   'role-grant-permission': 10,
   'role-revoke-permission': 11,
+  'token-issue': 12,
 } as const satisfies Record<AuthCommand['kind'], number>;
 
 /** A command with the name that the member which proposed it knows it by. */
@@ -30,6 +31,7 @@ export function encodeProposal({ id, command }: AuthProposal): Uint8Array {
   if ('passwordHash' in command) out.string(5, command.passwordHash);
   if ('noPassword' in command) out.bool(6, command.noPassword);
   if ('permission' in command && command.permission !== undefined) writePermission(out, 7, command.permission);
+  if ('token' in command) out.string(8, command.token);
   if ('key' in command) writePermission(out, 7, { type: 0, key: command.key, end: command.end });
   return out.finish();
 }
@@ -43,6 +45,7 @@ export function decodeProposal(bytes: Uint8Array): AuthProposal {
   let role = '';
   let passwordHash = '';
   let noPassword = false;
+  let token = '';
   let permission: ReturnType<typeof decodePermission> | undefined;
   for (let field = reader.field(); field !== 0; field = reader.field()) {
     if (field === 1) kind = reader.int();
@@ -52,6 +55,7 @@ export function decodeProposal(bytes: Uint8Array): AuthProposal {
     else if (field === 5) passwordHash = reader.string();
     else if (field === 6) noPassword = reader.bool();
     else if (field === 7) permission = decodePermission(reader.bytes());
+    else if (field === 8) token = reader.string();
     else throw new WireError(`auth command with unknown field ${field}`);
   }
   const command = ((): AuthCommand => {
@@ -78,6 +82,8 @@ export function decodeProposal(bytes: Uint8Array): AuthProposal {
         return { kind: 'role-grant-permission', role, permission };
       case KIND['role-revoke-permission']:
         return { kind: 'role-revoke-permission', role, key: permission?.key ?? '', end: permission?.end ?? '' };
+      case KIND['token-issue']:
+        return { kind: 'token-issue', name, token };
       default:
         throw new WireError(`auth command of unknown kind ${kind}`);
     }

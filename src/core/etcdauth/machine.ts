@@ -170,6 +170,10 @@ export class AuthMachine {
         return this.#grantPermission(command.role, command.permission);
       case 'role-revoke-permission':
         return this.#revokePermission(command.role, command.key, command.end);
+      case 'token-issue':
+        if (!this.#enabled) throw new AuthError('not-enabled');
+        if (!this.#users.has(command.name)) throw new AuthError('authentication-failed');
+        return NO_CHANGE;
       default:
         return unreachable(command);
     }

@@ -29,12 +29,13 @@ export interface Caller {
 /** The user that must exist to enable auth, and the role that may do everything. */
 export const ROOT = 'root';
 
-/** A change of the auth state: one entry of the replicated log. */
+/** A change of the auth state: one entry of the replicated log. 'token-issue' changes nothing: it tells every member who carries a token. */
 export type AuthCommand =
   | { readonly kind: 'enable' }
   | { readonly kind: 'disable' }
   | { readonly kind: 'user-add'; readonly name: string; readonly passwordHash: string; readonly noPassword: boolean }
   | { readonly kind: 'user-delete'; readonly name: string }
+  | { readonly kind: 'token-issue'; readonly name: string; readonly token: string }
   | { readonly kind: 'user-change-password'; readonly name: string; readonly passwordHash: string }
   | { readonly kind: 'user-grant-role'; readonly name: string; readonly role: string }
   | { readonly kind: 'user-revoke-role'; readonly name: string; readonly role: string }

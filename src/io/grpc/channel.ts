@@ -10,12 +10,16 @@ import type { Log } from '../../base/log.ts';
 import { UnderWay } from '../../base/under-way.ts';
 import { RpcCode } from '../../components/etcd/port.ts';
 import { ClientStream, type ClientStreamEvents, UnaryExchange } from './client-calls.ts';
+import { hostOf, isSecure, targetOf } from './endpoint.ts';
 import { encodeHeaders } from './hpack.ts';
 import { Http2Connection } from './http2-connection.ts';
 import { RpcError } from './messages.ts';
 
 export interface ChannelOptions {
-  /** `https://host:port`, `http://host:port`, `unix:///path`, or `unix://name` for a socket relative to where the process was started. */
+  /**
+   * `https://host:port`, `http://host:port`, `unix:///path`, or `unix://name` for a socket relative to where the process was started; `unixs` where TLS is
+   * spoken on it, by a server whose certificate is for `name` without what looks like a port, or for localhost where the path is whole.
+   */
   readonly endpoints: readonly string[];
   readonly ca?: string | Buffer | string[];
   readonly cert?: string | Buffer;
@@ -154,7 +158,7 @@ export class Channel {
     if (block === undefined) {
       block = encodeHeaders([
         { name: ':method', value: 'POST' },
-        { name: ':scheme', value: this.#endpoints[this.#next]?.protocol === 'https:' ? 'https' : 'http' },
+        { name: ':scheme', value: isSecure(this.#endpoints[this.#next]) ? 'https' : 'http' },
         { name: ':path', value: path },
         { name: ':authority', value: authority },
         { name: 'content-type', value: 'application/grpc' },
@@ -197,7 +201,7 @@ export class Channel {
     };
     socket.once('error', failed);
     socket.once('close', failed);
-    socket.once(endpoint.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+    socket.once(isSecure(endpoint) ? 'secureConnect' : 'connect', () => {
       giveUp.cancel();
       socket.off('close', failed);
       socket.off('error', failed);
@@ -207,18 +211,15 @@ export class Channel {
   }
 
   #open(endpoint: URL): Socket {
-    if (endpoint.protocol === 'unix:')
-      return connectNet({ path: decodeURIComponent(`${endpoint.host}${endpoint.pathname}`) });
-    const host = endpoint.hostname.replaceAll(/[[\]]/g, '');
-    const port = Number(endpoint.port === '' ? (endpoint.protocol === 'http:' ? 80 : 443) : endpoint.port);
-    if (endpoint.protocol === 'http:') return connectNet({ host, port, noDelay: true });
+    const target = targetOf(endpoint);
+    if (!isSecure(endpoint)) return connectNet({ ...target, noDelay: true });
+    const host = hostOf(endpoint);
     const { ca, cert, key } = this.#options.materials?.() ?? this.#options;
     const socket = connectTls({
-      host,
-      port,
+      ...target,
       ALPNProtocols: ['h2'],
       minVersion: this.#options.minVersion ?? 'TLSv1.2',
-      ...(isIP(host) === 0 ? { servername: host } : {}),
+      ...(isIP(host) === 0 ? { servername: host } : { host }),
       ...(this.#options.anyServer ? { rejectUnauthorized: false } : {}),
       ...(ca === undefined ? {} : { ca }),
       ...(cert === undefined ? {} : { cert }),
@@ -286,7 +287,7 @@ export class Channel {
     };
     socket.on('error', () => {});
     socket.once('close', failed);
-    socket.once(first.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+    socket.once(isSecure(first) ? 'secureConnect' : 'connect', () => {
       giveUp.cancel();
       socket.off('close', failed);
       const connection = this.#speak(socket, first);

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { createTokens } from '../../../src/components/etcd/index.ts';
+import { EtcdClient, type StatusError } from '../../conformance/etcd/client.ts';
 import {
   type Certificates,
   clock,
@@ -247,6 +248,71 @@ function normalised(text: string, endpoint: string): string {
     .join('\n');
 }
 
+/** What each is told: codes and words of refusals, else the keys. */
+async function playSessions(
+  alice: EtcdClient,
+  root: EtcdClient,
+  nobody: EtcdClient,
+  takePermission: () => Promise<void>,
+): Promise<readonly unknown[]> {
+  const told: unknown[] = [];
+  const hear = async (of: string, answer: Promise<{ readonly key?: string }>): Promise<void> => {
+    told.push(
+      await answer.then(
+        ({ key = '' }) => [of, key.replace(/\/.*/, '/LEASE')],
+        (error: StatusError) => [of, error.code, error.message],
+      ),
+    );
+  };
+  const { ID: own } = await alice.grant(0n, 60);
+  const { ID: other } = await root.grant(0n, 60);
+  await root.put({ key: 'taken', lease: other });
+  for (const name of ['lock', 'other', 'seen']) {
+    const lease = own;
+    await hear(`lock ${name}`, alice.call('v3lockpb.Lock/Lock', { name, lease }));
+    await hear(
+      `campaign ${name}`,
+      alice.call('v3electionpb.Election/Campaign', { name, lease }).then(() => ({})),
+    );
+    await hear(
+      `leader ${name}`,
+      alice.call('v3electionpb.Election/Leader', { name }).then(() => ({})),
+    );
+  }
+  await hear('lock of nobody', nobody.call('v3lockpb.Lock/Lock', { name: 'lock', lease: own }));
+  await hear(
+    'leader for nobody',
+    nobody.call('v3electionpb.Election/Leader', { name: 'lock' }).then(() => ({})),
+  );
+  await hear(
+    'unlock',
+    alice.call('v3lockpb.Lock/Unlock', { key: 'taken' }).then(() => ({})),
+  );
+  const leader = { name: 'other', key: 'taken', rev: 1, lease: own };
+  await hear(
+    'proclaim',
+    alice.call('v3electionpb.Election/Proclaim', { leader, value: 'x' }).then(() => ({})),
+  );
+  await hear(
+    'resign',
+    alice.call('v3electionpb.Election/Resign', { leader }).then(() => ({})),
+  );
+  const observed = await alice.open('v3electionpb.Election/Observe').send({ name: 'other' }).ended();
+  told.push(['observe', observed.code, observed.message]);
+  // Somebody else stands before her, and goes when she has lost her permission.
+  await root.call('v3lockpb.Lock/Unlock', { key: `lock/${own.toString(16)}` });
+  const held = await root.call('v3lockpb.Lock/Lock', { name: 'lock', lease: other });
+  const waits = alice.call('v3lockpb.Lock/Lock', { name: 'lock', lease: own });
+  const settled = hear('lock after waiting', waits);
+  const queue = { key: 'lock/', range_end: 'lock0', count_only: true };
+  while ((await root.range(queue)).count < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+  await takePermission();
+  await root.call('v3lockpb.Lock/Unlock', { key: held.key });
+  await settled;
+  told.push(['left in the queue', (await root.range(queue)).count]);
+  return told;
+}
+
 describe("etcdctl's auth, user and role commands", async () => {
   const installed = (await isInstalled(DEBIAN_ETCD)) && (await isInstalled(ETCDCTL));
   const skip = installed ? false : 'etcd-server and etcd-client are not installed';
@@ -328,6 +394,47 @@ describe("etcdctl's auth, user and role commands", async () => {
       await expect('get a', 'well', /^1$/m);
     } finally {
       await server.stop();
+    }
+  });
+
+  it('hold for each step of locks and elections, also for one that waits while its permission is taken', {
+    skip,
+  }, async () => {
+    const setUp = [
+      ...['root', 'alice'].map((name) => `user add ${name}:pw`),
+      'role add sessions',
+      'role grant-permission sessions readwrite lock/ lock0',
+      'role grant-permission sessions read seen/ seen0',
+      'user grant-role alice sessions',
+      'user grant-role root root',
+      'auth enable',
+    ];
+    const play = async (endpoint: string): Promise<readonly unknown[]> => {
+      for (const command of setUp) assert.equal((await etcdctl(endpoint, [command, ''])).code, 0, command);
+      const { ca, client } = certificates;
+      const open = async (name: string): Promise<EtcdClient> => {
+        const made = new EtcdClient(endpoint, { ca, ...client });
+        if (name !== '')
+          made.token = (await made.call('etcdserverpb.Auth/Authenticate', { name, password: 'pw' })).token;
+        return made;
+      };
+      const [alice, root, nobody] = [await open('alice'), await open('root'), await open('')];
+      try {
+        return await playSessions(alice, root, nobody, async () => {
+          const command = '--user root:pw user revoke-role alice sessions';
+          assert.equal((await etcdctl(endpoint, [command, ''])).code, 0);
+        });
+      } finally {
+        for (const each of [alice, root, nobody]) each.close();
+      }
+    };
+    const theirs = await startDebianEtcd(await mkdtemp(join(root, 'theirs-')), certificates);
+    const ours = await startHere(await mkdtemp(join(root, 'ours-')), certificates, { clientCertAuth: true });
+    try {
+      const [expected, found] = await Promise.all([play(theirs.endpoint), play(ours.endpoint)]);
+      assert.deepEqual(found, expected);
+    } finally {
+      await Promise.all([theirs.stop(), ours.server.stop()]);
     }
   });
 

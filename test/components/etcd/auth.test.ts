@@ -27,23 +27,43 @@ interface Rig {
   readonly auth: Auth;
   readonly guard: AuthGuard;
   readonly log: Uint8Array[];
+  /** The next entry of the log arrives. */
+  hear(entry: Uint8Array): void;
   readonly leases: Map<bigint, readonly string[]>;
 }
 
 function rig(clientCertAuth = true, hasher: PasswordHasher = plainHasher): Rig {
   const log: Uint8Array[] = [];
   const leases = new Map<bigint, readonly string[]>();
+  const waiting: Array<{ readonly index: number; resolve(): void }> = [];
   const auth: Auth = new Auth({
     replicate: async (command) => {
-      log.push(command);
       await Promise.resolve();
-      auth.apply(command);
+      hear(command);
     },
     tokens: simpleTokens(clock),
+    progress: {
+      applied: () => log.length,
+      appliedAt: (index) =>
+        new Promise((resolve) => {
+          waiting.push({ index, resolve });
+        }),
+    },
     hasher,
     clientCertAuth,
   });
-  return { auth, log, leases, guard: new AuthGuard({ auth, log: silentLog, leaseKeys: (id) => leases.get(id) ?? [] }) };
+  const hear = (entry: Uint8Array): void => {
+    log.push(entry);
+    auth.apply(entry);
+    for (const { index, resolve } of waiting) if (log.length >= index) resolve();
+  };
+  return {
+    auth,
+    log,
+    hear,
+    leases,
+    guard: new AuthGuard({ auth, log: silentLog, leaseKeys: (id) => leases.get(id) ?? [] }),
+  };
 }
 
 const add = (name: string, noPassword = false): AuthCommand => ({
@@ -226,33 +246,6 @@ describe('the guard', () => {
     assert.equal(asked(on, '', '/etcdserverpb.Auth/UserGet', named('')), 'etcdserver: user name is empty');
   });
 
-  it('knows what locks and elections touch', async () => {
-    const on = await enabled();
-    on.leases.set(8n, ['q']);
-    const session = (name: string, lease: bigint): Buffer => new Writer().latin1(1, name).big(2, lease).finish();
-    const leader = (key: string): Buffer =>
-      new Writer().message(1, new Writer().latin1(1, 'lock').latin1(2, key).finish()).finish();
-    const lock = '/v3lockpb.Lock/';
-    const election = '/v3electionpb.Election/';
-    for (const [path, message, told] of [
-      [`${lock}Lock`, session('lock', 5n), ALLOWED],
-      [`${lock}Lock`, session('lock', 0n), ALLOWED],
-      [`${lock}Lock`, session('loc', 5n), DENIED],
-      [`${lock}Lock`, session('lock', 8n), DENIED],
-      [`${lock}Unlock`, session('lock/5', 0n), ALLOWED],
-      [`${lock}Unlock`, session('q', 0n), DENIED],
-      [`${election}Campaign`, session('lock', 5n), ALLOWED],
-      [`${election}Campaign`, session('w', 5n), DENIED],
-      [`${election}Leader`, session('lock', 0n), ALLOWED],
-      [`${election}Observe`, session('w', 0n), DENIED],
-      [`${election}Proclaim`, leader('lock/5'), ALLOWED],
-      [`${election}Proclaim`, leader('w'), DENIED],
-      [`${election}Resign`, leader('r'), DENIED],
-    ] as const) {
-      assert.equal(asked(on, 'alice', path, message), told, `${path} ${message.toString('latin1')}`);
-    }
-  });
-
   it('answers what it cannot read, and does not let it through', async () => {
     const on = await enabled();
     assert.match(asked(on, 'alice', '/etcdserverpb.KV/Put', Buffer.of(10, 99)), /malformed request/);
@@ -346,6 +339,48 @@ describe('authenticating', () => {
     assert.equal(auth.tokenUser(bob), 'bob');
     await auth.change({ kind: 'disable' });
     assert.equal(auth.tokenUser(bob), undefined);
+  });
+
+  it('gives tokens that are good at every member, also at one that hears of them later', async () => {
+    const here = await enabled();
+    const range = '/etcdserverpb.KV/Range';
+    const there = rig();
+    for (const entry of here.log) there.hear(entry);
+    const known = there.log.length;
+    const token = await here.auth.authenticate('alice', 'pw');
+    const asked = (sent: string): Promise<string> =>
+      new Promise((resolve) => {
+        const handlers = there.guard.unary({ [range]: () => resolve(ALLOWED) });
+        handlers[range]?.(new Writer().latin1(1, 'r').finish(), {
+          ...identity({ token: sent }),
+          reply: () => {},
+          fail: (_code, text) => resolve(text),
+          whenCancelled: () => {},
+        });
+      });
+    const seen: string[] = [];
+    const stream = there.guard.streams({
+      '/etcdserverpb.Watch/Watch': () => ({
+        message: () => seen.push('message'),
+        ended: () => seen.push('ended'),
+        closed: () => seen.push('closed'),
+        drained: () => {},
+      }),
+    });
+    const call = { ...identity({ token }), send: () => true, end: (code?: RpcCode) => seen.push(`end ${code}`) };
+    const watch = stream['/etcdserverpb.Watch/Watch']?.(call);
+    watch?.message(new Uint8Array());
+    watch?.ended();
+    const answer = asked(token);
+    assert.match(await asked(`${token.split('.')[0]}.${known}`), /invalid auth token/);
+    assert.deepEqual(seen, []);
+    for (const entry of here.log.slice(known)) there.hear(entry);
+    assert.equal(await answer, ALLOWED);
+    assert.deepEqual(seen, ['message', 'ended']);
+    assert.equal(await asked(token), ALLOWED);
+    // To tell who carries a token is no change of who may do what.
+    assert.equal(there.auth.machine.revision, here.auth.machine.revision);
+    assert.deepEqual(there.auth.export(), here.auth.export());
   });
 
   it('looks again when the password was changed while it was checked', async () => {

@@ -4,6 +4,7 @@ import { rm } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import type { Store } from '../../../src/core/mvcc/port.ts';
+import { EtcdClient } from '../../conformance/etcd/client.ts';
 import { type ClusterMember, cluster, member, runningCluster } from './cluster-harness.ts';
 import { connect, remove, temporaryDirectory } from './harness.ts';
 
@@ -159,6 +160,31 @@ describe('three members', () => {
     const said = await etcdctl([leader], 'move-leader', id);
     assert.match(said, /Leadership transferred/);
     assert.equal(await leaderOf(members), target);
+  });
+
+  it('know tokens that any of them gave, and hold who wants a lock to its permissions', async () => {
+    const clients = members.map(({ endpoint }) => new EtcdClient(endpoint));
+    for (const command of ['user add root:pw', 'user grant-role root root', 'user add alice:pw', 'role add r'])
+      await etcdctl(members, ...command.split(' '));
+    for (const command of ['role grant-permission r readwrite locks/ locks0', 'user grant-role alice r', 'auth enable'])
+      await etcdctl(members, ...command.split(' '));
+    try {
+      for (const issuer of clients) {
+        const { token } = await issuer.call('etcdserverpb.Auth/Authenticate', { name: 'alice', password: 'pw' });
+        for (const client of clients) {
+          client.token = token;
+          assert.equal((await client.range({ key: 'locks/none' })).count, 0);
+          await assert.rejects(client.range({ key: 'a' }), /permission denied/);
+          const { ID: lease } = await client.grant(0n, 60);
+          const { key } = await client.call('v3lockpb.Lock/Lock', { name: 'locks/one', lease });
+          await client.call('v3lockpb.Lock/Unlock', { key });
+          await assert.rejects(client.call('v3lockpb.Lock/Lock', { name: 'other', lease }), /permission denied/);
+        }
+      }
+    } finally {
+      for (const client of clients) client.close();
+      await etcdctl(members, '--user', 'root:pw', 'auth', 'disable');
+    }
   });
 
   it('take in no learner while with it there would be no quorum of those who answer', async () => {

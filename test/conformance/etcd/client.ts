@@ -1,5 +1,5 @@
-/** A gRPC client for tests on `node:http2`: none of `src/io/grpc` takes part. In the clear, one connection. */
-import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
+/** A gRPC client for tests on `node:http2`: none of `src/io/grpc` takes part. One connection. */
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type SecureClientSessionOptions } from 'node:http2';
 import { decode, encode, METHODS, type Method, type Request, type Response } from './messages.ts';
 
 export class StatusError extends Error {
@@ -124,17 +124,25 @@ export class Conversation<M extends Method> {
 
 export class EtcdClient {
   readonly #session: ClientHttp2Session;
+  /** Sent with each call as who calls, as `Authenticate` gave it. */
+  token: string | undefined;
 
-  /** `endpoint` is `http://host:port`. */
-  constructor(endpoint: string) {
-    this.#session = connect(endpoint, { settings: { initialWindowSize: 1 << 20 } });
+  /** `endpoint` is `http://host:port`, or `https://host:port` with `tls`. */
+  constructor(endpoint: string, tls: Pick<SecureClientSessionOptions, 'ca' | 'cert' | 'key'> = {}) {
+    this.#session = connect(endpoint, { ...tls, settings: { initialWindowSize: 1 << 20 } });
     this.#session.on('error', () => {});
     this.#session.on('connect', () => this.#session.setLocalWindowSize(16 << 20));
   }
 
   open<M extends Method>(method: M): Conversation<M> {
     const stream = this.#session.request(
-      { ':method': 'POST', ':path': `/${method}`, 'content-type': 'application/grpc', te: 'trailers' },
+      {
+        ':method': 'POST',
+        ':path': `/${method}`,
+        'content-type': 'application/grpc',
+        te: 'trailers',
+        ...(this.token === undefined ? {} : { token: this.token }),
+      },
       { endStream: false },
     );
     return new Conversation(method, stream);

@@ -144,6 +144,8 @@ const MESSAGES = {
   LeaderResponse: { header: [1, 'Header'], kv: [2, 'KeyValue'] },
   ResignRequest: { leader: [1, 'LeaderKey'] },
   ProclaimRequest: { leader: [1, 'LeaderKey'], value: [2, 'bytes'] },
+  AuthenticateRequest: { name: [1, 'string'], password: [2, 'string'] },
+  AuthenticateResponse: { header: [1, 'Header'], token: [2, 'string'] },
 } as const;
 
 /** Full method names after the leading slash, with the messages that they take and give. */
@@ -165,6 +167,7 @@ export const METHODS = {
   'etcdserverpb.Maintenance/Defragment': ['Empty', 'HeaderOnly'],
   'etcdserverpb.Maintenance/Hash': ['Empty', 'HashResponse'],
   'etcdserverpb.Maintenance/HashKV': ['HashKVRequest', 'HashKVResponse'],
+  'etcdserverpb.Auth/Authenticate': ['AuthenticateRequest', 'AuthenticateResponse'],
   'etcdserverpb.KV/NoSuchMethod': ['Empty', 'Empty'],
   'etcdserverpb.NoSuchService/Range': ['Empty', 'Empty'],
   'v3lockpb.Lock/Lock': ['LockRequest', 'LockResponse'],

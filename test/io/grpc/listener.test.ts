@@ -317,3 +317,36 @@ test('a channel finds a socket by its whole path, and by a name where the proces
     await rm(directory, { recursive: true, force: true });
   }
 });
+
+test('a channel speaks TLS on a socket named by unixs, and asks for the name before what looks like a port, or for localhost', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'he-unixs-'));
+  const certificates = await makeCertificates(directory);
+  const before = process.cwd();
+  process.chdir(directory);
+  const echo: RpcService = {
+    ...service,
+    hasService: () => true,
+    unary: () => (message, call) => call.reply(message),
+  };
+  const { server, client, ca } = certificates;
+  const served = ['localhost:2380', 'elsewhere:2380'].map((path) => listener({ path, tls: { ...server, ca } }));
+  const ask = async (endpoint: string): Promise<string> => {
+    const channel = new Channel({ endpoints: [endpoint], ca, ...client, log: silentLog, clock: systemClock });
+    try {
+      return (await channel.unary('/a/b', Buffer.from('x'), 1000)).toString();
+    } finally {
+      channel.close();
+    }
+  };
+  try {
+    for (const each of served) await each.listen(echo);
+    assert.equal(await ask('unixs://localhost:2380'), 'x');
+    assert.equal(await ask(`unixs://${join(directory, 'localhost:2380')}`), 'x');
+    // The certificate is for localhost and 127.0.0.1.
+    await assert.rejects(ask('unixs://elsewhere:2380'), /elsewhere/);
+  } finally {
+    for (const each of served) await each.close(0);
+    process.chdir(before);
+    await rm(directory, { recursive: true, force: true });
+  }
+});
