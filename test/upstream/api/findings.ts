@@ -1,5 +1,5 @@
 /** The differences between two servers' answers, alike ones together. */
-import type { Reply, Request } from '../../differential/exchange.ts';
+import type { Connection, Reply, Request } from '../../differential/exchange.ts';
 import { differences, normalise } from '../../differential/normalise.ts';
 import type { Pair } from './pair.ts';
 
@@ -20,8 +20,11 @@ interface Status {
 /** A value shown inside a message as Go prints it: `{...}`, `map[...]`, `[]string{...}`, pointers. Later versions print JSON. */
 const GO_VALUE = /Invalid value: (?:[^"\s]*[[{].*[\]}]|0x[0-9a-f]+): /s;
 
+/** Revisions and uids that a message names. */
+const CHOSEN = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\(\d+\)/g;
+
 function shortened(message: string): string {
-  return message.replace(GO_VALUE, 'Invalid value: …: ');
+  return message.replace(GO_VALUE, 'Invalid value: …: ').replaceAll(CHOSEN, '…');
 }
 
 function causesOf(status: Status): string[] {
@@ -35,12 +38,16 @@ function unanswered(error: Error): Reply {
   return { code: 0, type: '', warnings: [], bytes: Buffer.from(error.message) };
 }
 
+/** A document, or those of a watch. */
 function read(reply: Reply): unknown {
-  if (!reply.type.includes('json')) return reply.bytes.toString('latin1').slice(0, 2000);
+  const text = reply.bytes.toString();
+  if (!reply.type.includes('json')) return text.slice(0, 2000);
   try {
-    return JSON.parse(reply.bytes.toString());
+    const lines = text.trimEnd().split('\n');
+    const watched = lines.every((line) => line.startsWith('{"type":'));
+    return watched ? lines.map((line) => JSON.parse(line)) : JSON.parse(text);
   } catch {
-    return reply.bytes.toString('latin1').slice(0, 2000);
+    return text.slice(0, 2000);
   }
 }
 
@@ -56,6 +63,10 @@ export interface AskOptions {
   readonly view?: (body: unknown) => unknown;
   /** Differences that are told elsewhere. */
   readonly known?: ReadonlySet<string>;
+  /** The request as one of the servers is to get it: with its own revisions and uids. */
+  readonly resolve?: (request: Request, server: Connection) => Request;
+  /** Warnings are to be the same too. */
+  readonly warnings?: boolean;
 }
 
 export class Findings {
@@ -69,14 +80,17 @@ export class Findings {
 
   /** Sends `request` to both; returns what differed. */
   async ask(pair: Pair, request: Request, options: AskOptions): Promise<ReadonlySet<string>> {
-    const { topic, view = (body) => body, known } = options;
+    const { topic, view = (body) => body, known, resolve = (one) => one, warnings = false } = options;
     this.asked++;
     const [ours, theirs] = await Promise.all(
-      [pair.ours, pair.upstream].map((server) => server.send(request).catch(unanswered)),
+      [pair.ours, pair.upstream].map((server) => server.send(resolve(request, server)).catch(unanswered)),
     );
     if (ours === undefined || theirs === undefined) throw new Error('two servers, two answers');
     const [left, right] = [read(ours), read(theirs)];
     const found = new Set(compare(ours, theirs, view(left), view(right)));
+    if (warnings)
+      for (const { path, left: one, right: other } of differences(ours.warnings, theirs.warnings))
+        found.add(`warning ${path}: ${show(one)} upstream ${show(other)}`);
     for (const line of found) {
       if (known?.has(line) === true) continue;
       this.add(topic, line, `${request.method} ${request.path} ${String(request.body ?? '').slice(-1500)}`);

@@ -2,9 +2,14 @@
 
 import type { Part } from '../api/judge.ts';
 import type { Pair } from '../api/pair.ts';
+import { GADGETS_PATH, WIDGETS_PATH } from './asked.ts';
+import { applied, owners, patches } from './changes.ts';
 import { DEFINITIONS, type Fields, GROUP, type Json } from './definitions.ts';
 import { FIELD_NAMES, OBJECTS, valuesOf } from './objects.ts';
+import { lists, published, tables, watches } from './reads.ts';
 import { BREAKABLE_DEFINITION, BREAKABLE_NAMES, BREAKING, RULED } from './rules.ts';
+import { GADGETS, WIDGETS } from './widgets.ts';
+import { deletions, fields, subresources, versions } from './writes.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
@@ -105,4 +110,34 @@ const rules: Part = async (pair, findings) => {
   await undefine(pair);
 };
 
-export const PARTS: Readonly<Record<string, Part>> = { definitions, objects, rules };
+/** `part` with a kind that has everything and one that has nothing. */
+const ofWidgets =
+  (part: Part): Part =>
+  async (pair, findings) => {
+    await define(pair, WIDGETS, WIDGETS_PATH);
+    await define(pair, GADGETS, GADGETS_PATH);
+    await part(pair, findings);
+    await undefine(pair, `widgets.${GROUP}`);
+    await undefine(pair, `gadgets.${GROUP}`);
+  };
+
+const OF_WIDGETS = {
+  patches,
+  applied,
+  owners,
+  subresources,
+  versions,
+  deletions,
+  fields,
+  tables,
+  lists,
+  watches,
+  published,
+};
+
+export const PARTS: Readonly<Record<string, Part>> = {
+  definitions,
+  objects,
+  rules,
+  ...Object.fromEntries(Object.entries(OF_WIDGETS).map(([name, part]) => [name, ofWidgets(part)])),
+};
