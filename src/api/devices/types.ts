@@ -15,6 +15,7 @@ export interface DeviceToleration {
 
 interface OneRequest {
   deviceClassName?: string;
+  adminAccess?: boolean;
   selectors?: DeviceSelector[];
   allocationMode?: string;
   count?: number;
@@ -54,6 +55,7 @@ export interface AllocatedDevice {
   pool?: string;
   device?: string;
   shareID?: string;
+  adminAccess?: boolean;
 }
 
 export interface DeviceStatus extends AllocatedDevice {

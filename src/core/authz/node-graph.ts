@@ -2,9 +2,26 @@ import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
 import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
 
 /** What a pod may need on its node. Keys are `namespace/name`. */
-type ReferenceKind = 'secret' | 'configmap' | 'persistentvolumeclaim' | 'serviceaccount';
+type ReferenceKind = 'secret' | 'configmap' | 'persistentvolumeclaim' | 'serviceaccount' | 'resourceclaim';
 
 const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
+
+/** What is asked of a ResourceSlice. */
+export interface SliceOfNode {
+  readonly metadata?: { readonly name?: string };
+  readonly spec?: { readonly nodeName?: string };
+}
+
+/** Claims on devices, as current versions have them: one that is there, or one that was made for the pod, which its status names. */
+interface PodWithClaims {
+  readonly spec?: {
+    readonly resourceClaims?: readonly { readonly name?: string; readonly resourceClaimName?: string }[];
+  };
+  readonly status?: {
+    readonly resourceClaimStatuses?: readonly { readonly name?: string; readonly resourceClaimName?: string }[];
+    readonly extendedResourceClaimStatus?: { readonly resourceClaimName?: string };
+  };
+}
 
 interface KnownPod {
   readonly nodeName: string;
@@ -29,6 +46,8 @@ export class NodeGraph {
   readonly #volumesBySecret = new Map<string, Set<string>>();
   /** Volume attachment → the node that it is for. */
   readonly #attachments = new Map<string, string>();
+  /** Resource slice → the node whose devices it lists. */
+  readonly #slices = new Map<string, string>();
 
   setPod(pod: Pod): void {
     const key = `${pod.metadata?.namespace}/${pod.metadata?.name}`;
@@ -85,6 +104,18 @@ export class NodeGraph {
     this.#attachments.delete(name);
   }
 
+  setResourceSlice(slice: SliceOfNode): void {
+    this.#slices.set(slice.metadata?.name ?? '', slice.spec?.nodeName ?? '');
+  }
+
+  deleteResourceSlice(name: string): void {
+    this.#slices.delete(name);
+  }
+
+  nodeOfResourceSlice(name: string): string | undefined {
+    return this.#slices.get(name);
+  }
+
   nodeOfVolumeAttachment(name: string): string | undefined {
     return this.#attachments.get(name);
   }
@@ -135,6 +166,7 @@ function referencesOf(pod: Pod): Set<string> {
   if (spec === undefined) return references;
   add('serviceaccount', spec.serviceAccountName ?? spec.serviceAccount);
   for (const secret of spec.imagePullSecrets ?? []) add('secret', secret.name);
+  for (const claim of claimsOf(pod as PodWithClaims)) add('resourceclaim', claim);
   const containers = [...(spec.initContainers ?? []), ...(spec.containers ?? []), ...(spec.ephemeralContainers ?? [])];
   for (const container of containers) {
     for (const source of container.envFrom ?? []) {
@@ -166,6 +198,13 @@ function referencesOf(pod: Pod): Set<string> {
     add('secret', volume.storageos?.secretRef?.name);
   }
   return references;
+}
+
+function* claimsOf({ spec, status }: PodWithClaims): Generator<string | undefined> {
+  for (const { name, resourceClaimName } of spec?.resourceClaims ?? []) {
+    yield resourceClaimName ?? status?.resourceClaimStatuses?.find((each) => each.name === name)?.resourceClaimName;
+  }
+  yield status?.extendedResourceClaimStatus?.resourceClaimName;
 }
 
 function secretsOfVolume(spec: PersistentVolume['spec'], claimNamespace: string): string[] {

@@ -2,7 +2,7 @@ import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
 import type { PolicyRule } from 'kubernetes-types/rbac/v1';
 import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
 import { NODE_RULES } from './bootstrap/node-rules.ts';
-import { NodeGraph } from './node-graph.ts';
+import { NodeGraph, type SliceOfNode } from './node-graph.ts';
 import { CompiledRules } from './rules.ts';
 import { type Action, type Decision, isPathAction, type ResourceAction, type UserInfo } from './types.ts';
 
@@ -22,6 +22,8 @@ export interface NodeAuthorizer {
   deletePersistentVolume(name: string): void;
   setVolumeAttachment(attachment: VolumeAttachment): void;
   deleteVolumeAttachment(name: string): void;
+  setResourceSlice(slice: SliceOfNode): void;
+  deleteResourceSlice(name: string): void;
   /** Undefined when the user is not a node: this authorizer has no opinion. Not worth caching: the answer takes a microsecond. */
   authorize(user: UserInfo, action: Action): Decision | undefined;
 }
@@ -43,6 +45,8 @@ export function createNodeAuthorizer(rules: readonly PolicyRule[] = NODE_RULES):
     deletePersistentVolume: (name) => graph.deletePersistentVolume(name),
     setVolumeAttachment: (attachment) => graph.setVolumeAttachment(attachment),
     deleteVolumeAttachment: (name) => graph.deleteVolumeAttachment(name),
+    setResourceSlice: (slice) => graph.setResourceSlice(slice),
+    deleteResourceSlice: (name) => graph.deleteResourceSlice(name),
     authorize(user, action) {
       const nodeName = nodeNameOf(user);
       if (nodeName === undefined) return undefined;
@@ -155,6 +159,37 @@ const pods: Rule = (graph, nodeName, action) => {
   }
 };
 
+const resourceClaims: Rule = (graph, nodeName, action) => {
+  if (action.verb !== 'get') return denied('can only get individual resources of this type');
+  if (action.subresource !== '') return denied('cannot get subresource');
+  return graph.refers(nodeName, 'resourceclaim', action.namespace, action.name) ? ALLOWED : unrelated(nodeName);
+};
+
+/** Of a slice that is there the graph knows the node; admission looks at one that is created, and at each of a collection that is deleted. */
+const resourceSlices: Rule = (graph, nodeName, action) => {
+  const { verb, subresource, name } = action;
+  if (subresource !== '') return denied('cannot authorize ResourceSlice subresources');
+  switch (verb) {
+    case 'create':
+      return ALLOWED;
+    case 'get':
+    case 'update':
+    case 'patch':
+    case 'delete':
+      return graph.nodeOfResourceSlice(name) === nodeName ? ALLOWED : unrelated(nodeName);
+    case 'list':
+    case 'watch':
+    case 'deletecollection':
+      return action.fieldEquals?.get('spec.nodeName') === nodeName
+        ? ALLOWED
+        : denied('can only list/watch/deletecollection resourceslices with spec.nodeName field selector');
+    default:
+      return denied(
+        'only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection',
+      );
+  }
+};
+
 /** Resources whose answer depends on the node and its pods. */
 const SPECIAL: ReadonlyMap<string, Rule> = new Map([
   ['/secrets', readReferenced('secret')],
@@ -165,6 +200,8 @@ const SPECIAL: ReadonlyMap<string, Rule> = new Map([
   ['/nodes', nodes],
   ['/pods', pods],
   ['coordination.k8s.io/leases', leases],
+  ['resource.k8s.io/resourceclaims', resourceClaims],
+  ['resource.k8s.io/resourceslices', resourceSlices],
   ['storage.k8s.io/csinodes', csiNodes],
   ['storage.k8s.io/volumeattachments', volumeAttachments],
 ]);

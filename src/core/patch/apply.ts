@@ -140,7 +140,7 @@ export function* managedFieldsSteps(options: UpdateOptions): Steps<JsonValue[]> 
   const changes = withoutIgnored(compare(before, bare(updated), schema), ignored);
   yield;
   const identity = identityOf({ ...entryFacts(options), operation: 'Update' });
-  const changesIn = changesByVersion(options, changes, before, bare(updated));
+  const changesIn = changesByVersion(options, changes, before, bare(updated), (all) => withoutIgnored(all, ignored));
   const others = yield* yieldFields(known, changesIn, undefined, identity);
   yield;
   const gained = stripped(union(changes.added, changes.modified));
@@ -200,7 +200,7 @@ function* attempt(options: ApplyOptions, known: ManagedFields, force: boolean): 
   yield;
   const changes = withoutIgnored(compare(before, object, schema), ignored);
   yield;
-  const changesIn = changesByVersion(options, changes, before, object);
+  const changesIn = changesByVersion(options, changes, before, object, (all) => withoutIgnored(all, ignored));
   const conflicts = force ? [] : conflictsWith(managed, identity, changesIn);
   return { object, managed: yield* yieldFields(managed, changesIn, identity), conflicts };
 }
@@ -264,7 +264,7 @@ function* yieldFields(
   return left;
 }
 
-/** Keeps the live time stamp where the apply changed neither the object nor its owners. */
+/** Where the apply did not change the object its manager keeps the time it had, or has none. Source: managedFieldsUpdater.Apply. */
 function* finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome): Steps<JsonObject> {
   const object = updateLastApplied(options, outcome.object);
   const identity = identityOf({ ...entryFacts(options), operation: 'Apply' });
@@ -273,9 +273,10 @@ function* finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome):
   const managed = new Map(outcome.managed);
   const unchanged = options.live !== undefined && isSame(options, bare(options.live), object);
   yield;
-  if (unchanged && before?.time !== undefined && now !== undefined) {
-    const sameFields = equal(stripped(now.fields), stripped(before.fields));
+  if (unchanged && now !== undefined) {
+    const sameFields = before !== undefined && equal(stripped(now.fields), stripped(before.fields));
     if (sameFields && now.apiVersion === before.apiVersion) managed.set(identity, before);
+    else managed.set(identity, { ...now, time: before?.time });
   }
   return withManagedFields(object, yield* encodeManagedFields(managed));
 }

@@ -1,9 +1,16 @@
+import type { JsonValue } from '../../api/meta/object.ts';
 import { ApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
 
 /** The patch itself is malformed. */
 export function badPatch(message: string): ApiError {
   return new ApiError('BadRequest', message);
+}
+
+/** What was sent in a patch's place, in the words of who reads it into a value of Go's `type`. */
+export function wrongPatchType(patch: JsonValue, type: string): ApiError {
+  const found = Array.isArray(patch) ? 'array' : typeof patch === 'boolean' ? 'bool' : typeof patch;
+  return badPatch(`error decoding patch: json: cannot unmarshal ${found} into Go value of type ${type}`);
 }
 
 /** An applied configuration is not what its kind is made of. Upstream has no reason for it, and answers as for an error of its own. */

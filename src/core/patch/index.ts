@@ -15,4 +15,5 @@ export { jsonPatch } from './json-patch.ts';
 export { faultOfManagedFields } from './managed-fields.ts';
 export { mergePatch } from './merge-patch.ts';
 export type { Versions } from './other-versions.ts';
+export { ownersAfterScale, ownersOfScale } from './scale-owners.ts';
 export { strategicMergePatch } from './strategic.ts';

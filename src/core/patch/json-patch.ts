@@ -10,7 +10,7 @@ import {
   setField,
   sizeOf,
 } from './document.ts';
-import { badPatch, failedTest, tooLarge, unprocessable } from './errors.ts';
+import { badPatch, failedTest, tooLarge, unprocessable, wrongPatchType } from './errors.ts';
 
 /** Upstream's limit on operations in one patch. */
 const MAX_OPERATIONS = 10_000;
@@ -32,11 +32,12 @@ interface Operation {
  * an operation does not fit the document. As upstream, `test` against null also holds where there is nothing.
  */
 export function jsonPatch(document: JsonObject, patch: JsonValue): JsonObject {
-  if (!Array.isArray(patch)) throw badPatch('error decoding patch: a JSON patch must be a list of operations');
-  if (patch.length > MAX_OPERATIONS) {
-    throw tooLarge(`The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${patch.length}`);
+  if (patch !== null && !Array.isArray(patch)) throw wrongPatchType(patch, '[]handlers.jsonPatchOp');
+  const sent = patch ?? [];
+  if (sent.length > MAX_OPERATIONS) {
+    throw tooLarge(`The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${sent.length}`);
   }
-  const operations = patch.map(parseOperation);
+  const operations = sent.map(parseOperation);
   let root: JsonValue = clone(document);
   let copiedBytes = 0;
   for (const operation of operations) {
@@ -55,18 +56,20 @@ export function jsonPatch(document: JsonObject, patch: JsonValue): JsonObject {
 
 function parseOperation(entry: JsonValue, index: number): Operation {
   const broken = (problem: string) => badPatch(`error decoding patch: operation ${index}: ${problem}`);
-  if (!isObject(entry)) throw broken('must be an object');
+  if (!isObject(entry)) throw wrongPatchType(entry, 'handlers.jsonPatchOp');
   const op = field(entry, 'op');
   const path = field(entry, 'path');
-  if (typeof op !== 'string' || !OPERATIONS.has(op)) throw broken(`unexpected kind: ${JSON.stringify(op ?? null)}`);
+  if (op !== undefined && op !== null && typeof op !== 'string') throw broken('op must be a string');
+  // Well-formed, and found out when it is applied.
+  if (!OPERATIONS.has(op)) throw unprocessable(`Unexpected kind: ${typeof op === 'string' ? op : 'unknown'}`);
   if (typeof path !== 'string') throw broken('path must be a string');
   const value = field(entry, 'value');
-  if ((op === 'add' || op === 'replace' || op === 'test') && value === undefined) throw broken('value is missing');
+  if ((op === 'add' || op === 'replace') && value === undefined) throw broken('value is missing');
   const from = field(entry, 'from');
   const needsFrom = op === 'move' || op === 'copy';
   if (needsFrom && typeof from !== 'string') throw broken('from must be a string');
   return {
-    op,
+    op: String(op),
     path: parsePointer(path, broken),
     from: needsFrom && typeof from === 'string' ? parsePointer(from, broken) : [],
     value,
@@ -77,7 +80,7 @@ function parseOperation(entry: JsonValue, index: number): Operation {
 /** RFC 6901. */
 function parsePointer(pointer: string, broken: (problem: string) => Error): string[] {
   if (pointer === '') return [];
-  if (!pointer.startsWith('/')) throw broken(`the path ${JSON.stringify(pointer)} must begin with a slash`);
+  if (!pointer.startsWith('/')) throw unprocessable(`the path ${JSON.stringify(pointer)} must begin with a slash`);
   return pointer
     .slice(1)
     .split('/')
@@ -110,7 +113,7 @@ function add(root: JsonValue, path: readonly string[], value: JsonValue): JsonVa
   if (last === undefined) return value;
   const parent = resolve(root, path.slice(0, -1));
   if (Array.isArray(parent)) {
-    const index = last === '-' ? parent.length : itemIndex(last, parent.length, path);
+    const index = last === '-' ? parent.length : itemIndex(last, parent.length + 1, path);
     parent.splice(index, 0, value);
   } else if (isObject(parent)) {
     setField(parent, last, value);
@@ -125,7 +128,7 @@ function replace(root: JsonValue, path: readonly string[], value: JsonValue): Js
   const last = path.at(-1);
   if (last === undefined) return value;
   const parent = resolve(root, path.slice(0, -1));
-  if (Array.isArray(parent)) parent[itemIndex(last, parent.length - 1, path)] = value;
+  if (Array.isArray(parent)) parent[itemIndex(last, parent.length, path)] = value;
   else if (isObject(parent)) setField(parent, last, value);
   else throw missing(path);
   return root;
@@ -135,7 +138,7 @@ function remove(root: JsonValue, path: readonly string[]): JsonValue {
   const last = path.at(-1);
   if (last === undefined) return null;
   const parent = resolve(root, path.slice(0, -1));
-  if (Array.isArray(parent)) parent.splice(itemIndex(last, parent.length - 1, path), 1);
+  if (Array.isArray(parent)) parent.splice(itemIndex(last, parent.length, path), 1);
   else if (isObject(parent) && Object.hasOwn(parent, last)) delete parent[last];
   else throw missing(path);
   return root;
@@ -166,18 +169,26 @@ function resolve(root: JsonValue, path: readonly string[]): JsonValue {
 function tryResolve(root: JsonValue, path: readonly string[]): JsonValue | undefined {
   let value: JsonValue | undefined = root;
   for (const token of path) {
-    if (Array.isArray(value)) value = INDEX.test(token) ? value[Number(token)] : undefined;
+    if (Array.isArray(value)) value = value[indexAmong(token, value.length) ?? value.length];
     else if (isObject(value)) value = field(value, token);
     else return undefined;
   }
   return value;
 }
 
-const INDEX = /^(0|[1-9]\d{0,9})$/;
+/** Whatever Go reads as a number; negative ones count from the end, as the library of upstream's server has it. */
+const INDEX = /^[+-]?\d{1,15}$/;
 
-function itemIndex(token: string, max: number, path: readonly string[]): number {
+function indexAmong(token: string, count: number): number | undefined {
   const index = INDEX.test(token) ? Number(token) : Number.NaN;
-  if (!(index <= max)) throw unprocessable(`unable to access invalid index in path ${pointerOf(path)}`);
+  const from = index < 0 ? index + count : index;
+  return from >= 0 && from < count ? from : undefined;
+}
+
+/** One of `count` places. */
+function itemIndex(token: string, count: number, path: readonly string[]): number {
+  const index = indexAmong(token, count);
+  if (index === undefined) throw unprocessable(`unable to access invalid index in path ${pointerOf(path)}`);
   return index;
 }
 

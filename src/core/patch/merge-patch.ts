@@ -8,7 +8,7 @@ import {
   MAX_DEPTH,
   setField,
 } from './document.ts';
-import { badPatch } from './errors.ts';
+import { badPatch, wrongPatchType } from './errors.ts';
 
 /** Applies an RFC 7386 merge patch: fields replace fields, objects merge, null removes. Throws ApiError BadRequest. */
 export function mergePatch(document: JsonObject, patch: JsonValue): JsonObject {
@@ -17,7 +17,8 @@ export function mergePatch(document: JsonObject, patch: JsonValue): JsonObject {
 
 /** As `mergePatch`, into `document` itself, which is left as it was when this throws. */
 export function mergeInto(document: JsonObject, patch: JsonValue): JsonObject {
-  if (!isObject(patch)) throw badPatch('error decoding patch: a merge patch must be an object');
+  if (patch === null) throw badPatch('Invalid JSON Patch');
+  if (!isObject(patch)) throw wrongPatchType(patch, 'map[string]interface {}');
   if (isDeeperThan(patch, MAX_DEPTH)) throw badPatch(`the patch nests deeper than ${MAX_DEPTH} levels`);
   return merge(document, patch);
 }

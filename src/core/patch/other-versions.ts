@@ -23,12 +23,13 @@ interface InVersion {
 /** What differs, in a version; undefined where the version is gone, and with it whatever was owned in it. */
 export type ChangesIn = (apiVersion: string) => Comparison | undefined;
 
-/** `own`: the changes in the version that is written. Others are worked out when they are first asked for. */
+/** `own`: the changes that count in the version that is written. Others are worked out when they are first asked for; `counting` leaves what counts of them. */
 export function changesByVersion(
   facts: { readonly apiVersion: string; readonly versions?: Versions },
   own: Comparison,
   before: JsonObject,
   after: JsonObject,
+  counting: (changes: Comparison) => Comparison,
 ): ChangesIn {
   const { apiVersion: written, versions } = facts;
   const known = new Map<string, Comparison | undefined>([[written, own]]);
@@ -36,7 +37,7 @@ export function changesByVersion(
     if (versions === undefined) return own;
     if (!known.has(apiVersion)) {
       const [from, to] = [versions.to(before, apiVersion), versions.to(after, apiVersion)];
-      known.set(apiVersion, from && to && compare(from.object, to.object, to.schema));
+      known.set(apiVersion, from && to && counting(compare(from.object, to.object, to.schema)));
     }
     return known.get(apiVersion);
   };

@@ -36,7 +36,7 @@ function fieldSchema(shape: Extract<Shape, { kind: 'fields' }>, name: string): S
 
 /** Fields that the type declares belong to whoever owns something below them; others, kept though unknown, to whoever made them. */
 function declares(shape: Extract<Shape, { kind: 'fields' }>, name: string): boolean {
-  return shape.declared && fieldSchema(shape, name) !== undefined;
+  return shape.declared && shape.schema?.kind === 'object' && shape.schema.fields.has(name);
 }
 
 /** True where the path element names a field that the type declares. */
@@ -80,6 +80,10 @@ export function fieldsOf(value: JsonValue, schema: SchemaNode | undefined): Fiel
   return ownBelow(value, schema, false);
 }
 
+function isEmptyList(value: JsonValue, schema: SchemaNode | undefined): boolean {
+  return Array.isArray(value) && value.length === 0 && shapeOf(value, schema).kind === 'list';
+}
+
 /** The fields that came into being with `value`: as `fieldsOf`, with structures, maps and lists themselves. */
 function addedBelow(value: JsonValue, schema: SchemaNode | undefined): FieldSet {
   return ownBelow(value, schema, true);
@@ -92,6 +96,8 @@ function ownBelow(value: JsonValue, schema: SchemaNode | undefined, containers: 
     for (const name of Object.keys(value)) {
       const own = value[name];
       if (own === undefined) continue;
+      // Nobody owns a list of items that has none.
+      if (!containers && isEmptyList(own, fieldSchema(shape, name))) continue;
       const below = ownBelow(own, fieldSchema(shape, name), containers);
       const self = !declares(shape, name) || (containers && isContainer(own));
       set[fieldElement(name)] = self ? memberNode(below) : below;
@@ -188,7 +194,11 @@ class ComparisonBuilder {
     }
     const below = descends(before, after, schema) ? compare(before, after, schema) : undefined;
     if (below === undefined) {
-      if (!equal(before, after)) this.#modified = put(this.#modified, element, EMPTY_SET);
+      if (equal(before, after)) return;
+      this.#modified = put(this.#modified, element, EMPTY_SET);
+      // What becomes something else altogether loses its parts.
+      if (isObject(before) !== isObject(after) && hasParts(before, schema))
+        this.#removed = put(this.#removed, element, addedBelow(before, schema));
       return;
     }
     if (!isEmpty(below.added)) this.#added = put(this.#added, element, below.added);
@@ -220,6 +230,11 @@ export function hasParts(value: JsonValue, schema: SchemaNode | undefined): bool
   return shape.kind === 'fields' && isObject(value) && Object.keys(value).length > 0;
 }
 
+/** As `hasParts`, of what the schema itself makes a structure or a list. */
+function hasDeclaredParts(value: JsonValue, schema: SchemaNode | undefined): boolean {
+  return schema !== undefined && schema.kind !== 'scalar' && hasParts(value, schema);
+}
+
 /** Whether two values are compared part by part, or as wholes. */
 export function descends(before: JsonValue, after: JsonValue, schema: SchemaNode | undefined): boolean {
   const shape = shapeOf(after, schema);
@@ -228,7 +243,10 @@ export function descends(before: JsonValue, after: JsonValue, schema: SchemaNode
   return itemsOf(before, shape.schema) !== undefined && itemsOf(after, shape.schema) !== undefined;
 }
 
-/** `live` with what `applied` says laid over it. Fields that are applied as null are left out. Shares nothing with its arguments. */
+/**
+ * `live` with what `applied` says laid over it. Null says nothing of a structure or a list that has parts, which belong to their owners; else
+ * it is a value like any other. Shares nothing with its arguments.
+ */
 export function mergeTyped(live: JsonValue | undefined, applied: JsonValue, schema: SchemaNode | undefined): JsonValue {
   const shape = shapeOf(applied, schema);
   if (shape.kind === 'fields' && isObject(applied)) {
@@ -236,17 +254,16 @@ export function mergeTyped(live: JsonValue | undefined, applied: JsonValue, sche
     for (const name of Object.keys(applied)) {
       const value = applied[name];
       if (value === undefined) continue;
-      if (value === null) delete merged[name];
-      else {
-        const before = isObject(live) ? field(live, name) : undefined;
-        setField(merged, name, mergeTyped(before, value, fieldSchema(shape, name)));
-      }
+      const before = isObject(live) ? field(live, name) : undefined;
+      const below = fieldSchema(shape, name);
+      const kept = value === null && before !== undefined && hasDeclaredParts(before, below);
+      setField(merged, name, kept ? clone(before) : mergeTyped(before, value, below));
     }
     return merged;
   }
   if (shape.kind === 'list' && Array.isArray(applied) && Array.isArray(live))
     return mergeLists(live, applied, shape.schema);
-  return withoutNulls(applied);
+  return clone(applied);
 }
 
 /** A copy of what `applied` does not touch; places are kept, so that fields keep their order. */
@@ -305,17 +322,6 @@ function nextShared<T>(items: readonly T[], isShared: (item: T) => boolean): (T 
     result[index] = shared;
   }
   return result;
-}
-
-function withoutNulls(value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map(withoutNulls);
-  if (!isObject(value)) return value;
-  const copy: JsonObject = {};
-  for (const name of Object.keys(value)) {
-    const own = value[name];
-    if (own !== undefined && own !== null) setField(copy, name, withoutNulls(own));
-  }
-  return copy;
 }
 
 /**

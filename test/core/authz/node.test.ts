@@ -166,6 +166,62 @@ describe('node authorizer', () => {
     });
   }
 
+  it('shows a node the claims on devices of its pods, and lets it keep the slices of its devices', () => {
+    const authorizer = createNodeAuthorizer();
+    const may = (asked: ResourceAction): boolean => authorizer.authorize(node('n1'), asked)?.allowed === true;
+    const claim = (name: string, verb = 'get'): boolean =>
+      may(action(verb, 'resourceclaims@resource.k8s.io', 'shop', name));
+    const claiming = {
+      metadata: { name: 'gpu', namespace: 'shop' },
+      spec: {
+        nodeName: 'n1',
+        containers: [],
+        resourceClaims: [
+          { name: 'a', resourceClaimName: 'shared' },
+          { name: 'b', resourceClaimTemplateName: 'template' },
+          { name: 'c', resourceClaimTemplateName: 'template' },
+        ],
+      },
+      status: {
+        resourceClaimStatuses: [
+          { name: 'b', resourceClaimName: 'gpu-b-1' },
+          { name: 'other', resourceClaimName: 'foreign' },
+        ],
+        extendedResourceClaimStatus: { resourceClaimName: 'extended' },
+      },
+    };
+    assert.equal(claim('shared'), false);
+    authorizer.setPod(claiming as unknown as Pod);
+    for (const name of ['shared', 'gpu-b-1', 'extended']) assert.equal(claim(name), true, name);
+    assert.equal(claim('foreign'), false);
+    assert.equal(claim('shared', 'list'), false);
+    assert.equal(claim('shared', 'update'), false);
+    authorizer.deletePod('shop', 'gpu');
+    assert.equal(claim('shared'), false);
+
+    const slices = 'resourceslices@resource.k8s.io';
+    authorizer.setResourceSlice({ metadata: { name: 'own' }, spec: { nodeName: 'n1' } });
+    authorizer.setResourceSlice({ metadata: { name: 'foreign' }, spec: { nodeName: 'n2' } });
+    authorizer.setResourceSlice({ metadata: { name: 'nobody' } });
+    for (const verb of ['get', 'update', 'patch', 'delete']) {
+      assert.equal(may(action(verb, slices, '', 'own')), true, verb);
+      for (const name of ['foreign', 'nobody', 'absent'])
+        assert.equal(may(action(verb, slices, '', name)), false, name);
+    }
+    assert.equal(may(action('create', slices)), true);
+    for (const verb of ['list', 'watch', 'deletecollection']) {
+      const on = (name: string): ResourceAction => ({
+        ...action(verb, slices),
+        fieldEquals: new Map([['spec.nodeName', name]]),
+      });
+      assert.equal(may(on('n1')), true);
+      assert.equal(may(on('n2')), false);
+      assert.equal(may(action(verb, slices)), false);
+    }
+    authorizer.deleteResourceSlice('own');
+    assert.equal(may(action('get', slices, '', 'own')), false);
+  });
+
   it('lets a node list the pods that are on it', () => {
     const authorizer = createNodeAuthorizer();
     const list = (nodeName: string) =>

@@ -25,10 +25,15 @@ function oracle(document: JsonValue, patch: readonly JsonObject[]): JsonValue | 
       .split('/')
       .slice(1)
       .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
+  /** The item that a number stands for, counted from the end where it is negative. */
+  const place = (token: string, count: number): number => {
+    if (!/^[+-]?\d+$/.test(token)) return Number.NaN;
+    return Number(token) < 0 ? count + Number(token) : Number(token);
+  };
   const read = (path: readonly string[]): JsonValue | undefined => {
     let at: JsonValue | undefined = current;
     for (const token of path) {
-      if (Array.isArray(at)) at = /^(0|[1-9]\d*)$/.test(token) ? at[Number(token)] : undefined;
+      if (Array.isArray(at)) at = at[place(token, at.length)];
       else if (typeof at === 'object' && at !== null) at = Object.hasOwn(at, token) ? at[token] : undefined;
       else return undefined;
     }
@@ -39,7 +44,7 @@ function oracle(document: JsonValue, patch: readonly JsonObject[]): JsonValue | 
     const last = path.at(-1);
     const parent = read(path.slice(0, -1));
     if (last === undefined) current = null;
-    else if (Array.isArray(parent)) parent.splice(Number(last), 1);
+    else if (Array.isArray(parent)) parent.splice(place(last, parent.length), 1);
     else delete (parent as JsonObject)[last];
     return true;
   };
@@ -51,8 +56,8 @@ function oracle(document: JsonValue, patch: readonly JsonObject[]): JsonValue | 
       return true;
     }
     if (Array.isArray(parent)) {
-      const index = last === '-' ? parent.length : /^(0|[1-9]\d*)$/.test(last) ? Number(last) : Number.NaN;
-      if (!(index <= parent.length)) return false;
+      const index = last === '-' ? parent.length : place(last, parent.length + 1);
+      if (!(index >= 0 && index <= parent.length)) return false;
       parent.splice(index, 0, value);
       return true;
     }
@@ -73,7 +78,13 @@ function oracle(document: JsonValue, patch: readonly JsonObject[]): JsonValue | 
         break;
       case 'replace':
         // A key that is not there is added, as upstream's library does; an item has to be there.
-        if ((!cut(path) && Array.isArray(read(path.slice(0, -1)))) || !put(path, value)) return undefined;
+        {
+          const last = path.at(-1) ?? '';
+          const parent = read(path.slice(0, -1));
+          // Where it is, before one is gone.
+          const at = Array.isArray(parent) ? [...path.slice(0, -1), String(place(last, parent.length))] : path;
+          if ((!cut(path) && Array.isArray(parent)) || !put(at, value)) return undefined;
+        }
         break;
       case 'copy': {
         const found = read(from);
@@ -107,7 +118,9 @@ function randomPointer(choices: Choices, document: JsonValue): string {
     if (typeof at !== 'object' || at === null) break;
     const keys: string[] = Array.isArray(at) ? [...at.keys()].map(String) : Object.keys(at);
     const key =
-      choices.chance(0.2) || keys.length === 0 ? choices.one(['a', 'new', '0', '1', '-', '01']) : choices.one(keys);
+      choices.chance(0.2) || keys.length === 0
+        ? choices.one(['a', 'new', '0', '1', '-', '01', '-1', '-2'])
+        : choices.one(keys);
     pointer += `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
     at = (Array.isArray(at) ? at[Number(key)] : Object.hasOwn(at, key) ? at[key] : null) ?? null;
   }
@@ -172,9 +185,8 @@ describe('JSON patch', () => {
   const malformed: readonly (readonly [string, JsonValue])[] = [
     ['no list', {}],
     ['an operation that is no object', ['add']],
-    ['an unknown operation', [{ op: 'delete', path: '/a' }]],
     ['no path', [{ op: 'remove' }]],
-    ['a path without slash', [{ op: 'remove', path: 'a' }]],
+    ['an operation whose name is no text', [{ op: 1, path: '/a' }]],
     ['a stray tilde', [{ op: 'remove', path: '/a~2' }]],
     ['no value', [{ op: 'add', path: '/a' }]],
     ['no from', [{ op: 'move', path: '/a' }]],
@@ -184,6 +196,26 @@ describe('JSON patch', () => {
       assert.equal(failure(() => jsonPatch({}, patch)).httpCode, 400);
     });
   }
+
+  it('finds out only when it is applied that there is no such operation, or no path', () => {
+    assert.equal(failure(() => jsonPatch({}, [{ op: 'delete', path: '/a' }])).httpCode, 422);
+    assert.equal(failure(() => jsonPatch({}, [{ path: '/a' }])).httpCode, 422);
+    assert.equal(failure(() => jsonPatch({ a: 1 }, [{ op: 'remove', path: 'a' }])).httpCode, 422);
+  });
+
+  it('is nothing when it is null, and counts negative places from the end, as upstream’s library does', () => {
+    assert.deepEqual(jsonPatch({ a: 1 }, null), { a: 1 });
+    const list = (patch: JsonObject): JsonValue | undefined => jsonPatch({ list: ['a', 'b'] }, [patch])['list'];
+    assert.deepEqual(list({ op: 'add', path: '/list/-1', value: 'c' }), ['a', 'b', 'c']);
+    assert.deepEqual(list({ op: 'add', path: '/list/-3', value: 'c' }), ['c', 'a', 'b']);
+    assert.deepEqual(list({ op: 'add', path: '/list/01', value: 'c' }), ['a', 'c', 'b']);
+    assert.deepEqual(list({ op: 'remove', path: '/list/-1' }), ['a']);
+    assert.deepEqual(list({ op: 'replace', path: '/list/-2', value: 'c' }), ['c', 'b']);
+    assert.deepEqual(list({ op: 'test', path: '/list/-1', value: 'b' }), ['a', 'b']);
+    assert.equal(failure(() => list({ op: 'add', path: '/list/-4', value: 'c' })).httpCode, 422);
+    assert.equal(failure(() => list({ op: 'remove', path: '/list/-3' })).httpCode, 422);
+    assert.equal(failure(() => list({ op: 'remove', path: '/list/-' })).httpCode, 422);
+  });
 
   it('says which test failed, in the message', () => {
     const error = failure(() => jsonPatch({ a: 1 }, [{ op: 'test', path: '/a', value: 2 }]));

@@ -20,6 +20,7 @@ import {
 } from './certificates.ts';
 import { persistentVolumeClaimResize, storageObjectInUseProtection } from './claims.ts';
 import { defaultIngressClass, defaultStorageClass } from './default-classes.ts';
+import { deviceAdminAccess } from './device-admin-access.ts';
 import { escalation } from './escalation.ts';
 import { eventRateLimit } from './event-rate-limit.ts';
 import { denyServiceExternalIps } from './external-ips.ts';
@@ -155,6 +156,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     ...asked('DenyServiceExternalIPs'),
     podTopologyLabels(node),
     escalation(authorization),
+    deviceAdminAccess(namespaces),
     // What comes from outside sees what the plug-ins of this server have made of an object, and judges last.
     mutatingPolicies({
       policies: () => cache.kind('mutatingadmissionpolicies'),

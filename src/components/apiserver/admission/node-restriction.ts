@@ -4,6 +4,7 @@
  */
 import type { TokenRequest } from 'kubernetes-types/authentication/v1';
 import type { Node, PersistentVolumeClaim, Pod, Volume } from 'kubernetes-types/core/v1';
+import type { ResourceSlice } from '../../../api/devices/types.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
@@ -52,7 +53,8 @@ export function nodeRestriction(sources: NodeRestrictionSources): AdmissionPlugi
         if (request.namespace !== 'kube-node-lease' || nameOf(request) !== nodeName) {
           throw forbid(request, `can only access node lease with the same name as the requesting node`);
         }
-      } else if (isFor(request, 'storage.k8s.io', 'csinodes') && nameOf(request) !== nodeName) {
+      } else if (isFor(request, 'resource.k8s.io', 'resourceslices')) checkSlice(request, nodeName);
+      else if (isFor(request, 'storage.k8s.io', 'csinodes') && nameOf(request) !== nodeName) {
         throw forbid(request, 'can only access CSINode with the same name as the requesting node');
       }
     },
@@ -128,7 +130,30 @@ function checkPod(request: AdmissionRequest, nodeName: string, sources: NodeRest
     if (!semanticEqual(pod.metadata?.labels, old.metadata?.labels)) {
       throw forbid(request, `node ${JSON.stringify(nodeName)} cannot update labels through pod status`);
     }
+    if (!semanticEqual(claimStatuses(pod), claimStatuses(old))) {
+      throw forbid(request, `node ${JSON.stringify(nodeName)} cannot update resource claim statuses`);
+    }
   }
+}
+
+/** Others go by what the node authorizer knows of a slice; it knows neither what is created nor each one of a collection that is deleted. */
+function checkSlice(request: AdmissionRequest, nodeName: string): void {
+  const { operation } = request;
+  if (operation !== 'CREATE' && operation !== 'DELETE') return;
+  const slice = (operation === 'CREATE' ? request.object : request.old) as ResourceSlice | undefined;
+  if (slice?.spec?.nodeName === nodeName) return;
+  throw forbid(
+    request,
+    `can only ${operation.toLowerCase()} ResourceSlice with the same NodeName as the requesting node`,
+  );
+}
+
+/** What was claimed for a pod decides which claims its node may read: the node must not say it. */
+function claimStatuses(pod: Pod): unknown {
+  const { resourceClaimStatuses, extendedResourceClaimStatus } = (pod.status ?? {}) as Readonly<
+    Record<string, unknown>
+  >;
+  return { resourceClaimStatuses, extendedResourceClaimStatus };
 }
 
 /** A kubelet that has grown a file system says so; labels, owners, finalizers and the phase are not its business. */

@@ -2,6 +2,7 @@
 import type { PersistentVolume, Pod } from 'kubernetes-types/core/v1';
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
 import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
+import type { ResourceSlice } from '../../../api/devices/types.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
@@ -105,6 +106,11 @@ export class Authorization {
       cache.kind('volumeattachments'),
       (attachment) => this.#nodes.setVolumeAttachment(attachment),
       (_, name) => this.#nodes.deleteVolumeAttachment(name),
+    );
+    this.#followKind<ResourceSlice>(
+      cache.kind('resourceslices'),
+      (slice) => this.#nodes.setResourceSlice(slice),
+      (_, name) => this.#nodes.deleteResourceSlice(name),
     );
   }
 

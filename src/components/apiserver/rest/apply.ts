@@ -1,20 +1,52 @@
 /** Server-side apply. Source: KEP-555. */
-import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
+import { fieldError } from '../../../api/meta/field-error.ts';
+import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { type ApiError, errors, isApiError } from '../../../api/meta/status.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import { applyServerSide, applySteps, checkConfiguration } from '../../../core/patch/index.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { createObject } from './create.ts';
+import { invalidOptions } from './options.ts';
 import { versionsOf } from './owned-versions.ts';
 import { checkName } from './patch.ts';
 import { inTurns, isLarge } from './turns.ts';
 import { updateObject } from './update.ts';
-import { decodeObject, metadataOf, shownText, timestamp, type WriteRequest } from './write-request.ts';
+import { type DecodedKind, decodeObject, shownText, timestamp, type WriteRequest } from './write-request.ts';
 
 export interface Applied {
   readonly object: CachedObject;
   readonly created: boolean;
+}
+
+/** The document that an apply sends; nothing is an empty one. Throws 'Invalid' where nobody says who applies. */
+export function configurationOf(body: JsonValue, query: URLSearchParams): JsonObject {
+  if ((query.get('fieldManager') ?? '') === '') {
+    throw invalidOptions('PatchOptions', [fieldError.required('fieldManager', 'is required for apply patch')]);
+  }
+  if (body !== null && (typeof body !== 'object' || Array.isArray(body))) {
+    const found = Array.isArray(body) ? 'array' : typeof body === 'boolean' ? 'bool' : typeof body;
+    throw errors.badRequest(
+      `error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ${found} into Go value of type map[string]interface {}`,
+    );
+  }
+  return body ?? {};
+}
+
+/** Refuses what is not of the type that is applied to, says who owns what itself, or has fields that there are not. */
+export function checkApplied(document: JsonObject, { apiVersion: expected, kind, schema }: DecodedKind): void {
+  const { apiVersion = '', kind: kindName = '' } = document;
+  if (apiVersion !== expected || kindName !== kind) {
+    const text = shownText(apiVersion);
+    const version = text === '' || text.includes('/') ? text : `/${text}`;
+    throw errors.badRequest(`invalid object type: ${version === '' ? '/' : version}, Kind=${shownText(kindName)}`);
+  }
+  const { managedFields } = (document as KubeObject).metadata ?? {};
+  if (managedFields !== undefined && managedFields !== null) {
+    throw errors.badRequest('metadata.managedFields must be nil');
+  }
+  // As it was sent: a field that there is not is refused here, not left out.
+  if (schema !== undefined) checkConfiguration(document, expected, schema);
 }
 
 /** `mayCreate` is asked before an object that does not exist is created. */
@@ -26,17 +58,11 @@ export async function applyObject(
   mayCreate: () => void | Promise<void>,
 ): Promise<Applied> {
   const { kind } = request;
-  const { apiVersion = '', kind: kindName = '' } = document;
-  if (apiVersion !== kind.apiVersion || kindName !== kind.kind) {
-    const text = shownText(apiVersion);
-    const version = text === '' || text.includes('/') ? text : `/${text}`;
-    throw errors.badRequest(`invalid object type: ${version === '' ? '/' : version}, Kind=${shownText(kindName)}`);
-  }
-  // As it was sent: a field that there is not is refused here, not left out.
-  if (kind.definition.custom === undefined && kind.schema !== undefined)
-    checkConfiguration(document, kind.apiVersion, kind.schema);
+  checkApplied(document, kind);
   const applied = decodeObject(kind, document, [], request.options.validation, request.warnings);
-  checkName(request, applied);
+  // Who does not name what there is means what the URL names.
+  if ((applied.metadata?.name ?? '') !== '' || (applied.metadata?.namespace ?? '') !== '')
+    checkName(request, { ...applied, metadata: { name: request.name, ...applied.metadata } });
   const merged = (live: JsonObject | undefined, large: boolean): KubeObject | Promise<KubeObject> => {
     const configuration = {
       live,
@@ -75,7 +101,7 @@ export async function applyObject(
       );
     }
     const object = await merged(undefined, isLarge(request.bodyBytes));
-    metadataOf(object).name = request.name;
+    checkName(request, object);
     try {
       return { object: await createObject(context, request, object, true), created: true };
     } catch (error) {

@@ -6,10 +6,10 @@ import type { Binding } from 'kubernetes-types/core/v1';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, KubeList, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
+import type { ScaleMapping } from '../../../api/registry/definition.ts';
 import { returnsDeleted } from '../../../api/registry/deleted.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
 import { clone } from '../../../core/patch/document.ts';
-import { jsonPatch, mergePatch } from '../../../core/patch/index.ts';
 import { admitBody, admitQuestion } from '../admission/bodies.ts';
 import { readBody } from '../http/body.ts';
 import { bodyFormat, decodeBody, duplicatesOf, requireKind } from '../http/decode.ts';
@@ -19,12 +19,12 @@ import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { stream } from '../streaming/index.ts';
 import { bindPod } from '../subresources/binding.ts';
 import { evictPod } from '../subresources/eviction.ts';
-import { applyScale, scaleKind, scaleOf } from '../subresources/scale.ts';
+import { scaleKind } from '../subresources/scale.ts';
 import { strategyAt } from '../subresources/strategies.ts';
 import { createToken } from '../subresources/token-request.ts';
 import { virtualHandler } from '../virtual/reviews.ts';
 import { deletedStatus, success } from './answer.ts';
-import { applyObject } from './apply.ts';
+import { applyObject, configurationOf } from './apply.ts';
 import type { RestContext } from './context.ts';
 import { createObject } from './create.ts';
 import { deleteObject } from './delete.ts';
@@ -35,14 +35,14 @@ import { list } from './list.ts';
 import { listItem } from './list-items.ts';
 import { speaksProtobuf } from './messages.ts';
 import { invalidOptions, parseListOptions, parseWriteOptions } from './options.ts';
-import { checkName, decodePatch, decodePatched, ofSameKind, patchForm, patchObject } from './patch.ts';
-import { sendScale } from './scale-answer.ts';
+import { checkName, decodePatch, patchForm, patchObject } from './patch.ts';
+import { getScale, patchScale, updateScale } from './scale.ts';
 import { takeSnapshot } from './snapshot.ts';
 import { giveTurn, isLarge } from './turns.ts';
 import { updateObject } from './update.ts';
 import { shown } from './view.ts';
 import { watch } from './watch.ts';
-import { type DecodedKind, decodeObject, decodeSent, methodNotAllowed, type WriteRequest } from './write-request.ts';
+import { type DecodedKind, decodeSent, methodNotAllowed, type WriteRequest } from './write-request.ts';
 
 const MAX_BODY = 3 * 1024 * 1024;
 /** Deletes of a collection under way at once. */
@@ -217,12 +217,6 @@ async function update(
   const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
   const request = writeRequest(exchange, kind, info);
   const object = await readObject(context, exchange, kind, request);
-  const named = object.metadata?.name ?? '';
-  if (named === '') {
-    throw errors.badRequest(
-      `the name of the object (${info.name} based on URL) was undeterminable: name must be provided`,
-    );
-  }
   checkName(request, object);
   try {
     const updated = await updateObject(context, request, {
@@ -270,16 +264,7 @@ async function patch(
     const { object } = await patchObject(context, request, kindOfPatch, body, strategy);
     return sendObject(context, exchange, kind, object, form, 200);
   }
-  if ((info.query.get('fieldManager') ?? '') === '') {
-    throw invalidOptions('PatchOptions', [fieldError.required('fieldManager', 'is required for apply patch')]);
-  }
-  if (body !== null && (typeof body !== 'object' || Array.isArray(body))) {
-    const found = Array.isArray(body) ? 'array' : typeof body === 'boolean' ? 'bool' : typeof body;
-    throw errors.badRequest(
-      `error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ${found} into Go value of type map[string]interface {}`,
-    );
-  }
-  const applied = await applyObject(context, request, body ?? {}, strategy, () =>
+  const applied = await applyObject(context, request, configurationOf(body, info.query), strategy, () =>
     context.authorization.requireEach(exchange.user, [{ ...actionAt(info), verb: 'create' }]),
   );
   sendObject(context, exchange, kind, applied.object, form, applied.created ? 201 : 200);
@@ -360,7 +345,13 @@ function dispatchSubresource(
   info: ResourceRequestInfo,
 ): Promise<void> | undefined {
   const { subresource, verb } = info;
-  if (subresource === 'scale' && kind.definition.scale !== undefined) return scale(context, exchange, kind, info);
+  if (subresource === 'scale' && kind.definition.scale !== undefined) {
+    const { scale } = kind.definition;
+    if (verb === 'get') return getScale(context, exchange, kind, info, scale);
+    if (verb === 'update') return putScale(context, exchange, kind, info, scale);
+    if (verb === 'patch') return changeScale(context, exchange, kind, info, scale);
+    throw methodNotAllowed();
+  }
   if (strategyAt(kind, subresource) !== undefined) {
     if (verb === 'get') return get(context, exchange, kind, info);
     if (verb === 'update') return update(context, exchange, kind, info);
@@ -443,58 +434,27 @@ async function token(
   exchange.sendObject(201, await createToken(context, request, body as TokenRequest));
 }
 
-async function scale(
+async function putScale(
   context: RestContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,
+  mapping: ScaleMapping,
 ): Promise<void> {
-  const mapping = kind.definition.scale;
-  const strategy = strategyAt(kind, '');
-  if (mapping === undefined || strategy === undefined) throw noSuchResource();
-  if (info.verb === 'get') {
-    await context.cache.freshen();
-    const object = kind.cache?.get(info.namespace, info.name);
-    if (object === undefined) throw errors.notFound(kind, info.name);
-    return sendScale(context, exchange, scaleOf(mapping, (await shown(kind, object)).parse()));
-  }
   const request = writeRequest(exchange, kind, info);
-  let next: (current: KubeObject) => Scale;
-  if (info.verb === 'update') {
-    const asked = (await readObject(context, exchange, scaleKind, request)) as Scale;
-    next = () => asked;
-  } else if (info.verb === 'patch') {
-    const form = patchForm(exchange.header('content-type'), kind.definition.custom !== undefined);
-    const body = decodePatch(await readBody(exchange.request, limitOf(context)), form);
-    next = (current) => {
-      const before = scaleOf(mapping, current) as unknown as JsonObject;
-      const merged = (scale: JsonObject): JsonObject => mergePatch(scale, body);
-      const patched =
-        form === 'json' ? jsonPatch(before, body) : form === 'strategic' ? ofSameKind(before, merged) : merged(before);
-      return decodePatched(
-        form,
-        body,
-        () => decodeObject(scaleKind, patched, [], request.options.validation, []) as Scale,
-      );
-    };
-  } else throw methodNotAllowed();
-  const updated = await updateObject(context, request, {
-    strategy,
-    shownAs: (after, before) => ({
-      bodyKind: { group: 'autoscaling', version: 'v1', kind: 'Scale' },
-      body: scaleOf(mapping, after),
-      oldBody: scaleOf(mapping, before),
-    }),
-    takeBack: (after, body) => applyScale(mapping, after, body as Scale),
-    next: (current) => {
-      const asked = next(current);
-      applyScale(mapping, current, asked);
-      const version = asked.metadata?.resourceVersion;
-      const metadata = { ...current.metadata };
-      if (version === undefined || version === '') delete metadata.resourceVersion;
-      else metadata.resourceVersion = version;
-      return { ...current, metadata };
-    },
-  });
-  sendScale(context, exchange, scaleOf(mapping, updated.object.parse()));
+  const asked = (await readObject(context, exchange, scaleKind, request)) as Scale;
+  await updateScale(context, exchange, request, mapping, asked);
+}
+
+async function changeScale(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+  mapping: ScaleMapping,
+): Promise<void> {
+  const request = writeRequest(exchange, kind, info);
+  const form = patchForm(exchange.header('content-type'), kind.definition.custom !== undefined);
+  const body = decodePatch(await readBody(exchange.request, limitOf(context)), form);
+  await patchScale(context, exchange, request, mapping, form, body);
 }

@@ -10,7 +10,7 @@ import { strategicMergePatch } from '../../../core/patch/strategic.ts';
 import { decodeValue } from '../http/decode.ts';
 import type { RestContext } from './context.ts';
 import { giveTurn } from './turns.ts';
-import { type Updated, updateObject } from './update.ts';
+import { checkVersion, type Updated, updateObject } from './update.ts';
 import { decodeObject, shownText, type WriteRequest, WrongType } from './write-request.ts';
 
 export type PatchForm = 'json' | 'merge' | 'strategic' | 'apply';
@@ -73,6 +73,7 @@ export function patchObject(
         if (!warned) request.warnings.push(...warnings);
         warned = true;
         checkName(request, next);
+        checkVersion(request, next);
         return next;
       };
       return large ? giveTurn().then(decoded) : decoded();
@@ -119,22 +120,25 @@ export function ofSameKind(current: JsonObject, change: (current: JsonObject) =>
   return changed;
 }
 
-/** A patch names its object by the URL; it may repeat the name, not change it. */
+/** Whether an object is the one that the URL names, by its own account. Source: k8s.io/apiserver/pkg/endpoints/handlers checkName. */
 export function checkName(request: WriteRequest, object: KubeObject): void {
   const { name, namespace } = object.metadata ?? {};
-  if (name !== undefined && name !== '' && name !== request.name) {
-    throw errors.badRequest(
-      `the name of the object (${shownText(name)}) does not match the name on the URL (${request.name})`,
-    );
-  }
   if (
     request.kind.definition.namespaced &&
     namespace !== undefined &&
     namespace !== '' &&
     namespace !== request.namespace
   ) {
+    throw errors.badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  }
+  if (name === undefined || name === '') {
     throw errors.badRequest(
-      `the namespace of the object (${shownText(namespace)}) does not match the namespace on the request (${request.namespace})`,
+      `the name of the object (${request.name} based on URL) was undeterminable: name must be provided`,
+    );
+  }
+  if (name !== request.name) {
+    throw errors.badRequest(
+      `the name of the object (${shownText(name)}) does not match the name on the URL (${request.name})`,
     );
   }
 }

@@ -226,10 +226,7 @@ function checkPreconditions(
   const version = metadata.resourceVersion;
   if (version !== undefined && version !== '' && version !== '0') {
     if (version !== String(current.revision)) throw errors.conflict(request.kind, request.name, conflictMessage);
-  } else if (change.versionRequired === true && definition.allowUnconditionalUpdate === false) {
-    // Upstream names the resource here, not the kind, and shows the version that it read.
-    throw invalid({ group: request.kind.group, kind: request.kind.plural }, request.name, [VERSION_REQUIRED]);
-  }
+  } else if (change.versionRequired === true) checkVersion(request, next);
   const uid = metadata.uid;
   if (uid !== undefined && uid !== '' && uid !== old.metadata?.uid) {
     // Who sends a whole object means that one; a patch would change the field.
@@ -242,12 +239,21 @@ function checkPreconditions(
   }
 }
 
+/** Some kinds are not written over without a word on which state of theirs is meant. */
+export function checkVersion({ kind, name }: WriteRequest, { metadata }: KubeObject): void {
+  const version = metadata?.resourceVersion;
+  if (kind.definition.allowUnconditionalUpdate !== false || (version !== undefined && !['', '0'].includes(version)))
+    return;
+  // Upstream names the resource here, not the kind, and shows the version that it read.
+  throw invalid({ group: kind.group, kind: kind.plural }, name, [VERSION_REQUIRED]);
+}
+
 const uidChanged = (uid: string): FieldError => fieldError.invalid('metadata.uid', uid, 'field is immutable');
 
 const VERSION_REQUIRED: FieldError = {
   type: 'FieldValueInvalid',
   field: 'metadata.resourceVersion',
-  message: 'Invalid value: 0x0: must be specified for an update',
+  message: 'Invalid value: 0: must be specified for an update',
 };
 
 const SYSTEM_FIELDS = ['uid', 'creationTimestamp', 'generation'] as const;

@@ -2,7 +2,6 @@
 import type { Scale } from 'kubernetes-types/autoscaling/v1';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
-import { errors } from '../../../api/meta/status.ts';
 import type { ScaleMapping } from '../../../api/registry/definition.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
 import { fieldOf, isObject, setFieldOf } from '../../../api/structural/schema.ts';
@@ -32,17 +31,13 @@ export function scaleOf(mapping: ScaleMapping, object: KubeObject): Scale {
   };
 }
 
-/** Sets the number of replicas that `scale` asks for. Throws 'Invalid' for a negative one. */
-export function applyScale(mapping: ScaleMapping, object: KubeObject, scale: Scale): void {
+/** Sets the number of replicas that `scale` asks for. Throws 'Invalid' for a negative one; what users defined says itself what it refuses. */
+export function applyScale(mapping: ScaleMapping, object: KubeObject, scale: Scale, custom: boolean): void {
   const replicas = scale.spec?.replicas ?? 0;
-  const name = object.metadata?.name ?? '';
-  if (replicas < 0) {
-    throw invalid({ group: 'autoscaling', kind: 'Scale' }, name, [
+  if (replicas < 0 && !custom) {
+    throw invalid({ group: 'autoscaling', kind: 'Scale' }, object.metadata?.name ?? '', [
       fieldError.invalid('spec.replicas', replicas, 'must be greater than or equal to 0'),
     ]);
-  }
-  if (scale.metadata?.name !== undefined && scale.metadata.name !== '' && scale.metadata.name !== name) {
-    throw errors.badRequest('the name of the Scale does not match the name on the URL');
   }
   const path = mapping.specReplicasPath.split('.').filter((part) => part !== '');
   const last = path.pop();

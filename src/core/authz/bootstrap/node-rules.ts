@@ -3,7 +3,7 @@ import { eventsRule, READ, rule, urlRule } from './notation.ts';
 
 /**
  * The most a kubelet may do. The node authorizer narrows secrets, config maps, claims, volumes, service accounts, pods, nodes,
- * leases and CSI nodes down to the node's own.
+ * leases, CSI nodes, claims on devices and slices of devices down to the node's own.
  */
 export const NODE_RULES: readonly PolicyRule[] = [
   rule('create', 'authentication.k8s.io', 'tokenreviews'),
@@ -27,6 +27,8 @@ export const NODE_RULES: readonly PolicyRule[] = [
   rule('create', 'core', 'serviceaccounts/token'),
   rule('get', 'core', 'serviceaccounts'),
   rule(READ, 'node.k8s.io', 'runtimeclasses'),
+  rule('get', 'resource.k8s.io', 'resourceclaims'),
+  rule('create delete deletecollection get list patch update watch', 'resource.k8s.io', 'resourceslices'),
   // What system:discovery and system:public-info-viewer give to everyone who has authenticated.
   urlRule('get', '/api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/'),
 ];

@@ -1,0 +1,67 @@
+/**
+ * Who owns the number of replicas, seen from the object that has it and from its scale. Source: k8s.io/apimachinery's
+ * managedfields.ScaleHandler.
+ */
+import type { JsonValue } from './document.ts';
+import { difference, EMPTY_SET, type FieldSet, fieldElement, intersection, isEmpty } from './field-set.ts';
+import {
+  decodeManagedFields,
+  encodeManagedFields,
+  identityOf,
+  type ManagedEntry,
+  NO_MANAGED_FIELDS,
+  withFields,
+} from './managed-fields.ts';
+import { atOnce } from './steps.ts';
+
+const SCALE_VERSION = 'autoscaling/v1';
+const IN_SCALE: FieldSet = { 'f:spec': { 'f:replicas': EMPTY_SET } };
+
+/** `path` of the object, as `.spec.replicas`, as a set of one field. */
+function fieldAt(path: string): FieldSet {
+  return path
+    .split('.')
+    .filter((name) => name !== '')
+    .reduceRight<FieldSet>((below, name) => ({ [fieldElement(name)]: below }), EMPTY_SET);
+}
+
+function entriesOf(managedFields: JsonValue | undefined): readonly ManagedEntry[] {
+  return [...(decodeManagedFields(managedFields, { stored: true }) ?? NO_MANAGED_FIELDS).values()];
+}
+
+const encoded = (entries: readonly ManagedEntry[]): JsonValue[] =>
+  atOnce(encodeManagedFields(new Map(entries.map((entry) => [identityOf(entry), entry]))));
+
+/** What an owner is called whichever of the two it writes. */
+const nameOf = ({ manager, operation, subresource }: ManagedEntry): string =>
+  JSON.stringify([manager, operation, subresource]);
+
+/** The managed fields of the scale: of those who own the object's replicas. */
+export function ownersOfScale(managedFields: JsonValue | undefined, path: string): JsonValue[] {
+  const replicas = fieldAt(path);
+  return encoded(
+    entriesOf(managedFields)
+      .filter(({ fields }) => !isEmpty(intersection(fields, replicas)))
+      .map((entry) => ({ ...withFields(entry, IN_SCALE), apiVersion: SCALE_VERSION })),
+  );
+}
+
+/** The managed fields of the object once those of its scale are `scaleFields`. `apiVersion`: of the object. */
+export function ownersAfterScale(
+  managedFields: JsonValue | undefined,
+  scaleFields: JsonValue | undefined,
+  path: string,
+  apiVersion: string,
+): JsonValue[] {
+  const replicas = fieldAt(path);
+  const owners = new Map(entriesOf(scaleFields).map((entry) => [nameOf(entry), entry]));
+  const kept: ManagedEntry[] = [];
+  for (const entry of entriesOf(managedFields)) {
+    const had = !isEmpty(intersection(entry.fields, replicas));
+    // Whoever still has it keeps its entry as it is; from others it was taken.
+    const fields = !had || owners.delete(nameOf(entry)) ? entry.fields : difference(entry.fields, replicas);
+    if (!isEmpty(fields)) kept.push(withFields(entry, fields));
+  }
+  const added = [...owners.values()].map((entry) => ({ ...withFields(entry, replicas), apiVersion }));
+  return encoded([...kept, ...added]);
+}

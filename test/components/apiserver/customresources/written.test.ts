@@ -1,0 +1,194 @@
+/** What upstream's own server of custom resources (1.36) answers when they are written in ways that few clients do; held against it by test/upstream/extensions.ts. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type CallOptions, startServer, type TestServer } from '../harness.ts';
+
+interface Entry {
+  manager: string;
+  operation: string;
+  subresource?: string;
+  time?: string;
+  fieldsV1: object;
+}
+interface Thing {
+  message: string;
+  metadata: { name: string; resourceVersion: string; managedFields: Entry[]; generation: number };
+  spec: Record<string, unknown>;
+  status?: Record<string, unknown>;
+}
+
+const GROUP = 'written.example.com';
+const THINGS = `/apis/${GROUP}/v1/namespaces/default/things`;
+const text = { type: 'string' };
+const object = (properties: object, rest: object = {}) => ({ type: 'object', properties, ...rest });
+
+const DEFINITION = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `things.${GROUP}` },
+  spec: {
+    group: GROUP,
+    scope: 'Namespaced',
+    names: { plural: 'things', kind: 'Thing' },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        subresources: {
+          status: {},
+          scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' },
+        },
+        schema: {
+          openAPIV3Schema: object({
+            spec: object({
+              replicas: { type: 'integer', default: 1 },
+              color: text,
+              nested: object({ a: text, b: text }),
+              any: { 'x-kubernetes-preserve-unknown-fields': true },
+              ports: {
+                type: 'array',
+                'x-kubernetes-list-type': 'map',
+                'x-kubernetes-list-map-keys': ['port'],
+                items: object({ port: { type: 'integer' } }, { required: ['port'] }),
+              },
+            }),
+            status: object({ replicas: { type: 'integer' }, phase: text }),
+          }),
+        },
+      },
+    ],
+  },
+};
+const thing = (name: string, spec: object, rest: object = {}) => ({
+  apiVersion: `${GROUP}/v1`,
+  kind: 'Thing',
+  metadata: { name },
+  spec,
+  ...rest,
+});
+
+describe('custom resources, written', () => {
+  let server: TestServer;
+  const call = (method: string, path: string, options?: CallOptions) => server.call<Thing>(method, path, options);
+  const patch = (path: string, type: string, body: unknown) =>
+    call('PATCH', path, { body: body as object, headers: { 'content-type': `application/${type}` } });
+  const merge = (path: string, body: object) => patch(path, 'merge-patch+json', body);
+  const apply = (name: string, manager: string, body: object, query = '') =>
+    patch(`${THINGS}/${name}?fieldManager=${manager}${query}`, 'apply-patch+yaml', body);
+  const made = async (name: string, spec: object) => {
+    const answer = await call('POST', THINGS, { body: thing(name, spec) });
+    assert.equal(answer.code, 201, answer.body.message);
+    return `${THINGS}/${name}`;
+  };
+  before(async () => {
+    server = await startServer();
+    assert.equal(
+      (await call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body: DEFINITION })).code,
+      201,
+    );
+    for (;;) {
+      if ((await call('GET', THINGS)).code === 200) break;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  });
+  after(() => server.stop());
+
+  it('have to say after a patch which one they are, and of what state', async () => {
+    const one = await made('named', { color: 'red' });
+    for (const body of [{ metadata: null }, { metadata: { name: null } }]) {
+      const refused = await merge(one, body);
+      assert.equal(refused.code, 400);
+      assert.equal(
+        refused.body.message,
+        'the name of the object (named based on URL) was undeterminable: name must be provided',
+      );
+    }
+    const moved = await merge(one, { metadata: { namespace: 'other' } });
+    assert.equal(
+      moved.body.message,
+      'the namespace of the provided object does not match the namespace sent on the request',
+    );
+    for (const resourceVersion of [null, '']) {
+      const refused = await merge(one, { metadata: { resourceVersion } });
+      assert.equal(refused.code, 422);
+      assert.equal(
+        refused.body.message,
+        `things.${GROUP} "named" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`,
+      );
+    }
+  });
+
+  it('are not applied with fields that there are not, or with owners', async () => {
+    for (const validation of ['', '&fieldValidation=Strict', '&fieldValidation=Ignore']) {
+      const unknown = await apply('applied', 'a', thing('applied', { nosuch: 1 }), validation);
+      assert.equal(unknown.code, 500);
+      assert.match(unknown.body.message, /\.spec\.nosuch: field not declared in schema/);
+    }
+    const owned = await apply('applied', 'a', {
+      ...thing('applied', {}),
+      metadata: { name: 'applied', managedFields: [] },
+    });
+    assert.equal(owned.code, 400);
+    assert.equal(owned.body.message, 'metadata.managedFields must be nil');
+    assert.equal((await apply('applied', 'a', { apiVersion: `${GROUP}/v1`, kind: 'Thing' })).code, 400);
+    const made = await apply('applied', 'a', thing('applied', { color: 'red' }));
+    assert.equal(made.code, 201, made.body.message);
+    // What is there need not be named again.
+    assert.equal(
+      (await apply('applied', 'a', { apiVersion: `${GROUP}/v1`, kind: 'Thing', spec: { color: 'red' } })).code,
+      200,
+    );
+  });
+
+  it('keep what others own below a structure that is applied as null, and nulls where anything may be', async () => {
+    await apply('nulls', 'a', thing('nulls', { nested: { a: '1' }, ports: [{ port: 1 }] }));
+    const kept = await apply('nulls', 'b', thing('nulls', { nested: null, any: { x: null } }));
+    assert.deepEqual(kept.body.spec['nested'], { a: '1' });
+    assert.deepEqual(kept.body.spec['any'], { x: null });
+    const emptied = await apply('nulls', 'a', thing('nulls', { nested: { a: '1' }, ports: [] }));
+    assert.equal(Object.hasOwn(emptied.body.spec, 'ports'), false);
+    const own = emptied.body.metadata.managedFields.find(({ manager }) => manager === 'a');
+    assert.deepEqual(own?.fieldsV1, { 'f:spec': { 'f:nested': { 'f:a': {} } } });
+  });
+
+  it('give no time to who applies what is there already', async () => {
+    await made('same', { color: 'red' });
+    const { body } = await apply('same', 'b', thing('same', { color: 'red' }));
+    const entry = body.metadata.managedFields.find(({ manager }) => manager === 'b');
+    assert.deepEqual(entry?.fieldsV1, { 'f:spec': { 'f:color': {} } });
+    assert.equal(entry?.time, undefined);
+    assert.equal(body.metadata.generation, 1);
+  });
+
+  it('are scaled by who owns the number, or by force', async () => {
+    const one = `${THINGS}/scaled`;
+    const scale = (replicas: number) => ({
+      apiVersion: 'autoscaling/v1',
+      kind: 'Scale',
+      metadata: { name: 'scaled' },
+      spec: { replicas },
+    });
+    const applied = (manager: string, replicas: number, query = '') =>
+      patch(`${one}/scale?fieldManager=${manager}${query}`, 'apply-patch+yaml', scale(replicas));
+    assert.equal((await apply('scaled', 'owner', thing('scaled', { replicas: 2, color: 'red' }))).code, 201);
+    const refused = await applied('scaler', 5);
+    assert.equal(refused.code, 409);
+    assert.match(refused.body.message, /conflict with "owner"/);
+    const forced = await applied('scaler', 5, '&force=true');
+    assert.equal(forced.code, 200, forced.body.message);
+    assert.equal(forced.body.spec['replicas'], 5);
+    const { body } = await call('GET', one);
+    const owners = Object.fromEntries(body.metadata.managedFields.map((each) => [each.manager, each]));
+    assert.deepEqual(owners['owner']?.fieldsV1, { 'f:spec': { 'f:color': {} } });
+    assert.deepEqual(owners['scaler']?.fieldsV1, { 'f:spec': { 'f:replicas': {} } });
+    assert.equal(owners['scaler']?.subresource, 'scale');
+    const back = await apply('scaled', 'owner', thing('scaled', { replicas: 2, color: 'red' }));
+    assert.equal(back.code, 409);
+    assert.match(back.body.message, /conflict with "scaler" with subresource "scale"/);
+    assert.equal((await patch(`${one}/scale?fieldManager=x`, 'apply-patch+yaml', { spec: { replicas: 3 } })).code, 400);
+    assert.equal((await call('PUT', `${one}/scale`, { body: { spec: { replicas: 3 } } })).code, 400);
+    const negative = await merge(`${one}/scale`, { spec: { replicas: -1 } });
+    assert.match(negative.body.message, new RegExp(`^Thing.${GROUP} "scaled" is invalid`));
+  });
+});
