@@ -1,6 +1,6 @@
 /** JSON as Go's `%v` prints it, for messages that upstream makes so. */
 
-type Printed = null | boolean | number | string | readonly Printed[] | { readonly [key: string]: Printed };
+type Printed = null | boolean | number | bigint | string | readonly Printed[] | { readonly [key: string]: Printed };
 
 const MAX_SHOWN = 253;
 

@@ -45,8 +45,8 @@ export const QUANTITY_FORMAT_MESSAGE =
   "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 /** Parses a quantity as it stands in JSON (string or number). Throws `CodedError('quantity-invalid')` with upstream's message. */
-export function parseQuantity(input: string | number): Quantity {
-  const text = (typeof input === 'number' ? String(input) : input).trim();
+export function parseQuantity(input: string | number | bigint): Quantity {
+  const text = (typeof input === 'string' ? input : String(input)).trim();
   if (text === '' || text.length > MAX_TEXT) throw quantityError(QUANTITY_FORMAT_MESSAGE);
   const match = GRAMMAR.exec(text);
   const [, sign = '', whole = '', fraction = '', suffix = ''] = match ?? [];
@@ -74,7 +74,7 @@ export function parseQuantity(input: string | number): Quantity {
 
 /** `parseQuantity`, or undefined when the text is no quantity. */
 export function tryParseQuantity(input: unknown): Quantity | undefined {
-  if (typeof input !== 'string' && typeof input !== 'number') return undefined;
+  if (typeof input !== 'string' && typeof input !== 'number' && typeof input !== 'bigint') return undefined;
   try {
     return parseQuantity(input);
   } catch {
@@ -109,7 +109,7 @@ export function formatQuantity(quantity: Quantity): string {
 }
 
 /** Canonical text of a quantity in a document; the input itself when it is no quantity. */
-export function canonicalQuantity(input: string | number): string {
+export function canonicalQuantity(input: string | number | bigint): string {
   const parsed = tryParseQuantity(input);
   return parsed === undefined ? String(input) : formatQuantity(parsed);
 }

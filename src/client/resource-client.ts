@@ -1,6 +1,7 @@
 import { apiVersionOf, type KubeList, type KubeObject, type ResourceType } from '../api/meta/object.ts';
 import { ApiError, type Status } from '../api/meta/status.ts';
 import { messageOf } from '../base/errors.ts';
+import { parseJson } from '../base/json.ts';
 import { LineDecoder } from './line-decoder.ts';
 import { collectionPath, listQuery, objectPath, query, watchQuery } from './resource-path.ts';
 import type { Transport } from './transport.ts';
@@ -137,7 +138,7 @@ async function* watch<T extends KubeObject>(
 function decodeEvent<T extends KubeObject>(line: string): WatchEvent<T> {
   let event: { type?: unknown; object?: unknown };
   try {
-    event = JSON.parse(line);
+    event = parseJson(line) as typeof event;
   } catch (error) {
     throw new ApiError('InternalError', `the watch stream carries something else than JSON: ${messageOf(error)}`);
   }

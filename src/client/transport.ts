@@ -2,6 +2,7 @@ import { buildConnector, Pool } from 'undici';
 import { ApiError, type Status } from '../api/meta/status.ts';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
+import { parseJson } from '../base/json.ts';
 import type { Log } from '../base/log.ts';
 import { type ClientCredentials, type CredentialsProvider, sameTls } from './credentials.ts';
 import { ConnectionError } from './errors.ts';
@@ -210,7 +211,7 @@ export function createTransport(options: TransportOptions): Transport {
         throw failure(request, error);
       }
       try {
-        return text === '' ? undefined : JSON.parse(text);
+        return text === '' ? undefined : parseJson(text);
       } catch (error) {
         throw new ConnectionError(
           options.server,

@@ -4,6 +4,7 @@ import { dns1035LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts'
 import { semanticEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import type { KubeObject } from '../meta/object.ts';
+import { nextGeneration } from '../meta/object.ts';
 import { isSet } from '../meta/validation.ts';
 import type { KindAlias, WriteStrategy } from '../registry/definition.ts';
 import { keepGeneration, metadataOf } from '../registry/strategies.ts';
@@ -64,7 +65,7 @@ export const webhookStrategy: WriteStrategy<Configuration> = {
   prepareForUpdate(configuration, old) {
     keepGeneration(configuration, old);
     if (!semanticEqual(configuration.webhooks, old.webhooks)) {
-      metadataOf(configuration).generation = (old.metadata?.generation ?? 0) + 1;
+      metadataOf(configuration).generation = nextGeneration(old);
     }
   },
   validate(configuration) {

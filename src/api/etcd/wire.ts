@@ -300,6 +300,16 @@ export class Reader {
     while (packed.#position < packed.#end) into.push(packed.varint());
   }
 
+  /** As `ints`, of whole 64 bits with a sign. */
+  bigs(into: bigint[]): void {
+    if (this.#wireType === 0) {
+      into.push(this.big());
+      return;
+    }
+    const packed = new Reader(this.bytes());
+    while (packed.#position < packed.#end) into.push(BigInt.asIntN(64, packed.bigVarint()));
+  }
+
   /** Passes over the current field. */
   skip(): void {
     switch (this.#wireType) {

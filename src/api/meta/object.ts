@@ -1,4 +1,5 @@
 import type { ObjectMeta as UpstreamObjectMeta } from 'kubernetes-types/meta/v1';
+import { integerOf } from '../../base/json.ts';
 
 /** metadata of an object; `name` and `uid` are present on everything read from the API. */
 export type ObjectMeta = UpstreamObjectMeta;
@@ -12,7 +13,7 @@ export interface KubeObject {
 
 /** A free-form JSON object. Parsed documents have a null-safe shape: `__proto__` is an own property or absent, never a prototype. */
 export type JsonObject = { [field: string]: JsonValue };
-export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
+export type JsonValue = string | number | bigint | boolean | null | JsonValue[] | JsonObject;
 
 export interface GroupVersionKind {
   /** '' for the core group. */
@@ -46,6 +47,11 @@ export interface KubeList<T extends KubeObject> {
 /** `group/version`, or `version` for the core group. */
 export function apiVersionOf(gvk: { readonly group: string; readonly version: string }): string {
   return gvk.group === '' ? gvk.version : `${gvk.group}/${gvk.version}`;
+}
+
+/** The generation after that of `object`. Clients may have said any; numbers beyond the safe ones are BigInts (base/json.ts), which do not add to others. */
+export function nextGeneration(object: KubeObject): number {
+  return integerOf(BigInt.asIntN(64, BigInt(object.metadata?.generation ?? 0) + 1n)) as number;
 }
 
 /** `namespace/name`, or `name` for cluster-scoped objects: the key of informers and work queues. */

@@ -35,7 +35,7 @@ export const createdAtColumn: Column<KubeObject> = {
 export function column<T extends KubeObject>(
   name: string,
   description: string,
-  cell: (object: T, nowMs: number) => string | number | boolean | null,
+  cell: (object: T, nowMs: number) => string | number | bigint | boolean | null,
   options: { readonly type?: Column<T>['type']; readonly wide?: boolean } = {},
 ): Column<T> {
   return { name, type: options.type ?? 'string', description, cell, ...(options.wide === true ? { priority: 1 } : {}) };

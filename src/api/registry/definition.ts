@@ -57,7 +57,7 @@ export interface Column<T extends KubeObject> {
   /** 0 is always shown; 1 only with `-o wide`. */
   readonly priority?: number;
   /** The cell as it is printed. Ages come from `nowMs`. */
-  cell(object: T, nowMs: number): string | number | boolean | null;
+  cell(object: T, nowMs: number): string | number | bigint | boolean | null;
 }
 
 /** Reads one field for a field selector. A method type, so that definitions of all kinds fit in one list. */

@@ -2,6 +2,7 @@
 import { semanticEqual } from '../meta/equality.ts';
 import type { FieldError } from '../meta/field-error.ts';
 import type { KubeObject, ObjectMeta } from '../meta/object.ts';
+import { nextGeneration } from '../meta/object.ts';
 import type { StrategyContext, Verb, WriteStrategy } from './definition.ts';
 
 export const ALL_VERBS: readonly Verb[] = [
@@ -97,7 +98,7 @@ export function bumpGeneration(object: KubeObject, old: KubeObject): void {
 function bumpWhere(counted: boolean, object: KubeObject, old: KubeObject): void {
   const marked = object.metadata?.deletionTimestamp !== undefined && old.metadata?.deletionTimestamp === undefined;
   keepGeneration(object, old);
-  if (counted || marked) metadataOf(object).generation = (old.metadata?.generation ?? 0) + 1;
+  if (counted || marked) metadataOf(object).generation = nextGeneration(old);
 }
 
 export function keepGeneration(object: KubeObject, old: KubeObject): void {

@@ -141,6 +141,7 @@ function checkScalar(node: ScalarNode, value: JsonValue, place: Place): JsonValu
     case 'int64':
       return checkInteger(node.type, value, place);
     case 'number':
+      if (typeof value === 'bigint') return Number(value);
       return typeof value === 'number' ? value : wrongType(value, 'float64', place);
     case 'int-or-string':
       if (typeof value === 'string') return value;
@@ -156,13 +157,14 @@ function checkScalar(node: ScalarNode, value: JsonValue, place: Place): JsonValu
 }
 
 const INT32_MAX = 2 ** 31 - 1;
-const INT64_MAX = 2 ** 63;
 
 function checkInteger(type: 'int32' | 'int64', value: JsonValue, place: Place): JsonValue {
-  if (typeof value !== 'number') return wrongType(value, type, place);
+  if (typeof value !== 'number' && typeof value !== 'bigint') return wrongType(value, type, place);
+  // What has 64 bits and is no safe number has been read to a BigInt; other numbers of that size have more, or a fraction.
   const fits =
-    Number.isInteger(value) &&
-    (type === 'int32' ? value <= INT32_MAX && value >= -INT32_MAX - 1 : Math.abs(value) <= INT64_MAX);
+    type === 'int32'
+      ? Number.isInteger(value) && value <= INT32_MAX && value >= -INT32_MAX - 1
+      : typeof value === 'bigint' || Number.isSafeInteger(value);
   if (!fits) {
     report(
       place.findings.typeErrors,
@@ -178,7 +180,7 @@ const ALREADY_CANONICAL = /^[1-9]\d{0,2}(?:|m|[KMGTP]i|[kMGTP])$/;
 function checkQuantity(value: JsonValue, place: Place): JsonValue {
   if (typeof value === 'string') {
     if (ALREADY_CANONICAL.test(value)) return value;
-  } else if (typeof value !== 'number') {
+  } else if (typeof value !== 'number' && typeof value !== 'bigint') {
     return wrongType(value, 'resource.Quantity', place);
   }
   try {
@@ -245,11 +247,13 @@ function wrongType(
 function goKind(value: JsonValue): string {
   if (Array.isArray(value)) return 'slice';
   if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
+  if (typeof value === 'bigint') return 'int64';
   return typeof value === 'boolean' ? 'bool' : typeof value === 'string' ? 'string' : 'map';
 }
 
 function jsonKind(value: JsonValue): string {
   if (Array.isArray(value)) return 'array';
+  if (typeof value === 'bigint') return 'number';
   return typeof value === 'boolean' ? 'bool' : typeof value;
 }
 

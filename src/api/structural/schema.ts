@@ -229,6 +229,8 @@ class Reader {
 
   #number(from: JsonObject, name: string, path: string): number | undefined {
     const value = own(from, name);
+    // Upstream keeps the bounds of numbers as doubles.
+    if (typeof value === 'bigint') return Number(value);
     return value === undefined || typeof value === 'number' ? value : this.#wrong(`${path}.${name}`, value, 'a number');
   }
 

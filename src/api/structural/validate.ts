@@ -48,7 +48,7 @@ class Walk {
     if (value !== null) {
       this.#alternatives(schema, value, path);
       if (typeof value === 'string') this.#string(schema, value, path);
-      else if (typeof value === 'number') this.#number(schema, value, path);
+      else if (typeof value === 'number' || typeof value === 'bigint') this.#number(schema, value, path);
       else if (Array.isArray(value)) this.#array(schema, value, path, old);
     }
     if (schema.enum !== undefined && schema.enum.length > 0) this.#enum(schema, schema.enum, value, path);
@@ -130,7 +130,7 @@ class Walk {
     });
   }
 
-  #number(schema: Schema, value: number, path: string): void {
+  #number(schema: Schema, value: number | bigint, path: string): void {
     const { maximum, minimum, multipleOf } = schema;
     const outside = rangeOf(schema, value);
     if (outside !== undefined) this.#plain(`Checked value must be of type ${outside} in ${path}`);
@@ -256,18 +256,18 @@ function formatOf({ type, format }: Schema): string {
 }
 
 /** The type and format that a number is out of the range of. */
-function rangeOf(schema: Schema, value: number): string | undefined {
+function rangeOf(schema: Schema, value: number | bigint): string | undefined {
   const format = formatOf(schema);
   if (schema.type === 'integer') {
     const limit = format === 'int32' ? 2 ** 31 : 2 ** 63;
     if (isInt(value) && value >= -limit && value < limit) return undefined;
     return `integer ${format === '' ? '(default format)' : `with format ${format}`}`;
   }
-  return format === 'float' && Math.abs(value) > MAX_FLOAT ? 'number with format float' : undefined;
+  return format === 'float' && Math.abs(Number(value)) > MAX_FLOAT ? 'number with format float' : undefined;
 }
 
-/** What Go reads as an integer. */
-const isInt = (value: number): boolean => Number.isInteger(value) && Math.abs(value) < 2 ** 63;
+/** What Go reads as an integer, or takes a double for. */
+const isInt = (value: number | bigint): boolean => typeof value === 'bigint' || Number.isSafeInteger(value);
 
 const MAX_FLOAT = (2 - 2 ** -23) * 2 ** 127;
 
@@ -371,7 +371,7 @@ function hasDuplicates(value: readonly JsonValue[]): boolean {
 function typeOf(value: JsonValue): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
-  if (typeof value === 'number') return isInt(value) ? 'integer' : 'number';
+  if (typeof value === 'number' || typeof value === 'bigint') return isInt(value) ? 'integer' : 'number';
   return typeof value;
 }
 
@@ -389,7 +389,11 @@ function lengthOf(text: string): number {
   return length;
 }
 
-function isMultiple(value: number, of: number): boolean {
+function isMultiple(value: number | bigint, of: number): boolean {
+  if (typeof value === 'bigint') {
+    if (Number.isInteger(of)) return value % BigInt(of) === 0n;
+    return isMultiple(Number(value), of);
+  }
   if (Number.isInteger(value) && Number.isInteger(of) && isInt(value)) return value % of === 0;
   const times = value / of;
   return Math.abs(times - Math.round(times)) < 1e-9 * Math.max(1, Math.abs(times));

@@ -147,7 +147,7 @@ class NodeKubelet implements Kubelet {
       for (const [, group] of [...staged].sort(([left], [right]) => left - right)) {
         const end = (graceSeconds: number | undefined): void => {
           for (const worker of group)
-            worker.terminate(graceSeconds ?? worker.pod.spec?.terminationGracePeriodSeconds ?? 30);
+            worker.terminate(Number(graceSeconds ?? worker.pod.spec?.terminationGracePeriodSeconds ?? 30));
         };
         const kill = (): void => end(0);
         end(options.hurry?.aborted === true ? HURRIED_GRACE_SECONDS : undefined);

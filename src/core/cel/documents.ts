@@ -36,7 +36,10 @@ export function fromJson(value: JsonValue, reader: JsonReader): Value {
     case 'string':
       return reader.text(value);
     case 'number':
-      return reader.double || !Number.isInteger(value) ? value : BigInt(value);
+      // Larger ones that are whole are doubles: an integer of that size is a BigInt already.
+      return reader.double || !Number.isSafeInteger(value) ? value : BigInt(value);
+    case 'bigint':
+      return reader.double ? Number(value) : value;
     case 'boolean':
       return value;
     default:

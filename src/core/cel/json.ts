@@ -1,5 +1,6 @@
 /** Values as JSON. Source: protobuf's JSON mapping of google.protobuf.Value, which upstream converts by. */
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
+import { integerOf } from '../../base/json.ts';
 import { formatDuration, formatTimestamp } from './library/time.ts';
 import { CelMap, Duration, EvaluationError, isList, Timestamp, typeOf, Uint, type Value } from './values.ts';
 
@@ -8,21 +9,34 @@ const MAX_SIZE = 3 * 1024 * 1024;
 const NODE_SIZE = 8;
 const MAX_DEPTH = 200;
 
-/** Throws EvaluationError for what JSON has no form for, and for what would be larger than a request may be. */
-export function toJson(value: Value): JsonValue {
-  return convert(value, { left: MAX_SIZE }, 0);
+interface Room {
+  left: number;
+  readonly wide: WideIntegers;
 }
 
-function convert(value: Value, room: { left: number }, depth: number): JsonValue {
+/** What integers that a double would round become: themselves, or texts as in protobuf's JSON. */
+type WideIntegers = 'exact' | 'text';
+
+/** Throws EvaluationError for what JSON has no form for, and for what would be larger than a request may be. */
+export function toJson(value: Value, wide: WideIntegers = 'exact'): JsonValue {
+  return convert(value, { left: MAX_SIZE, wide }, 0);
+}
+
+function integer(exact: bigint, wide: WideIntegers): JsonValue {
+  const value = integerOf(exact);
+  return typeof value === 'bigint' && wide === 'text' ? String(value) : value;
+}
+
+function convert(value: Value, room: Room, depth: number): JsonValue {
   room.left -= NODE_SIZE + (typeof value === 'string' ? value.length : 0);
   if (room.left < 0 || depth > MAX_DEPTH) throw new EvaluationError('the value is too large');
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return value;
-  if (typeof value === 'bigint') return Number(value);
+  if (typeof value === 'bigint') return integer(value, room.wide);
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw new EvaluationError(`${value} has no form in JSON`);
     return value;
   }
-  if (value instanceof Uint) return Number(value.value);
+  if (value instanceof Uint) return integer(value.value, room.wide);
   if (value instanceof CelMap) return convertMap(value, room, depth);
   if (isList(value)) {
     const items: JsonValue[] = [];
@@ -35,7 +49,7 @@ function convert(value: Value, room: { left: number }, depth: number): JsonValue
   throw new EvaluationError(`a value of type ${typeOf(value)} has no form in JSON`);
 }
 
-function convertMap(map: CelMap, room: { left: number }, depth: number): JsonObject {
+function convertMap(map: CelMap, room: Room, depth: number): JsonObject {
   const entries: [string, JsonValue][] = [];
   for (const key of map.keys()) {
     if (typeof key !== 'string') throw new EvaluationError(`map key ${String(key)} is not a string`);

@@ -3,6 +3,7 @@
  * k8s.io/apimachinery/pkg/util/managedfields.
  */
 import type { SchemaNode } from '../../api/schema/node.ts';
+import { parseJson } from '../../base/json.ts';
 import { type Conflict, conflictError } from './conflicts.ts';
 import { createdFields } from './created-fields.ts';
 import { clone, equal, field, isObject, type JsonObject, type JsonValue } from './document.ts';
@@ -319,7 +320,7 @@ function lastAppliedOf(live: JsonObject): JsonObject | undefined {
   const text = annotationsOf(live)?.[LAST_APPLIED];
   if (typeof text !== 'string') return undefined;
   try {
-    const parsed: JsonValue = JSON.parse(text);
+    const parsed = parseJson(text) as JsonValue;
     return isObject(parsed) ? parsed : undefined;
   } catch {
     return undefined;

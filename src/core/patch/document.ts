@@ -14,8 +14,8 @@ export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export function isScalar(value: JsonValue | undefined): value is string | number | boolean {
-  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+export function isScalar(value: JsonValue | undefined): value is string | number | bigint | boolean {
+  return value !== null && value !== undefined && typeof value !== 'object';
 }
 
 /** The field's value; undefined when it is absent. */

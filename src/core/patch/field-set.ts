@@ -5,6 +5,8 @@
  *
  * Sets are values: operations return new ones and share what did not change, so that "nothing changed" shows as identity.
  */
+
+import { parseJson } from '../../base/json.ts';
 import { isObject, type JsonObject, type JsonValue } from './document.ts';
 
 export interface FieldSet {
@@ -187,7 +189,7 @@ function formatElement(element: string): string {
 
 function parseKey(text: string): JsonObject {
   try {
-    const key: JsonValue = JSON.parse(text);
+    const key = parseJson(text) as JsonValue;
     return isObject(key) ? key : {};
   } catch {
     return {};

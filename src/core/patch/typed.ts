@@ -4,6 +4,7 @@
  */
 import type { ListNode, ScalarType, SchemaNode } from '../../api/schema/node.ts';
 import { goText } from '../../base/go-text.ts';
+import { parseJson } from '../../base/json.ts';
 import { clone, equal, field, isObject, isScalar, type JsonObject, type JsonValue, setField } from './document.ts';
 import { untyped } from './errors.ts';
 import { child, EMPTY_SET, type FieldSet, fieldElement, isEmpty, isMember, memberNode } from './field-set.ts';
@@ -432,7 +433,7 @@ function findListProblem(value: JsonValue, schema: ListNode, path: string): stri
 
 function describeItem(element: string): string {
   if (element.startsWith('v:')) return `[=${element.slice(2)}]`;
-  const key: JsonObject = JSON.parse(element.slice(2));
+  const key = parseJson(element.slice(2)) as JsonObject;
   return `[${Object.entries(key)
     .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
     .join(',')}]`;
@@ -451,7 +452,7 @@ function scalarProblem(value: JsonValue, type: ScalarType, path: string): string
     case 'int32':
     case 'int64':
     case 'number':
-      return typeof value === 'number'
+      return typeof value === 'number' || typeof value === 'bigint'
         ? undefined
         : `${path}: expected numeric (int or float), got ${goTypeName(value)}`;
     default:
@@ -465,7 +466,7 @@ function scalarProblem(value: JsonValue, type: ScalarType, path: string): string
 function goTypeName(value: JsonValue): string {
   if (Array.isArray(value)) return '[]interface {}';
   if (isObject(value)) return 'map[string]interface {}';
-  return typeof value === 'boolean' ? 'bool' : typeof value;
+  return typeof value === 'boolean' ? 'bool' : typeof value === 'bigint' ? 'number' : typeof value;
 }
 
 function goSyntax(value: JsonValue): string {
@@ -473,5 +474,13 @@ function goSyntax(value: JsonValue): string {
 }
 
 function typeName(value: JsonValue): string {
-  return value === null ? 'null' : Array.isArray(value) ? 'list' : isObject(value) ? 'map' : typeof value;
+  return value === null
+    ? 'null'
+    : Array.isArray(value)
+      ? 'list'
+      : isObject(value)
+        ? 'map'
+        : typeof value === 'bigint'
+          ? 'number'
+          : typeof value;
 }

@@ -73,7 +73,7 @@ export function planPod(snapshot: PodSnapshot, nowMs: number): PodPlan {
 }
 
 export function graceOf(pod: Pod): number {
-  return pod.spec?.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
+  return Number(pod.spec?.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS);
 }
 
 function deadlineOf(snapshot: PodSnapshot): number | undefined {
@@ -282,7 +282,7 @@ class Planner {
     const probe = verdicts.startup === 'failure' ? 'startup' : verdicts.liveness === 'failure' ? 'liveness' : undefined;
     if (probe === undefined) return false;
     const spec = probe === 'startup' ? container.startupProbe : container.livenessProbe;
-    const grace = spec?.terminationGracePeriodSeconds ?? graceOf(this.snapshot.pod);
+    const grace = Number(spec?.terminationGracePeriodSeconds ?? graceOf(this.snapshot.pod));
     this.actions.push(kill(status, grace, `Container ${container.name} failed ${probe} probe, will be restarted`));
     return true;
   }

@@ -65,7 +65,7 @@ export function isCharged(pod: Pod, nowMs: number): boolean {
   if (phase === 'Failed' || phase === 'Succeeded') return false;
   const { deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata ?? {};
   if (deletionTimestamp === undefined || deletionGracePeriodSeconds === undefined) return true;
-  return nowMs <= Date.parse(String(deletionTimestamp)) + deletionGracePeriodSeconds * 1000;
+  return nowMs <= Date.parse(String(deletionTimestamp)) + Number(deletionGracePeriodSeconds) * 1000;
 }
 
 export function podUsage(pod: Pod, nowMs: number): Amounts {

@@ -38,7 +38,7 @@ test('durations are upstream’s', () => {
   assert.equal(since('garbage', NOW), '<unknown>');
 });
 
-function row(kind: string, document: Document): Record<string, string | number | boolean | null> {
+function row(kind: string, document: Document): Record<string, string | number | bigint | boolean | null> {
   document.metadata['creationTimestamp'] = '2026-01-02T03:00:05Z';
   return Object.fromEntries(kindNamed(kind).columns.map((column) => [column.name, column.cell(document, NOW)]));
 }

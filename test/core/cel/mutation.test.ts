@@ -21,6 +21,21 @@ const object = { spec: { replicas: 2, paused: true }, list: [1, 2.5], none: null
 const run = (source: string): Value =>
   program(source).evaluate(() => fromJson(object, ANY_READER), new Budget(100_000));
 
+it('integers beyond the safe ones stay exact, or become texts as in protobuf', () => {
+  const values = ['[object.n + 1, 9007199254740991, -9007199254740992]', '9007199254740993u'].map((source) =>
+    program(source).evaluate(() => fromJson({ n: 9007199254740992n }, ANY_READER), new Budget(1000)),
+  );
+  const safe = Number.MAX_SAFE_INTEGER;
+  assert.deepEqual(
+    values.map((value) => toJson(value)),
+    [[9007199254740993n, safe, -9007199254740992n], 9007199254740993n],
+  );
+  assert.deepEqual(
+    values.map((value) => toJson(value, 'text')),
+    [['9007199254740993', safe, '-9007199254740992'], '9007199254740993'],
+  );
+});
+
 describe('messages', () => {
   it('become the JSON that they say', () => {
     const cases: [string, JsonValue][] = [

@@ -100,6 +100,12 @@ test('pods leave by the shortest of their tolerations', () => {
   const limited = with_({ key: 'k', tolerationSeconds: 300 }, { key: 'k', tolerationSeconds: 60 });
   assert.deepEqual(planEviction(limited, subject, rules(10_000)), { kind: 'leave', inMs: 50_000 });
   assert.deepEqual(planEviction(limited, subject, rules(90_000)), { kind: 'leave', inMs: 0 });
+  // As the client reads the longest there is.
+  const longest = (2n ** 63n - 1n) as unknown as number;
+  assert.deepEqual(planEviction(with_({ key: 'k', tolerationSeconds: longest }), subject, rules(0)), {
+    kind: 'leave',
+    inMs: 2 ** 63 * 1000,
+  });
   assert.deepEqual(planEviction(pod({ deleting: true }), subject, rules(0)), { kind: 'stay' });
 });
 

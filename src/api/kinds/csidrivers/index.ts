@@ -2,6 +2,7 @@
 import type { CSIDriver, CSIDriverSpec } from 'kubernetes-types/storage/v1';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { nextGeneration } from '../../meta/object.ts';
 import { validateImmutable } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { Column, KindDefinition } from '../../registry/definition.ts';
@@ -87,7 +88,7 @@ export const csiDrivers: KindDefinition<CSIDriver> = {
         spec?.seLinuxMount,
       ];
       if (!semanticEqual(counted(driver), counted(old))) {
-        metadataOf(driver).generation = (old.metadata?.generation ?? 0) + 1;
+        metadataOf(driver).generation = nextGeneration(old);
       }
     },
     validate,

@@ -45,15 +45,16 @@ function cell(
   type: Column<KubeObject>['type'],
   found: readonly JsonValue[],
   nowMs: number,
-): string | number | boolean | null {
+): string | number | bigint | boolean | null {
   const [value] = found;
   if (value === undefined || value === null) return null;
   switch (type) {
     case 'integer':
+      if (typeof value === 'bigint') return value;
       if (typeof value === 'number') return Math.trunc(value);
       return typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : null;
     case 'number':
-      return typeof value === 'number' ? value : null;
+      return typeof value === 'number' || typeof value === 'bigint' ? value : null;
     case 'boolean':
       return typeof value === 'boolean' ? value : null;
     case 'date': {

@@ -5,6 +5,7 @@
 import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from 'kubernetes-types/apiextensions/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../meta/object.ts';
+import { nextGeneration } from '../../meta/object.ts';
 import type { CustomKind, KindDefinition, ScaleMapping, WriteStrategy } from '../../registry/definition.ts';
 import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies.ts';
 import type { DecodeFindings } from '../../schema/decode.ts';
@@ -182,7 +183,7 @@ function mainStrategy(
         else delete next['status'];
       }
       keepGeneration(object, old);
-      if (contentChanged(next, before, hasStatus)) metadataOf(object).generation = (old.metadata?.generation ?? 0) + 1;
+      if (contentChanged(next, before, hasStatus)) metadataOf(object).generation = nextGeneration(old);
     },
     validateCreate: (object) => validate(lazy, scale, object, undefined),
     validateUpdate: (object, old) => validate(lazy, scale, object, old),
@@ -246,9 +247,10 @@ function replicaErrors(scale: ScaleMapping, object: JsonObject): FieldError[] {
   const found: FieldError[] = [];
   for (const path of [scale.specReplicasPath, scale.statusReplicasPath]) {
     const value = valueAt(object, simplePath(path) ?? []);
-    if (typeof value === 'number' && value < 0) {
+    if (typeof value !== 'number' && typeof value !== 'bigint') continue;
+    if (value < 0) {
       found.push(fieldError.invalid(path, value, 'should be a non-negative integer'));
-    } else if (typeof value === 'number' && value > MAX_REPLICAS) {
+    } else if (value > MAX_REPLICAS) {
       found.push(fieldError.invalid(path, value, `should be less than or equal to ${MAX_REPLICAS}`));
     }
   }

@@ -4,6 +4,7 @@ import { ipFamilyOf } from '../../../base/addresses.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors, qualifiedNameErrors } from '../../../base/names.ts';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { nextGeneration } from '../../meta/object.ts';
 import { isSet, validateImmutable } from '../../meta/validation.ts';
 import { ageColumn, column, limitedList, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
@@ -113,7 +114,7 @@ export const endpointSlices: KindDefinition<EndpointSlice> = {
         labels: metadata?.labels,
       });
       if (!semanticEqual(content(slice), content(old))) {
-        metadataOf(slice).generation = (old.metadata?.generation ?? 0) + 1;
+        metadataOf(slice).generation = nextGeneration(old);
       }
     },
     validate,

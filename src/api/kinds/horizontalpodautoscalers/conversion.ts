@@ -3,6 +3,7 @@
  * Source: k8s.io/kubernetes/pkg/apis/autoscaling/{v1,v2beta1} conversion.
  */
 import type { HorizontalPodAutoscaler } from 'kubernetes-types/autoscaling/v2';
+import { parseJson } from '../../../base/json.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../meta/object.ts';
 import type { KindAlias } from '../../registry/definition.ts';
 import { pruneAndCheck } from '../../schema/decode.ts';
@@ -47,7 +48,7 @@ function read(annotations: Record<string, string>, name: string, type: string, f
   const schema = schemaOfType(type);
   if (text === undefined || schema === undefined) return undefined;
   try {
-    const value = JSON.parse(text) as JsonValue;
+    const value = parseJson(text) as JsonValue;
     const holder: JsonObject = field === undefined ? (value as JsonObject) : { [field]: value };
     if (!isObject(holder) || pruneAndCheck(schema, holder).typeErrors.length > 0) return undefined;
     return field === undefined ? holder : holder[field];

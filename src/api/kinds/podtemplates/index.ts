@@ -1,6 +1,7 @@
 /** Pod templates. Source: k8s.io/kubernetes/pkg/registry/core/podtemplate. */
 import type { PodTemplate } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../meta/equality.ts';
+import { nextGeneration } from '../../meta/object.ts';
 import { setPodTemplateDefaults } from '../../podspec/defaults.ts';
 import { validatePodTemplate } from '../../podspec/validate.ts';
 import { column, labelsText, nameColumn } from '../../printing/columns.ts';
@@ -31,7 +32,7 @@ export const podTemplates: KindDefinition<PodTemplate> = {
     prepareForUpdate(each, old) {
       keepGeneration(each, old);
       if (!semanticEqual(each.template, old.template)) {
-        metadataOf(each).generation = (old.metadata?.generation ?? 0) + 1;
+        metadataOf(each).generation = nextGeneration(old);
       }
     },
     validate: (each) => validatePodTemplate(each.template, 'template'),

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
+import { parseJson } from '../../../base/json.ts';
 import type { RequestInfo } from '../http/request-info.ts';
 import type { ConnectionInfo } from '../port.ts';
 import { AUDIT_LEVELS, type AuditDecision, type AuditPolicy, type AuditStage, decideAudit } from './policy.ts';
@@ -153,7 +154,7 @@ export class AuditRecord {
     const line = json.trimEnd();
     if (!this.#decision.omitManagedFields && !line.includes('\n')) return line;
     try {
-      const value = JSON.parse(json) as JsonValue;
+      const value = parseJson(json) as JsonValue;
       if (this.#decision.omitManagedFields) withoutManagedFields(value);
       return JSON.stringify(value);
     } catch {

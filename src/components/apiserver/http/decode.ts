@@ -4,6 +4,7 @@ import { isScalar, Lexer, parseDocument, visit, type YAMLMap } from 'yaml';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
+import { parseJson } from '../../../base/json.ts';
 import { checkDepth, duplicateFields, hasDuplicates } from './json-scan.ts';
 import { decodeProtobuf } from './protobuf/decode.ts';
 import { PROTOBUF } from './protobuf/table.ts';
@@ -117,7 +118,7 @@ export function decodeValue(body: Buffer, format: Exclude<BodyFormat, 'protobuf'
 function plainJson(body: Buffer): JsonValue | undefined {
   checkDepth(body);
   try {
-    return JSON.parse(body.toString('utf8')) as JsonValue;
+    return parseJson(body.toString('utf8')) as JsonValue;
   } catch {
     return undefined;
   }
@@ -134,7 +135,7 @@ function looksLikeJson(body: Buffer): boolean {
 export function decodeJson(body: Buffer): JsonValue {
   checkDepth(body);
   try {
-    return JSON.parse(body.toString('utf8')) as JsonValue;
+    return parseJson(body.toString('utf8')) as JsonValue;
   } catch (error) {
     throw new ApiError('BadRequest', jsonProblem(messageOf(error), body));
   }
@@ -167,6 +168,7 @@ function decodeYaml(body: Buffer): JsonValue {
   try {
     const document = parseDocument(source, {
       schema: 'core',
+      intAsBigInt: true,
       strict: true,
       // The library's own test compares each key with every other.
       uniqueKeys: false,

@@ -4,6 +4,7 @@
  */
 import type { Service } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
+import { nextGeneration } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { AdmissionRequest } from '../admission/index.ts';
 import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
@@ -124,6 +125,9 @@ function checkPreconditions(
   }
 }
 
+/** No text of a time says more. */
+const LAST_MS = Date.parse('9999-12-31T23:59:59Z');
+
 /** Marks `object` as it must be marked and tells what is to be done with it. */
 function decide(
   request: WriteRequest,
@@ -140,21 +144,22 @@ function decide(
   else delete metadata.finalizers;
   const changed = JSON.stringify(finalizers) !== before;
   const grace = graceOf(request, options, object);
+  const graceMs = Number(grace) * 1000;
   const waits = grace > 0 || finalizers.length > 0 || holdsNamespace(object);
   if (metadata.deletionTimestamp !== undefined) {
     const left = metadata.deletionGracePeriodSeconds ?? 0;
     if (!waits) return 'remove';
     if (grace >= left) return changed ? 'update' : 'pending';
     // A shorter grace counts from when the deletion began.
-    const began = Date.parse(metadata.deletionTimestamp) - left * 1000;
-    metadata.deletionTimestamp = timestamp(Math.max(began + grace * 1000, began));
+    const began = Date.parse(metadata.deletionTimestamp) - Number(left) * 1000;
+    metadata.deletionTimestamp = timestamp(Math.min(Math.max(began + graceMs, began), LAST_MS));
     metadata.deletionGracePeriodSeconds = grace;
     return 'update';
   }
   if (!waits) return 'remove';
-  metadata.deletionTimestamp = timestamp(nowMs + grace * 1000);
+  metadata.deletionTimestamp = timestamp(Math.min(nowMs + graceMs, LAST_MS));
   metadata.deletionGracePeriodSeconds = grace;
-  if (metadata.generation !== undefined && metadata.generation > 0) metadata.generation += 1;
+  if (metadata.generation !== undefined && metadata.generation > 0) metadata.generation = nextGeneration(object);
   if (object.kind === 'Namespace') {
     const namespace = object as { status?: { phase?: string } };
     namespace.status = { ...namespace.status, phase: 'Terminating' };

@@ -2,6 +2,7 @@
 
 import { stringify } from 'yaml';
 import { errors } from '../../../api/meta/status.ts';
+import { parseJson } from '../../../base/json.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type AnswerForm, negotiate } from '../http/negotiate.ts';
 import { PROTOBUF } from '../http/protobuf/table.ts';
@@ -62,9 +63,9 @@ export function sendObject(
   const bytes = renderSingle(kind, object, form, query, context.clock.nowMs());
   if (form.format === 'protobuf') exchange.sendBytes(code, bytes, PROTOBUF);
   else if (form.format === 'yaml') {
-    exchange.sendBytes(code, Buffer.from(stringify(JSON.parse(bytes.toString('utf8')))), 'application/yaml');
+    exchange.sendBytes(code, Buffer.from(stringify(parseJson(bytes.toString('utf8')))), 'application/yaml');
   } else if (exchange.indents !== undefined) {
-    exchange.sendBytes(code, Buffer.from(`${JSON.stringify(JSON.parse(bytes.toString('utf8')), null, 2)}\n`));
+    exchange.sendBytes(code, Buffer.from(`${JSON.stringify(parseJson(bytes.toString('utf8')), null, 2)}\n`));
   } else {
     exchange.sendBytes(code, bytes);
   }

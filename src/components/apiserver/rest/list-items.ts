@@ -2,6 +2,8 @@
  * Items of lists. What is built in does not say in a list of what kind and version it is, for the list does; custom resources do, each on its own.
  * Source: k8s.io/apimachinery's typed and unstructured lists.
  */
+
+import { parseJson } from '../../../base/json.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import { bytesAs, type ServedKind } from './kinds.ts';
 
@@ -27,7 +29,7 @@ function untyped(kind: ServedKind, type: Buffer, object: CachedObject): Buffer {
   if (bytes.length > type.length && bytes.compare(type, 0, type.length, 0, type.length) === 0)
     return bytes.subarray(type.length);
   // Of another API server.
-  const { apiVersion: _a, kind: _k, ...rest } = JSON.parse(bytes.toString('utf8')) as Record<string, unknown>;
+  const { apiVersion: _a, kind: _k, ...rest } = parseJson(bytes.toString('utf8')) as Record<string, unknown>;
   return Buffer.from(JSON.stringify(rest).slice(1));
 }
 

@@ -3,6 +3,7 @@ import { setImmediate as pause } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import type { JsonObject } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
+import { parseJson } from '../../../base/json.ts';
 import { isEverything } from '../../../base/selector.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type AnswerForm, negotiate } from '../http/negotiate.ts';
@@ -135,7 +136,7 @@ async function sendMessages(
   const [apiVersion, listKind] = whole
     ? [kind.apiVersion, kind.definition.listKind]
     : [`meta.k8s.io/${form.version}`, 'PartialObjectMetadataList'];
-  const parts = [...listParts(apiVersion, listKind, JSON.parse(meta) as JsonObject, items)];
+  const parts = [...listParts(apiVersion, listKind, parseJson(meta) as JsonObject, items)];
   let length = 0;
   for (const part of parts) length += part.length;
   return streamBody(exchange, length, parts, PROTOBUF);
@@ -160,7 +161,7 @@ function sendParts(exchange: Exchange, form: AnswerForm, parts: readonly Buffer[
     if (length > MAX_REWRITTEN) {
       throw new ApiError('NotAcceptable', 'the list is too large for this form; ask for application/json or use limit');
     }
-    const value: unknown = JSON.parse(Buffer.concat(parts).toString('utf8'));
+    const value: unknown = parseJson(Buffer.concat(parts).toString('utf8'));
     if (form.format === 'yaml') exchange.sendBytes(200, Buffer.from(stringify(value)), 'application/yaml');
     else exchange.sendBytes(200, Buffer.from(`${JSON.stringify(value, null, 2)}\n`));
     return undefined;

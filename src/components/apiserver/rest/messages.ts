@@ -1,5 +1,6 @@
 /** Objects in protobuf: made when somebody asks for them so, and kept beside their JSON as long as that lives. */
 import type { JsonObject } from '../../../api/meta/object.ts';
+import { parseJson } from '../../../base/json.ts';
 import { encodeMessage, envelope, hasMessage } from '../http/protobuf/encode.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import { fromStored, type ServedKind } from './kinds.ts';
@@ -31,7 +32,7 @@ export function messageOf(kind: ServedKind, object: CachedObject): Buffer {
 
 /** The message of an object's metadata alone. */
 export function partialMessageOf(object: CachedObject): Buffer {
-  return encodeMessage(PARTIAL, { metadata: JSON.parse(object.metadataBytes().toString('utf8')) as JsonObject });
+  return encodeMessage(PARTIAL, { metadata: parseJson(object.metadataBytes().toString('utf8')) as JsonObject });
 }
 
 /** Metadata that is no object's: a bookmark's. */

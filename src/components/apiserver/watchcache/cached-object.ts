@@ -3,6 +3,7 @@
  * from the store with `resourceVersion` missing (a store cannot know the revision it is about to give); it is spliced in once here.
  */
 import type { KubeObject } from '../../../api/meta/object.ts';
+import { parseJson } from '../../../base/json.ts';
 import type { Labels } from '../../../base/selector.ts';
 
 const METADATA = Buffer.from('"metadata":{');
@@ -45,7 +46,7 @@ const internedLabels = new Map<string, Labels>();
 function interned(json: string): Labels {
   let labels = internedLabels.get(json);
   if (labels === undefined) {
-    labels = JSON.parse(json) as Labels;
+    labels = parseJson(json) as Labels;
     if (internedLabels.size === MAX_INTERNED) internedLabels.clear();
     internedLabels.set(json, labels);
   }
@@ -99,7 +100,7 @@ export class CachedObject {
 
   /** A fresh parse that the caller may change. */
   parse<T extends KubeObject = KubeObject>(): T {
-    return JSON.parse(this.bytes.toString('utf8')) as T;
+    return parseJson(this.bytes.toString('utf8')) as T;
   }
 
   /** A parse that is kept and shared: for the few kinds that are consulted again and again. Do not change it. */

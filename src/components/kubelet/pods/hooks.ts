@@ -41,7 +41,7 @@ export async function runHook(handler: LifecycleHandler, target: HookTarget, tim
     return;
   }
   if (handler.sleep !== undefined) {
-    const ms = Math.min(handler.sleep.seconds * 1000, timeoutMs);
+    const ms = Math.min(Number(handler.sleep.seconds) * 1000, timeoutMs);
     await new Promise<void>((resolve) => {
       target.clock.setTimer(ms, resolve);
     });

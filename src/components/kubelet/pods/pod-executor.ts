@@ -280,7 +280,7 @@ export class PodExecutor {
     } catch (error) {
       if (signal.aborted) return;
       events.pod(pod, 'Warning', 'FailedPostStartHook', `PostStartHook failed`, container.name);
-      await runtime.stopContainer(id, pod.spec?.terminationGracePeriodSeconds ?? 30);
+      await runtime.stopContainer(id, Number(pod.spec?.terminationGracePeriodSeconds ?? 30));
       await services.view.refresh();
       throw new StartError({ reason: 'PostStartHookError', message: messageOf(error) });
     }

@@ -126,7 +126,7 @@ export class PodManager {
     else known.worker.update(pod);
     this.services.statuses.setTarget(uid, pod);
     if (pod.metadata?.deletionTimestamp !== undefined) {
-      this.managed.get(uid)?.worker.terminate(pod.metadata.deletionGracePeriodSeconds ?? graceOf(pod));
+      this.managed.get(uid)?.worker.terminate(Number(pod.metadata.deletionGracePeriodSeconds ?? graceOf(pod)));
     }
   }
 
@@ -141,7 +141,7 @@ export class PodManager {
       return;
     }
     this.services.statuses.setTarget(uid, undefined);
-    this.remove(uid, pod.metadata?.deletionGracePeriodSeconds ?? graceOf(pod));
+    this.remove(uid, Number(pod.metadata?.deletionGracePeriodSeconds ?? graceOf(pod)));
   }
 
   /** After the first complete look at a source: pods that run here on its behalf and that it does not want any more are ended. */

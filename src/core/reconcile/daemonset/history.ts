@@ -23,7 +23,7 @@ export function planHistory(
 ): HistoryPlan {
   const data = revisionData(set);
   const sorted = [...revisions].sort(byRevision);
-  const newest = sorted.at(-1)?.revision ?? 0;
+  const newest = Number(sorted.at(-1)?.revision ?? 0);
   const current = sorted.findLast((revision) => semanticEqual(revision.data, data));
   if (current === undefined) {
     const created = newRevision(set, data, newest + 1);
@@ -81,7 +81,7 @@ export function hasSameTemplate(revision: ControllerRevision, set: DaemonSet): b
 
 function byRevision(a: ControllerRevision, b: ControllerRevision): number {
   return (
-    a.revision - b.revision ||
+    (a.revision < b.revision ? -1 : a.revision > b.revision ? 1 : 0) ||
     timeMs(a.metadata?.creationTimestamp) - timeMs(b.metadata?.creationTimestamp) ||
     ((a.metadata?.name ?? '') < (b.metadata?.name ?? '') ? -1 : 1)
   );

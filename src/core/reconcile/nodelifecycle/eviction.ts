@@ -19,7 +19,8 @@ export function planEviction(pod: Pod, node: Node, rules: EvictionRules): Evicti
     if (matching.length === 0) return { kind: 'leave', inMs: 0 };
     const limits = matching
       .map((toleration) => toleration.tolerationSeconds)
-      .filter((seconds) => seconds !== undefined);
+      .filter((seconds) => seconds !== undefined)
+      .map(Number);
     if (limits.length < matching.length) continue;
     const graceMs = Math.max(0, Math.min(...limits)) * 1000;
     const left = Math.max(0, graceMs - rules.heldForMs(taint));

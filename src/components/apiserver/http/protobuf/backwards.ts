@@ -57,14 +57,14 @@ export class BackwardsWriter {
     this.#buffer[at] = rest;
   }
 
-  /** An integer of either sign; negative ones take ten bytes. */
-  integer(value: number): void {
-    if (value >= 0) {
+  /** An integer of either sign that has 64 bits; negative ones take ten bytes. */
+  integer(value: number | bigint): void {
+    if (typeof value === 'number' && value >= 0) {
       this.varint(value);
       return;
     }
     const bytes: number[] = [];
-    let rest = BigInt.asUintN(64, BigInt(Math.trunc(value)));
+    let rest = BigInt.asUintN(64, typeof value === 'bigint' ? value : BigInt(Math.trunc(value)));
     for (; rest >= 0x80n; rest >>= 7n) bytes.push(Number(rest & 0x7fn) | 0x80);
     bytes.push(Number(rest));
     this.bytes(Buffer.from(bytes));

@@ -6,6 +6,7 @@ import { Reader, WireError } from '../../../../api/etcd/wire.ts';
 import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../../api/meta/status.ts';
 import { schemaNameOf } from '../../../../api/schema/index.ts';
+import { integerOf, parseJson } from '../../../../base/json.ts';
 import { checkDepth } from '../json-scan.ts';
 import { type Field, indexOfMessage, MAGIC, messageAt, nameOfMessage } from './table.ts';
 
@@ -95,9 +96,9 @@ function readField(reader: Reader, field: Field, object: JsonObject, depth: numb
       const list = Array.isArray(known) ? known : [];
       object[field.name] = list;
       if (field.code === 'i') {
-        const numbers: number[] = [];
-        reader.ints(numbers);
-        list.push(...numbers);
+        const numbers: bigint[] = [];
+        reader.bigs(numbers);
+        for (const number of numbers) list.push(integerOf(number));
       } else {
         const item = readValue(reader, field, depth);
         list.push(item ?? null);
@@ -138,7 +139,7 @@ function readValue(reader: Reader, field: Field, depth: number): JsonValue | und
     case 'y':
       return reader.bytes().toString('base64');
     case 'i':
-      return reader.int();
+      return integerOf(reader.big());
     case 'b':
       return reader.bool();
     case 'm': {
@@ -201,7 +202,7 @@ function jsonOf(bytes: Buffer): JsonValue | undefined {
   if (raw === undefined || raw.length === 0) return undefined;
   checkDepth(raw);
   try {
-    return JSON.parse(raw.toString('utf8')) as JsonValue;
+    return parseJson(raw.toString('utf8')) as JsonValue;
   } catch {
     throw new WireError('raw value is not JSON');
   }

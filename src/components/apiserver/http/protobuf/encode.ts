@@ -151,7 +151,7 @@ function writeValue(field: Field, number: number, value: JsonValue): void {
       return;
     }
     case 'i':
-      writer.integer(Number(value));
+      writer.integer(typeof value === 'bigint' ? value : Number(value));
       writer.tag(number, 0);
       return;
     case 'b':

@@ -44,7 +44,7 @@ function operationOf(patch: CelMap): JsonObject {
     op: text('op'),
     path: text('path'),
     ...(text('from') === '' ? {} : { from: text('from') }),
-    ...(value === undefined ? {} : { value: toJson(value) }),
+    ...(value === undefined ? {} : { value: toJson(value, 'text') }),
   };
 }
 
