@@ -5,12 +5,11 @@ import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { parseJson } from '../../../base/json.ts';
-import { checkDepth, duplicateFields, hasDuplicates } from './json-scan.ts';
+import { checkDepth, duplicateFields, hasDuplicates, MAX_DEPTH, tooDeep } from './json-scan.ts';
 import { decodeProtobuf } from './protobuf/decode.ts';
 import { PROTOBUF } from './protobuf/table.ts';
 
 /** Parsing YAML costs the event loop about a hundred times what JSON does, by the token and not by the byte; clients send it by hand only. */
-const MAX_YAML_BYTES = 512 * 1024;
 const MAX_YAML_TOKENS = 50_000;
 const MAX_ALIASES = 32;
 
@@ -141,10 +140,15 @@ export function decodeJson(body: Buffer): JsonValue {
   }
 }
 
-function countTokens(source: string): void {
+/** Refuses, without parsing, what would take too long, and brackets nested deeper than a document may be. */
+function checkTokens(source: string): void {
   let count = 0;
-  for (const _token of new Lexer().lex(source)) {
+  let depth = 0;
+  for (const token of new Lexer().lex(source)) {
     count += 1;
+    if (token === '[' || token === '{') depth += 1;
+    else if (token === ']' || token === '}') depth -= 1;
+    if (depth > MAX_DEPTH) throw new ApiError('BadRequest', tooDeep);
     if (count > MAX_YAML_TOKENS) throw new ApiError('RequestEntityTooLarge', 'the YAML body is too large; send JSON');
   }
 }
@@ -159,11 +163,8 @@ function refuseDoubles(map: YAMLMap): void {
 }
 
 function decodeYaml(body: Buffer): JsonValue {
-  if (body.length > MAX_YAML_BYTES) {
-    throw new ApiError('RequestEntityTooLarge', `a YAML body may have at most ${MAX_YAML_BYTES} bytes; send JSON`);
-  }
   const source = body.toString('utf8');
-  countTokens(source);
+  checkTokens(source);
   let text: string;
   try {
     const document = parseDocument(source, {

@@ -6,6 +6,7 @@ import type { JsonValue } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 
 export const MAX_DEPTH = 512;
+export const tooDeep = `the document is nested deeper than ${MAX_DEPTH} levels`;
 /** Upstream reports at most this many strict decoding errors. */
 const MAX_DUPLICATES = 32;
 
@@ -47,7 +48,7 @@ export function checkDepth(bytes: Uint8Array): void {
     if (byte === QUOTE) index = endOfString(bytes, index);
     else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
       depth += 1;
-      if (depth > MAX_DEPTH) throw new ApiError('BadRequest', `the document is nested deeper than ${MAX_DEPTH} levels`);
+      if (depth > MAX_DEPTH) throw new ApiError('BadRequest', tooDeep);
     } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) depth -= 1;
   }
 }

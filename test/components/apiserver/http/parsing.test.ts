@@ -200,6 +200,16 @@ describe('bodies', () => {
     });
   }
 
+  it('reads YAML of any size that a body may have, but for too many tokens, and refuses deep nesting before it is parsed', () => {
+    const line = '    a line of a script, as config maps have them, some sixty letters\n';
+    const block = `data:\n  script: |\n${line.repeat(40_000)}`;
+    const document = decodeBody(Buffer.from(block), 'yaml') as { data: { script: string } };
+    assert.equal(document.data.script.length, 40_000 * (line.length - 4));
+    for (const open of ['[', '{', '[ {', '- ['])
+      assert.throws(() => decodeBody(Buffer.from(`a: ${open.repeat(700_000)}`), 'yaml'), { httpCode: 400 });
+    assert.throws(() => decodeBody(Buffer.from(`a: [${'[], '.repeat(700_000)}`), 'yaml'), { httpCode: 413 });
+  });
+
   it('reads a YAML map of thousands of keys in time that grows with their number', () => {
     const map = (keys: number): Buffer =>
       Buffer.from(Array.from({ length: keys }, (_, index) => `k${index}: v\n`).join(''));
