@@ -159,17 +159,18 @@ export class ObjectStore {
     const namespace = placeNamespace(place);
     const made = (bytes: Buffer): CachedObject =>
       new CachedObject(namespace, place.name, bytes, revision, previous?.createRevision ?? revision);
-    if (stored === undefined || stored === object) {
-      const written = this.#cache.written(definition.storagePrefix, { namespace, name: place.name }, revision, () =>
-        made(spliceRevision(value, revision, true)),
-      );
-      return { written: true, object: written };
+    const written = this.#cache.written(definition.storagePrefix, { namespace, name: place.name }, revision, () =>
+      made(spliceRevision(value, revision, true)),
+    );
+    if (view === undefined || stored === undefined || stored === object) return { written: true, object: written };
+    // Who wrote one version is answered in that version, as it is read from now on: with the defaults of the one that is stored.
+    try {
+      return { written: true, object: await view.of(written) };
+    } catch {
+      // Whoever converts failed only now. It is written, and whoever reads is told.
+      const answer = encodeObject({ ...type, apiVersion: object.apiVersion ?? type.apiVersion }, object);
+      return { written: true, object: made(spliceRevision(answer, revision)) };
     }
-    // Who wrote one version is answered in that version: as it is read from now on, where nobody has to be asked for that.
-    const read = converted instanceof Promise ? undefined : view?.of(made(spliceRevision(value, revision)));
-    if (read instanceof CachedObject) return { written: true, object: read };
-    const answer = encodeObject({ ...type, apiVersion: object.apiVersion ?? type.apiVersion }, object);
-    return { written: true, object: made(spliceRevision(answer, revision)) };
   }
 
   #note({ definition }: Place, operation: StoreOperation, beganMs: number, isError: boolean): void {
