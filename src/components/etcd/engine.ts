@@ -529,7 +529,9 @@ export class Engine implements ReplicatedMachine {
     const stored = toStored(entry);
     if (stored.kind === EntryKind.command) {
       try {
-        this.#applyCommand(decodeCommand(stored.body), stored.index);
+        const command = decodeCommand(stored.body);
+        this.#applyCommand(command, stored.index);
+        if (command.type === 'checkpoint') this.#learnRemaining(command.leases);
       } catch (error) {
         // Refused in the same way everywhere.
         if (!(error instanceof MvccError)) throw error;
@@ -588,6 +590,12 @@ export class Engine implements ReplicatedMachine {
     }
     this.#applied.document(CLUSTER, cluster.encode());
     this.#deps.onMembers();
+  }
+
+  /** Somebody else has written down what is left of leases, or that they have all of their time again: this member may have started again since. */
+  #learnRemaining(leases: ReadonlyArray<{ readonly id: bigint; readonly remainingSeconds: number }>): void {
+    const now = this.#deps.clock.monotonicMs();
+    for (const { id, remainingSeconds } of leases) this.machine.leases.setRemaining(id, remainingSeconds * 1000, now);
   }
 
   #applyConf(index: number, change: ConfChange, conf: ConfState | undefined): void {

@@ -63,6 +63,8 @@ export interface EtcdServerDeps {
   readonly cacheBytes?: number;
   /** Relaxed writes reach the disk after this at the latest; 1000 ms by default. */
   readonly flushIntervalMs?: number;
+  /** Leases with more than this left are written down so often; five minutes by default, as with etcd. */
+  readonly leaseCheckpointMs?: number;
   /** What clients get for their passwords once auth is on: simple tokens by default, see `createTokens`. */
   readonly tokens?: Tokens;
   /** etcd's `--client-cert-auth`: with auth on, a client without a token is whom its certificate names. */

@@ -29,14 +29,14 @@ export interface LeaseServiceDeps {
   /** Has the leader answer one request of a stream, wherever it is. */
   readonly ask: (path: string, message: Uint8Array, here: () => Promise<Uint8Array>) => Promise<Uint8Array>;
   readonly quorum: LeaseQuorum;
+  /** Leases with more than this left are written down so often. */
+  readonly checkpointMs: number;
   /** Tells the other members what is left of leases. */
   readonly tell: (news: LeaseNews) => void;
 }
 
 const RETRY_MS = 1000;
 const NEWS_MS = 5000;
-/** Leases with more than this left are written down so often, as etcd does. Source: etcd lease/lessor.go. */
-const CHECKPOINT_MS = 300_000;
 const CHECKPOINT_MOST = 1000;
 const KEEP_ALIVE = '/etcdserverpb.Lease/LeaseKeepAlive';
 
@@ -123,21 +123,21 @@ export class LeaseService {
 
   #armCheckpoint(): void {
     if (this.#stopped) return;
-    this.#checkpointTimer = this.#deps.clock.setTimer(CHECKPOINT_MS, () => {
+    this.#checkpointTimer = this.#deps.clock.setTimer(this.#deps.checkpointMs, () => {
       void this.#checkpoint().finally(() => this.#armCheckpoint());
     });
   }
 
   /** So that a restart of everybody does not give long leases their whole time again. */
   async #checkpoint(): Promise<void> {
-    const { engine, clock, log } = this.#deps;
+    const { engine, clock, log, checkpointMs } = this.#deps;
     if (!engine.leads) return;
     const now = clock.monotonicMs();
     const leases: Array<{ id: bigint; remainingSeconds: number }> = [];
     for (const lease of engine.machine.leases.all()) {
       const { id, ttlSeconds, expiresAtMs } = lease;
       const remainingSeconds = Math.ceil((expiresAtMs - now) / 1000);
-      if (ttlSeconds * 1000 > CHECKPOINT_MS && remainingSeconds > 0) {
+      if (ttlSeconds * 1000 > checkpointMs && remainingSeconds > 0) {
         leases.push({ id, remainingSeconds });
         // From here on a renewal has to be written behind it.
         lease.checkpoint = remainingSeconds;

@@ -26,6 +26,8 @@ import { WatchService } from './watch-service.ts';
 
 /** etcd's default for `progress_notify`. */
 const PROGRESS_INTERVAL_MS = 600_000;
+/** Source: etcd lease/lessor.go. */
+const LEASE_CHECKPOINT_MS = 300_000;
 
 export interface ServiceParts {
   readonly deps: EtcdServerDeps;
@@ -71,6 +73,7 @@ export function createServices(parts: ServiceParts): Services {
     newLeaseId: () => Buffer.from(bytes(8)).readBigUInt64BE() >> 1n,
     ask: (path, message, here) => router.ask(path, message, here),
     quorum: leaseQuorum,
+    checkpointMs: deps.leaseCheckpointMs ?? LEASE_CHECKPOINT_MS,
     tell: (news) => peers()?.sendLeaseNews(news),
   });
   const maintenance = new MaintenanceService({

@@ -22,6 +22,8 @@ const REVISION_MODE_MS = 5 * 60_000;
 const HOUR_MS = 3600_000;
 const SAMPLES = 10;
 const QUOTA_CHECK_MS = 1000;
+/** Where more is asked than can be written, the alarm is refused as well: it must not have to wait for luck. */
+const QUOTA_RETRY_MS = 70;
 
 export class Upkeep {
   readonly #deps: UpkeepDeps;
@@ -78,11 +80,18 @@ export class Upkeep {
 
   /** Something was written. */
   wrote(): void {
-    if (this.#deps.quotaBytes === undefined || this.#quotaTimer !== undefined || this.#stopped) return;
-    this.#quotaTimer = this.#deps.clock.setTimer(QUOTA_CHECK_MS, () => {
+    if (this.#quotaTimer === undefined) this.#armQuota(QUOTA_CHECK_MS);
+  }
+
+  #armQuota(delayMs: number): void {
+    const { quotaBytes, clock, log } = this.#deps;
+    if (quotaBytes === undefined || this.#stopped) return;
+    this.#quotaTimer = clock.setTimer(delayMs, () => {
       this.#quotaTimer = undefined;
       this.#checkQuota().catch((error: unknown) => {
-        if (!this.#stopped) this.#deps.log.warn('the quota could not be checked', { cause: messageOf(error) });
+        if (this.#stopped) return;
+        log.warn('the quota could not be checked; it is tried again', { cause: messageOf(error) });
+        if (this.#quotaTimer === undefined) this.#armQuota(QUOTA_RETRY_MS);
       });
     });
   }

@@ -47,10 +47,15 @@ export class Leases {
     return lease;
   }
 
-  /** `remainingMs` is what another member knew to be left. Unknown leases are passed over. */
+  /**
+   * `remainingMs` is what another member knew to be left. Unknown leases are passed over. More than was written down cannot be: a renewal behind that is
+   * written down as well. Who says so has started again, and supposes the longest.
+   */
   setRemaining(id: bigint, remainingMs: number, nowMs: number): void {
     const lease = this.#leases.get(id);
-    if (lease !== undefined) lease.expiresAtMs = nowMs + Math.min(remainingMs, lease.ttlSeconds * 1000);
+    if (lease === undefined) return;
+    const most = (lease.checkpoint ?? lease.ttlSeconds) * 1000;
+    lease.expiresAtMs = nowMs + Math.min(remainingMs, most);
   }
 
   /** Whoever begins to expire leases gives each of them `graceMs` more than is known of it, up to its full time. */

@@ -27,6 +27,8 @@ export class Disk {
   /** What was set aside for a full disk is used up. */
   ballastUsed = false;
   stuckUntil = 0;
+  /** How often something was written. */
+  commits = 0;
   /** Whoever reads the file finds out. */
   damaged = false;
   /** What is kept beside the file. */
@@ -187,6 +189,7 @@ export class SimulatedLog implements StoreLog {
       if (disk.full && grows && disk.ballastUsed) throw new CodedError('no-space', 'no space left on the device');
       const full = disk.full && grows;
       if (full) disk.ballastUsed = true;
+      disk.commits += 1;
       checkers.appended(disk.name, mine.entries, disk.image);
       disk.image.apply(mine);
       return { full };
@@ -281,6 +284,7 @@ export class SimulatedLog implements StoreLog {
     const disk = this.#disk;
     return this.#write(() => {
       if (disk.incoming?.id !== id) disk.incoming = { id, image: new StoreImage() };
+      else if (disk.incoming.image.lastRevision > 0) this.#world.trace.count('snapshot resumed');
       return disk.incoming.image.lastRevision;
     });
   }

@@ -1,12 +1,12 @@
 import { writePutRequest } from '../../../src/api/etcd/kv.ts';
-import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
+import type { Writer } from '../../../src/api/etcd/wire.ts';
 import { type Shown, Violation } from './checkers.ts';
 import type { Member } from './member.ts';
-import { call } from './rpc.ts';
+import { call, keepAlive } from './rpc.ts';
 import type { World } from './world.ts';
 
 /** Clocks run at most this much too fast or too slow, both ways. */
-const DRIFT = 0.022;
+export const DRIFT = 0.022;
 const ATTEMPT_MS = 700;
 
 interface Lease {
@@ -112,39 +112,15 @@ export class LeaseClients {
 
   #renew(lease: Lease, done: () => void): void {
     const { random, timeline } = this.#world;
-    const member = random.pick(this.#members());
-    const { life, service } = member ?? {};
     const askedAt = timeline.nowMs;
     lease.touchedAt = askedAt;
-    let over = false;
-    const finish = (): void => {
-      if (over) return;
-      over = true;
+    const member = random.pick(this.#members());
+    if (member === undefined) return;
+    keepAlive(this.#world, member, lease.id, ATTEMPT_MS, (ttl = 0) => {
       lease.touchedAt = timeline.nowMs;
+      if (ttl > 0) this.#renewed(lease, askedAt);
       done();
-    };
-    timeline.after(ATTEMPT_MS, finish);
-    const open = service?.stream('/etcdserverpb.Lease/LeaseKeepAlive');
-    if (open === undefined || life === undefined) return;
-    timeline.after(random.between(0.1, 3), () =>
-      life.run(() => {
-        const handler = open({
-          metadata: () => undefined,
-          peerCommonName: () => 'root',
-          send: (...parts) => {
-            const ttl = ttlOf(Buffer.concat(parts));
-            timeline.after(random.between(0.1, 3), () => {
-              if (!over && ttl > 0) this.#renewed(lease, askedAt);
-              finish();
-            });
-            return true;
-          },
-          end: () => timeline.after(random.between(0.1, 3), finish),
-        });
-        handler.message(new Writer(16).big(1, lease.id).finish());
-        handler.ended();
-      }),
-    );
+    });
   }
 
   #renewed(lease: Lease, askedAt: number): void {
@@ -207,14 +183,4 @@ export class LeaseClients {
         throw new Violation('lease', `${id} should have ended by ${due.toFixed(0)} and is there`);
     }
   }
-}
-
-function ttlOf(body: Buffer): number {
-  const reader = new Reader(body);
-  let ttl = 0;
-  for (let field = reader.field(); field !== 0; field = reader.field()) {
-    if (field === 3) ttl = reader.int();
-    else reader.skip();
-  }
-  return ttl;
 }

@@ -21,6 +21,7 @@ export interface Tuning {
     Record<'maxAppendBytes' | 'maxCachedBytes' | 'maxUncommittedBytes' | 'keepEntries', number>
   >;
   readonly quotaBytes?: number;
+  readonly leaseCheckpointMs?: number;
 }
 
 /** `user@revision`, good wherever it is shown, as tokens are that are signed. `last`: also when auth has changed. */
@@ -138,6 +139,7 @@ export class Member {
       cacheBytes: this.#tuning.cacheBytes,
       bounds: this.#tuning.bounds,
       flushIntervalMs: 500,
+      ...(this.#tuning.leaseCheckpointMs === undefined ? {} : { leaseCheckpointMs: this.#tuning.leaseCheckpointMs }),
       clientCertAuth: true,
       tokens: revisionTokens(bug?.tokensLast ?? false),
       ...(this.#tuning.quotaBytes === undefined ? {} : { quotaBytes: this.#tuning.quotaBytes }),

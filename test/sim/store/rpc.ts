@@ -1,4 +1,4 @@
-import { Writer } from '../../../src/api/etcd/wire.ts';
+import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
 import { RpcCode, wholeMessage } from '../../../src/components/etcd/port.ts';
 import type { Member } from './member.ts';
 import type { World } from './world.ts';
@@ -46,13 +46,24 @@ export function call(
     done(answer);
   };
   const later = (answer: Answer): void => timeline.after(random.between(0.1, 3), () => finish(answer));
-  timeline.after(options.timeoutMs, () => finish({ kind: 'unknown' }));
+  let asking: Member['life'];
+  const gaveUp: Array<() => void> = [];
+  timeline.after(options.timeoutMs, () => {
+    if (over) return;
+    finish({ kind: 'unknown' });
+    timeline.after(random.between(0.1, 3), () =>
+      asking?.run(() => {
+        for (const tell of gaveUp) tell();
+      }),
+    );
+  });
   timeline.after(random.between(0.1, 3), () => {
     const { life, service } = member;
     if (life === undefined || service === undefined || !life.alive) {
       later({ kind: 'failed', sure: true, code: RpcCode.unavailable, text: 'connection refused' });
       return;
     }
+    asking = life;
     life.run(() => {
       const handler = service.unary(path);
       if (handler === undefined) throw new Error(`no handler of ${path}`);
@@ -64,8 +75,60 @@ export function call(
         peerCommonName: () => world.bug?.user ?? user,
         reply: (body) => later({ kind: 'ok', body: wholeMessage(body) }),
         fail: (code, text) => later({ kind: 'failed', sure: REFUSED.has(code), code, text }),
-        whenCancelled: () => {},
+        whenCancelled: (listener) => gaveUp.push(listener),
       });
     });
   });
+}
+
+/** One renewal of a lease at one member. `done` is called once, with what is left of it: 0 if it is gone, undefined if nobody knows. */
+export function keepAlive(
+  world: World,
+  member: Member,
+  id: bigint,
+  timeoutMs: number,
+  done: (ttl: number | undefined) => void,
+): void {
+  const { timeline, random } = world;
+  const { life, service } = member;
+  let answered = false;
+  let over = false;
+  const finish = (ttl: number | undefined): void => {
+    if (over) return;
+    over = true;
+    done(ttl);
+  };
+  timeline.after(timeoutMs, () => finish(undefined));
+  const open = service?.stream('/etcdserverpb.Lease/LeaseKeepAlive');
+  if (open === undefined || life === undefined) return;
+  timeline.after(random.between(0.1, 3), () =>
+    life.run(() => {
+      const handler = open({
+        metadata: () => undefined,
+        peerCommonName: () => 'root',
+        send: (...parts) => {
+          const ttl = ttlOf(Buffer.concat(parts));
+          answered = true;
+          timeline.after(random.between(0.1, 3), () => finish(ttl));
+          return true;
+        },
+        // It comes behind the answer.
+        end: () => {
+          if (!answered) timeline.after(random.between(0.1, 3), () => finish(undefined));
+        },
+      });
+      handler.message(new Writer(16).big(1, id).finish());
+      handler.ended();
+    }),
+  );
+}
+
+function ttlOf(body: Buffer): number {
+  const reader = new Reader(body);
+  let ttl = 0;
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 3) ttl = reader.int();
+    else reader.skip();
+  }
+  return ttl;
 }

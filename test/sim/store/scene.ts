@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { writePutRequest } from '../../../src/api/etcd/kv.ts';
+import type { Writer } from '../../../src/api/etcd/wire.ts';
+import { Random } from '../raft/random.ts';
+import { Timeline } from '../raft/timeline.ts';
+import { Trace } from '../raft/trace.ts';
+import { Checkers } from './checkers.ts';
+import { Member } from './member.ts';
+import { Network } from './network.ts';
+import { type Answer, call, keepAlive } from './rpc.ts';
+import type { World } from './world.ts';
+
+const BOUNDS = { maxAppendBytes: 1 << 20, maxCachedBytes: 1 << 20, maxUncommittedBytes: 400, keepEntries: 100 };
+export const ELECTED_MS = 3_000;
+const STEP_MS = 0.1;
+
+/** Members that nothing goes wrong with but what is told here. */
+export class Scene implements AsyncDisposable {
+  readonly members: Member[] = [];
+  readonly #world: World;
+
+  readonly network: Network;
+
+  constructor(founders: number) {
+    const network: Network = new Network(() => this.#world);
+    this.network = network;
+    this.#world = {
+      random: new Random(founders),
+      timeline: new Timeline(),
+      trace: new Trace(false),
+      network,
+      checkers: new Checkers(),
+      bug: undefined,
+    };
+    for (let i = 1; i <= founders; i++)
+      this.#host(() => ({ members: this.members.slice(0, founders), existing: false }));
+    for (const member of this.members) member.start();
+  }
+
+  get nowMs(): number {
+    return this.#world.timeline.nowMs;
+  }
+
+  /** A host on which nothing has run yet. */
+  newcomer(): Member {
+    return this.#host(() => ({ members: this.members, existing: true }));
+  }
+
+  #host(initial: ConstructorParameters<typeof Member>[3]): Member {
+    const name = `n${this.members.length + 1}`;
+    const member = new Member(name, this.#world, { cacheBytes: 1 << 20, bounds: BOUNDS }, initial, false);
+    this.members.push(member);
+    return member;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { life } of this.members) life?.end();
+    await this.#settled();
+  }
+
+  #settled(): Promise<void> {
+    return new Promise((resolve) => setImmediate(resolve));
+  }
+
+  async pass(ms: number): Promise<void> {
+    const { timeline } = this.#world;
+    const end = timeline.nowMs + ms;
+    while (timeline.step(end)) await this.#settled();
+  }
+
+  /** Until `is`, which is looked at very often. */
+  async until(is: () => boolean, mostMs = 10_000): Promise<void> {
+    const { timeline } = this.#world;
+    for (const end = timeline.nowMs + mostMs; !is(); ) {
+      assert.ok(timeline.nowMs < end, `in vain for ${mostMs} ms: ${is}`);
+      await this.pass(STEP_MS);
+    }
+  }
+
+  /** Calls `done` while time passes. */
+  send(
+    member: Member,
+    path: string,
+    write: (out: Writer) => Writer,
+    done: (answer: Answer) => void,
+    how: { readonly relaxed?: boolean; readonly user?: string } = {},
+  ): void {
+    call(this.#world, member, `/etcdserverpb.${path}`, write, { timeoutMs: 1_000, ...how }, done);
+  }
+
+  async ask(
+    member: Member,
+    path: string,
+    write: (out: Writer) => Writer,
+    how: Parameters<Scene['send']>[4] = {},
+  ): Promise<Answer> {
+    let answer: Answer | undefined;
+    const done = (got: Answer): void => {
+      answer = got;
+    };
+    this.send(member, path, write, done, how);
+    await this.until(() => answer !== undefined);
+    return answer as unknown as Answer;
+  }
+
+  async put(member: Member, value: string, relaxed = false): Promise<Answer> {
+    const write = (out: Writer): Writer => writePutRequest(out, { key: 'k', value: Buffer.from(value) });
+    return this.ask(member, 'KV/Put', write, { relaxed });
+  }
+
+  /** Renews a lease; what is left of it, in seconds. */
+  async renew(member: Member, lease: bigint): Promise<number | undefined> {
+    let left: number | undefined;
+    let over = false;
+    keepAlive(this.#world, member, lease, 1_000, (ttl) => {
+      left = ttl;
+      over = true;
+    });
+    await this.until(() => over);
+    return left;
+  }
+}
