@@ -2,6 +2,7 @@ import { Cluster } from '../../../src/components/etcd/cluster.ts';
 import type { LogState, StoredEntry } from '../../../src/components/etcd/port.ts';
 import type { Message } from '../../../src/core/raft/types.ts';
 import type { CheckerName } from './checkers.ts';
+import type { StoreImage } from './store-image.ts';
 import type { World } from './world.ts';
 
 /** What runs differ in most. */
@@ -16,6 +17,10 @@ export interface Setting {
   readonly auth: boolean;
   /** There is a quota that can be used up. */
   readonly quota: boolean;
+  /** There is a lock, and an election. */
+  readonly queues: boolean;
+  /** In the end so many members are lost for good that there is no quorum. */
+  readonly losesQuorum: boolean;
 }
 
 /** A defect planted around the program, so that the checkers can be seen to find one. */
@@ -44,6 +49,8 @@ export interface Bug {
   readonly user?: string;
   /** Tokens are good for as long as they like. */
   readonly tokensLast?: boolean;
+  /** What a survivor has when it was made a cluster of its own. */
+  readonly recovered?: (image: StoreImage) => void;
   /** Files are said to take no room. */
   readonly takesNoRoom?: boolean;
   /** How fast clocks run. */
@@ -64,6 +71,11 @@ function damaged(body: Uint8Array): Buffer {
   const copy = Buffer.from(body);
   if (copy.length > 0) copy[copy.length - 1] = (copy.at(-1) as number) ^ 1;
   return copy;
+}
+
+/** In a queue of its own: field 1 is the queue's name, and the last one counts. */
+function onItsOwn(bytes: Buffer): Buffer {
+  return Buffer.concat([bytes, Buffer.of(10, 1, 65 + ((bytes.at(-1) as number) % 26))]);
 }
 
 /** When nobody else has a vote. */
@@ -162,6 +174,38 @@ export const bugs: readonly Bug[] = [
     checker: 'liveness',
     setting: { quota: true, damaging: false },
     request: (path, bytes) => (path.endsWith('/Alarm') && bytes[1] === DISARM ? SHOW_ALARMS : bytes),
+  },
+  {
+    name: 'a lock for everybody who asks',
+    checker: 'lock',
+    setting: { queues: true },
+    request: (path, bytes) => (path.endsWith('/Lock') ? onItsOwn(bytes) : bytes),
+  },
+  {
+    name: 'an election that everybody wins',
+    checker: 'election',
+    setting: { queues: true },
+    request: (path, bytes) => (path.endsWith('/Campaign') ? onItsOwn(bytes) : bytes),
+  },
+  {
+    name: 'an observer that is told of who holds a lock',
+    checker: 'observer',
+    setting: { queues: true },
+    request: (path, bytes) =>
+      path.endsWith('/Observe') ? Buffer.concat([bytes, Buffer.of(10, 4), Buffer.from('lock')]) : bytes,
+  },
+  {
+    name: 'a lock that outlives the lease of whoever holds it',
+    checker: 'liveness',
+    setting: { queues: true, damaging: false },
+    // Field 2, the lease, is 0: it gets one of its own, which ends in a minute.
+    request: (path, bytes) => (path.endsWith('/Lock') ? Buffer.concat([bytes, Buffer.of(16, 0)]) : bytes),
+  },
+  {
+    name: 'a survivor that goes on with less than it has',
+    checker: 'recovery',
+    setting: { founders: 3, damaging: false, losesQuorum: true },
+    recovered: (image) => image.rows.splice(-4, 3),
   },
   {
     name: 'a damaged member that goes on under its old id',

@@ -18,6 +18,10 @@ export type CheckerName =
   | 'users'
   | 'permissions'
   | 'quota'
+  | 'lock'
+  | 'election'
+  | 'observer'
+  | 'recovery'
   | 'rebuild'
   | 'reinstated'
   | 'liveness'
@@ -138,6 +142,27 @@ export class Checkers {
     this.#losses.push({ kept: Math.min(kept, shown), setAside: revision - 1, durable: true });
     this.#forget(kept);
     // Nobody else has the log that is given up.
+    this.#leaders.clear();
+    this.#entries.clear();
+  }
+
+  /** Whether a row is what was shown as its revision; some of it may be compacted away. */
+  isShown(row: StoredEntry): boolean {
+    const there = canonical(stored(row)).split(',');
+    const events = this.#text.get(row.revision)?.split(',') ?? [];
+    return there.every((event) => events.includes(event));
+  }
+
+  /** People have given up whoever had what is behind `kept`; the same revisions may be given out again, for something else. */
+  abandoned(kept: number): void {
+    this.#losses.push({ kept, setAside: Number.POSITIVE_INFINITY, durable: true });
+    // Also what was answered and that nobody has been shown yet.
+    this.onLoss();
+    this.#forget(kept);
+    this.lost.clear();
+    this.#losses.length = 0;
+    this.known = kept;
+    this.alarmSince = undefined;
     this.#leaders.clear();
     this.#entries.clear();
   }

@@ -160,13 +160,19 @@ export class Faults {
   }
 
   #fullDisk(): void {
-    const { random, timeline } = this.#world;
-    const member = random.pick(this.#hosts.members());
-    if (member === undefined) return;
-    member.disk.full = true;
-    timeline.after(random.between(300, 3000), () => {
-      member.disk.full = false;
-    });
+    const { random, timeline, trace } = this.#world;
+    const all = this.#hosts.members();
+    const some = random.chance(0.3) ? all.filter(() => random.chance(0.7)) : [random.pick(all)];
+    if (some.length > 1) trace.count('several disks full');
+    for (const member of some) {
+      if (member === undefined) continue;
+      member.disk.full = true;
+      // What was set aside goes when the journal is taken in, which is not said to anybody.
+      if (random.chance(0.3)) member.disk.ballastUsed = true;
+      timeline.after(random.between(300, 3000), () => {
+        member.disk.full = false;
+      });
+    }
   }
 
   #setClock(): void {

@@ -4,7 +4,7 @@ import { bugs } from './bugs.ts';
 import { simulate } from './simulation.ts';
 
 /** With those of raft alone (test/sim/raft) more than two thousand. */
-const SEEDS = 450;
+const SEEDS = 400;
 /** What has to have happened often enough for the rest to mean something. */
 const OFTEN = [
   'installed snapshot',
@@ -25,12 +25,23 @@ const OFTEN = [
   'permitted',
   'not permitted',
   'quota used up',
+  'several disks full',
+  'snapshot resumed',
+  'lock: its turn',
+  'lock: left',
+  'lock: at the end',
+  'election: its turn',
+  'election: left',
+  'proclaimed',
+  'observed',
+  'recovered from a lost quorum',
   'ended: removed',
   'wiped',
   'voter rebuilt',
   'learner rebuilt',
   'went back',
   'answer: etcdserver: mvcc: database space exceeded',
+  'answer: etcdserver: too many requests',
   'answer: etcdserver: request timed out, possibly due to previous leader failure',
 ];
 /** It ends the run; the planted bug has settings of its own. */

@@ -12,8 +12,10 @@ import { LeaseClients } from './leases.ts';
 import { Member, TIMING, type Tuning } from './member.ts';
 import { Network } from './network.ts';
 import { Permissions } from './permissions.ts';
+import { addAnother, loseQuorum } from './quorum-loss.ts';
 import { Quota } from './quota.ts';
 import { recover } from './recovery.ts';
+import { Sessions } from './sessions.ts';
 import { Watcher } from './watcher.ts';
 import type { World } from './world.ts';
 
@@ -21,6 +23,8 @@ const FAULTS_MS = 8_000;
 const MAX_HOSTS = 8;
 const WATCHERS = 2;
 const QUOTA_BYTES = 8_000;
+/** Long leases are those that live for longer than this; in others they all are short. */
+const LEASE_CHECKPOINT_MS = 700;
 /** How long a learner gets to come up before things go wrong. */
 const LEARNER_MS = 1_500;
 
@@ -50,15 +54,21 @@ export async function simulate(
     },
   };
   // What is damaged and who the members are never change together: see Damages.
-  const { damaging, learner, founders, auth, quota }: Setting = {
-    founders: random.pick([1, 3, 3, 3, 5]) ?? 3,
+  const { damaging, learner, founders, auth, quota, queues, losesQuorum }: Setting = {
+    founders: random.pick([1, 1, 3, 3, 3, 3, 3, 3, 5, 7]) ?? 3,
     damaging: random.chance(0.4),
     learner: random.chance(0.4),
     auth: random.chance(0.3),
     quota: random.chance(0.2),
+    queues: random.chance(0.3),
+    losesQuorum: random.chance(0.15),
     ...options.bug?.setting,
   };
-  const tuning: Tuning = quota ? { ...bounds, quotaBytes: QUOTA_BYTES } : bounds;
+  const tuning: Tuning = {
+    ...bounds,
+    ...(quota ? { quotaBytes: QUOTA_BYTES } : {}),
+    ...(random.chance(0.4) ? { leaseCheckpointMs: LEASE_CHECKPOINT_MS } : {}),
+  };
   const members: Member[] = [];
   const add = (founding: boolean): Member => {
     const member: Member = new Member(
@@ -86,17 +96,21 @@ export async function simulate(
   const leases = new LeaseClients(world, () => members);
   const administrators = new Administrators(world, () => members);
   const permissions = new Permissions(world, () => members);
+  const sessions = new Sessions(world, () => members);
   const room = new Quota(world, () => members, QUOTA_BYTES);
   const hosts: Hosts = {
     members: () => members,
     newcomer: () => (members.length < MAX_HOSTS ? add(false) : undefined),
   };
   const faults = new Faults(world, hosts, { reconfigures: !damaging });
-  const damages = new Damages(world, hosts, () => {
+  /** The store is not what clients know of it. */
+  const forget = (): void => {
     leases.forgetEnds();
     administrators.forgetUsers();
     if (auth) permissions.forget();
-  });
+    sessions.forget();
+  };
+  const damages = new Damages(world, hosts, forget);
   for (let i = 0; i < founders; i++) add(true);
   const watchers = Array.from(
     { length: WATCHERS },
@@ -107,10 +121,12 @@ export async function simulate(
   checkers.onShown = (_revision, events) => {
     leases.shown(events);
     permissions.shown(events);
+    sessions.shown(events);
   };
   checkers.onLoss = () => {
     trace.count('lost relaxed writes');
     clients.settle();
+    sessions.settle();
   };
 
   let violation: Finding<CheckerName> | undefined;
@@ -137,25 +153,36 @@ export async function simulate(
     administrators.start({ alarms: !quota });
     if (auth) permissions.start();
     if (quota) room.start();
+    if (queues) sessions.start(2);
     for (const watcher of watchers) watch(world, watcher, () => members);
     faults.start();
     if (damaging) damages.start();
     await until(FAULTS_MS);
+    if (losesQuorum && !damaging && (await loseQuorum(world, hosts, until))) {
+      forget();
+      for (const watcher of watchers) watcher.startOver();
+      addAnother(world, hosts);
+    }
     faults.stop();
     damages.stop();
     clients.stop();
     leases.stop();
     administrators.stop();
     permissions.stop();
+    sessions.stop();
     // Whoever goes on without the only voter would reinstate what may be old.
     if (checkers.soleVoter !== undefined) trace.count('only voter lost');
     else {
       await recover(world, { members, clients, leases, damages, watchers, until, electionMs: TIMING.electionMs });
+      if (queues) await sessions.check(until);
       if (quota) await room.check(until);
     }
     for (const watcher of watchers) watcher.check();
     // With the only voter what nobody has been shown is lost as well.
-    if (checkers.soleVoter === undefined) clients.check();
+    if (checkers.soleVoter === undefined) {
+      clients.check();
+      sessions.checkAnswers();
+    }
   } catch (error) {
     violation = findingOf(error);
   } finally {

@@ -96,6 +96,13 @@ export class Watcher {
     if (handler !== undefined) this.#life?.run(() => handler.closed());
   }
 
+  /** The store is another one: from its beginning. */
+  startOver(): void {
+    this.close();
+    this.next = 1;
+    this.#segments.length = 0;
+  }
+
   slow(): void {
     this.#slow = true;
   }

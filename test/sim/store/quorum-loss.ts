@@ -1,0 +1,101 @@
+import { endOf, recoverAlone, type StoreEnd } from '../../../src/components/etcd/recovery.ts';
+import { Violation } from './checkers.ts';
+import { clusterOf, newestOf } from './damage.ts';
+import { SimulatedLog } from './disk.ts';
+import type { Hosts } from './faults.ts';
+import type { Member } from './member.ts';
+import { Life } from './process.ts';
+import { call } from './rpc.ts';
+import type { World } from './world.ts';
+
+interface Survivor {
+  readonly member: Member;
+  readonly end: StoreEnd;
+}
+
+/**
+ * So many voters are lost for good that nobody can decide any more, and people make the survivor whose log reaches furthest a cluster of its own, as
+ * docs/runbooks/quorum-loss.md tells them. What it had said to be committed has to be there; what only the others had is lost. False: it did not come to that.
+ */
+export async function loseQuorum(world: World, hosts: Hosts, until: (time: number) => Promise<void>): Promise<boolean> {
+  const { timeline, random, trace, checkers } = world;
+  const members = hosts.members();
+  const newest = newestOf(members);
+  if (newest === undefined) return false;
+  const { voters, outgoing } = clusterOf(newest).conf;
+  const able = members.filter((each) => voters.includes(each.id) && !each.gone && each.disk.image.applied > 0);
+  if (outgoing.length > 0 || voters.length < 3 || able.length < voters.length) return false;
+  for (const member of members) member.crash(true);
+  const survivors = random.shuffle(able).slice(0, 1 + random.below(Math.floor((voters.length - 1) / 2)));
+  const offline = <T>(work: (life: Life) => Promise<T>): Promise<T> => finished(timeline, until, work);
+  const found: Survivor[] = [];
+  for (const member of survivors)
+    found.push({
+      member,
+      end: await offline(async (life) => {
+        const storage = new SimulatedLog(member.disk, life, world);
+        return endOf(await storage.open(() => {}), storage);
+      }),
+    });
+  const best = found.reduce((one, other) => (isFurther(other.end, one.end) ? other : one));
+  const committed = Math.max(...found.map(({ end }) => Math.min(end.revision, best.end.lastRevision)));
+  for (const member of members) {
+    if (member === best.member) continue;
+    member.gone = true;
+    member.disk.wipe();
+  }
+  await offline(async (life) => {
+    const storage = new SimulatedLog(best.member.disk, life, world);
+    await recoverAlone(await storage.open(() => {}), storage);
+  });
+  world.bug?.recovered?.(best.member.disk.image);
+  trace.add(`${timeline.nowMs.toFixed(3)} ${best.member.name} is to go on alone from ${committed}`);
+  trace.count('recovered from a lost quorum');
+  checkKept(world, best.member, committed);
+  checkers.abandoned(committed);
+  return true;
+}
+
+const isFurther = (one: StoreEnd, other: StoreEnd): boolean =>
+  one.lastTerm > other.lastTerm || (one.lastTerm === other.lastTerm && one.lastIndex > other.lastIndex);
+
+/** Everything up to `committed` is what everybody has been shown. */
+function checkKept({ checkers }: World, { name, disk: { image } }: Member, committed: number): void {
+  for (const revision of checkers.history.keys()) {
+    if (revision > committed || revision <= image.compacted) continue;
+    const row = image.rows.find((each) => each.revision === revision);
+    if (row === undefined || !checkers.isShown(row))
+      throw new Violation('recovery', `${name} says that ${committed} is committed, and ${revision} is lost`);
+  }
+}
+
+/** Runs a program that is no member while time passes. */
+async function finished<T>(
+  timeline: World['timeline'],
+  until: (time: number) => Promise<void>,
+  work: (life: Life) => Promise<T>,
+): Promise<T> {
+  let over = false;
+  const done = work(new Life()).finally(() => {
+    over = true;
+  });
+  while (!over) await until(timeline.nowMs + 1);
+  return done;
+}
+
+/** The one that is left gets another one at its side. */
+export function addAnother(world: World, hosts: Hosts): void {
+  const { timeline } = world;
+  const added = hosts.newcomer();
+  const ask = (): void => {
+    const member = hosts.members().find((each) => !each.gone && each !== added);
+    if (added === undefined || member === undefined) return;
+    const write = (out: Parameters<Parameters<typeof call>[3]>[0]) => out.string(1, added.url);
+    call(world, member, '/etcdserverpb.Cluster/MemberAdd', write, { timeoutMs: 700 }, (answer) => {
+      const exists = answer.kind === 'failed' && /exist/i.test(answer.text);
+      if (answer.kind === 'ok' || exists) added.start();
+      else timeline.after(100, ask);
+    });
+  };
+  ask();
+}

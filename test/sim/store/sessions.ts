@@ -1,0 +1,366 @@
+import { decodeHeader, decodeKeyValue } from '../../../src/api/etcd/kv.ts';
+import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
+import type { StreamHandler } from '../../../src/components/etcd/port.ts';
+import { type Shown, Violation } from './checkers.ts';
+import { DRIFT } from './leases.ts';
+import type { Member } from './member.ts';
+import { QueueView, type Standing, same } from './queue-view.ts';
+import { type Answer, call, keepAlive } from './rpc.ts';
+import type { World } from './world.ts';
+
+const ATTEMPT_MS = 700;
+const FIRST_LEASE = 1_000_000n;
+const PATIENCE_MS = 20_000;
+const STEP_MS = 100;
+
+type Queue = 'lock' | 'election';
+const QUEUES: readonly Queue[] = ['lock', 'election'];
+
+/** One who wants the lock, or to lead, once: with a lease of its own, which it renews. */
+interface Session {
+  readonly queue: Queue;
+  readonly lease: bigint;
+  readonly ttlMs: number;
+  readonly key: string;
+  /** When the last renewal that was acknowledged had been asked for. */
+  renewedAt: number;
+  /** It has been told that it is its turn. */
+  told: boolean;
+  /** It gives up what it has, or never gets it. */
+  over: boolean;
+  /** By the answer to a campaign. */
+  leader: Uint8Array;
+}
+
+interface Told {
+  readonly what: string;
+  readonly queue: Queue;
+  readonly revision: number;
+  readonly standing: Standing | undefined;
+}
+
+/**
+ * Who takes part in a queue for a lock and in an election, at any member, by `v3lock` and `v3election`: waits, sometimes not to the end, renews its lease,
+ * proclaims, resigns, or is never heard of again. Who counts on its lease by its own clock and has been told that it is its turn is the only one.
+ */
+export class Sessions {
+  readonly #world: World;
+  readonly #members: () => readonly Member[];
+  readonly #sessions = new Map<string, Session>();
+  #told: Told[] = [];
+  #heard: Told[] = [];
+  #count = 0;
+  #stopped = false;
+
+  constructor(world: World, members: () => readonly Member[]) {
+    this.#world = world;
+    this.#members = members;
+  }
+
+  start(each: number): void {
+    for (const queue of QUEUES) for (let i = 0; i < each; i += 1) this.#begin(queue);
+    this.#look();
+    this.#observe();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  /** The store has gone back: whoever had something has it no more. */
+  forget(): void {
+    for (const session of this.#sessions.values()) session.told = false;
+    this.#sessions.clear();
+  }
+
+  /** What has been shown is about to be forgotten. */
+  settle(): void {
+    this.checkAnswers();
+    this.#told = [];
+    this.#heard = [];
+  }
+
+  /** A revision has been shown to somebody for the first time. */
+  shown(events: readonly Shown[]): void {
+    for (const { key, deleted } of events) {
+      const session = deleted ? this.#sessions.get(key) : undefined;
+      if (session !== undefined && this.#holds(session))
+        throw new Violation(session.queue, `${key} is gone though its lease was renewed and nobody gave it up`);
+    }
+  }
+
+  /** Liveness: with nothing in the way, and once the leases of those who have gone have ended, anybody's turn comes. */
+  async check(until: (time: number) => Promise<void>): Promise<void> {
+    const { timeline, trace } = this.#world;
+    const deadline = timeline.nowMs + PATIENCE_MS;
+    for (const queue of QUEUES) {
+      let session: Session | undefined;
+      while (!(session?.told ?? false)) {
+        if (timeline.nowMs > deadline) throw new Violation('liveness', `nobody's turn comes for the ${queue}`);
+        if (session === undefined || session.over) session = this.#enter(queue, () => {});
+        await until(timeline.nowMs + STEP_MS);
+      }
+      trace.count(`${queue}: at the end`);
+    }
+  }
+
+  /** What was answered must fit what has happened. */
+  checkAnswers(): void {
+    const { checkers } = this.#world;
+    const views = { lock: new QueueView(checkers, 'lock/'), election: new QueueView(checkers, 'election/') };
+    for (const { what, queue, revision, standing } of this.#told) {
+      if (checkers.mayBeLost(revision, true)) continue;
+      const first = views[queue].firstAt(revision);
+      if (!same(first, standing) && !(what === 'Lock' && first?.key === standing?.key))
+        throw new Violation(
+          queue,
+          `${what} tells of ${standing?.key} ${standing?.value} as of ${revision}, but ${first?.key} ${first?.value} was first`,
+        );
+    }
+    for (const { queue, revision, standing } of this.#heard) {
+      if (standing === undefined || checkers.mayBeLost(Math.max(revision, standing.mod), true)) continue;
+      if (!views[queue].wasFirst(standing))
+        throw new Violation('observer', `${standing.key} said ${standing.value} at ${standing.mod} and never led then`);
+    }
+  }
+
+  #begin(queue: Queue): void {
+    const { timeline, random } = this.#world;
+    timeline.after(random.between(50, 1000), () => {
+      if (!this.#stopped) this.#enter(queue, () => this.#begin(queue));
+    });
+  }
+
+  /** `done` is called once: when it has had what it wanted, or never will. */
+  #enter(queue: Queue, done: () => void): Session {
+    const { random, timeline } = this.#world;
+    this.#count += 1;
+    const lease = FIRST_LEASE + BigInt(this.#count);
+    const ttl = 2 + random.below(3);
+    const session: Session = {
+      queue,
+      lease,
+      ttlMs: ttl * 1000,
+      key: `${queue}/${lease.toString(16)}`,
+      renewedAt: timeline.nowMs,
+      told: false,
+      over: false,
+      leader: Buffer.alloc(0),
+    };
+    const end = (): void => {
+      if (session.over) return;
+      session.over = true;
+      this.#sessions.delete(session.key);
+      done();
+    };
+    this.#sessions.set(session.key, session);
+    const granted = (answer: Answer): void => {
+      if (answer.kind !== 'ok') end();
+      else {
+        this.#renew(session);
+        this.#wait(session, end);
+      }
+    };
+    this.#ask('etcdserverpb.Lease/LeaseGrant', (out) => out.int(1, ttl).big(2, lease), ATTEMPT_MS, granted);
+    return session;
+  }
+
+  #renew(session: Session): void {
+    const { random, timeline } = this.#world;
+    timeline.after(session.ttlMs * random.between(0.1, 0.5), () => {
+      const member = random.pick(this.#members());
+      if (session.over || member === undefined) return;
+      const askedAt = timeline.nowMs;
+      keepAlive(this.#world, member, session.lease, ATTEMPT_MS, (ttl = 0) => {
+        if (ttl > 0) session.renewedAt = askedAt;
+        this.#renew(session);
+      });
+    });
+  }
+
+  #wait(session: Session, end: () => void): void {
+    const { random, trace, timeline } = this.#world;
+    const { queue, lease, key } = session;
+    const path = queue === 'lock' ? 'v3lockpb.Lock/Lock' : 'v3electionpb.Election/Campaign';
+    const write = (out: Writer): Writer => {
+      out.string(1, queue).big(2, lease);
+      return queue === 'lock' ? out : out.string(3, `leader ${lease}`);
+    };
+    // Some do not wait until their turn comes, and may not find their key gone at once.
+    this.#ask(path, write, random.between(300, 6000), (answer) => {
+      if (answer.kind !== 'ok') {
+        trace.count(`${queue}: ${answer.kind === 'unknown' ? 'left' : 'failed'}`);
+        end();
+        return;
+      }
+      session.told = true;
+      const [revision, body] = headAndBody(answer.body);
+      session.leader = body;
+      if (queue === 'lock')
+        this.#told.push({ what: 'Lock', queue, revision, standing: { key, create: 0, mod: 0, value: '' } });
+      trace.add(`${timeline.nowMs.toFixed(3)} ${key} is told that it is its turn`);
+      // Etcd's campaign does not look whether the lease has ended while it waited.
+      if (this.#holds(session)) this.#alone(session);
+      else trace.count(`${queue}: too late`);
+      this.#hold(session, random.below(3), end);
+    });
+  }
+
+  #holds({ told, over, renewedAt, ttlMs }: Session): boolean {
+    return told && !over && this.#world.timeline.nowMs < renewedAt + ttlMs * (1 - DRIFT);
+  }
+
+  #alone(session: Session): void {
+    const { queue, key } = session;
+    this.#world.trace.count(`${queue}: its turn`);
+    for (const other of this.#sessions.values())
+      if (other !== session && other.queue === queue && this.#holds(other))
+        throw new Violation(queue, `${key} has what ${other.key} has`);
+  }
+
+  #hold(session: Session, proclamations: number, end: () => void): void {
+    const { random, timeline } = this.#world;
+    timeline.after(random.between(20, 900), () => {
+      if (session.over) return;
+      if (session.queue === 'election' && proclamations > 0)
+        this.#proclaim(session, proclamations, () => this.#hold(session, proclamations - 1, end));
+      else {
+        // Most give it up; the others are never heard of again.
+        end();
+        const { queue, key, leader, lease } = session;
+        if (random.chance(0.2)) this.#ask('etcdserverpb.Lease/LeaseRevoke', (out) => out.big(1, lease));
+        else if (random.chance(0.7) && queue === 'lock') this.#ask('v3lockpb.Lock/Unlock', (out) => out.string(1, key));
+        else if (random.chance(0.7)) this.#ask('v3electionpb.Election/Resign', (out) => out.message(1, leader));
+      }
+    });
+  }
+
+  #proclaim(session: Session, count: number, done: () => void): void {
+    const { leader, key } = session;
+    const value = `leader ${session.lease} ${count}`;
+    const write = (out: Writer): Writer => out.message(1, leader).string(2, value);
+    this.#ask('v3electionpb.Election/Proclaim', write, ATTEMPT_MS, (answer) => {
+      if (answer.kind === 'failed' && /not leader/.test(answer.text) && this.#holds(session))
+        throw new Violation('election', `${key} leads and may not proclaim anything`);
+      if (answer.kind === 'ok') {
+        this.#world.trace.count('proclaimed');
+        const [revision] = headAndBody(answer.body);
+        if (this.#holds(session))
+          this.#told.push({
+            what: 'Proclaim',
+            queue: 'election',
+            revision,
+            standing: { key, create: 0, mod: revision, value },
+          });
+      }
+      done();
+    });
+  }
+
+  /** Who leads, according to any member. */
+  #look(): void {
+    const { random, timeline, checkers } = this.#world;
+    timeline.after(random.between(50, 500), () => {
+      if (this.#stopped) return;
+      const floor = checkers.known;
+      this.#ask(
+        'v3electionpb.Election/Leader',
+        (out) => out.string(1, 'election'),
+        ATTEMPT_MS,
+        (answer) => {
+          this.#look();
+          if (answer.kind !== 'ok') return;
+          const said = toldOf('Leader', answer.body);
+          if (said.revision < floor && !checkers.mayBeLost(floor, true))
+            throw new Violation('election', `the leader as of ${said.revision}, but ${floor} was known before`);
+          this.#told.push(said);
+        },
+      );
+    });
+  }
+
+  /** What is proclaimed, at one member after the other. */
+  #observe(): void {
+    const { random, timeline } = this.#world;
+    timeline.after(random.between(20, 300), () => {
+      const { life, service } = random.pick(this.#members()) ?? {};
+      const open = service?.stream('/v3electionpb.Election/Observe');
+      if (this.#stopped) return;
+      if (open === undefined || life === undefined || !life.alive) {
+        this.#observe();
+        return;
+      }
+      let handler: StreamHandler | undefined;
+      let over = false;
+      const again = (): void => {
+        if (over) return;
+        over = true;
+        life.run(() => handler?.closed());
+        this.#observe();
+      };
+      timeline.after(random.between(300, 3000), again);
+      life.run(() => {
+        handler = this.#listen(open, again);
+      });
+    });
+  }
+
+  #listen(open: NonNullable<ReturnType<NonNullable<Member['service']>['stream']>>, again: () => void): StreamHandler {
+    const { trace } = this.#world;
+    let revision = 0;
+    const handler = open({
+      metadata: () => undefined,
+      peerCommonName: () => 'root',
+      send: (...parts) => {
+        const said = toldOf('Observe', Buffer.concat(parts));
+        trace.count('observed');
+        if (said.revision < revision)
+          throw new Violation('observer', `an answer as of ${said.revision} after one as of ${revision}`);
+        revision = said.revision;
+        this.#heard.push(said);
+        return true;
+      },
+      end: again,
+    });
+    const { bug } = this.#world;
+    const asked = new Writer(32).string(1, 'election').finish();
+    handler.message(bug?.request?.('/v3electionpb.Election/Observe', asked) ?? asked);
+    return handler;
+  }
+
+  #ask(
+    path: string,
+    write: (out: Writer) => Writer,
+    timeoutMs = ATTEMPT_MS,
+    done: (answer: Answer) => void = () => {},
+  ): void {
+    const { random, timeline, trace } = this.#world;
+    const member = random.pick(this.#members().filter(({ gone }) => !gone));
+    if (member === undefined) return;
+    call(this.#world, member, `/${path}`, write, { timeoutMs }, (answer) => {
+      const text = answer.kind === 'failed' ? answer.text : answer.kind;
+      trace.add(`${timeline.nowMs.toFixed(3)} ${member.name} session: ${path}: ${text}`);
+      done(answer);
+    });
+  }
+}
+
+/** Field 2 as bytes: a key, a key-value, or who leads. */
+function headAndBody(answer: Buffer): readonly [revision: number, body: Buffer] {
+  const reader = new Reader(answer);
+  let revision = 0;
+  let body = Buffer.alloc(0);
+  for (let field = reader.field(); field !== 0; field = reader.field()) {
+    if (field === 1) revision = decodeHeader(reader.bytes());
+    else if (field === 2) body = Buffer.from(reader.bytes());
+    else reader.skip();
+  }
+  return [revision, body];
+}
+
+function toldOf(what: string, answer: Buffer): Told {
+  const [revision, body] = headAndBody(answer);
+  const { key, createRevision, modRevision, value } = decodeKeyValue(body);
+  const standing = { key, create: createRevision, mod: modRevision, value: value.toString('latin1') };
+  return { what, queue: 'election', revision, standing };
+}
