@@ -638,9 +638,10 @@ export class Engine implements ReplicatedMachine {
       return;
     }
     // Relaxed writes may have been shown up to there and lost with the power: the log says for all time that those revisions are used.
-    // Nothing more is set aside until there are such writes again, or this would never come to an end.
+    // Nothing more is set aside until there are such writes again, or this would never come to an end. The first revision behind those that may
+    // have been shown is nobody's: who goes on from it has seen the last of them, and is told so.
     this.#relaxedInUse = false;
-    const skipped = Pending.revision(this.machine.skipTo(this.#reserved), false);
+    const skipped = Pending.revision(this.machine.skipTo(this.#reserved + 2), false);
     this.#collect(skipped);
     this.#propose();
     this.#leadsFrom = skipped.index;

@@ -122,6 +122,8 @@ export class WatchService {
 
   /** Tells the watches that are up to date what has become visible. */
   publish(revisions: readonly DecidedRevision[]): void {
+    // Where nothing happened something may have been lost, and who came before that was known may have seen it.
+    if (revisions.some(({ changes }) => changes.length === 0)) this.resync();
     const matched = this.upToDate.match(revisions);
     if (matched.size === 0) return;
     if (this.#held.push(matched) > 1) return;
@@ -273,7 +275,7 @@ class WatchStream {
     this.#watches.set(id, watch);
     this.#service.counted(1);
     this.#send(id, machine.visible, (out) => out.bool(3, true));
-    if (next < machine.compacted) this.#refuseCompacted(watch);
+    if (next < machine.compacted) this.#refuse(watch, machine.compacted);
     else this.#fallBehind(watch);
   }
 
@@ -286,10 +288,10 @@ class WatchStream {
     this.#reportProgress();
   }
 
-  #refuseCompacted(watch: Watch): void {
-    const { machine } = this.#service.deps.engine;
+  /** `from` is the first revision that there is for it. */
+  #refuse(watch: Watch, from: number): void {
     this.#forget(watch);
-    this.#send(watch.id, machine.visible, (out) => out.bool(4, true).int(5, machine.compacted));
+    this.#send(watch.id, this.#service.deps.engine.machine.visible, (out) => out.bool(4, true).int(5, from));
   }
 
   #forget(watch: Watch): void {
@@ -338,8 +340,10 @@ class WatchStream {
     const { engine } = this.#service.deps;
     const { machine } = engine;
     while (watch.open && !this.#blocked) {
-      if (watch.next < machine.compacted) {
-        this.#refuseCompacted(watch);
+      // What has been lost is, for who has seen it, as good as compacted: it has to look again.
+      const truth = watch.next < machine.compacted ? machine.compacted : machine.lostBefore(watch.next);
+      if (truth !== undefined) {
+        this.#refuse(watch, truth);
         return;
       }
       const upTo = machine.visible;

@@ -83,6 +83,12 @@ export interface Decision {
   readonly revision: number;
 }
 
+/** Revisions from behind `after` to below `upTo` may have been shown, and have been lost with a power cut. */
+interface Lost {
+  readonly after: number;
+  readonly upTo: number;
+}
+
 const NO_PINS: Pinned = new Map();
 
 export class Machine {
@@ -97,6 +103,7 @@ export class Machine {
   #liveKeys = 0;
   #compacted = 0;
   #writing: Change[] = [];
+  #lost: Lost[] = [];
 
   constructor(limits: ValueCacheLimits) {
     this.#cache = new ValueCache(limits);
@@ -141,6 +148,7 @@ export class Machine {
       this.#append(version);
     });
     this.#garbage.row(revision, events.length);
+    if (events.length === 0) this.#noteLost(revision);
     this.#head = Math.max(this.#head, revision);
     this.#visible = this.#head;
   }
@@ -215,10 +223,24 @@ export class Machine {
 
   /** Gives `revision` out for nothing: neither it nor any below it that is not used is ever given out again. */
   skipTo(revision: number): DecidedRevision {
+    this.#noteLost(revision);
     this.#head = revision;
     const decided: DecidedRevision = { revision, changes: [] };
     this.#pending.push(decided);
     return decided;
+  }
+
+  /** `revision` is empty and comes next. */
+  #noteLost(revision: number): void {
+    if (this.#lost.at(-1)?.upTo !== revision) this.#lost.push({ after: this.#head, upTo: revision });
+  }
+
+  /**
+   * Who wants to hear of `revision` and what follows has seen the one before it. Where that has been lost since, what has been seen is not true any
+   * more: then the revision from which on it is; else undefined.
+   */
+  lostBefore(revision: number): number | undefined {
+    return this.#lost.find(({ after, upTo }) => Math.max(after, this.#compacted) + 1 < revision && revision < upTo)?.upTo;
   }
 
   /** Makes everything up to `revision` visible and returns it, oldest first. */
@@ -271,6 +293,7 @@ export class Machine {
       return { version, previous, field: event.field };
     });
     this.#garbage.row(revision, events.length);
+    if (events.length === 0) this.#noteLost(revision);
     this.#head = revision;
     this.#visible = revision;
     return { revision, changes };
@@ -287,12 +310,14 @@ export class Machine {
     this.#head = other.#head;
     this.#visible = other.#visible;
     this.#compacted = other.#compacted;
+    this.#lost = other.#lost;
   }
 
   /** Discards history before `revision`. Throws MvccError 'compacted' or 'future-revision'. */
   compact(revision: number): void {
     this.checkCompact(revision);
     this.#compacted = revision;
+    this.#lost = this.#lost.filter(({ upTo }) => upTo > revision);
   }
 
   checkCompact(revision: number): void {

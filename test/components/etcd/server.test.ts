@@ -119,6 +119,46 @@ describe('etcd as a process', () => {
     assert.equal(await next.exited, 0);
   });
 
+  it('has those look again who have seen relaxed writes that a crash took', async () => {
+    const data = await fresh();
+    let etcd = await startProcess(data, certificates);
+    const port = Number(new URL(etcd.endpoint).port);
+    const store = connect(etcd.endpoint, certificates);
+    let seen = 0;
+    // Now and then it has been written before the crash.
+    for (let round = 0; round < 10; round += 1) {
+      await put(store, 'a', 'kept');
+      await put(store, 'a', 'first', 'relaxed');
+      seen = await put(store, 'a', 'shown', 'relaxed');
+      await killed(etcd);
+      etcd = await startProcess(data, certificates, port);
+      const { kv } = await store.get('a');
+      if ((kv?.modRevision ?? 0) < seen) break;
+    }
+    const { kv, revision } = await store.get('a');
+    const there = kv?.modRevision ?? 0;
+    assert.ok(there < seen && seen < revision, `${there} ${seen} ${revision}`);
+    // What it knows about it is in its files.
+    for (const restarted of [false, true]) {
+      if (restarted) {
+        await killed(etcd);
+        etcd = await startProcess(data, certificates, port);
+      }
+      const misled = recorder();
+      store.watch('a', prefixEnd('a'), seen + 1, misled.handler);
+      await misled.until(() => misled.errors.length > 0, 'a refusal');
+      assert.ok(coded('compacted')(misled.errors[0]), String(misled.errors[0]));
+      const right = [recorder(), recorder()] as const;
+      store.watch('a', prefixEnd('a'), there + 1, right[0].handler);
+      store.watch('a', prefixEnd('a'), revision + 1, right[1].handler);
+      await put(store, 'a', 'next');
+      for (const each of right) await each.until(() => each.events.length > 0, 'an event');
+      assert.deepEqual([right[0].errors, right[1].errors], [[], []]);
+    }
+    await store.close();
+    await killed(etcd);
+  });
+
   it('says which address is in use', async () => {
     const first = await startHere(await fresh(), certificates);
     const port = Number(new URL(first.endpoint).port);
