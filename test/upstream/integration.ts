@@ -38,6 +38,7 @@ const PACKAGES = [
     'apimachinery',
     'auth',
     'certificates',
+    'client',
     'configmap',
     'defaulttolerationseconds',
     'disruption',
@@ -72,6 +73,9 @@ const LEFT_OUT: ReadonlyArray<readonly [tests: RegExp, reason: string]> = [
   [/^TestApiserverMetrics(Pods|Namespaces)$/, 'a label contentType that 1.21 has dropped'],
   [/^TestInsecurePodLogs$/, 'the words of Go’s TLS'],
   [/^TestSelfLink$/, 'there are no self links'],
+  [/^TestSecretsShouldBeTransformed$/, 'looks for a text in what is stored, which is JSON here and has it in base64'],
+  [/^TestStatus$/, 'who has no name: the harness has to give one'],
+  [/^TestObjectSizeResponses$/, 'words of Go’s gRPC, and what 1.36 says of annotations'],
   [
     /^Test(CRDOpenAPI|CustomResource(Validation|UpdateValidation|ValidationErrors)|CRValidationOnCRDUpdate)$/,
     'definitions without a structural schema, which v1 refuses',

@@ -149,6 +149,7 @@ class Server implements ApiServer {
       log,
       webhooks: { caller: webhooks, newUid: () => random.uuid() },
       kindOptions: customKindOptions,
+      isBuiltIn: (apiVersion) => this.#context.kinds.isBuiltIn(apiVersion),
       changed: () => this.#registration.customKindsChanged(),
     });
     this.#apiServices = new ApiServices({ cache, log, proxyClient: config.proxyClient });

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"github.com/go-openapi/spec"
@@ -73,6 +74,9 @@ func startMasterOrDie(masterConfig *controlplane.Config, incomingServer *httptes
 		}
 	}
 	flags = append(flags, "--disable-admission-plugins="+strings.Join(off, ","))
+	if file := limitedResources(generic.AdmissionControl, dir); file != "" {
+		flags = append(flags, "--admission-control-config-file="+file)
+	}
 	if generic.Authorization.Authorizer == nil {
 		generic.Authorization.Authorizer = alwaysAllow{}
 	}
@@ -109,7 +113,7 @@ func startMasterOrDie(masterConfig *controlplane.Config, incomingServer *httptes
 		flags = append(flags, "--service-account-issuer="+issuer)
 	}
 	if ip := masterConfig.GenericConfig.PublicAddress; ip != nil {
-		flags = append(flags, fmt.Sprintf("--external-hostname=%v:443", ip))
+		flags = append(flags, fmt.Sprintf("--external-hostname=%v:443", ip), fmt.Sprintf("--advertise-address=%v", ip))
 	}
 	if len(generic.Authentication.APIAudiences) > 0 {
 		flags = append(flags, "--api-audiences="+strings.Join(generic.Authentication.APIAudiences, ","))
@@ -180,6 +184,39 @@ func startMasterOrDie(masterConfig *controlplane.Config, incomingServer *httptes
 		s.Close()
 		os.RemoveAll(dir)
 	}
+}
+
+// limitedResources writes what the test has told its quota plug-in as a file for the server; empty: nothing.
+func limitedResources(plugin interface{}, dir string) string {
+	v := reflect.ValueOf(plugin)
+	if v.Kind() != reflect.Ptr || v.Elem().Type().Name() != "QuotaAdmission" {
+		return ""
+	}
+	config := v.Elem().FieldByName("config")
+	if config.IsNil() {
+		return ""
+	}
+	limited := config.Elem().FieldByName("LimitedResources")
+	if limited.Len() == 0 {
+		return ""
+	}
+	var entries []string
+	for i := 0; i < limited.Len(); i++ {
+		var contains []string
+		list := limited.Index(i).FieldByName("MatchContains")
+		for j := 0; j < list.Len(); j++ {
+			contains = append(contains, list.Index(j).String())
+		}
+		entries = append(entries, fmt.Sprintf("{apiGroup: %q, resource: %q, matchContains: [%s]}",
+			limited.Index(i).FieldByName("APIGroup").String(), limited.Index(i).FieldByName("Resource").String(), strings.Join(contains, ", ")))
+	}
+	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n- name: ResourceQuota\n  configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration, limitedResources: [" +
+		strings.Join(entries, ", ") + "]}\n"
+	file := filepath.Join(dir, "admission.yaml")
+	if err := ioutil.WriteFile(file, []byte(text), 0600); err != nil {
+		klog.Fatal(err)
+	}
+	return file
 }
 
 // answerReviews lets the server that is tested ask an authorizer of the test.

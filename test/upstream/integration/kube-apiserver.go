@@ -51,6 +51,10 @@ func StartTestServer(t Logger, instanceOptions *TestServerInstanceOptions, custo
 	s.Etcd.StorageConfig = *storageConfig
 	result.ServerOpts = s
 	dir := result.TmpDir
-	result.TearDownFn = func() { p.Stop(); os.RemoveAll(dir) }
+	// As the server inside a test, which is told to stop and not waited for; what it has begun it answers.
+	result.TearDownFn = func() {
+		p.Signal()
+		go func() { p.Stop(); os.RemoveAll(dir) }()
+	}
 	return result, nil
 }

@@ -24,6 +24,8 @@ export interface CustomKindsDeps {
   readonly log: Log;
   readonly webhooks: WebhookCaller;
   readonly kindOptions: Pick<CustomKindOptions, 'compileRules'>;
+  /** Whether this server has the version itself: a definition adds nothing to one, as upstream. */
+  isBuiltIn(apiVersion: string): boolean;
   /** Called when kinds have come or gone. */
   changed(): void;
 }
@@ -157,7 +159,7 @@ export class CustomKinds implements ChangingKinds {
     prefix: string,
     cache: KindCache,
   ): Entry {
-    const { webhooks, kindOptions } = this.#deps;
+    const { webhooks, kindOptions, isBuiltIn } = this.#deps;
     // Schemas are most of a definition; they stay in its bytes until somebody uses the kind.
     for (const version of definition.spec.versions) delete version.schema;
     const options: CustomKindOptions = { ...kindOptions, schemaOf: (version) => schemaIn(object, version) };
@@ -188,7 +190,7 @@ export class CustomKinds implements ChangingKinds {
         view: new VersionView(kind, storageVersion, converter, (apiVersion) => byApiVersion.get(apiVersion)),
         refusal,
       };
-      if (version.served) served.add(one);
+      if (version.served && !isBuiltIn(one.apiVersion)) served.add(one);
       if (version.storage) storage = one;
       return one;
     });

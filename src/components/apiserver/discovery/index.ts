@@ -83,7 +83,7 @@ export function createDiscovery(
       const form = negotiate(exchange.request.headers.accept, true);
       if (form.as === 'APIGroupDiscoveryList' && (path === '/api' || path === '/apis')) {
         sendDocument(exchange, aggregated(`${path.slice(1)} ${form.version}`));
-      } else if (form.as === 'object' && (form.format === 'protobuf' || exchange.indents !== undefined)) {
+      } else if (form.as === 'object' && (form.format !== 'json' || exchange.indents !== undefined)) {
         exchange.sendObject(200, valueAt(path) as KubeObject);
       } else {
         sendDocument(exchange, plain(path));

@@ -50,6 +50,8 @@ const notAcceptable = (protobuf: boolean): ApiError =>
 
 /** As `negotiate`, for a watch, which no YAML can be. */
 export function negotiateStream(accept: string | undefined, protobuf: boolean): AnswerForm {
+  // What no answer could be is refused as for all others.
+  negotiate(accept, protobuf);
   const clauses = accept?.slice(0, MAX_ACCEPT).split(',') ?? [];
   const spoken = clauses.filter((each) => !each.trim().toLowerCase().startsWith('application/yaml'));
   const refusal = new ApiError(

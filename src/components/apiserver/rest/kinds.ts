@@ -40,6 +40,8 @@ export interface ChangingKinds {
 }
 
 export interface Kinds {
+  /** Whether this server has kinds of its own in the version. */
+  isBuiltIn(apiVersion: string): boolean;
   readonly all: readonly ServedKind[];
   /** What is served, for documents about it: built-in kinds, then custom ones. */
   readonly definitions: readonly KindDefinition[];
@@ -101,7 +103,9 @@ export function serveKinds(
       else namesakes.push(served);
     }
   }
+  const versions: ReadonlySet<string> = new Set(all.map(({ apiVersion }) => apiVersion));
   return {
+    isBuiltIn: (apiVersion) => versions.has(apiVersion),
     get all() {
       return [...all, ...changing().all];
     },

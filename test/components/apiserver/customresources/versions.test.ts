@@ -448,3 +448,36 @@ function watchLines(server: TestServer, path: string, count: number): Promise<st
     sent.end();
   });
 }
+
+describe('a definition in a group of this server', () => {
+  it('adds nothing to a version that is there, and what it says to one that is not', async () => {
+    const server = await startServer();
+    try {
+      const schema = { openAPIV3Schema: { type: 'object' } };
+      const version = (name: string, storage: boolean) => ({ name, served: true, storage, schema });
+      const made = await server.call('POST', DEFINITIONS, {
+        body: {
+          metadata: {
+            name: 'foos.networking.k8s.io',
+            annotations: { 'api-approved.kubernetes.io': 'unapproved, a test' },
+          },
+          spec: {
+            group: 'networking.k8s.io',
+            scope: 'Cluster',
+            names: { plural: 'foos', kind: 'Foo' },
+            versions: [version('v1', true), version('v7', false)],
+          },
+        },
+      });
+      assert.equal(made.code, 201, made.text);
+      const code = async (path: string) => (await server.call('GET', path)).code;
+      await until('serving', async () => (await code('/apis/networking.k8s.io/v7/foos')) === 200);
+      assert.equal(await code('/apis/networking.k8s.io/v1/foos'), 404);
+      const found = await server.call<{ resources: { name: string }[] }>('GET', '/apis/networking.k8s.io/v1');
+      const names = found.body.resources.map(({ name }) => name);
+      assert.deepEqual([names.includes('networkpolicies'), names.includes('foos')], [true, false]);
+    } finally {
+      await server.stop();
+    }
+  });
+});

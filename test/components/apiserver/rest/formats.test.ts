@@ -171,8 +171,23 @@ describe('formats', () => {
       yaml.text.replaceAll(/\s+/g, ' '),
       /accepted: application\/json;stream=watch, application\/vnd\.kubernetes\.protobuf;stream=watch/,
     );
+    // What is no form of anything is refused as for every read.
+    const table = await server.call<{ message: string }>('GET', `${MAPS}?watch=1&timeoutSeconds=1`, {
+      headers: { accept: `${PROTOBUF};as=Table;g=meta.k8s.io;v=v1` },
+    });
+    assert.equal(table.code, 406);
+    const plain = `only the following media types are accepted: application/json, application/yaml, ${PROTOBUF}`;
+    assert.equal(table.body.message, plain);
     const either = { headers: { accept: 'application/yaml, application/json' } };
     assert.equal((await server.call('GET', `${MAPS}?watch=1&timeoutSeconds=1`, either)).code, 200);
+  });
+
+  it('shows what is served as YAML too', async () => {
+    for (const path of ['/api', '/apis', '/api/v1', '/apis/apps']) {
+      const shown = await server.call('GET', path, { headers: { accept: 'application/yaml' } });
+      assert.equal(shown.headers['content-type'], 'application/yaml');
+      assert.deepEqual(parse(shown.text), (await server.call('GET', path)).body);
+    }
   });
 
   it('says what it cannot show, in upstream’s words', async () => {
