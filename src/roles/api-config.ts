@@ -62,6 +62,7 @@ export async function apiConfigOf(
       ...(requestTimeoutMs > 0 ? { requestTimeoutSeconds: requestTimeoutMs / 1000 } : {}),
       compactionIntervalSeconds: values.milliseconds('etcd-compaction-interval') / 1000,
       ...watchTime(values),
+      ...eventTime(values),
       ...inFlight(values),
       runtimeConfig,
       soleWriter,
@@ -96,6 +97,15 @@ export function watchTime(values: ApiValues): Pick<ApiServerConfig, 'minWatchSec
   if (seconds < 0) values.refuse('min-request-timeout', 'must not be negative');
   // Upstream's 0 ends them at once, which nobody can want.
   return seconds === 0 ? {} : { minWatchSeconds: seconds };
+}
+
+/** How long events live. Throws ApiUsageProblems. */
+export function eventTime(values: ApiValues): Pick<ApiServerConfig, 'eventTtlSeconds'> {
+  if (!values.has('event-ttl')) return {};
+  const ms = values.milliseconds('event-ttl');
+  if (ms <= 0) values.refuse('event-ttl', 'must be longer than nothing');
+  // The store counts whole seconds.
+  return { eventTtlSeconds: Math.ceil(ms / 1000) };
 }
 
 /** How much is served at once. Throws ApiUsageProblems. */

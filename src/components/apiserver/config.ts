@@ -122,6 +122,8 @@ export interface ApiServerConfig {
    * and needs no question to the store. False: every read asks (questions of concurrent reads are shared).
    */
   readonly soleWriter: boolean;
+  /** How long events live, in whole seconds. Default: an hour. */
+  readonly eventTtlSeconds?: number;
   /** How often history is compacted, and how much is kept. Default 300 s. */
   readonly compactionIntervalSeconds?: number;
   /** Largest request body in bytes. Default 3 MiB. */

@@ -1,5 +1,6 @@
 /** Puts the parts together, starts them in order and stops them in the opposite one. */
 import { setMaxListeners } from 'node:events';
+import type { KindDefinition } from '../../api/registry/definition.ts';
 import { builtinKinds } from '../../api/registry/index.ts';
 import { switchVersions } from '../../api/registry/runtime-config.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -57,6 +58,11 @@ const LOAD_RETRY_MS = 200;
 
 export function createApiServer(deps: ApiServerDeps): ApiServer {
   return new Server(deps);
+}
+
+/** Events, the one kind whose objects expire, live as long as they are told. */
+function expiring(kind: KindDefinition, seconds: number | undefined): KindDefinition {
+  return kind.ttlSeconds === undefined || seconds === undefined ? kind : { ...kind, ttlSeconds: seconds };
 }
 
 function quotaStore(cache: WatchCache, objects: ObjectStore, kinds: Kinds): QuotaStore {
@@ -157,7 +163,7 @@ class Server implements ApiServer {
       cache,
       () => this.#customKinds,
       switchVersions(
-        builtinKinds.map((each) => refineAdmissionKind(refineKind(each))),
+        builtinKinds.map((each) => refineAdmissionKind(refineKind(expiring(each, config.eventTtlSeconds)))),
         config.runtimeConfig ?? new Map(),
       ),
     );

@@ -1,7 +1,7 @@
 /** How much is served at once, and by which TLS: kube-apiserver's flags. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { inFlight, tlsLimits, watchTime } from '../../../src/roles/api-config.ts';
+import { eventTime, inFlight, tlsLimits, watchTime } from '../../../src/roles/api-config.ts';
 import { ApiUsageProblem, ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
 
 const read = (...argv: string[]) => {
@@ -40,6 +40,19 @@ it('watches last as long as --min-request-timeout says', () => {
   assert.deepEqual([time(), time('--min-request-timeout=7')], [{ minWatchSeconds: 1800 }, { minWatchSeconds: 7 }]);
   assert.deepEqual(time('--min-request-timeout=0'), {});
   assert.throws(() => time('--min-request-timeout=-1'), /--min-request-timeout: must not be negative/);
+});
+
+it('events live as long as --event-ttl says', () => {
+  const time = (...argv: string[]) => {
+    const values = new ApiValues((path) => path);
+    readApiArguments(argv, values);
+    return eventTime(values);
+  };
+  assert.deepEqual(
+    [time(), time('--event-ttl=90m'), time('--event-ttl=1500ms')],
+    [{}, { eventTtlSeconds: 5400 }, { eventTtlSeconds: 2 }],
+  );
+  assert.throws(() => time('--event-ttl=0s'), /--event-ttl: must be longer than nothing/);
 });
 
 describe('limits of TLS', () => {

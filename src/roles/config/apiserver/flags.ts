@@ -110,7 +110,7 @@ const STORE = {
   'default-watch-cache-size': unused('int', '100', 'the watch cache holds everything'),
   'delete-collection-workers': unused('int', '1', 'chosen by itself'),
   'enable-garbage-collector': refused('boolean', 'true', 'owners are always respected'),
-  'event-ttl': unused('duration', '1h0m0s', 'events live an hour'),
+  'event-ttl': used('duration', '1h0m0s', 'how long events live'),
   'lease-reuse-duration-seconds': unused('int', '60', 'is 60 s'),
 } as const;
 

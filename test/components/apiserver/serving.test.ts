@@ -1,10 +1,11 @@
-/** The end of a server: no longer ready first, then what has begun is answered, then nothing; and what browsers are told. */
+/** What a server is told of serving: its end (no longer ready first, then what has begun is answered, then nothing), browsers, and how long events live. */
 import assert from 'node:assert/strict';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { connect } from 'node:tls';
 import type { Clock } from '../../../src/base/clock.ts';
 import { systemClock } from '../../../src/roles/process.ts';
+import { createMemoryStore } from '../../conformance/memory-store.ts';
 import { startServer } from './harness.ts';
 
 /** No other timer is set for this. */
@@ -54,6 +55,32 @@ test('a server that is to stop says so, serves on for its delay, and answers wha
   assert.match(await answer, /HTTP\/1\.1 201 Created[\s\S]*"name":"late"/);
   await stopped;
   await server.stop();
+});
+
+test('events live as long as they are told, or up to the minute longer that they share a lease for', async () => {
+  const memory = createMemoryStore();
+  const granted: number[] = [];
+  const grantLease = (seconds: number): Promise<string> => {
+    granted.push(seconds);
+    return memory.grantLease(seconds);
+  };
+  const store = new Proxy(memory, {
+    get: (target, name) => {
+      const member: unknown = name === 'grantLease' ? grantLease : Reflect.get(target, name, target);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+  const server = await startServer({ store, config: { eventTtlSeconds: 77 } });
+  try {
+    granted.length = 0;
+    const made = await server.call('POST', '/api/v1/namespaces/default/events', {
+      body: { metadata: { name: 'e' }, involvedObject: { kind: 'Pod', namespace: 'default', name: 'p' } },
+    });
+    assert.equal(made.code, 201, made.text);
+    assert.ok(granted.includes(77 + 60), `${granted}`);
+  } finally {
+    await server.stop();
+  }
 });
 
 test('browsers are told what pages may ask, and to come by TLS', async () => {
