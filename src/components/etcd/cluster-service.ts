@@ -18,6 +18,8 @@ export interface ClusterServiceDeps {
   readonly strict: boolean;
   /** etcd's `--max-learners`. */
   readonly maxLearners: number;
+  /** Told when a learner has become a voter, at whoever leads. */
+  readonly promoted: () => void;
 }
 
 /** A learner may be promoted when it has this share of the leader's log. Source: etcd server.go, readyPercent. */
@@ -115,7 +117,7 @@ export async function removeMember({ engine, strict }: ClusterServiceDeps, id: s
   await engine.changeConf({ steps: [{ op: 'remove', id }] });
 }
 
-async function promoteMember({ engine, strict }: ClusterServiceDeps, id: string): Promise<void> {
+async function promoteMember({ engine, strict, promoted }: ClusterServiceDeps, id: string): Promise<void> {
   engine.requireLeader();
   const { cluster, replica } = engine;
   if (cluster.get(id) === undefined) throw new CodedError('member-not-found', id);
@@ -125,6 +127,7 @@ async function promoteMember({ engine, strict }: ClusterServiceDeps, id: string)
   if (match < lastIndex * READY_SHARE) throw new CodedError('learner-not-ready', id);
   if (strict) requireStarted(engine, cluster.conf.voters.length + 1, undefined, 1);
   await engine.changeConf({ steps: [{ op: 'addVoter', id }] });
+  promoted();
 }
 
 /** Whether a quorum of `voters` members would have started and answers. Source: etcd membership/cluster.go, IsReadyTo…. */

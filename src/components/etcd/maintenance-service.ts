@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto';
 import { firstNumbers } from '../../api/etcd/wire.ts';
+import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
+import type { Histogram } from '../../base/histogram.ts';
 import type { Log } from '../../base/log.ts';
 import { hex } from './cluster.ts';
 import type { Encoder } from './encode.ts';
 import type { Engine } from './engine.ts';
 import type { Command } from './entry-codec.ts';
 import type { UnaryHandlers } from './kv-service.ts';
+import type { EtcdMetrics } from './metrics.ts';
 import type { StoreLog, StreamCall, StreamHandler } from './port.ts';
 import { answer, failureOf } from './rpc-errors.ts';
 
@@ -19,6 +22,8 @@ export interface MaintenanceDeps {
   readonly engine: Engine;
   readonly encoder: Encoder;
   readonly storage: StoreLog;
+  readonly metrics: EtcdMetrics;
+  readonly clock: Clock;
   readonly log: Log;
   /** Has a command replicated, wherever the leader is. */
   readonly command: (command: Command) => Promise<void>;
@@ -36,13 +41,17 @@ export class MaintenanceService {
   readonly #engine: Engine;
   readonly #encoder: Encoder;
   readonly #storage: StoreLog;
+  readonly #metrics: EtcdMetrics;
+  readonly #clock: Clock;
   readonly #log: Log;
   readonly #command: (command: Command) => Promise<void>;
 
-  constructor({ engine, encoder, storage, log, command }: MaintenanceDeps) {
+  constructor({ engine, encoder, storage, metrics, clock, log, command }: MaintenanceDeps) {
     this.#engine = engine;
     this.#encoder = encoder;
     this.#storage = storage;
+    this.#metrics = metrics;
+    this.#clock = clock;
     this.#log = log;
     this.#command = command;
   }
@@ -58,12 +67,17 @@ export class MaintenanceService {
       '/etcdserverpb.Maintenance/Downgrade': (message, call) => answer(call, log, () => this.#downgrade(message)),
       '/etcdserverpb.Maintenance/Defragment': (_message, call) =>
         answer(call, log, async () => {
-          await this.#storage.defragment();
+          this.#metrics.defragsUnderWay += 1;
+          try {
+            await this.#timed(this.#metrics.defragSeconds, () => this.#storage.defragment());
+          } finally {
+            this.#metrics.defragsUnderWay -= 1;
+          }
           return encoder.begin(machine.visible).finish();
         }),
       '/etcdserverpb.Maintenance/Hash': (_message, call) =>
         answer(call, log, async () => {
-          const hash = await this.#storage.hash(machine.visible);
+          const hash = await this.#timed(this.#metrics.hashSeconds, () => this.#storage.hash(machine.visible));
           return encoder
             .begin(machine.visible)
             .int(2, (hash ^ NAMES) >>> 0)
@@ -85,7 +99,8 @@ export class MaintenanceService {
   ): Promise<{ readonly hash: number; readonly compacted: number; readonly revision: number }> {
     const revision = await this.#engine.settledRevision(wanted);
     const { compacted } = this.#engine.machine;
-    return { hash: await this.#storage.hash(revision), compacted, revision };
+    const hash = await this.#timed(this.#metrics.hashRevisionSeconds, () => this.#storage.hash(revision));
+    return { hash, compacted, revision };
   }
 
   async #status(): Promise<Uint8Array> {
@@ -163,6 +178,7 @@ export class MaintenanceService {
   readonly snapshot = (call: StreamCall): StreamHandler => {
     let resume: () => void = () => {};
     let gone = false;
+    const began = this.#clock.monotonicMs();
     const stream = async (): Promise<void> => {
       const { size, pieces } = await this.#storage.snapshot(this.#engine.replica.applied);
       const hash = createHash('sha256');
@@ -179,6 +195,7 @@ export class MaintenanceService {
         }
       }
       call.send(this.#piece(0, hash.digest()));
+      this.#metrics.snapshotSeconds.observe((this.#clock.monotonicMs() - began) / 1000);
       call.end();
     };
     let started = false;
@@ -199,6 +216,13 @@ export class MaintenanceService {
       drained: () => resume(),
     };
   };
+
+  async #timed<T>(seconds: Histogram, work: () => Promise<T>): Promise<T> {
+    const began = this.#clock.monotonicMs();
+    const result = await work();
+    seconds.observe((this.#clock.monotonicMs() - began) / 1000);
+    return result;
+  }
 
   #piece(left: number, blob: Uint8Array): Buffer {
     return this.#encoder.begin(this.#engine.machine.visible).int(2, left).bytes(3, blob).finish();

@@ -22,6 +22,12 @@ const diskBuckets = (): Histogram => new Histogram(doubling(0.001, 14));
 export class EtcdMetrics {
   readonly walFsyncSeconds = diskBuckets();
   readonly backendCommitSeconds = diskBuckets();
+  readonly defragSeconds = new Histogram(doubling(0.1, 13));
+  readonly snapshotSeconds = new Histogram(doubling(0.01, 17));
+  readonly hashSeconds = new Histogram(doubling(0.01, 15));
+  readonly hashRevisionSeconds = new Histogram(doubling(0.01, 15));
+  defragsUnderWay = 0;
+  learnersPromoted = 0;
   proposalsFailed = 0;
   slowApplies = 0;
   slowReadIndexes = 0;
@@ -91,6 +97,8 @@ export interface MetricsSources {
   readonly metrics: EtcdMetrics;
   readonly size: () => Promise<LogSize>;
   readonly nowMs: () => number;
+  /** That of users, roles and permissions. */
+  readonly authRevision: () => number;
   /** 0: no quota. */
   readonly quotaBytes: number;
 }
@@ -144,6 +152,8 @@ function showServer(text: MetricsText, sources: MetricsSources): void {
   text.counter('etcd_server_heartbeat_send_failures_total', 'Heartbeats sent late.', metrics.heartbeatSendFailures);
   text.counter('etcd_server_health_success', 'Health checks that succeeded.', metrics.healthSuccesses);
   text.counter('etcd_server_health_failures', 'Health checks that failed.', metrics.healthFailures);
+  text.counter('etcd_server_learner_promote_successes', 'Learners promoted here.', metrics.learnersPromoted);
+  text.gauge('etcd_debugging_auth_revision', 'The revision of auth.', sources.authRevision());
   text.gauge('etcd_server_quota_backend_bytes', 'The quota of the database, 0 without one.', sources.quotaBytes);
 }
 
@@ -151,6 +161,15 @@ function showStore(text: MetricsText, { engine, watches, metrics, rpc }: Metrics
   const { machine } = engine;
   text.histogram('etcd_disk_wal_fsync_duration_seconds', 'How long flushes of the log take.', metrics.walFsyncSeconds);
   text.histogram('etcd_disk_backend_commit_duration_seconds', 'How long commits take.', metrics.backendCommitSeconds);
+  text.histogram('etcd_disk_backend_defrag_duration_seconds', 'How long defragmentation takes.', metrics.defragSeconds);
+  text.gauge('etcd_disk_defrag_inflight', 'Whether defragmentation is under way.', metrics.defragsUnderWay > 0 ? 1 : 0);
+  text.histogram('etcd_disk_backend_snapshot_duration_seconds', 'How long snapshots take.', metrics.snapshotSeconds);
+  text.histogram('etcd_mvcc_hash_duration_seconds', 'How long hashes of the store take.', metrics.hashSeconds);
+  text.histogram(
+    'etcd_mvcc_hash_rev_duration_seconds',
+    'How long hashes at a revision take.',
+    metrics.hashRevisionSeconds,
+  );
   text.gauge('etcd_mvcc_db_total_size_in_bytes', 'Bytes that the database takes on disk.', size.bytes);
   text.gauge('etcd_mvcc_db_total_size_in_use_in_bytes', 'Bytes of the database that are in use.', size.inUseBytes);
   text.gauge('etcd_debugging_mvcc_db_total_size_in_bytes', 'Bytes that the database takes on disk.', size.bytes);
@@ -209,6 +228,14 @@ async function showProcess(text: MetricsText, nowMs: number): Promise<void> {
     text.gauge('process_max_fds', 'File descriptors that may be open.', Number(most));
     text.gauge('os_fd_limit', 'File descriptors that may be open.', Number(most));
   }
+  const mostVirtual = /^Max address space +(\d+|unlimited)/m.exec(limits)?.[1];
+  if (mostVirtual !== undefined)
+    text.gauge(
+      'process_virtual_memory_max_bytes',
+      'Virtual memory that there may be, in bytes.',
+      // As Prometheus' library for Go has it, which reads "unlimited" as the largest number.
+      mostVirtual === 'unlimited' ? 2 ** 64 : Number(mostVirtual),
+    );
   const virtual = /^VmSize:\s+(\d+) kB/m.exec(status)?.[1];
   if (virtual !== undefined)
     text.gauge('process_virtual_memory_bytes', 'Virtual memory, in bytes.', Number(virtual) * 1024);

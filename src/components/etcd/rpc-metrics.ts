@@ -4,7 +4,14 @@ import type { Log } from '../../base/log.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { StreamHandlers } from './local-client.ts';
 import type { MetricsText, Sample } from './metrics-text.ts';
-import { messageLength, RpcCode, type StreamCall, type StreamHandler, type UnaryCall } from './port.ts';
+import {
+  type CallIdentity,
+  messageLength,
+  RpcCode,
+  type StreamCall,
+  type StreamHandler,
+  type UnaryCall,
+} from './port.ts';
 
 /** grpc-go's names of the codes, by number. */
 const CODE_NAMES = [
@@ -50,6 +57,8 @@ export class RpcMetrics {
   readonly #methods: Method[] = [];
   #receivedBytes = 0;
   #sentBytes = 0;
+  /** Calls by the version that the client says its API is of, one counter for each kind of call. */
+  readonly #clients = { unary: new Map<string, number>(), stream: new Map<string, number>() };
 
   constructor(deps: RpcMetricsDeps) {
     this.#deps = deps;
@@ -65,6 +74,7 @@ export class RpcMetrics {
           (message, call) => {
             this.#received(method, message.length);
             method.started += 1;
+            this.#from(call, 'unary');
             handler(message, this.#counted(method, call));
           },
         ];
@@ -113,6 +123,16 @@ export class RpcMetrics {
       'Messages sent by the server.',
       each((method) => method.sent),
     );
+    text.counter(
+      'etcd_server_client_requests_total',
+      'Calls by the version of the client.',
+      (['stream', 'unary'] as const).flatMap((type) =>
+        [...this.#clients[type]].map(([version, value]) => ({
+          labels: { client_api_version: version, type },
+          value,
+        })),
+      ),
+    );
     const handled = this.#methods.flatMap((method) =>
       [...method.handled].map(([code, value]) => ({
         labels: { grpc_code: CODE_NAMES[code] ?? String(code), ...method.labels },
@@ -134,6 +154,15 @@ export class RpcMetrics {
     };
     this.#methods.push(method);
     return method;
+  }
+
+  /** Source: etcd server/etcdserver/api/v3rpc/interceptor.go, newUnaryInterceptor. */
+  #from(call: CallIdentity, type: 'unary' | 'stream'): void {
+    const counts = this.#clients[type];
+    const said = call.metadata('client-api-version');
+    // Whatever a client says becomes a series: not more of them than there are versions.
+    const version = said !== undefined && /^\d{1,2}\.\d{1,2}$/.test(said) ? said : 'unknown';
+    counts.set(version, (counts.get(version) ?? 0) + 1);
   }
 
   #received(method: Method, bytes: number): void {
@@ -190,6 +219,7 @@ export class RpcMetrics {
 
   #stream(method: Method, call: StreamCall, open: (call: StreamCall) => StreamHandler): StreamHandler {
     method.started += 1;
+    this.#from(call, 'stream');
     let over = false;
     const end = (code: number): void => {
       if (!over) this.#handled(method, code);

@@ -80,6 +80,8 @@ export function createServices(parts: ServiceParts): Services {
     engine,
     encoder,
     storage,
+    metrics: parts.metrics,
+    clock,
     log,
     command: (command) => router.command(command),
   });
@@ -96,6 +98,9 @@ export function createServices(parts: ServiceParts): Services {
       token: initialCluster?.token ?? '',
       strict: strictReconfigCheck,
       maxLearners,
+      promoted: () => {
+        parts.metrics.learnersPromoted += 1;
+      },
     }),
     ...authService({
       auth,
@@ -136,6 +141,7 @@ export function createServices(parts: ServiceParts): Services {
     metrics: parts.metrics,
     size: () => storage.size(),
     nowMs: () => clock.nowMs(),
+    authRevision: () => auth.machine.revision,
     quotaBytes: deps.quotaBytes ?? 0,
   });
   return { service, watches, leases };
