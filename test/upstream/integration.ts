@@ -72,6 +72,7 @@ const LEFT_OUT: ReadonlyArray<readonly [tests: RegExp, reason: string]> = [
   [/^TestPod(Patch|Update)EphemeralContainers$/, 'sends a kind EphemeralContainers, which is a Pod since 1.22'],
   [/^TestApiserverMetrics(Pods|Namespaces)$/, 'a label contentType that 1.21 has dropped'],
   [/^TestInsecurePodLogs$/, 'the words of Go’s TLS'],
+  [/^TestClient$/, 'compares the server’s version with the one of the test'],
   [/^TestSelfLink$/, 'there are no self links'],
   [/^TestSecretsShouldBeTransformed$/, 'looks for a text in what is stored, which is JSON here and has it in base64'],
   [/^TestStatus$/, 'who has no name: the harness has to give one'],
@@ -83,6 +84,10 @@ const LEFT_OUT: ReadonlyArray<readonly [tests: RegExp, reason: string]> = [
   [
     /^Test(Validat(ionSchemaWithStatus|eOnlyStatus)|ForbiddenFieldsInSchema|NonStructuralSchemaCondition.*)$/,
     'definitions without a structural schema, which v1 refuses',
+  ],
+  [
+    /^TestInternalVersionIsHandlerVersion$/,
+    'restricts apiVersion in a schema that is not structural, which v1 refuses',
   ],
   [/^Test(ColumnsPatch|PatchCleanTopLevelColumns)$/, 'patches definitions in the form of v1beta1'],
   [/^TestListOptions$/, 'compacts the store that all share; each server here has its own'],

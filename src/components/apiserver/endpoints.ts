@@ -5,10 +5,11 @@ import type { ForeignDiscovery } from './aggregation/discovery.ts';
 import { createDiscovery } from './discovery/index.ts';
 import { answerHealth, type HealthCheck, type HealthEndpoint } from './health/index.ts';
 import type { Exchange } from './http/exchange.ts';
-import type { Metrics } from './metrics.ts';
+import { longRunningMetrics, type Metrics } from './metrics.ts';
 import { processMetrics } from './process-metrics.ts';
 import type { RestContext } from './rest/context.ts';
 import { noSuchResource } from './rest/dispatch.ts';
+import { openWatches } from './rest/open-watches.ts';
 import { methodNotAllowed } from './rest/write-request.ts';
 
 const STORE_TIMEOUT_MS = 2_000;
@@ -165,5 +166,6 @@ function gauges(context: RestContext): string {
   for (const [prefix, kind] of context.cache.kinds()) {
     if (kind.watchers > 0) lines.push(`apiserver_registered_watchers{resource="${prefix}"} ${kind.watchers}`);
   }
+  lines.push(longRunningMetrics(Array.from(openWatches(context).all, ({ info }) => info)));
   return lines.join('\n');
 }

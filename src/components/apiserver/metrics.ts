@@ -165,6 +165,22 @@ export class Metrics {
   }
 }
 
+/** What is open and has no end of its own, by kind. Without a line break at the end. */
+export function longRunningMetrics(requests: Iterable<RequestInfo | undefined>): string {
+  const counts = new Map<string, number>();
+  for (const info of requests) {
+    if (info?.resource !== true) continue;
+    const { group, version, plural, subresource, verb } = info;
+    const labels = `component="apiserver",group="${group}",resource="${plural}",scope="${scopeOf(info)}",subresource="${subresource}",verb="${verb.toUpperCase()}",version="${version}"`;
+    counts.set(labels, (counts.get(labels) ?? 0) + 1);
+  }
+  return [
+    '# HELP apiserver_longrunning_requests Gauge of all active long-running apiserver requests broken out by verb, group, version, resource, scope and component. Not all requests are tracked this way.',
+    '# TYPE apiserver_longrunning_requests gauge',
+    ...[...counts].map(([labels, count]) => `apiserver_longrunning_requests{${labels}} ${count}`),
+  ].join('\n');
+}
+
 function counting(info: RequestInfo | undefined, known: boolean): Counted {
   const labels = labelsOf(info, known);
   const { verb = '', group = '', version = '', subresource = '' } = info?.resource === true ? info : {};

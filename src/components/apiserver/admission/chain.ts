@@ -42,6 +42,7 @@ import type { QuotaStore } from './quota/keeper.ts';
 import { runtimeClass } from './runtime-class.ts';
 import { serviceAccount } from './service-account.ts';
 import type { AdmissionSettings } from './settings.ts';
+import { measured } from './step-metrics.ts';
 import { defaultTolerationSeconds, taintNodesByCondition } from './tolerations-and-taints.ts';
 import { HookCaller } from './webhooks/call.ts';
 import { mutatingWebhooks } from './webhooks/mutating.ts';
@@ -181,5 +182,6 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       clock: deps.clock,
     }),
   ];
-  return createAdmission(all.filter(({ name }) => !deps.disabled.has(name)));
+  const admission = createAdmission(all.filter(({ name }) => !deps.disabled.has(name)));
+  return measured(admission, deps.metrics, () => deps.clock.monotonicMs());
 }

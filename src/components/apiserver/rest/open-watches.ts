@@ -3,10 +3,13 @@
  * part of what an idle watch costs, and there are thousands.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
+import type { RequestInfo } from '../http/request-info.ts';
 import type { RestContext } from './context.ts';
 import { WatchPace } from './watch-pace.ts';
 
 export interface OpenWatch {
+  /** What it watches; for figures. */
+  readonly info?: RequestInfo;
   /** When it next has something to do, in monotonic milliseconds. */
   readonly dueMs: number;
   /** Does what is due. */
@@ -33,6 +36,10 @@ export class OpenWatches {
   add(watch: OpenWatch): void {
     this.#watches.add(watch);
     this.#lookBy(watch.dueMs);
+  }
+
+  get all(): Iterable<OpenWatch> {
+    return this.#watches;
   }
 
   remove(watch: OpenWatch): void {

@@ -10,7 +10,7 @@ import { type AnswerForm, negotiateStream } from '../http/negotiate.ts';
 import { envelope, watchFrame } from '../http/protobuf/encode.ts';
 import { PROTOBUF } from '../http/protobuf/table.ts';
 import { renderObject } from '../http/render-object.ts';
-import type { ResourceRequestInfo } from '../http/request-info.ts';
+import type { RequestInfo, ResourceRequestInfo } from '../http/request-info.ts';
 import { writeParts } from '../http/stream-body.ts';
 import type { HttpResponse } from '../port.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
@@ -381,6 +381,10 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     if (!this.#options.bookmarks) return;
     const lastMs = this.#endMs - LAST_BOOKMARK_MS;
     if (nowMs < lastMs) this.dueMs = Math.min(lastMs, nowMs + BOOKMARK_INTERVAL_MS);
+  }
+
+  get info(): RequestInfo {
+    return this.#exchange.info;
   }
 
   act(nowMs: number): void {

@@ -58,7 +58,8 @@ export class WebhookServer {
       names: { dns: ['localhost', 'hook.default.svc'], ips: ['127.0.0.1'] },
       validity: day,
     });
-    const server = createServer({ cert: pair.certPem, key: pair.keyPem });
+    // Connections that callers keep are kept, however long a busy machine takes between two calls.
+    const server = createServer({ cert: pair.certPem, key: pair.keyPem, keepAliveTimeout: 120_000 });
     await new Promise<void>((resolve) => {
       server.listen(0, '127.0.0.1', resolve);
     });

@@ -38,6 +38,8 @@ test('requests are counted by method and scope, and so are those for deprecated 
       text,
       /etcd_request_duration_seconds_bucket\{operation="create",group="",resource="configmaps",le="\+Inf"\} [1-9]/,
     );
+    const step = 'apiserver_admission_step_admission_duration_seconds_count{operation="CREATE",rejected="false"';
+    for (const type of ['admit', 'validate']) assert.ok(text.includes(`${step},type="${type}"} `), type);
     const open = Number(/^process_open_fds (\d+)$/m.exec(text)?.[1]);
     assert.ok(open > 3 && open <= Number(/^process_max_fds (\d+)$/m.exec(text)?.[1]), `${open}`);
     const started = Number(/^process_start_time_seconds (\S+)$/m.exec(text)?.[1]);

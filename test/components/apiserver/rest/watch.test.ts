@@ -180,6 +180,20 @@ describe('watches', () => {
     }
   });
 
+  it('is counted while it is open', async () => {
+    const secrets = '/api/v1/namespaces/default/secrets';
+    const stream = watch(
+      `${secrets}?watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan`,
+    );
+    await stream.until((lines) => lines.length >= 1);
+    const figure =
+      'apiserver_longrunning_requests{component="apiserver",group="",resource="secrets",scope="namespace",subresource="",verb="WATCH",version="v1"} 1\n';
+    assert.ok((await server.call('GET', '/metrics')).text.includes(figure));
+    stream.close();
+    const end = performance.now() + 5000 * slack();
+    while ((await server.call('GET', '/metrics')).text.includes(figure)) assert.ok(performance.now() < end);
+  });
+
   it('says 410 in the stream for a version it no longer knows', async () => {
     const stream = watch(`${MAPS}?watch=true&resourceVersion=1`);
     await stream.until(() => stream.ended || stream.lines.length > 0);
