@@ -240,7 +240,8 @@ export class Machine {
    * more: then the revision from which on it is; else undefined.
    */
   lostBefore(revision: number): number | undefined {
-    return this.#lost.find(({ after, upTo }) => Math.max(after, this.#compacted) + 1 < revision && revision < upTo)?.upTo;
+    return this.#lost.find(({ after, upTo }) => Math.max(after, this.#compacted) + 1 < revision && revision < upTo)
+      ?.upTo;
   }
 
   /** Makes everything up to `revision` visible and returns it, oldest first. */
