@@ -50,8 +50,6 @@ const notAcceptable = (protobuf: boolean): ApiError =>
 
 /** As `negotiate`, for a watch, which no YAML can be. */
 export function negotiateStream(accept: string | undefined, protobuf: boolean): AnswerForm {
-  // What no answer could be is refused as for all others.
-  negotiate(accept, protobuf);
   const clauses = accept?.slice(0, MAX_ACCEPT).split(',') ?? [];
   const spoken = clauses.filter((each) => !each.trim().toLowerCase().startsWith('application/yaml'));
   const refusal = new ApiError(
@@ -62,7 +60,9 @@ export function negotiateStream(accept: string | undefined, protobuf: boolean): 
   try {
     return negotiate(spoken.length === clauses.length ? accept : spoken.join(','), protobuf);
   } catch (error) {
-    throw error instanceof ApiError && error.reason === 'NotAcceptable' ? refusal : error;
+    // What no answer could be is refused as for every read; what only a stream cannot be, as for streams.
+    const isOwn = spoken.length < clauses.length && error instanceof ApiError && error.reason === 'NotAcceptable';
+    throw isOwn ? refusal : error;
   }
 }
 

@@ -176,6 +176,10 @@ describe('formats', () => {
       headers: { accept: `${PROTOBUF};as=Table;g=meta.k8s.io;v=v1` },
     });
     assert.equal(table.code, 406);
+    const yamlTable = await server.call<{ message: string }>('GET', `${MAPS}?watch=1&timeoutSeconds=1`, {
+      headers: { accept: 'application/yaml;as=Table;g=meta.k8s.io;v=v1' },
+    });
+    assert.match(yamlTable.body.message, /: application\/json;stream=watch, /);
     const plain = `only the following media types are accepted: application/json, application/yaml, ${PROTOBUF}`;
     assert.equal(table.body.message, plain);
     const either = { headers: { accept: 'application/yaml, application/json' } };
