@@ -6,20 +6,30 @@ import { pruneValue } from './prune.ts';
 import { fieldOf, isObject, type Schema, setFieldOf } from './schema.ts';
 import { validateValue } from './validate.ts';
 
-/** Defaults of a resource's own fields are forbidden elsewhere; below `additionalProperties` none are looked at. */
-export function defaultErrors(schema: Schema, path: string): FieldError[] {
+/** What every embedded resource has, whatever its schema says. */
+const TYPE_AND_METADATA: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
+
+/**
+ * Defaults of a resource's own fields are forbidden elsewhere; below `additionalProperties` none are looked at. `inMeta`: of the type or the
+ * metadata of an embedded resource, where fields that the schema does not name are cut off without a word.
+ */
+export function defaultErrors(schema: Schema, path: string, inMeta = false): FieldError[] {
   const found: FieldError[] = [];
-  if (schema.default !== undefined) found.push(...errorsOf(schema, schema.default, `${path}.default`));
-  if (schema.items !== undefined) found.push(...defaultErrors(schema.items, `${path}.items`));
-  for (const [name, property] of schema.properties)
-    found.push(...defaultErrors(property, `${path}.properties[${name}]`));
+  const inside = inMeta && !schema.embedded;
+  if (schema.default !== undefined) found.push(...errorsOf(schema, schema.default, `${path}.default`, inside));
+  if (schema.items !== undefined) found.push(...defaultErrors(schema.items, `${path}.items`, inside));
+  for (const [name, property] of schema.properties) {
+    const below = inside || (schema.embedded && TYPE_AND_METADATA.has(name));
+    found.push(...defaultErrors(property, `${path}.properties[${name}]`, below));
+  }
   return found;
 }
 
-function errorsOf(schema: Schema, given: JsonValue, at: string): FieldError[] {
+function errorsOf(schema: Schema, given: JsonValue, at: string, inMeta: boolean): FieldError[] {
   const value: JsonValue = structuredClone(given);
   const found: FieldError[] = [];
-  if (pruneValue(schema, value).length > 0) found.push(fieldError.invalid(at, given, 'must not have unknown fields'));
+  if (!inMeta && pruneValue(schema, value).length > 0)
+    found.push(fieldError.invalid(at, given, 'must not have unknown fields'));
   const filled = withNestedDefaults(schema, structuredClone(given));
   const embedded = isObject(filled) ? validateEmbedded(rootOf(schema), { value: filled }) : [];
   const below = (error: FieldError): FieldError => {

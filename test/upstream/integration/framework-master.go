@@ -66,10 +66,16 @@ func startMasterOrDie(masterConfig *controlplane.Config, incomingServer *httptes
 		klog.Fatal(err)
 	}
 	flags := []string{"--anonymous-auth=false"}
+	// By the names of the packages that the test has taken them from.
+	admission := strings.ToLower(fmt.Sprintf("%T", generic.AdmissionControl))
+	if chain := reflect.ValueOf(generic.AdmissionControl); chain.Kind() == reflect.Slice {
+		for i := 0; i < chain.Len(); i++ {
+			admission += strings.ToLower(fmt.Sprintf(" %T", chain.Index(i).Interface()))
+		}
+	}
 	var off []string
 	for _, plugin := range strings.Split(os.Getenv("APISERVER_ADMISSION"), ",") {
-		// By the name of the package that the test has taken it from.
-		if !strings.Contains(strings.ToLower(fmt.Sprintf("%T", generic.AdmissionControl)), strings.ToLower(plugin)) {
+		if !strings.Contains(admission, strings.ToLower(plugin)) {
 			off = append(off, plugin)
 		}
 	}

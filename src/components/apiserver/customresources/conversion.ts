@@ -19,11 +19,10 @@ export function converterOf(definition: CustomResourceDefinition, webhooks: Webh
   const conversion = definition.spec.conversion;
   if (conversion?.strategy !== 'Webhook' || conversion.webhook === undefined) return renaming;
   const { webhook } = conversion;
-  const group = definition.spec.group;
   return {
     async convert(documents, apiVersion) {
       const other = documents.filter((each) => each['apiVersion'] !== apiVersion);
-      const converted = await convertByWebhook(webhooks, webhook, group, other, apiVersion);
+      const converted = await convertByWebhook(webhooks, webhook, other, apiVersion);
       let next = 0;
       return documents.map((each) => {
         if (each['apiVersion'] === apiVersion) return each;

@@ -19,14 +19,15 @@ export interface WebhookCaller {
 export async function convertByWebhook(
   { caller, newUid }: WebhookCaller,
   webhook: WebhookConversion,
-  group: string,
   documents: readonly JsonObject[],
   apiVersion: string,
 ): Promise<JsonObject[]> {
   const version = webhook.conversionReviewVersions.find((each) => REVIEW_VERSIONS.includes(each)) ?? 'v1';
   const uid = newUid();
-  const failed = (why: string): ApiError =>
-    new ApiError('InternalError', `conversion webhook for ${group}, to ${apiVersion}, failed: ${why}`);
+  const [first = {}] = documents;
+  const of = `conversion webhook for ${shownText(fieldOf(first, 'apiVersion'))}, Kind=${shownText(fieldOf(first, 'kind'))}`;
+  const error = (what: string): ApiError => new ApiError('InternalError', `${of} ${what}`);
+  const failed = (why: string): ApiError => error(`failed: ${why}`);
   let answer: JsonValue;
   try {
     answer = await caller.post(
@@ -43,10 +44,17 @@ export async function convertByWebhook(
   }
   const converted = convertedObjects(answer, version, uid, failed);
   if (converted.length !== documents.length) {
-    throw failed(`webhook returned ${converted.length} objects, expected ${documents.length}`);
+    throw error(`returned ${converted.length} objects, expected ${documents.length}`);
   }
-  for (const [index, document] of converted.entries())
-    checkIdentity(documents[index] ?? {}, document, apiVersion, failed);
+  for (const [index, document] of converted.entries()) {
+    const wrong = (why: string): ApiError =>
+      error(
+        documents.length === 1
+          ? `returned invalid object: ${why}`
+          : `returned invalid converted object at index ${index}: ${why}`,
+      );
+    checkIdentity(documents[index] ?? {}, document, apiVersion, wrong);
+  }
   return converted;
 }
 
@@ -82,14 +90,29 @@ function checkIdentity(
   apiVersion: string,
   failed: (why: string) => ApiError,
 ): void {
-  if (fieldOf(after, 'apiVersion') !== apiVersion)
-    throw failed(`an object was returned in ${JSON.stringify(fieldOf(after, 'apiVersion') ?? '')}`);
-  if (fieldOf(after, 'kind') !== fieldOf(before, 'kind')) throw failed('an object was returned with another kind');
+  const version = fieldOf(after, 'apiVersion');
+  if (version !== apiVersion)
+    throw failed(`invalid groupVersion (expected ${apiVersion}, received ${shownText(version)})`);
+  const [wanted, kind] = [fieldOf(before, 'kind'), fieldOf(after, 'kind')];
+  if (kind !== wanted) throw failed(`invalid kind (expected ${shownText(wanted)}, received ${shownText(kind)})`);
   const old = fieldOf(before, 'metadata');
   const now = fieldOf(after, 'metadata');
-  for (const name of ['name', 'namespace', 'uid']) {
-    const value = isObject(now) ? fieldOf(now, name) : undefined;
-    if (value !== (isObject(old) ? fieldOf(old, name) : undefined))
-      throw failed(`an object was returned with another metadata.${name}`);
+  for (const [name, shown] of IDENTITY) {
+    const is = isObject(now) ? fieldOf(now, name) : undefined;
+    const was = isObject(old) ? fieldOf(old, name) : undefined;
+    if (is !== was) throw failed(`must have the same ${shown}: ${shownText(was)} != ${shownText(is)}`);
   }
+}
+
+/** Fields of metadata that no converter changes, and what messages call them. */
+const IDENTITY = [
+  ['name', 'name'],
+  ['namespace', 'namespace'],
+  ['uid', 'UID'],
+] as const;
+
+/** A value from outside, for a message; nothing where Go would show an empty text. */
+function shownText(value: JsonValue | undefined): string {
+  if (value === undefined || value === null) return '';
+  return (typeof value === 'string' ? value : JSON.stringify(value)).slice(0, 253);
 }

@@ -61,6 +61,8 @@ async function attemptDelete(
   place: Place,
   current: CachedObject,
 ): Promise<Outcome> {
+  // Whoever cannot see it in this version cannot delete it in this version either, as upstream, which reads it first.
+  if (request.own !== true) await request.kind.view?.of(current);
   const old = current.parse();
   checkPreconditions(request, options, current, old);
   const admission: AdmissionRequest = {

@@ -108,7 +108,7 @@ export class WebhookCaller {
         chunks.push(chunk);
       }
       if (answer.statusCode !== 200) {
-        throw new CodedError('unexpected-status', `the webhook answered ${answer.statusCode ?? 0}`);
+        throw new CodedError('unexpected-status', refusal(answer.statusCode ?? 0, Buffer.concat(chunks)));
       }
       return decodeJson(Buffer.concat(chunks));
     } catch (error) {
@@ -146,6 +146,28 @@ export class WebhookCaller {
 /** What is looked up: the host that is named, with its port. */
 function targetOf({ url }: WebhookClient, { authority, port }: Address): string {
   return url === undefined || /:\d+$/.test(authority) ? authority : `${authority}:${port}`;
+}
+
+/** What client-go says of such an answer, which upstream asks with. Source: k8s.io/apimachinery/pkg/api/errors, NewGenericServerResponse. */
+const REFUSALS: ReadonlyMap<number, string> = new Map([
+  [400, 'the server rejected our request for an unknown reason'],
+  [401, 'the server has asked for the client to provide credentials'],
+  [404, 'the server could not find the requested resource'],
+  [405, 'the server does not allow this method on the requested resource'],
+  [409, 'the server reported a conflict'],
+  [422, 'the server rejected our request due to an error in our request'],
+  [429, 'the server has received too many requests and has asked us to try again later'],
+  [503, 'the server is currently unable to handle the request'],
+  [504, 'the server was unable to return a response in the time allotted, but may still be processing the request'],
+]);
+const MAX_QUOTED = 1024;
+
+function refusal(code: number, body: Buffer): string {
+  const known = REFUSALS.get(code);
+  if (known !== undefined) return known;
+  const text = body.toString('utf8', 0, MAX_QUOTED).trim();
+  if (code >= 500) return `an error on the server (${JSON.stringify(text)}) has prevented the request from succeeding`;
+  return `the server responded with the status code ${code} but did not return more information`;
 }
 
 function authorityOf(client: WebhookClient): string {

@@ -303,8 +303,8 @@ describe('versions that a webhook converts', () => {
       good.response.convertedObjects = good.response.convertedObjects.map(change);
       return good;
     };
-    await fails('f1', () => 500, /the webhook answered 500/);
-    await fails('f2', () => 302, /the webhook answered 302/);
+    await fails('f1', () => 500, /an error on the server \(""\) has prevented the request from succeeding/);
+    await fails('f2', () => 302, /the server responded with the status code 302/);
     await fails('f3', () => ({}), /no ConversionReview/);
     await fails(
       'f4',
@@ -314,12 +314,12 @@ describe('versions that a webhook converts', () => {
     await fails(
       'f5',
       altered((each) => ({ ...each, metadata: { ...each.metadata, name: 'other' } })),
-      /another metadata\.name/,
+      /^conversion webhook for lab\.example\.com\/v1, Kind=Host returned invalid object: must have the same name: f5 != other$/,
     );
     await fails(
       'f6',
       altered((each) => ({ ...each, apiVersion: 'lab.example.com/v7' })),
-      /returned in "lab\.example\.com\/v7"/,
+      /invalid groupVersion \(expected lab\.example\.com\/v2, received lab\.example\.com\/v7\)/,
     );
     await fails(
       'f7',
@@ -347,6 +347,9 @@ describe('versions that a webhook converts', () => {
     await call('POST', at('v1'), host('v1', 'away', { hostPort: 'z:1' }));
     answer = () => 503;
     assert.equal((await call('GET', `${at('v2')}/away`)).code, 500);
+    const kept = await call('DELETE', `${at('v2')}/away`);
+    assert.equal(kept.code, 500, kept.text);
+    assert.match(kept.body.message, /failed: the server is currently unable to handle the request/);
     assert.equal((await call('GET', `${at('v1')}/away`)).code, 200);
     assert.equal((await call('GET', '/api/v1/namespaces')).code, 200);
     answer = correct;
