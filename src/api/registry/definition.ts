@@ -143,7 +143,7 @@ export interface CustomKind {
   /** In which its objects are stored, where that one is served. */
   readonly storageVersion: string | undefined;
   /** Prunes a document of this version in place, and tells what was unknown or wrong. */
-  coerce(document: JsonObject): DecodeFindings;
+  coerce(document: JsonObject, stored?: boolean): DecodeFindings;
   /** For server-side apply. */
   readonly mergeSchema: ObjectNode;
   /** The published schema; refers to metadata as that version of OpenAPI does. */

@@ -12,20 +12,20 @@ import { fieldOf, isObject, type Schema } from './schema.ts';
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 
-/** Prunes and checks the metadata of a resource and of everything embedded in it, in place. */
-export function coerceMetadata(schema: Schema, resource: JsonObject, findings: DecodeFindings): void {
-  coerceOwn(resource, '', findings);
+/** Prunes and checks the metadata of a resource and of everything embedded in it, in place. `drop`: what has the wrong type goes, which the store may hold. */
+export function coerceMetadata(schema: Schema, resource: JsonObject, findings: DecodeFindings, drop: boolean): void {
+  coerceOwn(resource, '', findings, drop);
   each(schema, resource, '', (embedded, path) => {
     for (const name of ['apiVersion', 'kind']) {
       const value = fieldOf(embedded, name);
       if (value !== undefined && typeof value !== 'string')
         findings.typeErrors.push(`${path}.${name}: ${fieldError.invalid('', value, 'must be a string').message}`);
     }
-    coerceOwn(embedded, path, findings);
+    coerceOwn(embedded, path, findings, drop);
   });
 }
 
-function coerceOwn(resource: JsonObject, path: string, findings: DecodeFindings): void {
+function coerceOwn(resource: JsonObject, path: string, findings: DecodeFindings, drop: boolean): void {
   const metadata = fieldOf(resource, 'metadata');
   const at = path === '' ? 'metadata' : `${path}.metadata`;
   if (metadata === undefined) return;
@@ -43,6 +43,13 @@ function coerceOwn(resource: JsonObject, path: string, findings: DecodeFindings)
     return;
   }
   const own = pruneAndCheck(schema, metadata);
+  if (drop && own.typeErrors.length > 0) {
+    for (const name of Object.keys(metadata)) {
+      const alone = { [name]: metadata[name] ?? null };
+      if (pruneAndCheck(schema, alone).typeErrors.length > 0) delete metadata[name];
+    }
+    return;
+  }
   findings.unknownFields.push(...own.unknownFields.map((field) => `${at}.${field}`));
   const shown = (wrong: string): string =>
     path === '' ? wrong : `${at}: ${fieldError.invalid(at, metadata, wrong).message}`;

@@ -375,6 +375,25 @@ describe('validation', () => {
 describe('structural schemas', () => {
   const wrong = (raw: JsonObject): string[] =>
     validateSchema(parseSchema(raw, 's'), 's').found.map((each) => `${each.field}: ${each.message}`);
+  it('may have defaults for embedded metadata with fields that are cut off, and elsewhere not', () => {
+    const meta = { ...of({ name: { type: 'string' } }), default: { name: 'a', odd: 1 } };
+    const resource = (more: JsonObject) => ({
+      ...of({ metadata: meta, ...more }),
+      'x-kubernetes-embedded-resource': true,
+      'x-kubernetes-preserve-unknown-fields': true,
+    });
+    assert.deepEqual(wrong(of({ a: resource({}) })), []);
+    const elsewhere = { ...of({ b: { type: 'string' } }), default: { odd: 1 } };
+    assert.match(
+      wrong(of({ a: resource({ spec: elsewhere }) })).join(),
+      /\[spec\]\.default: .*must not have unknown fields/,
+    );
+    // Another resource inside of metadata is one of its own.
+    assert.match(
+      wrong(of({ a: resource({ metadata: of({ c: resource({ spec: elsewhere }) }) }) })).join(),
+      /must not have unknown fields/,
+    );
+  });
   it('are told from those that are not', () => {
     const cases: [JsonObject, RegExp][] = [
       [{}, /^s\.type: Required value: must not be empty at the root$/],

@@ -112,10 +112,10 @@ function customOf(
   const apiVersion = `${spec.group}/${version.name}`;
   return {
     storageVersion: spec.versions.find((each) => each.storage && each.served)?.name,
-    coerce(document) {
+    coerce(document, stored = false) {
       const findings: DecodeFindings = { unknownFields: [], typeErrors: [] };
       findings.unknownFields.push(...prune(lazy.schema, document));
-      coerceMetadata(lazy.schema, document, findings);
+      coerceMetadata(lazy.schema, document, findings, stored);
       findings.unknownFields.sort();
       return findings;
     },

@@ -75,7 +75,9 @@ export class VersionView implements ObjectView {
     const document = stored as unknown as JsonObject;
     const definition = this.#definitionOf(stored.apiVersion ?? '');
     if (definition === undefined) return document;
-    definition.custom?.coerce(document);
+    definition.custom?.coerce(document, true);
+    // Written before there were generations, or by somebody else.
+    if ((stored.metadata?.generation ?? 0) === 0) stored.metadata = { ...stored.metadata, generation: 1 };
     definition.setDefaults?.(stored);
     return document;
   }
@@ -87,7 +89,7 @@ export class VersionView implements ObjectView {
 
   #settle(object: CachedObject, document: JsonObject, isConverted: boolean): CachedObject {
     const shown = document as KubeObject;
-    if (isConverted) this.#definition.custom?.coerce(document);
+    if (isConverted) this.#definition.custom?.coerce(document, true);
     const type = { apiVersion: this.#apiVersion, kind: this.#definition.kind };
     const bytes = spliceRevision(encodeObject(type, shown), object.revision);
     const same = bytes.equals(object.bytes);

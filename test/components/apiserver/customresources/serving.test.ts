@@ -60,6 +60,36 @@ describe('custom resources', () => {
     assert.equal(list.body['apiVersion'], 'stable.example.com/v1');
   });
 
+  it('are shown without what the store should not hold, and can be changed and deleted', async () => {
+    const stored = {
+      ...ct('damaged', { cronSpec: '* * * * *', replicas: 1 }),
+      metadata: {
+        name: 'damaged',
+        namespace: 'default',
+        generation: null,
+        odd: 1,
+        annotations: { a: 1, b: 'x' },
+        labels: { l: 'x y' },
+      },
+    };
+    const key = '/registry/stable.example.com/crontabs/default/damaged';
+    const put = () => server.store.commit({ guards: [], puts: [{ key, value: Buffer.from(JSON.stringify(stored)) }] });
+    await put();
+    const { metadata } = await until('in the cache', async () => {
+      const { code, body } = await call('GET', `${PATH}/damaged`);
+      return code === 200 && body;
+    });
+    const { resourceVersion: _, ...shown } = metadata;
+    assert.deepEqual(shown, { name: 'damaged', namespace: 'default', generation: 1, labels: { l: 'x y' } });
+    const patch = (labels: unknown) =>
+      call('PATCH', `${PATH}/damaged`, { metadata: { labels } }, { type: 'application/merge-patch+json' });
+    const refused = await patch({ other: 'y' });
+    assert.equal(refused.code, 422, refused.text);
+    const mended = await patch({ l: 'x' });
+    assert.equal(mended.code, 200, mended.text);
+    assert.equal((await call('DELETE', `${PATH}/damaged`)).code, 200);
+  });
+
   it('have to say what they are', async () => {
     const answers = [
       ['null', 400, "unrecognized (must be of type CronTab): Object 'Kind' is missing in 'null' (6e756c6c)"],
