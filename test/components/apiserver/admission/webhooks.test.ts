@@ -519,7 +519,7 @@ describe('webhooks that misbehave', () => {
         raw.writeHead(302, { location: 'https://127.0.0.1:1/' }).end();
         return undefined;
       },
-      says: /answered 302/,
+      says: /the server responded with the status code 302/,
     },
     'without a response': {
       behaviour: () => '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}',
