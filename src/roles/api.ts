@@ -18,6 +18,7 @@ import type { Component, ComponentOptions } from './controllers.ts';
 import { openEncryption } from './encryption-file.ts';
 import { type OpenSecret, readReferenced, readSecret } from './files.ts';
 import { systemClock as clock, systemRandom as random } from './process.ts';
+import { isStoreUrl } from './store-url.ts';
 
 /** From this host's own file. Throws CodedErrors that name file and field. */
 export async function startApi({ configFile, log }: ComponentOptions): Promise<Component> {
@@ -107,7 +108,7 @@ export async function openStore(
   const endpoints = values.list('etcd-servers');
   if (endpoints.length === 0) values.refuse('etcd-servers', 'is missing; give the store as https://HOST:2379');
   for (const endpoint of endpoints) {
-    if (!/^https?:\/\/[^/]+\/?$/.test(endpoint))
+    if (!isStoreUrl(endpoint))
       values.refuse('etcd-servers', `"${endpoint}" is not a URL such as https://10.0.0.5:2379`);
   }
   const [ca, cert, key] = ['etcd-cafile', 'etcd-certfile', 'etcd-keyfile'] as const;

@@ -9,6 +9,7 @@ import { readMasterConfig, resolveBeside } from './config/master-config.ts';
 import { readReferenced } from './files.ts';
 import { systemClock as clock } from './process.ts';
 import { canonicalRoot, pathsBelow } from './settings.ts';
+import { isStoreUrl } from './store-url.ts';
 
 export interface EtcdAccessOptions {
   readonly root?: string | undefined;
@@ -44,7 +45,7 @@ export async function etcdAccess(options: EtcdAccessOptions): Promise<EtcdAccess
     throw new CodedError('bad-config', 'give --cert and --key together');
   }
   const user = userOf(options.user);
-  const secure = given?.some((endpoint) => endpoint.startsWith('https:')) ?? true;
+  const secure = given?.some((endpoint) => /^(?:https|unixs):/.test(endpoint)) ?? true;
   const host = given !== undefined && (named || !secure) ? undefined : await found(options.root, given === undefined);
   const from = named ? 'a flag' : (host?.from ?? 'a flag');
   const read = (path: string | undefined): Promise<string | undefined> =>
@@ -77,7 +78,7 @@ function userOf(text: string | undefined): { readonly name: string; readonly pas
 
 function endpointOf(text: string): string {
   const url = /^[a-z]+:\/\//.test(text) ? text : `http://${text}`;
-  if (!/^https?:\/\/[^/]+\/?$/.test(url) || !URL.canParse(url)) {
+  if (!isStoreUrl(url)) {
     throw new CodedError('bad-config', `--endpoints: ${text} is no address; give URLs such as https://10.0.0.5:2379`);
   }
   return url.replace(/\/$/, '');

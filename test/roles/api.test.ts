@@ -113,11 +113,12 @@ async function tinyCa(certDir: string) {
 async function startBoth(certDir: string, more: readonly string[] = []) {
   const { ca, admin } = await tinyCa(certDir);
   const etcdUrl = `http://127.0.0.1:${await freePort()}`;
+  const socket = join(certDir, 'etcd.sock');
   const port = await freePort();
   const beganMs = performance.now();
   launch('etcd', [
     '--listen-peer-urls=http://localhost:0',
-    `--listen-client-urls=${etcdUrl}`,
+    `--listen-client-urls=${etcdUrl},unix://${socket}`,
     `--advertise-client-urls=${etcdUrl}`,
     `--data-dir=${join(certDir, 'etcd')}`,
     '--unsafe-no-fsync=true',
@@ -151,7 +152,7 @@ async function startBoth(certDir: string, more: readonly string[] = []) {
       client: { certPem: admin.certPem, keyPem: admin.keyPem },
     }),
   );
-  return { api, kubeconfig, server, ca, port, readyMs, etcdUrl };
+  return { api, kubeconfig, server, ca, port, readyMs, socket };
 }
 
 const SAMPLE = `
@@ -206,7 +207,7 @@ describe('kube-apiserver by its own flags', () => {
   });
 
   it('makes a certificate for itself where none is given', async () => {
-    const { etcdUrl } = await startBoth(join(directory, 'first'));
+    const { socket } = await startBoth(join(directory, 'first'));
     const certDir = join(directory, 'made');
     const port = await freePort();
     const pki = join(directory, 'first');
@@ -220,7 +221,7 @@ describe('kube-apiserver by its own flags', () => {
       '--cert-dir',
       certDir,
       '--etcd-servers',
-      etcdUrl,
+      `unix://${socket}`,
       '--service-account-issuer=https://kubernetes.default.svc',
       `--service-account-signing-key-file=${join(pki, 'sa-signer.key')}`,
       `--service-account-key-file=${join(pki, 'sa-signer.crt')}`,

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { connect } from 'node:tls';
 import { fileURLToPath } from 'node:url';
+import { etcdAccess } from '../../src/roles/etcd-access.ts';
 import { type Certificates, makeCertificates } from '../components/etcd/harness.ts';
 import { freePorts } from '../ports.ts';
 
@@ -187,6 +188,9 @@ test('a socket, all addresses of both families, and metrics apart', async () => 
   await works('--endpoints', `http://127.0.0.1:${port}`);
   await works('--endpoints', `http://[::1]:${port}`);
   await works('--endpoints', `unix://${socket}`);
+  const admin = (await etcdAccess({ root: directory, endpoints: `unix://${socket}` })).open();
+  assert.equal((await admin.members(true)).length, 1);
+  admin.close();
   const at = (path: string): string => `http://127.0.0.1:${metrics}${path}`;
   assert.match((await http(at('/metrics'))).body, /^etcd_server_has_leader 1$/m);
   assert.equal((await http(at('/health'))).status, 200);
