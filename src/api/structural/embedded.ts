@@ -56,6 +56,14 @@ function coerceOwn(resource: JsonObject, path: string, findings: DecodeFindings,
   findings.typeErrors.push(...own.typeErrors.map(shown));
 }
 
+/** Whether the schema has embedded resources. */
+export function hasEmbedded({ embedded, items, properties, additional }: Schema): boolean {
+  if (embedded || (items !== undefined && hasEmbedded(items))) return true;
+  if (typeof additional === 'object' && hasEmbedded(additional)) return true;
+  for (const property of properties.values()) if (hasEmbedded(property)) return true;
+  return false;
+}
+
 /** Embedded resources must say what they are. */
 export function validateEmbedded(schema: Schema, resource: JsonObject): FieldError[] {
   const errors: FieldError[] = [];

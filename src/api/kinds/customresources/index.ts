@@ -11,7 +11,7 @@ import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies
 import type { DecodeFindings } from '../../schema/decode.ts';
 import type { ObjectNode } from '../../schema/node.ts';
 import { applyDefaults } from '../../structural/defaults.ts';
-import { coerceMetadata, validateEmbedded } from '../../structural/embedded.ts';
+import { coerceMetadata, hasEmbedded, validateEmbedded } from '../../structural/embedded.ts';
 import { mergeSchemaOf } from '../../structural/merge-schema.ts';
 import { publishedSchema } from '../../structural/openapi.ts';
 import { simplePath, valueAt } from '../../structural/paths.ts';
@@ -41,6 +41,7 @@ class VersionSchema {
   #schema: Schema | undefined;
   #rules: RuleCheck | undefined;
   #merge: ObjectNode | undefined;
+  #embeds: boolean | undefined;
 
   constructor(version: CustomResourceDefinitionVersion, options: CustomKindOptions) {
     this.#version = version;
@@ -50,6 +51,12 @@ class VersionSchema {
   get schema(): Schema {
     this.#schema ??= parseSchema(this.#options.schemaOf(this.#version.name) ?? OPEN_SCHEMA, 'openAPIV3Schema').schema;
     return this.#schema;
+  }
+
+  /** Whether resources may be embedded in those of this version. */
+  get embeds(): boolean {
+    this.#embeds ??= hasEmbedded(this.schema);
+    return this.#embeds;
   }
 
   get rules(): RuleCheck {
@@ -92,7 +99,13 @@ export function customKind(
     schemaName: `${group.split('.').reverse().join('.')}.${version.name}.${names.kind}`,
     storagePrefix: `${group}/${names.plural}`,
     allowUnconditionalUpdate: false,
-    setDefaults: (object) => applyDefaults(lazy.schema, asJson(object)),
+    setDefaults(object) {
+      const document = asJson(object);
+      applyDefaults(lazy.schema, document);
+      if (!lazy.embeds) return;
+      // Defaults may say of embedded metadata what nobody else may.
+      coerceMetadata(lazy.schema, document, { unknownFields: [], typeErrors: [] }, true);
+    },
     strategy: mainStrategy(lazy, hasStatus, scale),
     ...(hasStatus ? { statusStrategy: statusStrategy(lazy, scale) } : {}),
     ...(scale === undefined ? {} : { scale }),

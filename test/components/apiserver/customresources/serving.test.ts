@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { startServer, type TestServer } from '../harness.ts';
 import { CRONTAB, cronTabs, until } from './crontab.ts';
+import { define } from './definition.ts';
 
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const PATH = '/apis/stable.example.com/v1/namespaces/default/crontabs';
@@ -88,6 +89,30 @@ describe('custom resources', () => {
     const mended = await patch({ l: 'x' });
     assert.equal(mended.code, 200, mended.text);
     assert.equal((await call('DELETE', `${PATH}/damaged`)).code, 200);
+  });
+
+  it('get defaults of embedded metadata without what metadata does not have', async () => {
+    const name = { type: 'string' };
+    const meta = { type: 'object', properties: { name }, default: { name: 'Bar', odd: 1 } };
+    const resource = {
+      type: 'object',
+      'x-kubernetes-embedded-resource': true,
+      'x-kubernetes-preserve-unknown-fields': true,
+      properties: { metadata: meta },
+    };
+    await define(server, 'embedding.example.com', 'Box', { held: resource });
+    const path = '/apis/embedding.example.com/v1/namespaces/default/boxs';
+    const made = await until('served', async () => {
+      const answer = await call('POST', path, {
+        apiVersion: 'embedding.example.com/v1',
+        kind: 'Box',
+        metadata: { name: 'a' },
+        held: { apiVersion: 'v1', kind: 'Thing', kept: 1 },
+      });
+      return answer.code === 201 && answer;
+    });
+    assert.deepEqual(made.body['held'], { apiVersion: 'v1', kind: 'Thing', kept: 1, metadata: { name: 'Bar' } });
+    assert.deepEqual((await call('GET', `${path}/a`)).body['held'], made.body['held']);
   });
 
   it('have to say what they are', async () => {
