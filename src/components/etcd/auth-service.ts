@@ -48,6 +48,8 @@ export function authService({ auth, encoder, log, revision, upToDate }: AuthServ
     '/etcdserverpb.Auth/Authenticate': (message, call) =>
       answer(call, log, async () => {
         const { name, second: password } = decodeNamedRequest(message);
+        // Whoever has just been added, or auth turned on, at another member. Source: etcd v3_server.go, Authenticate.
+        await upToDate();
         try {
           const token = await auth.authenticate(name, password);
           return encoder.begin(revision()).string(2, token).finish();
