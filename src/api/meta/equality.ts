@@ -10,16 +10,24 @@ export function semanticEqual(a: unknown, b: unknown): boolean {
     if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
     return a.every((item, index) => semanticEqual(item, b[index]));
   }
+  return semanticEqualBut(a as object, b as object, NOTHING);
+}
+
+/** As `semanticEqual`, of two objects whose fields `ignored` are not looked at. */
+export function semanticEqualBut(a: object, b: object, ignored: readonly string[]): boolean {
   const left = a as Record<string, unknown>;
   const right = b as Record<string, unknown>;
   for (const key of Object.keys(left)) {
+    if (ignored.includes(key)) continue;
     if (!semanticEqual(left[key], Object.hasOwn(right, key) ? right[key] : undefined)) return false;
   }
   for (const key of Object.keys(right)) {
-    if (!Object.hasOwn(left, key) && !isEmpty(right[key])) return false;
+    if (!Object.hasOwn(left, key) && !ignored.includes(key) && !isEmpty(right[key])) return false;
   }
   return true;
 }
+
+const NOTHING: readonly string[] = [];
 
 function isEmpty(value: unknown): boolean {
   if (value === undefined || value === null) return true;

@@ -137,11 +137,12 @@ export function* managedFieldsSteps(options: UpdateOptions): Steps<JsonValue[]> 
   if (known.size === 0 && exists(live)) return [];
   yield;
   const ignored = ignoredFields(options);
-  const before = live === undefined ? withMetadata(options.skeleton) : bare(live);
-  const changes = withoutIgnored(compare(before, bare(updated), schema), ignored);
+  const before = live === undefined ? withMetadata(options.skeleton) : unmanaged(live);
+  const after = unmanaged(updated);
+  const changes = withoutIgnored(compare(before, after, schema), ignored);
   yield;
   const identity = identityOf({ ...entryFacts(options), operation: 'Update' });
-  const changesIn = changesByVersion(options, changes, before, bare(updated), (all) => withoutIgnored(all, ignored));
+  const changesIn = changesByVersion(options, changes, before, after, (all) => withoutIgnored(all, ignored));
   const others = yield* yieldFields(known, changesIn, undefined, identity);
   yield;
   const gained = stripped(union(changes.added, changes.modified));
@@ -406,6 +407,13 @@ function bare(object: JsonObject | undefined): JsonObject {
   if (!isObject(metadata) || !Object.hasOwn(metadata, 'managedFields')) return object;
   const { managedFields: _managedFields, ...rest } = metadata;
   return { ...object, metadata: rest };
+}
+
+/** As `bare`, to be compared with another one alone: the field is there and undefined, for which the copy keeps its shape and costs a fraction. */
+function unmanaged(object: JsonObject): JsonObject {
+  const metadata = field(object, 'metadata');
+  if (!isObject(metadata) || !Object.hasOwn(metadata, 'managedFields')) return object;
+  return { ...object, metadata: { ...metadata, managedFields: undefined } as unknown as JsonObject };
 }
 
 /** `object` with these entries in a metadata of its own; without any the field is absent. */

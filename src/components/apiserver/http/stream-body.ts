@@ -6,23 +6,43 @@ import { acceptsGzip, type Exchange } from './exchange.ts';
 const GZIP_FROM = 128 * 1024;
 const PIECE = 64 * 1024;
 
+/** Bytes that are made when there is memory for them. */
+export interface ByteSource {
+  /** Fills `target` from its beginning with what comes next. Returns how much that is; 0 at the end. */
+  fill(target: Buffer): number;
+}
+
 /** Sends `length` bytes that `parts` yields. Resolves when all is written or the client is gone. */
-export async function streamBody(
+export function streamBody(
   exchange: Exchange,
   length: number,
   parts: Iterable<Buffer>,
   contentType = 'application/json',
 ): Promise<void> {
+  return stream(exchange, length, contentType, (target) => writeParts(target, parts));
+}
+
+/** As `streamBody`, of JSON that nobody has counted: large ones. */
+export function streamSource(exchange: Exchange, source: ByteSource): Promise<void> {
+  return stream(exchange, undefined, 'application/json', (target) => new Pieces(target).sendAll(source));
+}
+
+async function stream(
+  exchange: Exchange,
+  length: number | undefined,
+  contentType: string,
+  write: (target: Writable) => Promise<void>,
+): Promise<void> {
   const { response } = exchange;
   if (response.destroyed) return;
   const headers = exchange.headers(contentType);
   if (exchange.request.method === 'HEAD') {
-    headers['content-length'] = length;
+    if (length !== undefined) headers['content-length'] = length;
     response.writeHead(200, headers);
     response.end();
     return;
   }
-  if (length >= GZIP_FROM && acceptsGzip(exchange.request)) {
+  if ((length === undefined || length >= GZIP_FROM) && acceptsGzip(exchange.request)) {
     headers['content-encoding'] = 'gzip';
     headers['vary'] = 'Accept-Encoding';
     response.writeHead(200, headers);
@@ -30,16 +50,16 @@ export async function streamBody(
     response.once('close', () => gzip.destroy());
     gzip.on('error', () => response.destroy());
     gzip.pipe(response);
-    await writeParts(gzip, parts);
+    await write(gzip);
     gzip.end();
     return;
   }
-  headers['content-length'] = length;
+  if (length !== undefined) headers['content-length'] = length;
   response.writeHead(200, headers);
   // Head, items and tail of a short answer leave together.
   response.cork();
   process.nextTick(() => response.uncork());
-  await writeParts(response, parts);
+  await write(response);
   response.end();
 }
 
@@ -92,11 +112,30 @@ class Pieces {
 
   /** Sends what is in `parts`, `length` bytes in all, once there is a buffer for it. */
   async send(parts: readonly Buffer[], length: number): Promise<void> {
-    if (this.#free.length === 0 && this.#made === BUFFERS) await this.#until(FREED);
-    if (this.isGone) return;
-    const buffer = this.#free.pop() ?? this.#another();
+    const buffer = await this.#buffer();
+    if (buffer === undefined) return;
     let at = 0;
     for (const part of parts) at += part.copy(buffer, at);
+    this.#write(buffer, length);
+  }
+
+  /** Sends all that `source` gives; resolves when it has been handed over, or the target is gone. */
+  async sendAll(source: ByteSource): Promise<void> {
+    for (;;) {
+      const buffer = await this.#buffer();
+      const length = buffer === undefined ? 0 : source.fill(buffer);
+      if (buffer === undefined || length === 0) return;
+      this.#write(buffer, length);
+    }
+  }
+
+  /** One that is free; undefined when nobody reads any more. */
+  async #buffer(): Promise<Buffer | undefined> {
+    if (this.#free.length === 0 && this.#made === BUFFERS) await this.#until(FREED);
+    return this.isGone ? undefined : (this.#free.pop() ?? this.#another());
+  }
+
+  #write(buffer: Buffer, length: number): void {
     this.#target.write(buffer.subarray(0, length), (error) => {
       // After a failure nobody knows what may still read it.
       if (error === undefined || error === null) this.#free.push(buffer);

@@ -4,6 +4,7 @@
  */
 
 import { parseJson } from '../../../base/json.ts';
+import type { ByteSource } from '../http/stream-body.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import { bytesAs, type ServedKind } from './kinds.ts';
 
@@ -36,7 +37,10 @@ function untyped(kind: ServedKind, type: Buffer, object: CachedObject): Buffer {
 /** The items of a list of `objects`, with commas between them. */
 export function* listItems(kind: ServedKind, objects: readonly CachedObject[]): Generator<Buffer> {
   if (kind.definition.custom !== undefined) {
-    yield* joined(objects.map((object) => bytesAs(kind, object)));
+    for (const [index, object] of objects.entries()) {
+      if (index > 0) yield COMMA;
+      yield bytesAs(kind, object);
+    }
     return;
   }
   const type = typeOf(kind);
@@ -46,6 +50,43 @@ export function* listItems(kind: ServedKind, objects: readonly CachedObject[]): 
     between = NEXT;
     yield untyped(kind, type, object);
   }
+}
+
+/**
+ * A whole list of `objects` between `head` and `tail`, an object at a time: what is sent of it is all that there is of it. A hundred thousand objects cut to what a list
+ * shows of them, all at once, would be tens of megabytes, and a pause for everybody else.
+ */
+export class ListSource implements ByteSource {
+  readonly #parts: Iterator<Buffer>;
+  /** What did not fit into the last piece. */
+  #rest: Buffer | undefined;
+
+  constructor(kind: ServedKind, objects: readonly CachedObject[], head: Buffer, tail: Buffer) {
+    this.#parts = between(head, listItems(kind, objects), tail);
+  }
+
+  fill(target: Buffer): number {
+    let at = 0;
+    while (at < target.length) {
+      const part = this.#rest ?? this.#next();
+      if (part === undefined) return at;
+      const copied = part.copy(target, at);
+      at += copied;
+      this.#rest = copied < part.length ? part.subarray(copied) : undefined;
+    }
+    return at;
+  }
+
+  #next(): Buffer | undefined {
+    const { done, value } = this.#parts.next();
+    return done === true ? undefined : value;
+  }
+}
+
+function* between(head: Buffer, parts: Iterable<Buffer>, tail: Buffer): Generator<Buffer> {
+  yield head;
+  yield* parts;
+  yield tail;
 }
 
 /** The same of what is no longer bytes. */

@@ -10,13 +10,13 @@ import { type AnswerForm, negotiate } from '../http/negotiate.ts';
 import { listParts } from '../http/protobuf/encode.ts';
 import { PROTOBUF } from '../http/protobuf/table.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
-import { streamBody } from '../http/stream-body.ts';
+import { streamBody, streamSource } from '../http/stream-body.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { RestContext } from './context.ts';
 import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from './forms.ts';
 import type { ServedKind } from './kinds.ts';
-import { joined, listItems } from './list-items.ts';
+import { joined, ListSource, listItems } from './list-items.ts';
 import { messageOf, partialMessageOf, speaksProtobuf } from './messages.ts';
 import { parseListOptions } from './options.ts';
 import { type Snapshot, snapshotNow, takeSnapshot } from './snapshot.ts';
@@ -24,6 +24,8 @@ import { WholeLists } from './whole-lists.ts';
 
 /** Forms that need a second pass over the whole text are for people; beyond this they are refused rather than stall everybody. */
 const MAX_REWRITTEN = 2 * 1024 * 1024;
+/** Longer lists are made while they are sent; shorter ones that are not kept cost less at once. More than what is rewritten, and than what is audited. */
+const LONG = 4 * 1024 * 1024;
 const TAIL = Buffer.from(']}\n');
 const RENDER_BATCH = 200;
 /** Among so many objects those with a label are looked for without a pause. */
@@ -119,6 +121,7 @@ function send(
     const items = listsOf(context).items(kind, cache, namespace, snapshot);
     if (items !== undefined) return sendParts(exchange, form, [head, items, TAIL]);
   }
+  if (isLong(snapshot.objects)) return sendLong(exchange, kind, form, head, snapshot.objects);
   return sendParts(exchange, form, [head, ...listItems(kind, snapshot.objects), TAIL]);
 }
 
@@ -152,15 +155,35 @@ async function eachOf<T>(objects: readonly CachedObject[], render: (object: Cach
   return rendered;
 }
 
+function isLong(objects: readonly CachedObject[]): boolean {
+  let length = 0;
+  for (const { bytes } of objects) length += bytes.length;
+  return length > LONG;
+}
+
+/** What is not sent as it is made would be there as a whole. */
+function sendLong(
+  exchange: Exchange,
+  kind: ServedKind,
+  form: AnswerForm,
+  head: Buffer,
+  objects: readonly CachedObject[],
+): Promise<void> {
+  if (form.format === 'yaml' || exchange.indents === 'asked') throw tooLong();
+  if (exchange.audit?.wantsAnswers === true) exchange.audit.answeredInParts(Number.POSITIVE_INFINITY, []);
+  return streamSource(exchange, new ListSource(kind, objects, head, TAIL));
+}
+
+const tooLong = (): ApiError =>
+  new ApiError('NotAcceptable', 'the list is too large for this form; ask for application/json or use limit');
+
 function sendParts(exchange: Exchange, form: AnswerForm, parts: readonly Buffer[]): Promise<void> | undefined {
   let length = 0;
   for (const part of parts) length += part.length;
   if (exchange.audit?.wantsAnswers === true) exchange.audit.answeredInParts(length, parts);
   const { indents } = exchange;
   if (form.format === 'yaml' || indents === 'asked' || (indents === 'guessed' && length <= MAX_REWRITTEN)) {
-    if (length > MAX_REWRITTEN) {
-      throw new ApiError('NotAcceptable', 'the list is too large for this form; ask for application/json or use limit');
-    }
+    if (length > MAX_REWRITTEN) throw tooLong();
     const value: unknown = parseJson(Buffer.concat(parts).toString('utf8'));
     if (form.format === 'yaml') exchange.sendBytes(200, Buffer.from(stringify(value)), 'application/yaml');
     else exchange.sendBytes(200, Buffer.from(`${JSON.stringify(value, null, 2)}\n`));

@@ -3,7 +3,7 @@
  * committed under the guard that it still is; else worked out again.
  */
 import type { Service } from 'kubernetes-types/core/v1';
-import { semanticEqual } from '../../../api/meta/equality.ts';
+import { semanticEqualBut } from '../../../api/meta/equality.ts';
 import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
@@ -327,21 +327,26 @@ function removesItself(next: KubeObject, old: KubeObject): boolean {
 
 /** The times in managedFields alone do not make a change; who owns what does, and there an empty map is not the same as none. */
 function isUnchanged(old: KubeObject, next: KubeObject, exact: boolean): boolean {
-  if (!exact) {
-    return semanticEqual(withoutOwners(old), withoutOwners(next)) && jsonEqual(ownersOf(old), ownersOf(next));
-  }
-  if (!jsonEqual(ownersOf(old), ownersOf(next))) return false;
-  // In custom resources an empty list is not the same as none; beside metadata documents compare as they are.
-  const { metadata: before, ...oldRest } = withoutOwners(old);
-  const { metadata: after, ...nextRest } = withoutOwners(next);
-  return semanticEqual(before, after) && jsonEqual(oldRest as JsonObject, nextRest as JsonObject);
+  const isSame = exact ? sameButMetadata(old, next) : semanticEqualBut(old, next, METADATA);
+  return (
+    isSame &&
+    semanticEqualBut(old.metadata ?? NO_METADATA, next.metadata ?? NO_METADATA, BOOKS) &&
+    jsonEqual(ownersOf(old), ownersOf(next))
+  );
+}
+
+const METADATA = ['metadata'] as const;
+const NO_METADATA = {};
+/** Fields of metadata that say how often and by whom an object was written. */
+const BOOKS = ['resourceVersion', 'managedFields'] as const;
+
+/** In custom resources an empty list is not the same as none: beside metadata documents compare as they are. */
+function sameButMetadata(old: KubeObject, next: KubeObject): boolean {
+  const { metadata: _before, ...oldRest } = old;
+  const { metadata: _after, ...nextRest } = next;
+  return jsonEqual(oldRest as JsonObject, nextRest as JsonObject);
 }
 
 function ownersOf({ metadata }: KubeObject): JsonValue {
   return (metadata?.managedFields ?? []).map(({ time: _time, ...entry }) => entry as JsonObject);
-}
-
-function withoutOwners(object: KubeObject): KubeObject {
-  const { resourceVersion: _version, managedFields: _owners, ...metadata } = object.metadata ?? {};
-  return { ...object, metadata };
 }
