@@ -50,7 +50,7 @@ export interface EngineDeps {
   readonly defer: (run: () => void) => void;
   readonly onPublish: (revisions: readonly DecidedRevision[]) => void;
   /** The store has been replaced by a snapshot: history may have gaps. */
-  readonly onReplaced: () => void;
+  readonly onReplaced: (reached: number) => void;
   readonly onLeadership: () => void;
   readonly onMembers: () => void;
   /** The disk is full; called again now and then while it is. */
@@ -756,12 +756,13 @@ export class Engine implements ReplicatedMachine {
       pastBytes: Math.min(PAST_BYTES, this.#deps.cacheBytes),
     });
     await this.#loadInto(machine, state);
+    const reached = this.machine.visible;
     this.machine.become(machine);
     this.#reserved = state.reserved;
     this.#applied.reset(state.applied, state.compacted);
     this.#compactor.loaded(state.compacted, state.applied);
     this.#deps.onMembers();
-    this.#deps.onReplaced();
+    this.#deps.onReplaced(reached);
     this.#settleApplied(snapshot.index);
     this.#deps.log.info('the store has been replaced by a snapshot', {
       index: snapshot.index,

@@ -154,7 +154,7 @@ class Server implements StoreServer {
         this.#watches?.publish(revisions);
         this.#upkeep.wrote();
       },
-      onReplaced: () => this.#watches?.resync(),
+      onReplaced: (reached) => this.#watches?.resync(reached),
       onLeadership: () => this.#leadership(),
       onMembers: () => this.#membersChanged(),
       onFull: () => void this.#fullDisk.handOver(),

@@ -146,9 +146,10 @@ export class WatchService {
     }
   }
 
-  /** History may have gaps now: every watch goes on from where it is, by way of history. */
-  resync(): void {
-    for (const stream of this.#streams) stream.resync();
+  /** History may have gaps now: every watch goes on from where it is, by way of history. `reached`: what those have heard of that were up to date. */
+  resync(reached: number): void {
+    this.deliverHeld();
+    for (const stream of this.#streams) stream.resync(reached);
   }
 
   counted(difference: number): void {
@@ -212,8 +213,12 @@ class WatchStream {
     for (const watch of this.#watches.values()) this.#forget(watch);
   }
 
-  resync(): void {
-    for (const watch of this.#watches.values()) this.#fallBehind(watch);
+  resync(reached: number): void {
+    for (const watch of this.#watches.values()) {
+      // Nothing of what came since its last event was about it: that it may be compacted away is no loss.
+      if (watch.upToDate) watch.next = Math.max(watch.next, reached + 1);
+      this.#fallBehind(watch);
+    }
   }
 
   drained(): void {

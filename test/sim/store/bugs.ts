@@ -3,6 +3,7 @@ import type { LogState, StoredEntry } from '../../../src/components/etcd/port.ts
 import type { Message } from '../../../src/core/raft/types.ts';
 import type { CheckerName } from './checkers.ts';
 import type { StoreImage } from './store-image.ts';
+import type { Wanted } from './watcher.ts';
 import type { World } from './world.ts';
 
 /** What runs differ in most. */
@@ -45,6 +46,8 @@ export interface Bug {
   readonly request?: (path: string, bytes: Buffer) => Buffer;
   /** Changes what a watch is sent: the `count`th answer with events. */
   readonly watched?: (answer: Buffer, count: number) => readonly Buffer[];
+  /** Changes what a watch is asked to tell. */
+  readonly watching?: (create: Wanted) => Wanted;
   /** For whom everybody is taken who shows a certificate. */
   readonly user?: string;
   /** Tokens are good for as long as they like. */
@@ -148,6 +151,11 @@ export const bugs: readonly Bug[] = [
     name: 'a watch says things twice',
     checker: 'watch',
     watched: (answer, count) => (count % 20 === 0 ? [answer, answer] : [answer]),
+  },
+  {
+    name: 'a watch that tells of more than was asked for',
+    checker: 'watch',
+    watching: (create) => ({ ...create, noPut: false, noDelete: false, end: '\0' }),
   },
   { name: 'leases on clocks that run fast', checker: 'lease', clockRate: 1.2 },
   { name: 'leases on clocks that run slow', checker: 'lease', clockRate: 0.4 },

@@ -51,7 +51,7 @@ function stored({ body }: StoredEntry): Shown[] {
   });
 }
 
-function canonical(events: readonly Shown[]): string {
+export function canonical(events: readonly Shown[]): string {
   return events.map((e) => `${e.key}=${e.deleted ? '-' : `${e.value}@${e.create}#${e.version}~${e.lease}`}`).join();
 }
 

@@ -42,9 +42,12 @@ export class LeaseClients {
     this.#stopped = true;
   }
 
-  /** The store has gone back: what had ended may be there again. */
-  forgetEnds(): void {
-    for (const lease of this.#leases) lease.endedAt = undefined;
+  /** The store has gone back: what had ended may be there again, and of renewals it knows nothing. */
+  forget(): void {
+    for (const lease of this.#leases) {
+      lease.endedAt = undefined;
+      lease.renewedAt = Number.NEGATIVE_INFINITY;
+    }
   }
 
   #begin(): void {

@@ -9,7 +9,7 @@ import type { Message } from '../../../src/core/raft/types.ts';
 import { Violation } from './checkers.ts';
 import { Disk, SimulatedLog } from './disk.ts';
 import { Life, SimulatedClock } from './process.ts';
-import { Watcher } from './watcher.ts';
+import { EVERYTHING, Watcher } from './watcher.ts';
 import type { World } from './world.ts';
 
 export const TIMING = { heartbeatMs: 50, electionMs: 500 };
@@ -202,7 +202,7 @@ export class Member {
 
   /** A watch of everything, inside the program. */
   #spy(service: RpcService, life: Life): void {
-    const watcher = new Watcher(this.#world, `spy of ${this.name}`, { key: '\0', end: '\0' });
+    const watcher = new Watcher(this.#world, `spy of ${this.name}`, EVERYTHING);
     const reopen = (): void => {
       if (life.alive) watcher.open(service, life, (deliver) => this.#world.timeline.after(0, deliver), reopen);
     };

@@ -25,7 +25,11 @@ export async function loseQuorum(world: World, hosts: Hosts, until: (time: numbe
   const { voters, outgoing } = clusterOf(newest).conf;
   const able = members.filter((each) => voters.includes(each.id) && !each.gone && each.disk.image.applied > 0);
   if (outgoing.length > 0 || voters.length < 3 || able.length < voters.length) return false;
-  for (const member of members) member.crash(true);
+  for (const member of members) {
+    member.crash(true);
+    // Nothing starts it again.
+    member.gone = true;
+  }
   const survivors = random.shuffle(able).slice(0, 1 + random.below(Math.floor((voters.length - 1) / 2)));
   const offline = <T>(work: (life: Life) => Promise<T>): Promise<T> => finished(timeline, until, work);
   const found: Survivor[] = [];
@@ -40,19 +44,19 @@ export async function loseQuorum(world: World, hosts: Hosts, until: (time: numbe
   const best = found.reduce((one, other) => (isFurther(other.end, one.end) ? other : one));
   const committed = Math.max(...found.map(({ end }) => Math.min(end.revision, best.end.lastRevision)));
   for (const member of members) {
-    if (member === best.member) continue;
-    member.gone = true;
-    member.disk.wipe();
+    if (member !== best.member) member.disk.wipe();
   }
+  // What it changes in its log nobody else has any more.
+  checkers.abandoned(committed);
   await offline(async (life) => {
     const storage = new SimulatedLog(best.member.disk, life, world);
     await recoverAlone(await storage.open(() => {}), storage);
   });
+  best.member.gone = false;
   world.bug?.recovered?.(best.member.disk.image);
   trace.add(`${timeline.nowMs.toFixed(3)} ${best.member.name} is to go on alone from ${committed}`);
   trace.count('recovered from a lost quorum');
   checkKept(world, best.member, committed);
-  checkers.abandoned(committed);
   return true;
 }
 

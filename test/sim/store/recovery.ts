@@ -49,7 +49,8 @@ export async function recover(world: World, recovering: Recovering): Promise<voi
     if (leases.pending || !alike(world, recovering)) continue;
     return;
   }
-  const state = members.map((member) => describe(member)).join('\n');
+  const heard = recovering.watchers.map(({ name, next }) => `${name} waits for ${next}`);
+  const state = [...members.map((member) => describe(member)), ...heard].join('\n');
   throw new Violation(
     'liveness',
     `${ledSince === undefined ? 'nothing can be written' : 'not all become the same'}\n${state}`,

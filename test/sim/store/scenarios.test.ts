@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PermissionType, writePermission } from '../../../src/api/etcd/auth.ts';
 import { writePutRequest, writeRangeRequest } from '../../../src/api/etcd/kv.ts';
-import type { Writer } from '../../../src/api/etcd/wire.ts';
+import { decodeWatchResponse, type WatchResponse, writeWatchCreate } from '../../../src/api/etcd/watch.ts';
+import { Writer } from '../../../src/api/etcd/wire.ts';
 import { EntryKind, RpcCode } from '../../../src/components/etcd/port.ts';
 import { clusterOf } from './damage.ts';
 import type { Member } from './member.ts';
 import type { Answer } from './rpc.ts';
-import { ELECTED_MS, Scene } from './scene.ts';
+import { BOUNDS, ELECTED_MS, Scene } from './scene.ts';
 
 /** One of two is removed, and the other loses its power when it has committed that and has not written down that it has. */
 async function removedAndForgotten(scene: Scene): Promise<void> {
@@ -155,4 +156,43 @@ describe('a follower that has not heard yet what auth has become', () => {
       const answer = await scene.ask(follower, path, write, limited);
       assert.ok(answer.kind === 'failed' && answer.code === RpcCode.permissionDenied, JSON.stringify(answer));
     });
+});
+
+describe('a watch of a key that nothing befalls', () => {
+  it('goes on when its member takes in a snapshot behind a compaction: nothing of what is gone was about it', async () => {
+    await using scene = new Scene(3, { bounds: { ...BOUNDS, keepEntries: 10 } });
+    const [writer, , far] = scene.members as [Member, Member, Member];
+    await scene.pass(ELECTED_MS);
+    for (const member of scene.members)
+      await scene.ask(member, 'Maintenance/MoveLeader', (out) => out.big(1, BigInt(`0x${writer.id}`)));
+    await scene.pass(ELECTED_MS);
+    const heard: WatchResponse[] = [];
+    const watch = far.service?.stream('/etcdserverpb.Watch/Watch')?.({
+      metadata: () => undefined,
+      peerCommonName: () => 'root',
+      send: (...parts) => {
+        heard.push(decodeWatchResponse(Buffer.concat(parts)));
+        return true;
+      },
+      end: (_code, text) => assert.fail(text),
+    });
+    watch?.message(writeWatchCreate(new Writer(64), { key: 'quiet' }).finish());
+    for (let i = 0; i < 20; i += 1) assert.equal((await scene.put(writer, `before ${i}`)).kind, 'ok');
+    await scene.pass(200);
+    for (const { name } of scene.members) scene.network.cut(name, far.name);
+    for (let i = 0; i < 50; i += 1) assert.equal((await scene.put(writer, `meanwhile ${i}`)).kind, 'ok');
+    // What the watch has been told of, and a little more than its last event.
+    assert.equal((await scene.ask(writer, 'KV/Compact', (out) => out.int(1, 15))).kind, 'ok');
+    await scene.pass(2_000);
+    scene.network.heal();
+    await scene.until(() => scene.count('installed snapshot') > 0, 20_000);
+    await scene.pass(500);
+    const write = (out: Writer): Writer => writePutRequest(out, { key: 'quiet', value: Buffer.from('no more') });
+    assert.equal((await scene.ask(writer, 'KV/Put', write)).kind, 'ok');
+    await scene.pass(500);
+    assert.deepEqual(
+      heard.filter(({ created }) => !created).map(({ canceled, events }) => [canceled, events.length]),
+      [[false, 1]],
+    );
+  });
 });

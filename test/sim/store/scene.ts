@@ -5,12 +5,12 @@ import { Random } from '../raft/random.ts';
 import { Timeline } from '../raft/timeline.ts';
 import { Trace } from '../raft/trace.ts';
 import { Checkers } from './checkers.ts';
-import { Member } from './member.ts';
+import { Member, type Tuning } from './member.ts';
 import { Network } from './network.ts';
 import { type Answer, call, keepAlive } from './rpc.ts';
 import type { World } from './world.ts';
 
-const BOUNDS = { maxAppendBytes: 1 << 20, maxCachedBytes: 1 << 20, maxUncommittedBytes: 400, keepEntries: 100 };
+export const BOUNDS = { maxAppendBytes: 1 << 20, maxCachedBytes: 1 << 20, maxUncommittedBytes: 400, keepEntries: 100 };
 export const ELECTED_MS = 3_000;
 const STEP_MS = 0.1;
 
@@ -18,10 +18,12 @@ const STEP_MS = 0.1;
 export class Scene implements AsyncDisposable {
   readonly members: Member[] = [];
   readonly #world: World;
+  readonly #tuning: Tuning;
 
   readonly network: Network;
 
-  constructor(founders: number) {
+  constructor(founders: number, tuning: Partial<Tuning> = {}) {
+    this.#tuning = { cacheBytes: 1 << 20, bounds: BOUNDS, ...tuning };
     const network: Network = new Network(() => this.#world);
     this.network = network;
     this.#world = {
@@ -37,6 +39,11 @@ export class Scene implements AsyncDisposable {
     for (const member of this.members) member.start();
   }
 
+  /** How often something of interest has happened. */
+  count(what: string): number {
+    return this.#world.trace.seen.get(what) ?? 0;
+  }
+
   get nowMs(): number {
     return this.#world.timeline.nowMs;
   }
@@ -48,7 +55,7 @@ export class Scene implements AsyncDisposable {
 
   #host(initial: ConstructorParameters<typeof Member>[3]): Member {
     const name = `n${this.members.length + 1}`;
-    const member = new Member(name, this.#world, { cacheBytes: 1 << 20, bounds: BOUNDS }, initial, false);
+    const member = new Member(name, this.#world, this.#tuning, initial, false);
     this.members.push(member);
     return member;
   }

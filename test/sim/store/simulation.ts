@@ -16,12 +16,11 @@ import { addAnother, loseQuorum } from './quorum-loss.ts';
 import { Quota } from './quota.ts';
 import { recover } from './recovery.ts';
 import { Sessions } from './sessions.ts';
-import { Watcher } from './watcher.ts';
+import { EVERYTHING, Watcher } from './watcher.ts';
 import type { World } from './world.ts';
 
 const FAULTS_MS = 8_000;
 const MAX_HOSTS = 8;
-const WATCHERS = 2;
 const QUOTA_BYTES = 8_000;
 /** Long leases are those that live for longer than this; in others they all are short. */
 const LEASE_CHECKPOINT_MS = 700;
@@ -105,17 +104,17 @@ export async function simulate(
   const faults = new Faults(world, hosts, { reconfigures: !damaging });
   /** The store is not what clients know of it. */
   const forget = (): void => {
-    leases.forgetEnds();
+    leases.forget();
     administrators.forgetUsers();
     if (auth) permissions.forget();
     sessions.forget();
   };
   const damages = new Damages(world, hosts, forget);
   for (let i = 0; i < founders; i++) add(true);
-  const watchers = Array.from(
-    { length: WATCHERS },
-    (_, i) => new Watcher(world, `watcher ${i}`, { key: '\0', end: '\0' }),
-  );
+  const watchers = [0, 1].map((i) => new Watcher(world, `watcher ${i}`, EVERYTHING));
+  // Of some keys, and of some of what befalls them.
+  const filter = random.pick([{}, { noPut: true }, { noDelete: true }] as const) ?? {};
+  watchers.push(new Watcher(world, 'watcher of some', { key: 'b', end: 'e', prevKv: random.chance(0.5), ...filter }));
   checkers.counts = (id) =>
     members.map(clusterOf).some((cluster) => cluster.conf.voters.includes(id) || (cluster.get(id)?.name ?? '') !== '');
   checkers.onShown = (_revision, events) => {
@@ -212,7 +211,7 @@ function watch(world: World, watcher: Watcher, members: () => readonly Member[])
   };
   const again = (): void => {
     if (!watcher.isOpen) {
-      const { life, service } = random.pick(members()) ?? {};
+      const { life, service } = random.pick(members().filter(({ gone }) => !gone)) ?? {};
       if (life !== undefined && service !== undefined && life.alive && !life.paused)
         watcher.open(service, life, carry, () => {});
     } else if (random.chance(0.1)) watcher.close();
