@@ -8,6 +8,8 @@ import { Life } from './process.ts';
 import { call } from './rpc.ts';
 import type { World } from './world.ts';
 
+const UNDER_WAY_MS = 50;
+
 interface Survivor {
   readonly member: Member;
   readonly end: StoreEnd;
@@ -30,6 +32,8 @@ export async function loseQuorum(world: World, hosts: Hosts, until: (time: numbe
     // Nothing starts it again.
     member.gone = true;
   }
+  // What was under way to clients arrives.
+  await until(timeline.nowMs + UNDER_WAY_MS);
   const survivors = random.shuffle(able).slice(0, 1 + random.below(Math.floor((voters.length - 1) / 2)));
   const offline = <T>(work: (life: Life) => Promise<T>): Promise<T> => finished(timeline, until, work);
   const found: Survivor[] = [];
