@@ -123,7 +123,7 @@ export class WatchService {
   /** Tells the watches that are up to date what has become visible. */
   publish(revisions: readonly DecidedRevision[]): void {
     // Where nothing happened something may have been lost, and who came before that was known may have seen it.
-    if (revisions.some(({ changes }) => changes.length === 0)) this.resync();
+    if (revisions.some(({ changes }) => changes.length === 0)) this.resync(0);
     const matched = this.upToDate.match(revisions);
     if (matched.size === 0) return;
     if (this.#held.push(matched) > 1) return;
@@ -146,7 +146,7 @@ export class WatchService {
     }
   }
 
-  /** History may have gaps now: every watch goes on from where it is, by way of history. `reached`: what those have heard of that were up to date. */
+  /** History may have gaps now: every watch goes on from where it is, by way of history. `reached`: what those have heard of that were up to date, if that still holds. */
   resync(reached: number): void {
     this.deliverHeld();
     for (const stream of this.#streams) stream.resync(reached);
