@@ -101,7 +101,6 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
   const deletion = (kv: KeyValue): WatchEvent => ({
     type: 'delete',
     kv: { key: kv.key, value: new Uint8Array(0), createRevision: 0, modRevision: revision + 1 },
-    previous: kv,
   });
 
   const expire = (lease: string): void => {
@@ -150,8 +149,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
           createRevision: previous?.createRevision ?? revision + 1,
           modRevision: revision + 1,
         };
-        const event: WatchEvent = previous === undefined ? { type: 'put', kv } : { type: 'put', kv, previous };
-        events.push({ event, lease: put.lease });
+        events.push({ event: { type: 'put', kv }, lease: put.lease });
       }
       for (const key of commit.deletes ?? []) {
         const previous = state.get(key)?.kv;

@@ -60,8 +60,6 @@ export interface WatchEvent {
   readonly type: 'put' | 'delete';
   /** For a delete: value empty, modRevision the revision of the delete. */
   readonly kv: KeyValue;
-  /** The state before, unless this put created the key. */
-  readonly previous?: KeyValue;
 }
 
 export interface WatchHandler {

@@ -135,7 +135,6 @@ export class WatchClient {
       key: start,
       end: end === `${start}\0` ? '' : end,
       startRevision: next,
-      prevKv: true,
       watchId: id,
     });
     this.#stream?.send(request.finish());
@@ -260,9 +259,8 @@ function progressIsOrdered(version: string): boolean {
   return minor > 5 || (minor === 5 && patch >= 13);
 }
 
-function watchEvent({ type, kv, previous }: WireEvent): WatchEvent {
-  const event = { type: type === EventType.delete ? 'delete' : 'put', kv: keyValue(kv) } as const;
-  return previous === undefined ? event : { ...event, previous: keyValue(previous) };
+function watchEvent({ type, kv }: WireEvent): WatchEvent {
+  return { type: type === EventType.delete ? 'delete' : 'put', kv: keyValue(kv) };
 }
 
 function keyValue(kv: WireKeyValue): KeyValue {
