@@ -47,6 +47,7 @@ const PACKAGES = [
   ],
   ...['evictions', 'examples', 'garbagecollector', 'kubelet', 'master', 'metrics', 'namespace', 'node', 'objectmeta'],
   ...['openshift', 'pods', 'quota', 'secrets', 'serviceaccount', 'storageclasses', 'tls', 'ttlcontroller'],
+  ...['deployment', 'replicaset'],
 ].map((name) => `test/integration/${name}`);
 PACKAGES.push(CRD, `${CRD}/conversion`);
 
@@ -96,7 +97,6 @@ const LEFT_OUT: ReadonlyArray<readonly [tests: RegExp, reason: string]> = [
     /^TestWatchCacheUpdatedByEtcd$/,
     'a list from the cache bears the revision of the whole store, not the last one of its kind',
   ],
-  [/^TestMaxResourceSize$/, 'a body of megabytes is taken as JSON; as YAML it is refused as too large'],
   [/^TestServiceAccountTokenAutoMount$/, 'pods get projected tokens; those of secrets are no longer mounted'],
 ];
 

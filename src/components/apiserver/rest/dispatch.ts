@@ -107,7 +107,9 @@ function kindOf(context: RestContext, info: ResourceRequestInfo): ServedKind {
   if (!kind.definition.namespaced && inNamespace) throw noSuchResource();
   if (kind.definition.namespaced && !inNamespace) {
     if (info.verb !== 'list' && info.verb !== 'watch') {
-      if (info.verb === 'create' || info.verb === 'deletecollection') throw methodNotAllowed();
+      const collective = info.verb === 'create' || info.verb === 'deletecollection';
+      // Upstream has a route for reading built-in kinds there, and none for custom ones.
+      if (collective && kind.definition.custom === undefined) throw methodNotAllowed();
       throw noSuchResource();
     }
   }

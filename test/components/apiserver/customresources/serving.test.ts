@@ -113,6 +113,11 @@ describe('custom resources', () => {
     });
     assert.deepEqual(made.body['held'], { apiVersion: 'v1', kind: 'Thing', kept: 1, metadata: { name: 'Bar' } });
     assert.deepEqual((await call('GET', `${path}/a`)).body['held'], made.body['held']);
+    // Above all namespaces they are only read.
+    const above = '/apis/embedding.example.com/v1/boxs';
+    assert.equal((await call('GET', above)).code, 200);
+    assert.equal((await call('POST', above, {})).code, 404);
+    assert.equal((await call('DELETE', above)).code, 404);
   });
 
   it('have to say what they are', async () => {
