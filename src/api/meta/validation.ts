@@ -107,7 +107,10 @@ export function validateObjectMetaUpdate(
       errors.push(
         fieldError.forbidden(
           `${path}.finalizers`,
-          `no new finalizers can be added if the object is being deleted, found new finalizers ${JSON.stringify(added)}`,
+          `no new finalizers can be added if the object is being deleted, found new finalizers []string{${added
+            .sort()
+            .map((each) => JSON.stringify(each))
+            .join(', ')}}`,
         ),
       );
     }
@@ -190,6 +193,26 @@ const STANDARD_FINALIZERS = new Set([
 ]);
 
 /** Finalizers of custom kinds may be any names, as upstream lets them. */
+/** What is told of the finalizers that a write adds to a custom resource, which may be called anything. Source: k8s.io/apiextensions-apiserver's validateKubeFinalizerName. */
+export function finalizerWarnings(
+  object: KubeObject,
+  old: KubeObject | undefined,
+  path = 'metadata.finalizers',
+): string[] {
+  const before = new Set(old?.metadata?.finalizers);
+  const added = new Set((object.metadata?.finalizers ?? []).filter((finalizer) => !before.has(finalizer)));
+  return [...added].sort().flatMap((finalizer) => {
+    const messages = qualifiedNameErrors(finalizer);
+    if (!finalizer.includes('/') && !STANDARD_FINALIZERS.has(finalizer)) {
+      const how = finalizer.includes('.') ? ' including a path (/)' : '';
+      messages.push(
+        `prefer a domain-qualified finalizer name${how} to avoid accidental conflicts with other finalizer writers`,
+      );
+    }
+    return messages.map((message) => `${path}: ${JSON.stringify(finalizer)}: ${message}`);
+  });
+}
+
 function validateFinalizers(finalizers: readonly string[] | undefined, path: string, custom: boolean): FieldError[] {
   const errors: FieldError[] = [];
   for (const [index, finalizer] of (finalizers ?? []).entries()) {

@@ -156,6 +156,8 @@ export interface ScaleMapping {
   /** JSON paths as in CRDs: `.spec.replicas`. */
   readonly specReplicasPath: string;
   readonly statusReplicasPath: string;
+  /** Where the selector is, of kinds that users define. */
+  readonly selectorPath?: string;
   /** The selector in string form. */
   selector(object: KubeObject): string;
 }

@@ -134,9 +134,7 @@ class Walk {
     const { maximum, minimum, multipleOf } = schema;
     const outside = rangeOf(schema, value);
     if (outside !== undefined) this.#plain(`Checked value must be of type ${outside} in ${path}`);
-    if (multipleOf !== undefined && multipleOf > 0 && !isMultiple(value, multipleOf)) {
-      this.#invalid(path, value, `should be a multiple of ${multipleOf}`);
-    }
+    if (multipleOf !== undefined && multipleOf > 0) this.#multiple(value, multipleOf, path);
     if (minimum !== undefined && (schema.exclusiveMinimum ? value <= minimum : value < minimum)) {
       this.#invalid(path, value, `should be greater than ${schema.exclusiveMinimum ? '' : 'or equal to '}${minimum}`);
     }
@@ -144,6 +142,14 @@ class Walk {
       this.#invalid(path, value, `should be less than ${schema.exclusiveMaximum ? '' : 'or equal to '}${maximum}`);
     }
     this.matches += 2;
+  }
+
+  /** Integers are divided as integers, whatever the factor. */
+  #multiple(value: number, multipleOf: number, path: string): void {
+    const factor = Number.isSafeInteger(value) ? Math.trunc(multipleOf) : multipleOf;
+    if (factor < 1 && Number.isSafeInteger(value))
+      this.#add(fieldError.invalid(pathOf(path), 0, `factor MultipleOf declared for ${path} must be positive: 0`));
+    else if (!isMultiple(value, factor)) this.#invalid(path, value, `should be a multiple of ${factor}`);
   }
 
   #array(schema: Schema, value: JsonValue[], path: string, old: JsonValue | undefined): void {
@@ -396,7 +402,10 @@ function isMultiple(value: number | bigint, of: number): boolean {
   }
   if (Number.isInteger(value) && Number.isInteger(of) && isInt(value)) return value % of === 0;
   const times = value / of;
-  return Math.abs(times - Math.round(times)) < 1e-9 * Math.max(1, Math.abs(times));
+  return (
+    Math.abs(times) <= Number.MAX_SAFE_INTEGER &&
+    Math.abs(times - Math.round(times)) < 1e-9 * Math.max(1, Math.abs(times))
+  );
 }
 
 function tooMany(field: string, actual: number, max: number): FieldError {

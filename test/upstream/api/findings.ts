@@ -18,7 +18,7 @@ interface Status {
 }
 
 /** A value shown inside a message as Go prints it: `{...}`, `map[...]`, `[]string{...}`, pointers. Later versions print JSON. */
-const GO_VALUE = /Invalid value: (?:[^"\s]*[[{].*[\]}]|0x[0-9a-f]+): /s;
+const GO_VALUE = /Invalid value: (?:"\{.*\}"|[^"\s]*[[{].*[\]}]|0x[0-9a-f]+): /s;
 
 /** Revisions and uids that a message names. */
 const CHOSEN = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\(\d+\)/g;
@@ -41,7 +41,7 @@ function unanswered(error: Error): Reply {
 /** A document, or those of a watch. */
 function read(reply: Reply): unknown {
   const text = reply.bytes.toString();
-  if (!reply.type.includes('json')) return text.slice(0, 2000);
+  if (!reply.type.includes('json') && !text.startsWith('{')) return text.slice(0, 2000);
   try {
     const lines = text.trimEnd().split('\n');
     const watched = lines.every((line) => line.startsWith('{"type":'));

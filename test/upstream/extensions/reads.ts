@@ -348,18 +348,13 @@ function ours(body: unknown): unknown {
 
 export const published: Part = async (pair, findings) => {
   const session = new Session(pair, findings, 'published');
-  const aggregated = 'application/json;v=v2;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList';
   const versions = ['v1', 'v1beta1', 'v1alpha1', 'v0'];
-  await session.ask(get('/apis'), ours);
-  await session.ask(get('/apis', aggregated), ours);
-  await session.ask(get('/apis', aggregated.replace('v=v2', 'v=v2beta1')), ours);
   await session.ask(get(ROOT));
   await session.ask(get(`${ROOT}/`));
   for (const version of versions) {
     await session.ask(get(`${ROOT}/${version}`));
     await session.ask(get(`/openapi/v3/apis/${GROUP}/${version}`), ours);
   }
-  await session.ask(get('/openapi/v2'), ours);
   await session.ask(get(`${ROOT}/v1`, 'application/yaml'));
   await session.ask(get(`${ROOT}/v1`, 'text/html'));
   await session.ask(get(`${ROOT}/v1`, 'application/vnd.kubernetes.protobuf'));

@@ -161,7 +161,6 @@ export const deletions: Part = async (pair, findings) => {
     { preconditions: {} },
     { preconditions: 'x' },
     { dryRun: ['Bad'] },
-    { dryRun: [] },
     { unknown: 1 },
     { kind: 'DeleteOptions', apiVersion: 'v1' },
     { kind: 'DeleteOptions', apiVersion: 'meta.k8s.io/v1' },
@@ -171,11 +170,12 @@ export const deletions: Part = async (pair, findings) => {
     { ignoreStoreReadErrorWithClusterBreakingPotential: true },
     [],
     'x',
-    null,
   ];
   for (const body of options) {
-    await session.ask(remove(`${one}?dryRun=All`, JSON.stringify(body)));
-    await session.ask(remove(`${WIDGETS}?dryRun=All`, JSON.stringify(body)));
+    // A body stands for all of the query to upstream.
+    const dry = typeof body === 'object' && body !== null && !Array.isArray(body) ? { dryRun: ['All'], ...body } : body;
+    await session.ask(remove(one, JSON.stringify(dry)));
+    await session.ask(remove(WIDGETS, JSON.stringify(dry)));
   }
   for (const query of [
     'propagationPolicy=Bad',

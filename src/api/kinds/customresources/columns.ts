@@ -40,7 +40,7 @@ function columnOf(declared: CustomResourceColumnDefinition): Column<KubeObject>[
   ];
 }
 
-/** Only one value makes a number or a date; several are shown as text. */
+/** Of several values the first is shown. */
 function cell(
   type: Column<KubeObject>['type'],
   found: readonly JsonValue[],
@@ -62,7 +62,7 @@ function cell(
       return Number.isNaN(moment) ? '<invalid>' : humanDuration(nowMs - moment);
     }
     default:
-      return found.map(text).join(',');
+      return text(value);
   }
 }
 

@@ -3,9 +3,11 @@
  * differ from the others'. Source: k8s.io/apiextensions-apiserver/pkg/registry/customresource.
  */
 import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from 'kubernetes-types/apiextensions/v1';
+import { goText } from '../../../base/go-text.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../meta/object.ts';
 import { nextGeneration } from '../../meta/object.ts';
+import { finalizerWarnings } from '../../meta/validation.ts';
 import type { CustomKind, KindDefinition, ScaleMapping, WriteStrategy } from '../../registry/definition.ts';
 import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies.ts';
 import type { DecodeFindings } from '../../schema/decode.ts';
@@ -16,7 +18,7 @@ import { mergeSchemaOf } from '../../structural/merge-schema.ts';
 import { publishedSchema } from '../../structural/openapi.ts';
 import { simplePath, valueAt } from '../../structural/paths.ts';
 import { prune } from '../../structural/prune.ts';
-import { jsonEqual, parseSchema, type Schema } from '../../structural/schema.ts';
+import { fieldOf, isObject, jsonEqual, parseSchema, type Schema } from '../../structural/schema.ts';
 import { validateLists, validateValue } from '../../structural/validate.ts';
 import { compareVersions } from '../customresourcedefinitions/names.ts';
 import { columnsOf } from './columns.ts';
@@ -171,6 +173,7 @@ function scaleOf(version: CustomResourceDefinitionVersion): ScaleMapping | undef
   return {
     specReplicasPath: scale.specReplicasPath,
     statusReplicasPath: scale.statusReplicasPath,
+    ...(scale.labelSelectorPath === undefined ? {} : { selectorPath: scale.labelSelectorPath }),
     selector(object) {
       const value = selector === undefined ? undefined : valueAt(asJson(object), selector);
       return typeof value === 'string' ? value : '';
@@ -198,6 +201,7 @@ function mainStrategy(
       keepGeneration(object, old);
       if (contentChanged(next, before, hasStatus)) metadataOf(object).generation = nextGeneration(old);
     },
+    warnings: (object, old) => finalizerWarnings(object, old),
     validateCreate: (object) => validate(lazy, scale, object, undefined),
     validateUpdate: (object, old) => validate(lazy, scale, object, old),
     judge: (object, old) => lazy.rules(asJson(object), old === undefined ? undefined : asJson(old)),
@@ -233,7 +237,7 @@ function statusStrategy(lazy: VersionSchema, scale: ScaleMapping | undefined): W
       else metadata.managedFields = managedFields;
       if (resourceVersion !== undefined) metadata.resourceVersion = resourceVersion;
     },
-    validateUpdate: (object, old) => validate(lazy, scale, object, old),
+    validateUpdate: (object, old) => validateStatus(lazy, scale, object, old),
     judge: (object, old) => lazy.rules(asJson(object), old === undefined ? undefined : asJson(old)),
   };
 }
@@ -247,25 +251,82 @@ function validate(
   const { schema } = lazy;
   const next = asJson(object);
   const before = old === undefined ? undefined : asJson(old);
-  const found = validateValue(schema, next, before);
-  found.push(...validateEmbedded(schema, next));
+  return [...validateValue(schema, next, before), ...validateRest(schema, scale, next, before)];
+}
+
+/** Only the status is held to its schema, and it is told of by its own names. */
+function validateStatus(
+  lazy: VersionSchema,
+  scale: ScaleMapping | undefined,
+  object: KubeObject,
+  old: KubeObject,
+): FieldError[] {
+  const { schema } = lazy;
+  const [next, before] = [asJson(object), asJson(old)];
+  const below = schema.properties.get('status');
+  const status = fieldOf(next, 'status');
+  const found =
+    below === undefined || status === undefined ? [] : validateValue(below, status, fieldOf(before, 'status'));
+  return [
+    ...found.map((each) => ({ ...each, field: each.field === '<nil>' ? 'status' : `status.${each.field}` })),
+    ...validateRest(schema, scale, next, before),
+  ];
+}
+
+function validateRest(
+  schema: Schema,
+  scale: ScaleMapping | undefined,
+  next: JsonObject,
+  before: JsonObject | undefined,
+): FieldError[] {
+  const found = validateEmbedded(schema, next);
   if (before === undefined || validateLists(schema, before).length === 0) found.push(...validateLists(schema, next));
-  if (scale !== undefined) found.push(...replicaErrors(scale, next));
+  if (scale !== undefined) found.push(...scaleErrors(scale, next));
   return found;
 }
 
 const MAX_REPLICAS = 2 ** 31 - 1;
 
-function replicaErrors(scale: ScaleMapping, object: JsonObject): FieldError[] {
+function scaleErrors(
+  { specReplicasPath, statusReplicasPath, selectorPath }: ScaleMapping,
+  object: JsonObject,
+): FieldError[] {
   const found: FieldError[] = [];
-  for (const path of [scale.specReplicasPath, scale.statusReplicasPath]) {
+  for (const path of [specReplicasPath, statusReplicasPath]) {
     const value = valueAt(object, simplePath(path) ?? []);
-    if (typeof value !== 'number' && typeof value !== 'bigint') continue;
-    if (value < 0) {
+    const problem = accessProblem(object, path, 'int64');
+    if (problem !== undefined) found.push(fieldError.invalid(path, 0, problem));
+    else if (typeof value !== 'number' && typeof value !== 'bigint') continue;
+    else if (value < 0) {
       found.push(fieldError.invalid(path, value, 'should be a non-negative integer'));
     } else if (value > MAX_REPLICAS) {
       found.push(fieldError.invalid(path, value, `should be less than or equal to ${MAX_REPLICAS}`));
     }
   }
+  const problem = selectorPath === undefined ? undefined : accessProblem(object, selectorPath, 'string');
+  if (selectorPath !== undefined && problem !== undefined) found.push(fieldError.invalid(selectorPath, '', problem));
   return found;
+}
+
+/** Why there cannot be a value of this type at `path`, in the words of Go's accessors of nested fields. */
+function accessProblem(object: JsonObject, path: string, wanted: 'int64' | 'string'): string | undefined {
+  const steps = simplePath(path) ?? [];
+  let value: JsonValue | undefined = object;
+  for (const [index, step] of steps.entries()) {
+    value = isObject(value) ? fieldOf(value, step) : undefined;
+    if (value === undefined || value === null) return undefined;
+    const expected = index + 1 === steps.length ? wanted : 'map[string]interface{}';
+    const actual = goType(value);
+    if (actual.replace(' ', '') !== expected)
+      return `${path} accessor error: ${goText(value)} is of the type ${actual}, expected ${expected}`;
+  }
+  return undefined;
+}
+
+function goType(value: JsonValue): string {
+  if (Array.isArray(value)) return '[]interface {}';
+  if (isObject(value)) return 'map[string]interface {}';
+  if (typeof value === 'bigint') return 'int64';
+  if (typeof value === 'number') return Number.isInteger(value) && Math.abs(value) < 2 ** 63 ? 'int64' : 'float64';
+  return typeof value === 'boolean' ? 'bool' : 'string';
 }

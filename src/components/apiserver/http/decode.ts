@@ -1,6 +1,6 @@
 /** Bodies as documents: JSON, or YAML without aliases beyond reason and without tags. */
 import { isUtf8 } from 'node:buffer';
-import { isScalar, Lexer, parseDocument, visit, type YAMLMap } from 'yaml';
+import { isScalar, Lexer, LineCounter, parseDocument, type Tags, visit, type YAMLMap } from 'yaml';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -29,23 +29,30 @@ export function bodyFormat(contentType: string | undefined): BodyFormat {
 
 /** `kind`: what the body should be; for the answer to who sent something else, in upstream's words. */
 export function decodeBody(body: Buffer, format: BodyFormat, kind?: string): JsonObject {
+  if (kind === undefined || format === 'protobuf') return decodeUnnamed(body, format);
+  try {
+    return decodeUnnamed(body, format);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.reason !== 'BadRequest') throw error;
+    throw unrecognized(kind, error.message, body);
+  }
+}
+
+/** As `decodeBody`; what is wrong is said without a word on what it should have been. */
+export function decodeUnnamed(body: Buffer, format: BodyFormat): JsonObject {
   if (format === 'protobuf') return decodeProtobuf(body);
   let value: JsonValue;
   try {
     value = decodeValue(body, format);
   } catch (error) {
-    if (kind === undefined || !(error instanceof ApiError) || error.reason !== 'BadRequest') throw error;
-    throw unrecognized(kind, format === 'json' ? `${NO_TYPE}${error.message}` : error.message, body);
+    if (format !== 'json' || !(error instanceof ApiError) || error.reason !== 'BadRequest') throw error;
+    throw new ApiError('BadRequest', `${NO_TYPE}${error.message}`);
   }
   // To upstream nothing is an empty object.
   if (value === null) return {};
   if (typeof value !== 'object' || Array.isArray(value)) {
     const found = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
-    throw unrecognized(
-      kind ?? 'object',
-      `${NO_TYPE}json: cannot unmarshal ${found} into Go value of type ${TYPE_META}`,
-      body,
-    );
+    throw new ApiError('BadRequest', `${NO_TYPE}json: cannot unmarshal ${found} into Go value of type ${TYPE_META}`);
   }
   return value;
 }
@@ -100,8 +107,10 @@ function jsonProblem(message: string, body: Buffer): string {
   return `invalid character '${shown}' ${where}`;
 }
 
-/** `duplicate field "a.b"` for each field that a body has twice. `document`: what it was decoded to, not changed since. */
-export function duplicatesOf(body: Buffer, format: BodyFormat, document: JsonObject): string[] {
+/** `duplicate field "a.b"` for each field that a body has twice; of YAML in which line. `document`: what it was decoded to, not changed since. */
+export function duplicatesOf(body: Buffer, format: BodyFormat, document: JsonObject): readonly string[] {
+  const lines = doubled.get(document);
+  if (lines !== undefined) return lines;
   if (format === 'protobuf' || !looksLikeJson(body) || !hasDuplicates(body, document)) return [];
   return duplicateFields(body).map((path) => `duplicate field ${JSON.stringify(path)}`);
 }
@@ -133,11 +142,32 @@ function looksLikeJson(body: Buffer): boolean {
 
 export function decodeJson(body: Buffer): JsonValue {
   checkDepth(body);
+  let value: JsonValue;
+  let text: string;
   try {
-    return parseJson(body.toString('utf8')) as JsonValue;
+    text = body.toString('utf8');
+    value = parseJson(text) as JsonValue;
   } catch (error) {
     throw new ApiError('BadRequest', jsonProblem(messageOf(error), body));
   }
+  const [huge] = HUGE_NUMBER.exec(text) ?? [];
+  if (huge !== undefined && hasInfinite(value)) {
+    const shown = huge.slice(0, MAX_SUMMARY);
+    throw new ApiError('BadRequest', `json: cannot unmarshal number ${shown} into Go value of type float64`);
+  }
+  return value;
+}
+
+/** What may be a number beyond all numbers, which would be read as infinite and be stored as null. Identifiers look like it too. */
+const HUGE_NUMBER = /\d[\d.]*e\+?\d{3,}|\d{309,}/i;
+
+function hasInfinite(value: JsonValue): boolean {
+  const left = [value];
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    if (next === Number.POSITIVE_INFINITY || next === Number.NEGATIVE_INFINITY) return true;
+    if (typeof next === 'object' && next !== null) for (const below of Object.values(next)) left.push(below);
+  }
+  return false;
 }
 
 /** Refuses, without parsing, what would take too long, and brackets nested deeper than a document may be. */
@@ -153,32 +183,48 @@ function checkTokens(source: string): void {
   }
 }
 
-function refuseDoubles(map: YAMLMap): void {
+/** What documents that were YAML have twice, for those who want to know. */
+const doubled = new WeakMap<object, readonly string[]>();
+
+function doublesIn(map: YAMLMap, lines: LineCounter): string[] {
   const seen = new Set<unknown>();
+  const found: string[] = [];
   for (const { key } of map.items) {
     const name = isScalar(key) ? String(key.value) : key;
-    if (seen.has(name)) throw new Error(`the key ${JSON.stringify(String(name))} occurs twice in one map`);
+    if (seen.has(name) && isScalar(key))
+      found.push(`line ${lines.linePos(key.range?.[0] ?? 0).line}: key ${JSON.stringify(name)} already set in map`);
     seen.add(name);
   }
+  return found;
 }
+
+/** Of YAML 1.1 what upstream's reader knows: numbers of other bases, `yes` and `off`; not times of day and dates, which are texts. */
+const UNKNOWN_TAGS = /:(timestamp|binary|omap|pairs|set)$/;
+const knownTags = (tags: Tags): Tags =>
+  tags.filter((tag) => typeof tag === 'string' || (tag.format !== 'TIME' && !UNKNOWN_TAGS.test(tag.tag)));
 
 function decodeYaml(body: Buffer): JsonValue {
   const source = body.toString('utf8');
   checkTokens(source);
   let text: string;
+  const lines = new LineCounter();
+  const doubles: string[] = [];
   try {
     const document = parseDocument(source, {
-      schema: 'core',
+      schema: 'yaml-1.1',
       intAsBigInt: true,
+      customTags: knownTags,
+      lineCounter: lines,
       strict: true,
       // The library's own test compares each key with every other.
       uniqueKeys: false,
       resolveKnownTags: false,
       logLevel: 'error',
     });
-    const [problem] = [...document.errors, ...document.warnings];
+    // Only the first of several documents is read.
+    const [problem] = [...document.errors, ...document.warnings].filter(({ code }) => code !== 'MULTIPLE_DOCS');
     if (problem !== undefined) throw problem;
-    visit(document, { Map: (_, map) => refuseDoubles(map) });
+    visit(document, { Map: (_, map) => void doubles.push(...doublesIn(map, lines)) });
     text = JSON.stringify(document.toJS({ maxAliasCount: MAX_ALIASES })) ?? 'null';
   } catch (error) {
     throw new ApiError(
@@ -187,5 +233,7 @@ function decodeYaml(body: Buffer): JsonValue {
     );
   }
   // Through JSON once more: whatever YAML can say beyond it is gone, and the depth is checked as for everybody.
-  return decodeJson(Buffer.from(text));
+  const value = decodeJson(Buffer.from(text));
+  if (doubles.length > 0 && typeof value === 'object' && value !== null) doubled.set(value, doubles);
+  return value;
 }

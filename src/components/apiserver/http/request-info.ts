@@ -155,8 +155,6 @@ function readRequestInfo(method: string, url: string): RequestInfo {
     const selector =
       verb === 'list' || verb === 'watch' || verb === 'deletecollection' ? query.get('fieldSelector') : null;
     if (selector?.includes('metadata.name')) name = nameInSelector(selector);
-  } else if (verb === 'get' && subresource === '' && isTrue(query.get('watch'))) {
-    verb = 'watch';
   }
   return { resource: true, path, query, verb, group, version, namespace, plural, name, subresource, tail };
 }

@@ -3,7 +3,7 @@ import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
 import type { JsonObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
-import { bodyFormat, decodeBody } from '../http/decode.ts';
+import { bodyFormat, decodeUnnamed } from '../http/decode.ts';
 import { isTrue } from '../http/request-info.ts';
 import { invalidOptions, validateDryRun } from './options.ts';
 import { decodeObject } from './write-request.ts';
@@ -49,7 +49,7 @@ export function parseDeleteOptions(
 }
 
 function bodyOf(body: Buffer, contentType: string | undefined): Body {
-  return optionsOf(decodeBody(body, bodyFormat(contentType), 'DeleteOptions')) as Body;
+  return optionsOf(decodeUnnamed(body, bodyFormat(contentType))) as Body;
 }
 
 /** A delete may name itself DeleteOptions of any group; it is one kind. */
@@ -66,13 +66,17 @@ function optionsOf(document: JsonObject): object {
 function bodyOfQuery(query: URLSearchParams): Body {
   if (query.size === 0) return {};
   const grace = query.get('gracePeriodSeconds');
-  if (grace !== null && !/^-?\d{1,10}$/.test(grace)) throw errors.badRequest('gracePeriodSeconds: must be an integer');
+  if (grace !== null && !/^[+-]?\d{1,15}$/.test(grace)) {
+    throw errors.badRequest(`strconv.ParseInt: parsing ${JSON.stringify(grace.slice(0, 64))}: invalid syntax`);
+  }
+  const uid = query.get('uid');
   const policy = query.get('propagationPolicy');
   const orphan = query.get('orphanDependents');
   return {
     ...(grace === null ? {} : { gracePeriodSeconds: Number(grace) }),
     ...(policy === null ? {} : { propagationPolicy: policy }),
     ...(orphan === null ? {} : { orphanDependents: isTrue(orphan) }),
+    ...(uid === null ? {} : { preconditions: { uid } }),
   };
 }
 

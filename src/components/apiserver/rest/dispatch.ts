@@ -4,7 +4,7 @@ import type { TokenRequest } from 'kubernetes-types/authentication/v1';
 import type { Scale } from 'kubernetes-types/autoscaling/v1';
 import type { Binding } from 'kubernetes-types/core/v1';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
-import type { JsonObject, KubeList, KubeObject } from '../../../api/meta/object.ts';
+import type { JsonObject, JsonValue, KubeList, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { ScaleMapping } from '../../../api/registry/definition.ts';
 import { returnsDeleted } from '../../../api/registry/deleted.ts';
@@ -42,7 +42,7 @@ import { giveTurn, isLarge } from './turns.ts';
 import { updateObject } from './update.ts';
 import { shown } from './view.ts';
 import { watch } from './watch.ts';
-import { type DecodedKind, decodeSent, methodNotAllowed, type WriteRequest } from './write-request.ts';
+import { type DecodedKind, decodeSent, methodNotAllowed, strictly, type WriteRequest } from './write-request.ts';
 
 const MAX_BODY = 3 * 1024 * 1024;
 /** Deletes of a collection under way at once. */
@@ -69,9 +69,9 @@ export function dispatch(
     if (verb !== 'create') throw methodNotAllowed();
     return review(context, exchange, kind, info);
   }
-  if (!kind.definition.verbs.some((each) => each === verb)) throw methodNotAllowed();
-  // Upstream has no route for it, though its authorisation reads it as a get.
-  if (exchange.request.method === 'HEAD') throw methodNotAllowed();
+  if (!kind.definition.verbs.some((each) => each === verb)) throw notAllowed(kind, verb);
+  // Upstream has no route for it but among those of custom resources, though its authorisation reads it as a get.
+  if (exchange.request.method === 'HEAD' && kind.definition.custom === undefined) throw methodNotAllowed();
   // A collection is not written as a whole.
   if (info.name === '' && (verb === 'update' || verb === 'patch')) throw methodNotAllowed();
   switch (verb) {
@@ -114,6 +114,13 @@ function kindOf(context: RestContext, info: ResourceRequestInfo): ServedKind {
     }
   }
   return kind;
+}
+
+/** Custom resources say which they are. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go. */
+function notAllowed({ definition, group, plural }: ServedKind, verb: string): ApiError {
+  if (definition.custom === undefined) return methodNotAllowed();
+  const message = `${verb} is not supported on resources of kind ${JSON.stringify(`${plural}.${group}`)}`;
+  return new ApiError('MethodNotAllowed', message, { group, kind: plural });
 }
 
 /** What the options of a verb are called in messages about them. */
@@ -263,13 +270,25 @@ async function patch(
   if (kindOfPatch !== 'apply') {
     if (request.options.force)
       throw invalidOptions('PatchOptions', [fieldError.forbidden('force', 'may not be specified for non-apply patch')]);
-    const { object } = await patchObject(context, request, kindOfPatch, body, strategy);
+    const duplicates = kindOfPatch === 'json' ? [] : sentTwice(bytes, 'json', body, request);
+    const { object } = await patchObject(context, request, kindOfPatch, body, strategy, duplicates);
     return sendObject(context, exchange, kind, object, form, 200);
   }
+  const twice = sentTwice(bytes, 'yaml', body, request);
+  if (twice.length > 0 && request.options.validation === 'Strict')
+    throw errors.badRequest(`error strict decoding YAML: error converting YAML to JSON: ${strictly(twice).join(', ')}`);
+  request.warnings.push(...twice);
   const applied = await applyObject(context, request, configurationOf(body, info.query), strategy, () =>
     context.authorization.requireEach(exchange.user, [{ ...actionAt(info), verb: 'create' }]),
   );
   sendObject(context, exchange, kind, applied.object, form, applied.created ? 201 : 200);
+}
+
+/** The fields that a patch has twice, where somebody wants to know. */
+function sentTwice(bytes: Buffer, format: 'json' | 'yaml', body: JsonValue, request: WriteRequest): readonly string[] {
+  if (request.options.validation === 'Ignore' || typeof body !== 'object' || body === null || Array.isArray(body))
+    return [];
+  return duplicatesOf(bytes, format, body);
 }
 
 async function remove(
@@ -352,14 +371,15 @@ function dispatchSubresource(
     if (verb === 'get') return getScale(context, exchange, kind, info, scale);
     if (verb === 'update') return putScale(context, exchange, kind, info, scale);
     if (verb === 'patch') return changeScale(context, exchange, kind, info, scale);
-    throw methodNotAllowed();
+    throw notAllowed(kind, verb);
   }
   if (strategyAt(kind, subresource) !== undefined) {
     if (verb === 'get') return get(context, exchange, kind, info);
     if (verb === 'update') return update(context, exchange, kind, info);
     if (verb === 'patch') return patch(context, exchange, kind, info);
-    throw methodNotAllowed();
+    throw notAllowed(kind, verb);
   }
+  if (kind.definition.custom !== undefined) throw errors.notFound(kind, info.name);
   if (!(kind.definition.extraSubresources ?? []).some((each) => each.name === subresource)) throw noSuchResource();
   switch (subresource) {
     case 'binding':

@@ -133,6 +133,6 @@ export function renderSingle(
       );
     }
     default:
-      throw new ApiError('NotAcceptable', `${form.as} is not a form of a single object`);
+      throw new ApiError('NotAcceptable', `you requested ${form.as}, but the requested object is not a list`);
   }
 }

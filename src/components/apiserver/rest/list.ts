@@ -52,6 +52,8 @@ export function list(
   if (cache === undefined)
     throw new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
   const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
+  if (form.as === 'PartialObjectMetadata')
+    throw new ApiError('NotAcceptable', `you requested ${form.as}, but the requested object is a list`);
   const options = parseListOptions(kind, info.query, false);
   const namespace = info.namespace === '' ? undefined : info.namespace;
   if (
@@ -105,7 +107,7 @@ function send(
       exchange.sendBytes(200, Buffer.from(`${table(form, meta, columnDefinitions(kind.definition), rows)}\n`)),
     );
   }
-  if (form.as === 'PartialObjectMetadata' || form.as === 'PartialObjectMetadataList') {
+  if (form.as === 'PartialObjectMetadataList') {
     const head = Buffer.from(
       `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/${form.version}","metadata":${meta},"items":[`,
     );

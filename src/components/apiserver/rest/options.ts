@@ -41,17 +41,26 @@ export function parseRevision(text: string | null | undefined): number | undefin
   if (text === null || text === undefined || text === '') return undefined;
   const value = Number(text);
   if (!/^\d{1,16}$/.test(text) || !Number.isSafeInteger(value)) {
-    throw bad(`resourceVersion: Invalid value: ${JSON.stringify(text.slice(0, 64))}: must be a resource version`);
+    throw bad(
+      `resourceVersion: Invalid value: ${JSON.stringify(text.slice(0, 64))}: strconv.ParseUint: parsing ${JSON.stringify(text.slice(0, 64))}: invalid syntax`,
+    );
   }
   return value;
 }
 
-function nonNegative(query: URLSearchParams, name: string): number | undefined {
+/** A number of 64 bits, as Go reads one. */
+function integer(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null || text === '') return undefined;
-  if (!/^\d{1,15}$/.test(text)) throw bad(`${name}: Invalid value: ${JSON.stringify(text.slice(0, 64))}`);
+  const shown = `strconv.ParseInt: parsing ${JSON.stringify(text.slice(0, 64))}`;
+  if (!/^[+-]?\d+$/.test(text)) throw bad(`${shown}: invalid syntax`);
+  if (!Number.isSafeInteger(Number(text))) throw bad(`${shown}: value out of range`);
   return Number(text);
 }
+
+/** Less than one of anything is as if nothing had been said. */
+const positive = (value: number | undefined): number | undefined =>
+  value === undefined || value <= 0 ? undefined : value;
 
 export function parseListOptions(kind: ServedKind, query: URLSearchParams, watch: boolean): ListOptions {
   const labelText = query.get('labelSelector');
@@ -69,11 +78,11 @@ export function parseListOptions(kind: ServedKind, query: URLSearchParams, watch
   const options: ListOptions = {
     labels: labelText === null || labelText === '' ? everything : parseLabelSelector(labelText),
     fields,
-    limit: nonNegative(query, 'limit') || undefined,
+    limit: positive(integer(query, 'limit')),
     continueToken: continueToken === '' ? undefined : continueToken,
     resourceVersion,
     match: match === '' || match === null ? undefined : match,
-    timeoutSeconds: nonNegative(query, 'timeoutSeconds'),
+    timeoutSeconds: positive(integer(query, 'timeoutSeconds')),
     bookmarks: isTrue(query.get('allowWatchBookmarks')),
     sendInitialEvents: initial === null ? undefined : isTrue(initial),
   };
@@ -154,11 +163,11 @@ export function invalidOptions(kind: string, failures: readonly FieldError[]): A
   return invalid({ group: 'meta.k8s.io', kind }, '', failures);
 }
 
-/** Upstream shows all that was asked for, as Go does. */
+/** Upstream shows all that was asked for. */
 export function validateDryRun(asked: readonly string[]): FieldError[] {
   if (asked.every((each) => each === 'All')) return [];
-  const shown = asked.map((each) => JSON.stringify(each.slice(0, 64))).join(', ');
-  const message = `Unsupported value: []string{${shown}}: supported values: "All"`;
+  const shown = JSON.stringify(asked.map((each) => each.slice(0, 64)));
+  const message = `Unsupported value: ${shown}: supported values: "All"`;
   return [{ type: 'FieldValueNotSupported', field: 'dryRun', message }];
 }
 
@@ -179,7 +188,7 @@ export function parseWriteOptions(kind: string, query: URLSearchParams, userAgen
   const failures = [...validateManager(manager), ...validateDryRun(query.getAll('dryRun'))];
   if (validation === undefined) {
     const asked = (query.get('fieldValidation') ?? '').slice(0, 64);
-    failures.push(fieldError.notSupported('fieldValidation', asked, VALIDATIONS));
+    failures.push(fieldError.notSupported('fieldValidation', asked, ['', 'Ignore', 'Strict', 'Warn']));
   }
   if (failures.length > 0 || validation === undefined) throw invalidOptions(kind, failures);
   return {

@@ -11,7 +11,7 @@ import { decodeValue } from '../http/decode.ts';
 import type { RestContext } from './context.ts';
 import { giveTurn } from './turns.ts';
 import { checkVersion, type Updated, updateObject } from './update.ts';
-import { decodeObject, shownText, type WriteRequest, WrongType } from './write-request.ts';
+import { decodeObject, StrictError, shownText, type WriteRequest, WrongType } from './write-request.ts';
 
 export type PatchForm = 'json' | 'merge' | 'strategic' | 'apply';
 
@@ -57,6 +57,7 @@ export function patchObject(
   form: Exclude<PatchForm, 'apply'>,
   patch: JsonValue,
   strategy: WriteStrategy<KubeObject>,
+  duplicates: readonly string[],
 ): Promise<Updated> {
   const { kind } = request;
   let warned = false;
@@ -67,7 +68,7 @@ export function patchObject(
       const decoded = (): KubeObject => {
         const warnings: string[] = [];
         const next = decodePatched(form, patch, () =>
-          decodeObject(kind, patched, [], request.options.validation, warnings),
+          decodeObject(kind, patched, duplicates, request.options.validation, warnings),
         );
         // Tried again after a conflict, the same warnings come up again.
         if (!warned) request.warnings.push(...warnings);
@@ -86,8 +87,12 @@ export function decodePatched<T>(form: PatchForm, patch: JsonValue, decode: () =
   try {
     return decode();
   } catch (error) {
-    if (!(error instanceof WrongType)) throw error;
-    const problem = form === 'strategic' ? error.conversion : error.decoding;
+    if (!(error instanceof WrongType || error instanceof StrictError)) throw error;
+    const problem = !(error instanceof WrongType)
+      ? error.message
+      : form === 'strategic'
+        ? error.conversion
+        : error.decoding;
     // Upstream shows the whole object here, where the patch was not a strategic one.
     const shown = form === 'strategic' ? goText(patch) : JSON.stringify(patch);
     throw invalid({ group: '', kind: '' }, '', [fieldError.invalid('patch', shownText(shown), problem)]);

@@ -314,7 +314,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
           };
     const rest = kind === 'Table' ? ',"columnDefinitions":null,"rows":[]' : '';
     return Buffer.from(
-      `{"type":"BOOKMARK","object":{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":{"resourceVersion":"${revision}",${annotations}"creationTimestamp":null}${rest}}}\n`,
+      `{"type":"BOOKMARK","object":{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":{${annotations}"resourceVersion":"${revision}"}${rest}}}\n`,
     );
   }
 

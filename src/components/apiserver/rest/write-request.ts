@@ -109,7 +109,7 @@ export class WrongType extends ApiError {
 }
 
 /** What a strict reader refuses: fields that nobody knows, or that are there twice. */
-class StrictError extends ApiError {
+export class StrictError extends ApiError {
   constructor(message: string) {
     super('BadRequest', message);
   }
@@ -194,12 +194,19 @@ export function decodeObject(
     throw new WrongType(kind, typeError, found.conversionError ?? typeError);
   }
   dropEmptyLists(object.metadata);
-  const findings = [...duplicates, ...found.unknownFields.map((field) => `unknown field ${JSON.stringify(field)}`)];
-  if (findings.length > 0) {
-    if (validation === 'Strict') throw new StrictError(`strict decoding error: ${findings.join(', ')}`);
-    if (validation === 'Warn') warnings.push(...findings);
+  const unknown = found.unknownFields.map((field) => `unknown field ${JSON.stringify(field)}`);
+  if (duplicates.length + unknown.length > 0) {
+    if (validation === 'Strict')
+      throw new StrictError(`strict decoding error: ${[...strictly(duplicates), ...unknown].join(', ')}`);
+    if (validation === 'Warn') warnings.push(...duplicates, ...unknown);
   }
   return object;
+}
+
+/** What a document has twice, as it is refused for: lines of YAML together. */
+export function strictly(duplicates: readonly string[]): readonly string[] {
+  const [first] = duplicates;
+  return first?.startsWith('line ') === true ? [`yaml: unmarshal errors:\n  ${duplicates.join('\n  ')}`] : duplicates;
 }
 
 /** As with empty maps: Go's encoder leaves them out. */
@@ -212,5 +219,5 @@ export const conflictMessage =
   'the object has been modified; please apply your changes to the latest version and try again';
 
 export function methodNotAllowed(): ApiError {
-  return new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
+  return new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource', {});
 }

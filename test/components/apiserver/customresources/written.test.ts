@@ -161,6 +161,71 @@ describe('custom resources, written', () => {
     assert.equal(body.metadata.generation, 1);
   });
 
+  it('have a status that is judged alone, a number to scale that is one, and names of finalizers that are warned of', async () => {
+    const one = await made('judged', { color: 'red' });
+    const status = await merge(`${one}/status`, { spec: { replicas: 'x' }, status: { replicas: 'y', phase: 1 } });
+    assert.equal(status.code, 422);
+    for (const told of [
+      'status.phase: Invalid value: "integer": phase in body must be of type string: "integer"',
+      '.status.replicas: Invalid value: 0: .status.replicas accessor error: y is of the type string, expected int64',
+    ])
+      assert.ok(status.body.message.includes(told), status.body.message);
+    assert.ok(!status.body.message.includes('spec'), status.body.message);
+    const spec = await merge(one, { spec: 'x' });
+    assert.match(
+      spec.body.message,
+      /\.spec\.replicas accessor error: x is of the type string, expected map\[string\]interface\{\}/,
+    );
+    const warned = await merge(one, { metadata: { finalizers: ['x'] } });
+    assert.match(
+      String(warned.headers['warning']),
+      /metadata.finalizers: ..x..: prefer a domain-qualified finalizer name to avoid accidental conflicts/,
+    );
+    assert.equal((await merge(one, { metadata: { finalizers: null } })).code, 200);
+  });
+
+  it('are told of what patches and YAML say twice', async () => {
+    const one = await made('twice', {});
+    const headers = { 'content-type': 'application/merge-patch+json' };
+    const body = '{"spec":{"color":"red","color":"blue"}}';
+    const warned = await call('PATCH', one, { raw: body, headers });
+    assert.equal(warned.body.spec['color'], 'blue');
+    assert.match(String(warned.headers['warning']), /duplicate field/);
+    const refused = await call('PATCH', `${one}?fieldValidation=Strict`, { raw: body, headers });
+    assert.equal(refused.code, 422);
+    assert.match(refused.body.message, /strict decoding error: duplicate field "spec.color"/);
+    const yaml = `apiVersion: ${GROUP}/v1\nkind: Thing\nmetadata: {name: twice}\nspec:\n  color: red\n  color: green\n`;
+    const applied = (query: string) =>
+      call('PATCH', `${one}?fieldManager=y&force=true${query}`, {
+        raw: yaml,
+        headers: { 'content-type': 'application/apply-patch+yaml' },
+      });
+    const told = await applied('');
+    assert.equal(told.body.spec['color'], 'green');
+    assert.match(String(told.headers['warning']), /line 6: key ..color.. already set in map/);
+    assert.equal((await applied('&fieldValidation=Strict')).code, 400);
+  });
+
+  it('say which they are when there is no such sub-resource or verb, and answer HEAD', async () => {
+    const one = await made('asked', {});
+    assert.equal((await call('GET', `${one}/nosuch`)).body.message, `things.${GROUP} "asked" not found`);
+    const refused = await call('DELETE', `${one}/status`);
+    assert.equal(refused.code, 405);
+    assert.equal(refused.body.message, `delete is not supported on resources of kind "things.${GROUP}"`);
+    assert.equal((await call('HEAD', one)).code, 200);
+    assert.equal((await call('HEAD', `${THINGS}/absent`)).code, 404);
+    // What has a name is not watched but read.
+    assert.equal((await call('GET', `${one}?watch=true`)).body.metadata.name, 'asked');
+    const partial = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
+    assert.equal((await call('GET', THINGS, { headers: { accept: partial } })).code, 406);
+    assert.equal((await call('GET', `${THINGS}?limit=-1`)).code, 200);
+    const limited = await call('GET', `${THINGS}?limit=x`);
+    assert.equal(limited.body.message, 'strconv.ParseInt: parsing "x": invalid syntax');
+    const foreign = await call('DELETE', `${one}?uid=x`);
+    assert.equal(foreign.code, 409);
+    assert.match(foreign.body.message, /the UID in the precondition \(x\) does not match/);
+  });
+
   it('are scaled by who owns the number, or by force', async () => {
     const one = `${THINGS}/scaled`;
     const scale = (replicas: number) => ({
