@@ -100,7 +100,9 @@ class Loop {
       }
       case 'sortBy': {
         const of = this.#variables[0] ?? DYN;
-        return { type: listOf(of, size), cost, size, run: (frame) => this.#sort(frame, first) };
+        // Keys are compared each with every other.
+        const sorting = cost + 2 * size * size + 11;
+        return { type: listOf(of, size), cost: sorting, size: size * size, run: (frame) => this.#sort(frame, first) };
       }
       case 'map':
       case 'transformList':

@@ -174,7 +174,8 @@ const formats: readonly Overload[] = [
       const errors = of<Judge>(value)(text);
       return errors.length === 0 ? Optional.NONE : new Optional([...errors]);
     },
-    { cost: ([, text = 0]) => perCharacter(text), size: () => 8 },
+    // As matching a regular expression of 128 characters.
+    { cost: ([, text = 0]) => 32 * perCharacter(text), size: () => 8 },
   ),
 ];
 
