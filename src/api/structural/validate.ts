@@ -145,9 +145,10 @@ class Walk {
   }
 
   /** Integers are divided as integers, whatever the factor. */
-  #multiple(value: number, multipleOf: number, path: string): void {
-    const factor = Number.isSafeInteger(value) ? Math.trunc(multipleOf) : multipleOf;
-    if (factor < 1 && Number.isSafeInteger(value))
+  #multiple(value: number | bigint, multipleOf: number, path: string): void {
+    const whole = typeof value === 'bigint' || Number.isSafeInteger(value);
+    const factor = whole ? Math.trunc(multipleOf) : multipleOf;
+    if (factor < 1 && whole)
       this.#add(fieldError.invalid(pathOf(path), 0, `factor MultipleOf declared for ${path} must be positive: 0`));
     else if (!isMultiple(value, factor)) this.#invalid(path, value, `should be a multiple of ${factor}`);
   }
