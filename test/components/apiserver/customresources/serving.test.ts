@@ -189,7 +189,7 @@ describe('custom resources', () => {
     assert.equal(wrong.code, 422);
     assert.equal(
       wrong.body.message,
-      'CronTab.stable.example.com "two" is invalid: [spec.cronSpec: Invalid value: "x": spec.cronSpec in body should match \'^(\\d+|\\*)(/\\d+)?(\\s+(\\d+|\\*)(/\\d+)?){4}$\', spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string"]',
+      'CronTab.stable.example.com "two" is invalid: [spec.cronSpec: Invalid value: "x": spec.cronSpec in body should match \'^(\\d+|\\*)(/\\d+)?(\\s+(\\d+|\\*)(/\\d+)?){4}$\', spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string", .spec.replicas: Invalid value: 0: .spec.replicas accessor error: y is of the type string, expected int64]',
     );
     const many = await call('POST', PATH, ct('two', { replicas: 11, tags: ['a', 'a'] }));
     assert.match(

@@ -505,7 +505,7 @@ describe('objects over HTTPS', () => {
     assert.equal(some.code, 422);
     assert.equal(
       (some.body as unknown as { message: string }).message,
-      'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: []string{"Some"}: supported values: "All"',
+      'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"',
     );
   });
 
