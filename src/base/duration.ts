@@ -11,11 +11,15 @@ const UNIT_MS: ReadonlyMap<string, number> = new Map([
   ['h', 3_600_000],
 ]);
 
+/** Nobody means more; it may come from anybody. */
+const MAX_TEXT = 256;
+
 /** In milliseconds. Source: time.ParseDuration. */
 export function parseDuration(text: string): number | undefined {
+  if (text.length > MAX_TEXT) return undefined;
   const [, sign, rest = ''] = /^([+-]?)(.*)$/.exec(text) ?? [];
   if (rest === '0') return 0;
-  if (!/^(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(rest)) return undefined;
+  if (!/^(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(rest)) return undefined;
   let ms = 0;
   for (const [, number = '', unit = ''] of rest.matchAll(/([\d.]+)([a-zµμ]+)/g))
     ms += Number(number) * (UNIT_MS.get(unit) ?? 0);

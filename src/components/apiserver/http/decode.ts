@@ -150,16 +150,26 @@ export function decodeJson(body: Buffer): JsonValue {
   } catch (error) {
     throw new ApiError('BadRequest', jsonProblem(messageOf(error), body));
   }
-  const [huge] = HUGE_NUMBER.exec(text) ?? [];
-  if (huge !== undefined && hasInfinite(value)) {
-    const shown = huge.slice(0, MAX_SUMMARY);
+  const huge = text.search(HUGE_NUMBER);
+  if (huge >= 0 && hasInfinite(value)) {
+    const shown = numberAt(text, huge);
     throw new ApiError('BadRequest', `json: cannot unmarshal number ${shown} into Go value of type float64`);
   }
   return value;
 }
 
-/** What may be a number beyond all numbers, which would be read as infinite and be stored as null. Identifiers look like it too. */
-const HUGE_NUMBER = /\d[\d.]*e\+?\d{3,}|\d{309,}/i;
+/**
+ * What may be a number beyond all numbers, which would be read as infinite and be stored as null. Identifiers look like it too. It looks at no
+ * character of a document more than a few times, whatever somebody writes.
+ */
+const HUGE_NUMBER = /\de\+?\d{3}|(?<!\d)\d{309}/i;
+
+/** The number that is around `at`, or what is shown of it. */
+function numberAt(text: string, at: number): string {
+  let start = at;
+  while (at - start < MAX_SUMMARY && /[-\d.]/.test(text.charAt(start - 1))) start -= 1;
+  return /^[-+.\de]*/i.exec(text.slice(start, start + MAX_SUMMARY))?.[0] ?? '';
+}
 
 function hasInfinite(value: JsonValue): boolean {
   const left = [value];

@@ -19,7 +19,8 @@ describe('how long a request may take', () => {
   it('is what the client says where that is less', () => {
     assert.deepEqual(['', '?timeout=', '?timeout=0s', '?timeout=-1s', '?timeout=2m'].map(limit), Array(5).fill(60_000));
     assert.deepEqual(['?timeout=1500ms', '?timeout=1m', '?limit=1&timeout=7s'].map(limit), [1500, 60_000, 7000]);
-    for (const bad of ['1', 'soon', '1 s']) assert.throws(() => limit(`?timeout=${bad}`), { httpCode: 400 });
+    for (const bad of ['1', 'soon', '1 s', '1'.repeat(16_000)])
+      assert.throws(() => limit(`?timeout=${bad}`), { httpCode: 400 });
   });
 
   it('is 34 seconds for the write of one object', () => {
@@ -227,6 +228,13 @@ describe('bodies', () => {
       assert.throws(() => decodeJson(Buffer.from(text)), { httpCode: 400, message: /cannot unmarshal number/ });
     const uid = { uid: '4c1e1234-0000-4000-8000-000000000000', large: 1e300 };
     assert.deepEqual(decodeJson(Buffer.from(JSON.stringify(uid))), uid);
+    // Whatever looks like a number nearly everywhere takes no longer than its length. A second is a hundred times what it takes.
+    for (const piece of ['1.', '1e', '1e11', `${'1'.repeat(308)},`, '1234567890123456']) {
+      const text = JSON.stringify({ a: piece.repeat(Math.floor(2_000_000 / piece.length)) });
+      const began = process.threadCpuUsage();
+      decodeJson(Buffer.from(text));
+      assert.ok(process.threadCpuUsage(began).user < 1_000_000, piece);
+    }
   });
 
   it('takes the last of a YAML map’s equal keys, and says in which line they are', () => {
