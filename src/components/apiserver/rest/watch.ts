@@ -30,8 +30,7 @@ import type { PacedWatch } from './watch-pace.ts';
 /** What a client may leave unread before it is dropped; it can resume where it was. */
 const MAX_UNREAD = 8 * 1024 * 1024;
 const BOOKMARK_INTERVAL_MS = 60_000;
-/** Upstream's --min-request-timeout: watches without a time of their own end between this and twice this. */
-/** A watch that does not say how long it is to last gets this or up to twice as much, so that not all come again at once. */
+/** Upstream's --min-request-timeout: a watch that does not say how long it is to last gets this or up to twice as much, so that not all come again at once. */
 const MIN_TIMEOUT_SECONDS = 1800;
 /** A last bookmark this long before the end lets the client resume without a relist. */
 const LAST_BOOKMARK_MS = 2_000;
