@@ -15,6 +15,8 @@ export interface AuthProgress {
   applied(): number;
   /** Resolves when `index` has been applied here, or does not seem to come. */
   appliedAt(index: number): Promise<void>;
+  /** Settles when the changes of rights that are under way here have been applied; undefined: there are none. */
+  changed(): Promise<void> | undefined;
 }
 
 export interface AuthDeps {
@@ -61,10 +63,15 @@ export class Auth {
   }
 
   /**
-   * Resolves when this member has been told of the token that `call` shows; undefined when it need not wait. Whoever has a token from one member and asks
-   * another is not to be a stranger there.
+   * Resolves when this member knows what `call` may do: has applied what changes rights, and has been told of the token that it shows; undefined when it
+   * need not wait. Whoever has a token from one member and asks another is not to be a stranger there.
    */
   awaited(call: CallIdentity): Promise<void> | undefined {
+    const changed = this.#deps.progress.changed();
+    return changed === undefined ? this.#told(call) : changed.then(() => this.#told(call));
+  }
+
+  #told(call: CallIdentity): Promise<void> | undefined {
     const token = this.machine.enabled ? tokenOf(call) : undefined;
     if (token === undefined) return undefined;
     const { applied, appliedAt } = this.#deps.progress;
@@ -114,6 +121,10 @@ export class Auth {
       this.#deps.tokens.forget(command.name);
     else if (command.kind === 'disable') this.#deps.tokens.clear();
     return true;
+  }
+
+  changesRights(bytes: Uint8Array): boolean {
+    return decodeProposal(bytes).command.kind !== 'token-issue';
   }
 
   /** The whole state, for snapshots. */

@@ -76,6 +76,8 @@ interface AppliedWaiter {
 export interface AuthState {
   /** A committed command. Whether the state has changed. */
   apply(command: Uint8Array): boolean;
+  /** Whether a command may change what somebody may do. */
+  changesRights(command: Uint8Array): boolean;
   export(): Uint8Array;
   import(state: Uint8Array): void;
 }
@@ -114,6 +116,7 @@ export class Engine implements ReplicatedMachine {
   #reserved = 0;
   #relaxedInUse = false;
   #full = false;
+  #rights: Promise<void> | undefined;
   #spaceTimer: Timer | undefined;
   #recovering: Promise<void> | undefined;
   #stopped = false;
@@ -421,7 +424,24 @@ export class Engine implements ReplicatedMachine {
   /** Replicates a command and resolves when it has been applied here. Throws like `txn`. */
   async command(command: Command): Promise<void> {
     this.#admit(false);
-    await this.#add(Pending.command(command));
+    const added = this.#add(Pending.command(command));
+    if (command.type === 'auth' && this.#deps.onAuth.changesRights(command.command)) this.#awaitRights(added);
+    await added;
+  }
+
+  /**
+   * Settles when no change of rights is under way that this leader has proposed; undefined: there is none. Others may have applied one, and told of it,
+   * before a leader whose own disk stands still has: what it decides meanwhile it would decide by rights of before.
+   */
+  get rightsSettled(): Promise<void> | undefined {
+    return this.#rights;
+  }
+
+  #awaitRights(change: Promise<void>): void {
+    const settled = Promise.allSettled([this.#rights, change]).then(() => {
+      if (this.#rights === settled) this.#rights = undefined;
+    });
+    this.#rights = settled;
   }
 
   /** Throws RaftError; CodedError 'too-many-requests', 'not-leader', 'leader-failed'. Resolves when it has been applied here. */

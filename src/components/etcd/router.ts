@@ -240,6 +240,7 @@ export class Router {
   /** Another member has passed a request on. */
   async forwarded({ path, message, metadata, authRevision }: Forward): Promise<Forwarded> {
     const { engine } = this.#deps;
+    if (engine.rightsSettled !== undefined) await engine.rightsSettled;
     if (!engine.leads || authRevision !== this.#deps.authRevision()) return REDIRECTED;
     if (path === COMMAND) return this.#forwardedCommand(message);
     const handler = this.#unchecked.get(path);

@@ -44,6 +44,7 @@ function rig(clientCertAuth = true, hasher: PasswordHasher = plainHasher): Rig {
     tokens: simpleTokens(clock),
     progress: {
       applied: () => log.length,
+      changed: () => undefined,
       appliedAt: (index) =>
         new Promise((resolve) => {
           waiting.push({ index, resolve });

@@ -109,39 +109,40 @@ describe('a member that is alone', () => {
   });
 });
 
+const limited = { user: 'limited' };
+const key = 'k';
+
+/** Three members of which the first leads, and a user that may do with `key` what it likes. */
+async function guarded(): Promise<Scene> {
+  const scene = new Scene(3);
+  const [leader] = scene.members as [Member];
+  await scene.pass(ELECTED_MS);
+  for (const member of scene.members)
+    await scene.ask(member, 'Maintenance/MoveLeader', (out) => out.big(1, BigInt(`0x${leader.id}`)));
+  await scene.pass(ELECTED_MS);
+  const both = (first: string, second: string) => (out: Writer) => out.string(1, first).string(2, second);
+  const user = (name: string) => (out: Writer) => out.string(1, name).message(3, Buffer.of(8, 1));
+  const permission = { type: PermissionType.readwrite, key, end: '' };
+  for (const [path, write] of [
+    ['UserAdd', user('root')],
+    ['UserGrantRole', both('root', 'root')],
+    ['RoleAdd', (out: Writer) => out.string(1, 'some')],
+    ['UserAdd', user(limited.user)],
+    ['UserGrantRole', both(limited.user, 'some')],
+    ['RoleGrantPermission', (out: Writer) => writePermission(out.string(1, 'some'), 2, permission)],
+    ['AuthEnable', (out: Writer) => out],
+  ] as const)
+    assert.equal((await scene.ask(leader, `Auth/${path}`, write)).kind, 'ok', path);
+  await scene.pass(200);
+  return scene;
+}
+
+const asked = {
+  'KV/Put': (out: Writer) => writePutRequest(out, { key, value: Buffer.from('v') }),
+  'KV/Range': (out: Writer) => writeRangeRequest(out, { key }),
+};
+
 describe('a follower that has not heard yet what auth has become', () => {
-  const limited = { user: 'limited' };
-  const key = 'k';
-
-  /** Three members of which the first leads, and a user that may do with `key` what it likes. */
-  async function guarded(): Promise<Scene> {
-    const scene = new Scene(3);
-    const [leader] = scene.members as [Member];
-    await scene.pass(ELECTED_MS);
-    for (const member of scene.members)
-      await scene.ask(member, 'Maintenance/MoveLeader', (out) => out.big(1, BigInt(`0x${leader.id}`)));
-    await scene.pass(ELECTED_MS);
-    const both = (first: string, second: string) => (out: Writer) => out.string(1, first).string(2, second);
-    const user = (name: string) => (out: Writer) => out.string(1, name).message(3, Buffer.of(8, 1));
-    const permission = { type: PermissionType.readwrite, key, end: '' };
-    for (const [path, write] of [
-      ['UserAdd', user('root')],
-      ['UserGrantRole', both('root', 'root')],
-      ['RoleAdd', (out: Writer) => out.string(1, 'some')],
-      ['UserAdd', user(limited.user)],
-      ['UserGrantRole', both(limited.user, 'some')],
-      ['RoleGrantPermission', (out: Writer) => writePermission(out.string(1, 'some'), 2, permission)],
-      ['AuthEnable', (out: Writer) => out],
-    ] as const)
-      assert.equal((await scene.ask(leader, `Auth/${path}`, write)).kind, 'ok', path);
-    await scene.pass(200);
-    return scene;
-  }
-
-  const asked = {
-    'KV/Put': (out: Writer) => writePutRequest(out, { key, value: Buffer.from('v') }),
-    'KV/Range': (out: Writer) => writeRangeRequest(out, { key }),
-  };
   for (const [path, write] of Object.entries(asked))
     it(`refuses what has been taken away elsewhere: ${path}`, async () => {
       await using scene = await guarded();
@@ -155,6 +156,33 @@ describe('a follower that has not heard yet what auth has become', () => {
       scene.network.heal();
       const answer = await scene.ask(follower, path, write, limited);
       assert.ok(answer.kind === 'failed' && answer.code === RpcCode.permissionDenied, JSON.stringify(answer));
+    });
+});
+
+describe('a leader whose disk stands still while the others have been told what auth has become', () => {
+  for (const through of ['itself', 'a follower that has not been told either'] as const)
+    it(`does not decide by what it was, asked through ${through}`, async () => {
+      await using scene = await guarded();
+      const [leader, told, late] = scene.members as [Member, Member, Member];
+      const asks = through === 'itself' ? leader : late;
+      assert.equal((await scene.ask(asks, 'KV/Put', asked['KV/Put'], limited)).kind, 'ok');
+      leader.disk.stuckUntil = scene.nowMs + 700;
+      const { lastIndex } = late.disk.image;
+      const revoke = (out: Writer): Writer => out.string(1, 'some').latin1(2, key);
+      scene.send(leader, 'Auth/RoleRevokePermission', revoke, () => {});
+      // Both others have it, and one has not heard that it is settled.
+      await scene.until(() => late.disk.image.lastIndex > lastIndex);
+      scene.network.cut(leader.name, late.name);
+      await scene.pass(50);
+      const there = await scene.ask(told, 'KV/Put', asked['KV/Put'], limited);
+      assert.ok(there.kind === 'failed' && there.code === RpcCode.permissionDenied, JSON.stringify(there));
+      scene.network.heal();
+      const forbidden = (out: Writer): Writer => writePutRequest(out, { key, value: Buffer.from('forbidden') });
+      const answer = await scene.ask(asks, 'KV/Put', forbidden, limited);
+      assert.ok(answer.kind === 'failed' && answer.code === RpcCode.permissionDenied, JSON.stringify(answer));
+      await scene.pass(ELECTED_MS);
+      const left = await scene.ask(leader, 'KV/Range', asked['KV/Range']);
+      assert.ok(left.kind === 'ok' && !Buffer.from(left.body).includes('forbidden'));
     });
 });
 
