@@ -21,10 +21,12 @@ export interface AuthServiceDeps {
   readonly revision: () => number;
   /** Resolves when everything that anybody has been told of is known here. */
   readonly upToDate: () => Promise<void>;
+  /** Whether somebody leads, or soon does. */
+  readonly isLed: () => Promise<boolean>;
 }
 
 /** `etcdserverpb.Auth`. Who may call what is the guard's business (auth-guard.ts). */
-export function authService({ auth, encoder, log, revision, upToDate }: AuthServiceDeps): UnaryHandlers {
+export function authService({ auth, encoder, log, revision, upToDate, isLed }: AuthServiceDeps): UnaryHandlers {
   const { machine } = auth;
   const changes =
     (commandOf: (message: Uint8Array) => AuthCommand | Promise<AuthCommand>): UnaryHandlers[string] =>
@@ -48,10 +50,9 @@ export function authService({ auth, encoder, log, revision, upToDate }: AuthServ
     '/etcdserverpb.Auth/Authenticate': (message, call) =>
       answer(call, log, async () => {
         const { name, second: password } = decodeNamedRequest(message);
-        // Whoever has just been added, or auth turned on, at another member. Source: etcd v3_server.go, Authenticate.
-        await upToDate();
+        const led = await knowsAll(upToDate, isLed);
         try {
-          const token = await auth.authenticate(name, password);
+          const token = await auth.authenticate(name, password, !led);
           return encoder.begin(revision()).string(2, token).finish();
         } catch (error) {
           if (error instanceof AuthError) log.warn('authentication refused', { user: name, cause: error.code });
@@ -134,6 +135,21 @@ export function authService({ auth, encoder, log, revision, upToDate }: AuthServ
 }
 
 /** What the log may know of a command: never the hash. */
+/**
+ * Whoever has just been added, or auth turned on, at another member is known here then. False: nobody leads, and those who look after the cluster are
+ * not to be shut out. Source: etcd v3_server.go, Authenticate, which waits for a leader in vain.
+ */
+async function knowsAll(upToDate: AuthServiceDeps['upToDate'], isLed: AuthServiceDeps['isLed']): Promise<boolean> {
+  if (!(await isLed())) return false;
+  try {
+    await upToDate();
+    return true;
+  } catch (error) {
+    if (await isLed()) throw error;
+    return false;
+  }
+}
+
 function summary(command: AuthCommand): Readonly<Record<string, string>> {
   return {
     change: command.kind,

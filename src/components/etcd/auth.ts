@@ -15,6 +15,8 @@ export interface AuthProgress {
   applied(): number;
   /** Resolves when `index` has been applied here, or does not seem to come. */
   appliedAt(index: number): Promise<void>;
+  /** Whether there is a leader that could know better. */
+  isLed(): boolean;
   /** Settles when the changes of rights that are under way here have been applied; undefined: there are none. */
   changed(): Promise<void> | undefined;
 }
@@ -34,12 +36,16 @@ export interface AuthDeps {
 
 /** A password that changes while it is checked is checked again, as etcd does; not for ever. */
 const ATTEMPTS = 5;
+/** More than the people who look after a cluster that has lost its quorum. */
+const MAX_ALONE = 100;
 
 export class Auth {
   readonly machine = new AuthMachine();
   readonly #deps: AuthDeps;
   /** What `apply` made of the commands that this member has proposed and still waits for. */
   readonly #outcomes = new Map<bigint, AuthError | undefined>();
+  /** Tokens that count while nobody leads, and here only. */
+  readonly #alone = new Map<string, string>();
   #decoy: Promise<string> | undefined;
 
   constructor(deps: AuthDeps) {
@@ -52,6 +58,8 @@ export class Auth {
     const { revision } = this.machine;
     const token = tokenOf(call);
     if (token !== undefined) {
+      const alone = this.#whoIsAlone(token);
+      if (alone !== undefined) return { user: alone, revision };
       const caller = this.#deps.tokens.caller(this.#split(token).name, revision);
       if (caller === undefined) throw new AuthError('invalid-token');
       return caller;
@@ -142,8 +150,13 @@ export class Auth {
     return this.#deps.hasher.hash(password);
   }
 
-  /** A token for whoever knows the password. Throws AuthError. */
-  async authenticate(name: string, password: string): Promise<string> {
+  #whoIsAlone(token: string): string | undefined {
+    if (this.#alone.size > 0 && this.#deps.progress.isLed()) this.#alone.clear();
+    return this.#alone.get(token);
+  }
+
+  /** A token for whoever knows the password. `alone`: it counts here and while nobody leads, when nobody else can be told of it. Throws AuthError. */
+  async authenticate(name: string, password: string, alone = false): Promise<string> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       if (!this.machine.enabled) throw new AuthError('not-enabled');
       const { revision } = this.machine;
@@ -156,6 +169,11 @@ export class Auth {
       const { tokens, progress } = this.#deps;
       const token = await tokens.issue(name, revision);
       if (tokens.remember === undefined) return token;
+      if (alone) {
+        for (const [oldest] of this.#alone) if (this.#alone.size >= MAX_ALONE) this.#alone.delete(oldest);
+        this.#alone.set(token, name);
+        return token;
+      }
       await this.change({ kind: 'token-issue', name, token });
       if (this.machine.revision === revision) return `${token}.${progress.applied()}`;
     }

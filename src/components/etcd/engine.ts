@@ -299,6 +299,12 @@ export class Engine implements ReplicatedMachine {
     if (!this.#current) await this.linearizable();
   }
 
+  /** Whether somebody leads, or does so before two elections have passed. */
+  async isLed(): Promise<boolean> {
+    if (this.replica.leader === undefined) await this.leadershipChange(2 * this.replica.electionMs);
+    return this.replica.leader !== undefined;
+  }
+
   /** etcd's: five seconds for the disk and two elections. Source: etcd server/config. */
   get requestTimeoutMs(): number {
     return 5000 + 2 * this.replica.electionMs;

@@ -131,6 +131,7 @@ class Server implements StoreServer {
       progress: {
         applied: () => this.#engine.replica.applied,
         appliedAt: (index) => this.#engine.appliedInTime(index),
+        isLed: () => this.#engine.replica.leader !== undefined,
         changed: () => this.#engine.rightsSettled,
       },
       hasher: scryptHasher(deps.bcryptCost === undefined ? undefined : costLikeBcrypt(deps.bcryptCost)),

@@ -108,6 +108,7 @@ export function createServices(parts: ServiceParts): Services {
       log,
       revision: () => engine.machine.visible,
       upToDate: () => engine.upToDate(),
+      isLed: () => engine.isLed(),
     }),
   };
   const rpc = new RpcMetrics({ clock, log, slowMs: parts.slowRequestMs });

@@ -30,12 +30,15 @@ interface Rig {
   /** The next entry of the log arrives. */
   hear(entry: Uint8Array): void;
   readonly leases: Map<bigint, readonly string[]>;
+  /** Whether anybody leads. */
+  readonly mood: { led: boolean };
 }
 
 function rig(clientCertAuth = true, hasher: PasswordHasher = plainHasher): Rig {
   const log: Uint8Array[] = [];
   const leases = new Map<bigint, readonly string[]>();
   const waiting: Array<{ readonly index: number; resolve(): void }> = [];
+  const mood = { led: true };
   const auth: Auth = new Auth({
     replicate: async (command) => {
       await Promise.resolve();
@@ -45,6 +48,7 @@ function rig(clientCertAuth = true, hasher: PasswordHasher = plainHasher): Rig {
     progress: {
       applied: () => log.length,
       changed: () => undefined,
+      isLed: () => mood.led,
       appliedAt: (index) =>
         new Promise((resolve) => {
           waiting.push({ index, resolve });
@@ -63,6 +67,7 @@ function rig(clientCertAuth = true, hasher: PasswordHasher = plainHasher): Rig {
     log,
     hear,
     leases,
+    mood,
     guard: new AuthGuard({ auth, log: silentLog, leaseKeys: (id) => leases.get(id) ?? [] }),
   };
 }
@@ -324,6 +329,25 @@ describe('who a caller is', () => {
 });
 
 describe('authenticating', () => {
+  it('while nobody leads, gives those that know their password a token that counts until somebody does', async () => {
+    const { auth, log, mood } = await enabled();
+    mood.led = false;
+    const entries = log.length;
+    await assert.rejects(auth.authenticate('alice', 'wrong', true), refused('authentication-failed'));
+    const token = await auth.authenticate('alice', 'pw', true);
+    assert.equal(log.length, entries);
+    assert.equal(auth.caller(identity({ token }))?.user, 'alice');
+    const others = [];
+    for (let i = 0; i < 100; i += 1) others.push(await auth.authenticate('alice', 'pw', true));
+    assert.throws(() => auth.caller(identity({ token })), refused('invalid-token'));
+    const last = others.at(-1) as string;
+    assert.equal(auth.caller(identity({ token: last }))?.user, 'alice');
+    mood.led = true;
+    assert.throws(() => auth.caller(identity({ token: last })), refused('invalid-token'));
+    mood.led = false;
+    assert.throws(() => auth.caller(identity({ token: last })), refused('invalid-token'));
+  });
+
   it('wants auth to be on, a user with a password, and the right one', async () => {
     await assert.rejects(rig().auth.authenticate('root', 'pw'), refused('not-enabled'));
     const { auth } = await enabled();
@@ -428,7 +452,14 @@ describe('AuthStatus', () => {
         reply: (message: Uint8Array) => answered.resolve(message),
       };
       const encoder = new Encoder(1n, 2n);
-      const handlers = authService({ auth, encoder, log: silentLog, revision: () => 1, upToDate: async () => {} });
+      const handlers = authService({
+        auth,
+        encoder,
+        log: silentLog,
+        revision: () => 1,
+        upToDate: async () => {},
+        isLed: async () => true,
+      });
       handlers['/etcdserverpb.Auth/AuthStatus']?.(NOTHING, call);
       const reader = new Reader(await answered.promise);
       const found = [0, 0];
