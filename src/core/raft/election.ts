@@ -22,8 +22,12 @@ export function tickElection(node: RaftNode): void {
 /** Prompt and orderly: a confirmed-dead leader is replaced without waiting, by the best candidate first, the others a little later each. */
 function hurried(node: RaftNode): boolean {
   const dead = node.hints.deadLeader;
-  if (dead === undefined || (node.leader !== undefined && node.leader !== dead) || node.role === 'candidate')
-    return false;
+  if (dead === undefined || (node.leader !== undefined && node.leader !== dead)) return false;
+  if (node.role === 'candidate') {
+    // Nobody has won: two took themselves for the best, since what each knows of the other is a little old. Names have no age.
+    const turn = node.hints.turn(node.id, node.membership);
+    return node.electionElapsed >= (turn * 2 + 3) * node.heartbeatTicks;
+  }
   const rank = node.hints.rank(node.id, node.log.last, node.membership);
   // A first attempt by the best at once; later ones when the votes have had time to come back, and before the next best begins.
   const wait = node.role === 'follower' && node.leader === dead ? rank * 2 : rank * 2 + 1;

@@ -49,11 +49,15 @@ export class GossipHints {
     return true;
   }
 
+  /** How many voters are before `self` by their names alone, the dead leader aside. */
+  turn(self: NodeId, membership: Membership): number {
+    return membership.ids().filter((id) => id < self && id !== this.deadLeader && membership.isVoter(id)).length;
+  }
+
   /** How many voters had better campaign before `self`: alive, healthier, further along; names break ties, so that there is one first. */
   rank(self: NodeId, ownLast: number, membership: Membership): number {
     // Where nobody tells, names alone: two that campaign in the same moment split the votes.
-    if (this.#peers.length === 0)
-      return membership.ids().filter((id) => id < self && id !== this.deadLeader && membership.isVoter(id)).length;
+    if (this.#peers.length === 0) return this.turn(self, membership);
     const mine = { health: this.#peers.find((peer) => peer.id === self)?.health ?? 0, lastIndex: ownLast, id: self };
     return this.#peers.filter(
       (peer) =>
