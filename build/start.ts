@@ -12,6 +12,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { writeHelloImage } from './hello-image.ts';
 import { ensurePrograms, SAMPLE_PROGRAMS } from './host-packages.ts';
+import { podLevels, removeNewPodLevels } from './pod-levels.ts';
 
 const run = promisify(execFile);
 const project = join(import.meta.dirname, '..');
@@ -135,7 +136,9 @@ async function main(): Promise<number> {
 }
 
 try {
+  const levels = await podLevels();
   const code = await main();
+  if (flags.once) await removeNewPodLevels(levels);
   if (flags.once && rootIsNew) await rm(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
   if (flags.once && code === 0) say('stopped and cleaned up; every step worked');
   process.exitCode = code;

@@ -5,12 +5,16 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { podLevels, removeNewPodLevels } from '../../build/pod-levels.ts';
 import { projectRoot, run } from './harness.ts';
 
 test('npm start -- --once: every step works, and nothing is left', { timeout: 180_000 }, async () => {
   const parent = await mkdtemp(join(tmpdir(), 'he-once-'));
   const root = join(parent, 'root');
   try {
+    // What earlier runs of an appliance have left empty would hide what this one leaves.
+    await removeNewPodLevels([]);
+    const levels = await podLevels();
     // The namespace goes with its last process, and with it every link and table that was made.
     const ran = await run(
       'unshare',
@@ -36,6 +40,7 @@ test('npm start -- --once: every step works, and nothing is left', { timeout: 18
     ])
       assert.match(ran.stdout, line);
     assert.equal(existsSync(root), false);
+    assert.deepEqual(await podLevels(), levels);
   } finally {
     await rm(parent, { recursive: true, force: true });
   }
