@@ -20,13 +20,27 @@ interface Survivor {
  * docs/runbooks/quorum-loss.md tells them. What it had said to be committed has to be there; what only the others had is lost. False: it did not come to that.
  */
 export async function loseQuorum(world: World, hosts: Hosts, until: (time: number) => Promise<void>): Promise<boolean> {
-  const { timeline, random, trace, checkers } = world;
+  const { random } = world;
   const members = hosts.members();
   const newest = newestOf(members);
   if (newest === undefined) return false;
   const { voters, outgoing } = clusterOf(newest).conf;
   const able = members.filter((each) => voters.includes(each.id) && !each.gone && each.disk.image.applied > 0);
   if (outgoing.length > 0 || voters.length < 3 || able.length < voters.length) return false;
+  const survivors = (): readonly Member[] =>
+    random.shuffle(able).slice(0, 1 + random.below(Math.floor((voters.length - 1) / 2)));
+  await leaveTo(world, members, survivors, until);
+  return true;
+}
+
+/** All `members` lose their power, and of the `survivors` the best one is made a cluster of its own. */
+export async function leaveTo(
+  world: World,
+  members: readonly Member[],
+  survivors: () => readonly Member[],
+  until: (time: number) => Promise<void>,
+): Promise<void> {
+  const { timeline, trace, checkers } = world;
   for (const member of members) {
     member.crash(true);
     // Nothing starts it again.
@@ -34,10 +48,9 @@ export async function loseQuorum(world: World, hosts: Hosts, until: (time: numbe
   }
   // What was under way to clients arrives.
   await until(timeline.nowMs + UNDER_WAY_MS);
-  const survivors = random.shuffle(able).slice(0, 1 + random.below(Math.floor((voters.length - 1) / 2)));
   const offline = <T>(work: (life: Life) => Promise<T>): Promise<T> => finished(timeline, until, work);
   const found: Survivor[] = [];
-  for (const member of survivors)
+  for (const member of survivors())
     found.push({
       member,
       end: await offline(async (life) => {
@@ -61,7 +74,6 @@ export async function loseQuorum(world: World, hosts: Hosts, until: (time: numbe
   trace.add(`${timeline.nowMs.toFixed(3)} ${best.member.name} is to go on alone from ${committed}`);
   trace.count('recovered from a lost quorum');
   checkKept(world, best.member, committed);
-  return true;
 }
 
 const isFurther = (one: StoreEnd, other: StoreEnd): boolean =>

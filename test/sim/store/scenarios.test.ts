@@ -224,3 +224,38 @@ describe('a watch of a key that nothing befalls', () => {
     );
   });
 });
+
+describe('a survivor of a lost quorum that had begun to add a member', () => {
+  it('goes on alone with what it has, and without the addition that nobody had settled', async () => {
+    await using scene = new Scene(3);
+    const [survivor, , asked] = scene.members as [Member, Member, Member];
+    await scene.pass(ELECTED_MS);
+    await scene.ask(asked, 'Maintenance/MoveLeader', (out) => out.big(1, BigInt(`0x${survivor.id}`)));
+    await scene.pass(ELECTED_MS);
+    assert.equal((await scene.put(survivor, 'before')).kind, 'ok');
+    const { conf, noop } = EntryKind;
+    const { lastIndex } = survivor.disk.image;
+    for (const other of scene.members) scene.network.cut(survivor.name, other.name);
+    scene.send(
+      survivor,
+      'Cluster/MemberAdd',
+      (out) => out.string(1, 'http://never:2380'),
+      () => {},
+    );
+    const added = () => survivor.disk.image.others.find(({ index }) => index > lastIndex);
+    await scene.until(() => added()?.kind === conf);
+    await scene.leaveTo(survivor);
+    // What it had written is another entry now: nobody who has the first one is left, and the checkers compare it with nobody's.
+    assert.equal(added()?.kind, noop);
+    scene.network.heal();
+    survivor.start();
+    await scene.pass(ELECTED_MS);
+    assert.deepEqual(clusterOf(survivor).conf.voters, [survivor.id]);
+    assert.equal((await scene.put(survivor, 'alone')).kind, 'ok');
+    const next = scene.newcomer();
+    assert.equal((await scene.ask(survivor, 'Cluster/MemberAdd', (out) => out.string(1, next.url))).kind, 'ok');
+    next.start();
+    await scene.until(() => next.disk.image.lastRevision === survivor.disk.image.lastRevision);
+    assert.equal((await scene.put(next, 'together')).kind, 'ok');
+  });
+});

@@ -7,6 +7,7 @@ import { Trace } from '../raft/trace.ts';
 import { Checkers } from './checkers.ts';
 import { Member, type Tuning } from './member.ts';
 import { Network } from './network.ts';
+import { leaveTo } from './quorum-loss.ts';
 import { type Answer, call, keepAlive } from './rpc.ts';
 import type { World } from './world.ts';
 
@@ -70,9 +71,21 @@ export class Scene implements AsyncDisposable {
   }
 
   async pass(ms: number): Promise<void> {
-    const { timeline } = this.#world;
-    const end = timeline.nowMs + ms;
-    while (timeline.step(end)) await this.#settled();
+    await this.#passUntil(this.nowMs + ms);
+  }
+
+  async #passUntil(time: number): Promise<void> {
+    while (this.#world.timeline.step(time)) await this.#settled();
+  }
+
+  /** Everybody loses their power, and `survivor` is made a cluster of its own; the data of the others are gone. */
+  async leaveTo(survivor: Member): Promise<void> {
+    await leaveTo(
+      this.#world,
+      this.members,
+      () => [survivor],
+      (time) => this.#passUntil(time),
+    );
   }
 
   /** Until `is`, which is looked at very often. */
