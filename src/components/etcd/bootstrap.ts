@@ -155,9 +155,29 @@ function ownIn({ members }: MemberTable, { peerUrls }: Asking): Member | undefin
   return members.find((member) => member.peerUrls.some((url) => peerUrls.includes(url)));
 }
 
+/** Whether it is that of another cluster at these addresses, which was founded under another token: to etcd, whose ids say so, members of it are strangers. */
+function isForeign({ clusterId, token }: MemberTable, initial: InitialCluster): boolean {
+  // Whoever does not tell is of an older build. After a restore the id may be another one, and the token is the same.
+  if (token === undefined || token === initial.token) return false;
+  return clusterId !== clusterIdOf(initial.members.map(({ peerUrls }) => memberIdOf(peerUrls, initial.token)));
+}
+
 /** What the others that are up know of this member. Throws CodedError 'wiped'. */
-async function heardOf(initial: InitialCluster, asking: Asking) {
+async function heardOf(initial: InitialCluster, asking: Asking & Pick<BootstrapDeps, 'log'>) {
   for (const table of await tablesOf(initial, asking)) {
+    if (isForeign(table, initial)) {
+      const { clusterId, token } = table;
+      asking.log.warn(
+        'another cluster is at the addresses that initial-cluster names, under another token: this member does not belong to it',
+        {
+          cluster: hex(clusterId),
+          token,
+          own: initial.token,
+          mend: 'give --initial-cluster-token that of the cluster',
+        },
+      );
+      continue;
+    }
     const own = ownIn(table, asking);
     if (own !== undefined && own.name !== '') throw wipedError(own.name);
     if (own !== undefined) return { table, own };

@@ -148,13 +148,15 @@ export interface MemberTable {
   readonly voters: readonly string[];
   /** Whether this is on the disk of whoever says it, and no change of it is under way. */
   readonly written: boolean;
+  /** The `--initial-cluster-token` of whoever says it; undefined: not told. */
+  readonly token?: string;
 }
 
-export function encodeMembers({ clusterId, members, voters, written }: MemberTable): Buffer {
+export function encodeMembers({ clusterId, members, voters, written, token = '' }: MemberTable): Buffer {
   const out = new Writer(512).big(1, clusterId);
   for (const member of members) writeMember(out, 2, member);
   for (const voter of voters) out.string(3, voter);
-  return out.bool(4, written).finish();
+  return out.bool(4, written).string(5, token).finish();
 }
 
 export function decodeMembers(bytes: Uint8Array): MemberTable {
@@ -163,14 +165,16 @@ export function decodeMembers(bytes: Uint8Array): MemberTable {
   const members: Member[] = [];
   const voters: string[] = [];
   let written = false;
+  let token = '';
   for (let field = reader.field(); field !== 0; field = reader.field()) {
     if (field === 1) clusterId = BigInt.asUintN(64, reader.big());
     else if (field === 2) members.push(decodeMember(reader.bytes()));
     else if (field === 3) voters.push(reader.string());
     else if (field === 4) written = reader.bool();
+    else if (field === 5) token = reader.string();
     else reader.skip();
   }
-  return { clusterId, members, voters, written };
+  return { clusterId, members, voters, written, ...(token === '' ? {} : { token }) };
 }
 
 /** What is left of leases, as the leader knows. */

@@ -84,6 +84,9 @@ const REOPEN_MS = 50;
 const FLUSH_MS = 10;
 /** How long news of the commit index waits for company. */
 const HOLD_MS = 2;
+/** More than that can only be somebody who makes ids up. */
+const MAX_STRANGERS = 20;
+const STRANGE = 'cluster ID mismatch';
 const REMOVED = 'the member has been permanently removed from the cluster';
 
 const NOT_SENT: Forwarded = { redirect: true, code: 0, text: '', body: new Uint8Array(), index: 0 };
@@ -104,6 +107,8 @@ export class Peers {
   /** The latest news of the commit index for whom it has not been sent to. */
   readonly #held = new Map<NodeId, Message>();
   #holding: Timer | undefined;
+  /** Those of another cluster that have been complained of. */
+  readonly #strangers = new Set<NodeId>();
   #stopped = false;
 
   constructor(deps: PeersDeps) {
@@ -273,7 +278,8 @@ export class Peers {
           handler.removed();
           return;
         }
-        log.v(2, 'connection with a member is lost', { member: id, cause: error?.message });
+        if (error?.message.includes(STRANGE)) this.#complain(id, error.message);
+        else log.v(2, 'connection with a member is lost', { member: id, cause: error?.message });
         handler.unreachable(id);
         peer.reopen = clock.setTimer(REOPEN_MS, () => this.#open(id, peer));
       },
@@ -282,11 +288,22 @@ export class Peers {
     stream.send(encodeHello(this.#hello(id)));
   }
 
+  /** Once: it goes on trying. */
+  #complain(id: NodeId, cause: string): void {
+    if (this.#strangers.has(id) || this.#strangers.size >= MAX_STRANGERS) return;
+    this.#strangers.add(id);
+    this.#deps.log.warn('a member belongs to another cluster: they ignore each other', {
+      member: id,
+      cause,
+      mend: 'compare initial-cluster and initial-cluster-token, and empty the data directory of the one that is wrong',
+    });
+  }
+
   /** Why `hello` is not one of ours. */
   #refusal({ clusterId, from, to }: Hello): string | undefined {
     const { id, clusterId: ours, handler } = this.#deps;
     if (clusterId !== ours)
-      return `cluster ID mismatch: this is ${ours.toString(16)}, the request is from ${clusterId.toString(16)}`;
+      return `${STRANGE}: this is ${ours.toString(16)}, the request is from ${clusterId.toString(16)}`;
     if (handler.wasRemoved(from)) return REMOVED;
     if (to !== id) return `this is member ${id}, not ${to}`;
     return undefined;
@@ -305,7 +322,8 @@ export class Peers {
               from = hello.from;
               this.#callers.set(from, call);
             } else {
-              log.v(2, 'a member is refused', { member: hello.from, cause: refusal });
+              if (refusal.startsWith(STRANGE)) this.#complain(hello.from, refusal);
+              else log.v(2, 'a member is refused', { member: hello.from, cause: refusal });
               call.end(RpcCode.failedPrecondition, refusal);
             }
             return;

@@ -514,7 +514,8 @@ class Server implements StoreServer {
     const { cluster, identity, membersWritten } = this.#engine;
     if (cluster.wasRemoved(hex(identity.memberId))) throw removedError();
     const { members, conf } = cluster;
-    return { clusterId: identity.clusterId, members, voters: conf.voters, written: membersWritten };
+    const { token = '' } = this.#deps.initialCluster ?? {};
+    return { clusterId: identity.clusterId, members, voters: conf.voters, written: membersWritten, token };
   }
 
   #connect(replica: Replica, clusterId: bigint): Peers {

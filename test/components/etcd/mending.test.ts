@@ -130,6 +130,36 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
+  it('whose disk was wiped and that is told another token is a stranger, as with etcd, until it is told the right one', async () => {
+    const before = await list(members[0] as ClusterMember);
+    const old = await idOf();
+    const wipe = async (): Promise<void> => {
+      await victim().stop();
+      await rm(victim().directory, { recursive: true });
+      await mkdir(victim().directory);
+    };
+    await wipe();
+    lines.length = 0;
+    const initialCluster = {
+      members: members.map(({ name, peerUrl }) => ({ name, peerUrls: [peerUrl] })),
+      token: 'another',
+      existing: false,
+    };
+    await victim().start(false, { log, initialCluster });
+    const complaints = (): number => lines.filter((line) => line.includes('belongs to another cluster')).length;
+    // It says so of both others, and both of it.
+    await until('they ignore each other', async () => (complaints() >= 4 ? true : undefined));
+    assert.ok(lines.some((line) => line.includes('under another token')));
+    assert.deepEqual(await list(members[0] as ClusterMember), before);
+    await fill('without it');
+    const args = [`--endpoints=${victim().endpoint}`, 'get', '--consistency=s', '--keys-only', 'without it/1'];
+    const { stdout } = await run('etcdctl', args, { env: { ...process.env, ETCDCTL_API: '3' } });
+    assert.equal(stdout, '');
+    await wipe();
+    await victim().start(false, { log });
+    await isBack(old);
+  });
+
   it('that has lost the end of its log replaces itself', async () => {
     const before = await idOf();
     await victim().stop();
