@@ -1,7 +1,7 @@
 /** The flags of audit → what is recorded and where it goes. */
 import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { type AuditSettings, createAuditWebhook } from '../components/apiserver/index.ts';
+import { type AuditMode, type AuditSettings, createAuditWebhook } from '../components/apiserver/index.ts';
 import type { HttpPort } from '../components/apiserver/port.ts';
 import { openAuditLog } from '../io/audit/index.ts';
 import type { ApiValues } from './config/apiserver/index.ts';
@@ -10,14 +10,23 @@ import { readReferenced } from './files.ts';
 import { systemClock as clock } from './process.ts';
 import { readRemoteEndpoint } from './remote-endpoint.ts';
 
-/** Undefined when nothing is to be recorded. Throws CodedErrors that name flag or file. */
-export async function openAudit(
-  values: ApiValues,
-  { referredToBy, http, log }: { readonly referredToBy: string; readonly http: HttpPort; readonly log: Log },
-): Promise<AuditSettings | undefined> {
+interface Access {
+  readonly referredToBy: string;
+  readonly http: HttpPort;
+  readonly log: Log;
+}
+
+type Sink = AuditSettings['sinks'][number];
+type Backend = 'log' | 'webhook';
+
+/** Undefined when nothing is to be recorded. Throws CodedErrors that name flag or file, and ApiUsageProblems. */
+export async function openAudit(values: ApiValues, access: Access): Promise<AuditSettings | undefined> {
+  const { log } = access;
   const policyFile = values.file('audit-policy-file');
   const path = values.text('audit-log-path') === '-' ? '-' : values.file('audit-log-path');
   const webhook = values.file('audit-webhook-config-file');
+  if (path !== undefined) checkLog(values);
+  if (webhook !== undefined) checkBackend(values, 'webhook');
   if (path === undefined && webhook === undefined) {
     if (policyFile !== undefined) log.warn('--audit-policy-file without --audit-log-path: nothing is recorded');
     return undefined;
@@ -26,44 +35,74 @@ export async function openAudit(
     log.warn('no --audit-policy-file is given: nothing is recorded');
     return undefined;
   }
-  const policy = parseAuditPolicy(await readReferenced(policyFile, referredToBy), policyFile);
-  const sinks: AuditSettings['sinks'][number][] = [];
-  if (path !== undefined) {
-    try {
-      sinks.push(
-        await openAuditLog({
-          path,
-          maxMegabytes: values.number('audit-log-maxsize'),
-          maxDays: values.number('audit-log-maxage'),
-          maxBackups: values.number('audit-log-maxbackup'),
-          bufferEvents: values.number('audit-log-batch-buffer-size'),
-          clock,
-          log,
-        }),
-      );
-    } catch (error) {
-      throw new CodedError('unwritable', `${values.label('audit-log-path')}: ${messageOf(error)}`, { cause: error });
-    }
-  }
-  if (webhook !== undefined) {
-    sinks.push(
-      createAuditWebhook(
-        {
-          endpoint: await readRemoteEndpoint(webhook, referredToBy),
-          bufferEvents: values.number('audit-webhook-batch-buffer-size'),
-          batchEvents: values.number('audit-webhook-batch-max-size'),
-          batchWaitMs: values.milliseconds('audit-webhook-batch-max-wait'),
-          backoffMs: values.milliseconds('audit-webhook-initial-backoff'),
-        },
-        { backends: http.backends, clock, log },
-      ),
-    );
-  }
+  const policy = parseAuditPolicy(await readReferenced(policyFile, access.referredToBy), policyFile);
+  const sinks: Sink[] = [];
+  if (path !== undefined) sinks.push(await openLog(path, values, log));
+  if (webhook !== undefined) sinks.push(await openWebhook(webhook, values, access));
   return {
     policy,
     sinks,
-    ...(values.boolean('audit-log-truncate-enabled')
-      ? { maxEventBytes: values.number('audit-log-truncate-max-event-size') }
-      : {}),
+    tooLarge: (auditId) => log.error('audit event is too large even without bodies, and is dropped', { auditId }),
   };
+}
+
+/** Source: k8s.io/apiserver/pkg/server/options AuditLogOptions.Validate. */
+function checkLog(values: ApiValues): void {
+  checkBackend(values, 'log');
+  for (const name of ['audit-log-maxage', 'audit-log-maxbackup', 'audit-log-maxsize'] as const)
+    if (values.number(name) < 0) values.refuse(name, `${values.number(name)} can't be a negative number`);
+}
+
+function checkBackend(values: ApiValues, backend: Backend): void {
+  const positive = [`audit-${backend}-truncate-max-event-size`] as const;
+  const ofBatches = [`audit-${backend}-batch-buffer-size`, `audit-${backend}-batch-max-size`] as const;
+  const batches = values.text(`audit-${backend}-mode`) === 'batch';
+  for (const name of [...positive, ...(batches ? ofBatches : [])])
+    if (values.number(name) <= 0) values.refuse(name, `${values.number(name)} must be a positive number`);
+  const batch = `audit-${backend}-truncate-max-batch-size` as const;
+  const event = values.number(`audit-${backend}-truncate-max-event-size`);
+  if (values.number(batch) < event)
+    values.refuse(batch, `${values.number(batch)} must be greater than max event size (${event})`);
+}
+
+const modeOf = (values: ApiValues, backend: Backend): AuditMode => values.text(`audit-${backend}-mode`) as AuditMode;
+
+async function openLog(path: string, values: ApiValues, log: Log): Promise<Sink> {
+  try {
+    return await openAuditLog({
+      path,
+      mode: modeOf(values, 'log'),
+      maxMegabytes: values.number('audit-log-maxsize'),
+      maxDays: values.number('audit-log-maxage'),
+      maxBackups: values.number('audit-log-maxbackup'),
+      compress: values.boolean('audit-log-compress'),
+      bufferEvents: values.number('audit-log-batch-buffer-size'),
+      ...(values.boolean('audit-log-truncate-enabled')
+        ? { maxEventBytes: values.number('audit-log-truncate-max-event-size') }
+        : {}),
+      clock,
+      log,
+    });
+  } catch (error) {
+    throw new CodedError('unwritable', `${values.label('audit-log-path')}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+async function openWebhook(file: string, values: ApiValues, { referredToBy, http, log }: Access): Promise<Sink> {
+  const truncate = {
+    maxBatchBytes: values.number('audit-webhook-truncate-max-batch-size'),
+    maxEventBytes: values.number('audit-webhook-truncate-max-event-size'),
+  };
+  return createAuditWebhook(
+    {
+      endpoint: await readRemoteEndpoint(file, referredToBy),
+      mode: modeOf(values, 'webhook'),
+      bufferEvents: values.number('audit-webhook-batch-buffer-size'),
+      batchEvents: values.number('audit-webhook-batch-max-size'),
+      batchWaitMs: values.milliseconds('audit-webhook-batch-max-wait'),
+      backoffMs: values.milliseconds('audit-webhook-initial-backoff'),
+      ...(values.boolean('audit-webhook-truncate-enabled') ? { truncate } : {}),
+    },
+    { backends: http.backends, clock, log },
+  );
 }

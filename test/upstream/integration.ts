@@ -6,7 +6,7 @@
  *   npm run build && npm run test:upstream:integration -- --sources DIR [--overlay FILE] [--only NAME] [--run REGEX] [--programs DIR]
  *
  * `--sources`: Kubernetes' sources in a GOPATH (`…/src/k8s.io/kubernetes`), generated files included. `--overlay`: a file of overlays that the compiler at hand needs.
- * `--only`: one of the packages below. `--programs`: a directory with other programs called `kube-apiserver` and `etcd`; of upstream's own, with `--prefixes`.
+ * `--only`: some of the packages below, by the ends of their names, with commas. `--programs`: a directory with other programs called `kube-apiserver` and `etcd`; of upstream's own, with `--prefixes`.
  * Ends with the failures and what is left out and why; exit code 1 when anything failed. Every package has a network and processes of its own, so root is needed.
  */
 import { spawn } from 'node:child_process';
@@ -47,7 +47,8 @@ const PACKAGES = [
   ],
   ...['evictions', 'examples', 'garbagecollector', 'kubelet', 'master', 'metrics', 'namespace', 'node', 'objectmeta'],
   ...['openshift', 'pods', 'quota', 'secrets', 'serviceaccount', 'storageclasses', 'tls', 'ttlcontroller'],
-  ...['deployment', 'replicaset'],
+  ...['deployment', 'replicaset', 'endpoints', 'endpointslice', 'scale', 'daemonset', 'statefulset', 'cronjob'],
+  ...['volume', 'ipamperf', 'scheduler'],
 ].map((name) => `test/integration/${name}`);
 PACKAGES.push(CRD, `${CRD}/conversion`);
 
@@ -281,7 +282,8 @@ async function runAll(program: string, cwd: string): Promise<string> {
   return text;
 }
 
-for (const name of PACKAGES.filter((each) => flags.only === undefined || each.endsWith(`/${flags.only}`))) {
+const only = flags.only?.split(',');
+for (const name of PACKAGES.filter((each) => only?.some((end) => each.endsWith(`/${end}`)) ?? true)) {
   const program = join(scratch, 'package.test');
   const build = ['test', '-c', '-vet=off', '-overlay', overlay, '-o', program, `k8s.io/kubernetes/${name}`];
   const built = await run('go', build, sources, go);

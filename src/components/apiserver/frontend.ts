@@ -106,8 +106,18 @@ export class Frontend {
 
   #admit(exchange: Exchange, user: UserInfo, nowMs: number): void {
     exchange.user = user;
-    if (this.#context.audit !== undefined) this.#record(exchange, user);
-    if (this.#gate.admit(exchange, nowMs)) this.#authorize(exchange);
+    const recorded = this.#context.audit === undefined ? undefined : this.#record(exchange, user);
+    if (recorded !== undefined) this.#wait(exchange, this.#admitRecorded(exchange, recorded));
+    else if (this.#gate.admit(exchange, nowMs)) this.#authorize(exchange);
+  }
+
+  /** Nothing is begun before the audit log knows of it, and nothing at all when it must and does not. */
+  async #admitRecorded(exchange: Exchange, recorded: Promise<boolean>): Promise<void> {
+    if (!(await recorded)) {
+      exchange.audit?.abandon();
+      throw new ApiError('InternalError', 'failed to store audit event');
+    }
+    if (this.#gate.admit(exchange, this.#context.clock.monotonicMs())) this.#authorize(exchange);
   }
 
   /** Whoever had to wait may go on. */
@@ -134,18 +144,19 @@ export class Frontend {
       );
   }
 
-  #record(exchange: Exchange, user: UserInfo): void {
+  #record(exchange: Exchange, user: UserInfo): Promise<boolean> | undefined {
     const { request, connection, info, response } = exchange;
     const { audit, authorization } = this.#context;
     const authenticated = exchange.authenticated ?? user;
     const record = audit?.begin({ request, connection, info, authenticated });
-    if (record === undefined) return;
+    if (record === undefined) return undefined;
     exchange.audit = record;
     response.setHeader('audit-id', record.id);
-    record.received();
+    const recorded = record.received();
     if (authenticated !== user) record.impersonates(user);
     const { allowed, reason } = authorization.decide(user, actionOf(info));
     record.decided(allowed, reason);
+    return recorded;
   }
 
   /** Whoever did not get as far as being asked what they may: credentials or an impersonation that are not good. */
@@ -306,7 +317,7 @@ export class Frontend {
 
   #book(exchange: Exchange): void {
     const { info, response, startedMs } = exchange;
-    exchange.audit?.complete(response.statusCode);
+    void exchange.audit?.complete(response.statusCode);
     const { clock, log, kinds } = this.#context;
     const nowMs = clock.monotonicMs();
     const ms = nowMs - startedMs;
@@ -379,18 +390,19 @@ export class Frontend {
     const { audit } = this.#context;
     const authenticated = note.authenticated ?? user;
     const record = audit?.begin({ request, connection, info, authenticated });
-    record?.received();
+    const recorded = record?.received();
     if (authenticated !== user) record?.impersonates(user);
     record?.decided(true, this.#context.authorization.decide(user, actionOf(info)).reason);
+    if (recorded !== undefined && !(await recorded)) throw new ApiError('InternalError', 'failed to store audit event');
     record?.started(SWITCHING);
     try {
       if (delegate !== undefined)
         await passUpgradeOn(this.#context, { request, connection, user, socket, head }, delegate);
       else if (info.resource) await streamUpgrade(this.#context, request, info, user, socket, head);
-      record?.complete(SWITCHING);
+      void record?.complete(SWITCHING);
     } catch (error) {
       record?.failed(failureOf(error).failure.toStatus());
-      record?.complete(failureOf(error).failure.httpCode);
+      void record?.complete(failureOf(error).failure.httpCode);
       throw error;
     }
   }

@@ -1,32 +1,41 @@
 /**
  * Audit events as JSON lines in a file that is exchanged when it is full. Old ones are named as lumberjack names them,
- * `audit-2026-01-02T03-04-05.678.log`, and go by age and by number.
+ * `audit-2026-01-02T03-04-05.678.log`, with `.gz` when they are compressed, and go by age and by number.
  */
-import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
-import { basename, dirname, extname, join } from 'node:path';
+import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { AuditSink } from '../../components/apiserver/audit/port.ts';
+import type { AuditMode, AuditSink } from '../../components/apiserver/audit/port.ts';
+import { OldFiles } from './old-files.ts';
 
 export interface AuditLogOptions {
   /** `-`: standard output. */
   readonly path: string;
-  /** 0: 100 MB. */
+  readonly mode: AuditMode;
+  /** 0: the file is never exchanged. */
   readonly maxMegabytes: number;
   /** 0: no limit. */
   readonly maxDays: number;
   readonly maxBackups: number;
+  /** Whether old files are compressed. */
+  readonly compress: boolean;
   /** Events that may wait for the disk. */
   readonly bufferEvents: number;
+  readonly maxEventBytes?: number;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-const DAY_MS = 24 * 3600 * 1000;
-const DEFAULT_MEGABYTES = 100;
 const BATCH_EVENTS = 500;
 const PAUSE_MS = 1_000;
+
+interface Waiting {
+  readonly line: string;
+  /** Told whether it has been written. */
+  readonly settle: ((written: boolean) => void) | undefined;
+}
 
 /** Opens the file. Rejects when it cannot be written. */
 export async function openAuditLog(options: AuditLogOptions): Promise<AuditSink> {
@@ -36,18 +45,24 @@ export async function openAuditLog(options: AuditLogOptions): Promise<AuditSink>
 }
 
 class LogFile implements AuditSink {
+  readonly blocks: boolean;
+  readonly maxEventBytes?: number;
   readonly #options: AuditLogOptions;
   readonly #maxBytes: number;
+  readonly #old: OldFiles;
   #handle: FileHandle | undefined;
   #bytes = 0;
-  #waiting: string[] = [];
+  #waiting: Waiting[] = [];
   #writing: Promise<void> | undefined;
   #dropped = 0;
   #closing = false;
 
   constructor(options: AuditLogOptions) {
     this.#options = options;
-    this.#maxBytes = (options.maxMegabytes > 0 ? options.maxMegabytes : DEFAULT_MEGABYTES) * 1024 * 1024;
+    this.blocks = options.mode !== 'batch';
+    if (options.maxEventBytes !== undefined) this.maxEventBytes = options.maxEventBytes;
+    this.#maxBytes = options.maxMegabytes > 0 ? options.maxMegabytes * 1024 * 1024 : Number.POSITIVE_INFINITY;
+    this.#old = new OldFiles(options);
   }
 
   async open(): Promise<void> {
@@ -58,17 +73,27 @@ class LogFile implements AuditSink {
     this.#bytes = (await this.#handle.stat()).size;
   }
 
-  accept(event: string): void {
+  accept(line: string): Promise<boolean> | undefined {
+    const { mode } = this.#options;
     if (this.#waiting.length >= this.#options.bufferEvents) {
-      this.#dropped += 1;
-      if (this.#dropped === 1 || this.#dropped % 1000 === 0)
-        this.#options.log.error('audit events are dropped: the disk is too slow', { dropped: this.#dropped });
-      return;
+      this.#drop(1);
+      return mode === 'blocking-strict' ? Promise.resolve(false) : undefined;
     }
-    this.#waiting.push(event);
-    this.#writing ??= this.#drain().finally(() => {
-      this.#writing = undefined;
-    });
+    let kept: Promise<boolean> | undefined;
+    if (mode === 'batch') this.#waiting.push({ line, settle: undefined });
+    else
+      kept = new Promise((resolve) => {
+        this.#waiting.push({ line, settle: (written) => resolve(written || mode === 'blocking') });
+      });
+    this.#writing ??= this.#drain();
+    return kept;
+  }
+
+  #drop(events: number): void {
+    const before = this.#dropped;
+    this.#dropped += events;
+    if (before === 0 || Math.floor(before / 1000) !== Math.floor(this.#dropped / 1000))
+      this.#options.log.error('audit events are dropped: the disk is too slow or full', { dropped: this.#dropped });
   }
 
   async #drain(): Promise<void> {
@@ -76,17 +101,26 @@ class LogFile implements AuditSink {
     await new Promise<void>((resolve) => setImmediate(resolve));
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.slice(0, BATCH_EVENTS);
+      let written = true;
       try {
-        await this.#write(Buffer.from(`${batch.join('\n')}\n`));
+        await this.#write(Buffer.from(`${batch.map(({ line }) => line).join('\n')}\n`));
       } catch (error) {
-        // A full disk may have room again; what waits is bounded.
         this.#options.log.error('audit log cannot be written', { path: this.#options.path, error: messageOf(error) });
-        if (this.#closing) return;
-        await new Promise<void>((resolve) => void this.#options.clock.setTimer(PAUSE_MS, resolve));
-        continue;
+        if (this.#options.mode === 'batch') {
+          // A full disk may have room again; what waits is bounded.
+          if (this.#closing) break;
+          await new Promise<void>((resolve) => void this.#options.clock.setTimer(PAUSE_MS, resolve));
+          continue;
+        }
+        // Somebody waits for an answer.
+        written = false;
+        this.#drop(batch.length);
       }
       this.#waiting.splice(0, batch.length);
+      for (const { settle } of batch) settle?.(written);
     }
+    // In the turn that found nothing waiting: whoever comes next begins again.
+    this.#writing = undefined;
   }
 
   async #write(bytes: Buffer): Promise<void> {
@@ -104,38 +138,15 @@ class LogFile implements AuditSink {
     const { path, clock } = this.#options;
     await this.#handle?.close();
     this.#handle = undefined;
-    const stamp = new Date(clock.nowMs()).toISOString().slice(0, 23).replaceAll(':', '-');
-    const extension = extname(path);
-    await rename(path, join(dirname(path), `${basename(path, extension)}-${stamp}${extension}`));
+    await rename(path, this.#old.nameAt(clock.nowMs()));
     await this.open();
-    await this.#removeOld();
-  }
-
-  async #removeOld(): Promise<void> {
-    const { path, clock, maxDays, maxBackups } = this.#options;
-    const extension = extname(path);
-    const prefix = `${basename(path, extension)}-`;
-    const old = (await readdir(dirname(path))).filter(
-      (name) => name.startsWith(prefix) && name.endsWith(extension) && stampOf(name, prefix) !== undefined,
-    );
-    old.sort().reverse();
-    const gone = old.filter((name, index) => {
-      const age = clock.nowMs() - (stampOf(name, prefix) ?? 0);
-      return (maxBackups > 0 && index >= maxBackups) || (maxDays > 0 && age > maxDays * DAY_MS);
-    });
-    await Promise.all(gone.map((name) => rm(join(dirname(path), name), { force: true })));
+    this.#old.tidy();
   }
 
   async close(): Promise<void> {
     this.#closing = true;
     await this.#writing;
-    await this.#handle?.close();
+    await Promise.all([this.#handle?.close(), this.#old.close()]);
     this.#handle = undefined;
   }
-}
-
-function stampOf(name: string, prefix: string): number | undefined {
-  const [, day, hours, minutes, seconds] =
-    /^(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d\.\d{3})/.exec(name.slice(prefix.length)) ?? [];
-  return day === undefined ? undefined : Date.parse(`${day}T${hours}:${minutes}:${seconds}Z`);
 }

@@ -4,6 +4,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
+import { gunzipSync } from 'node:zlib';
 import { silentLog } from '../../../src/base/log.ts';
 import { openAuditLog } from '../../../src/io/audit/index.ts';
 import { systemClock } from '../../../src/roles/process.ts';
@@ -13,6 +14,8 @@ it('writes lines in order, begins new files by size and keeps as many as it shou
   const path = join(directory, 'deeper', 'audit.log');
   const options = {
     path,
+    mode: 'batch' as const,
+    compress: false,
     maxMegabytes: 1,
     maxDays: 1,
     maxBackups: 2,
@@ -51,6 +54,60 @@ it('writes lines in order, begins new files by size and keeps as many as it shou
     again.accept('{"at":500}');
     await again.close();
     assert.match(await readFile(path, 'utf8'), /\{"at":500\}\n$/);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+it('has who asks wait until the line is there, and tells strict ones when it could not be written', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
+  const options = { maxMegabytes: 0, maxDays: 0, maxBackups: 0, compress: false, bufferEvents: 10_000 };
+  const more = { ...options, clock: systemClock, log: silentLog };
+  try {
+    const path = join(directory, 'audit.log');
+    const sink = await openAuditLog({ ...more, path, mode: 'blocking' });
+    assert.equal(sink.blocks, true);
+    const kept = ['{"at":1}', '{"at":2}'].map((line) => sink.accept(line));
+    assert.deepEqual(await Promise.all(kept), [true, true]);
+    assert.equal(await readFile(path, 'utf8'), '{"at":1}\n{"at":2}\n');
+    await sink.close();
+    // A disk that is always full.
+    const full = await openAuditLog({ ...more, path: '/dev/full', mode: 'blocking' });
+    assert.equal(await full.accept('{}'), true);
+    const strict = await openAuditLog({ ...more, path: '/dev/full', mode: 'blocking-strict' });
+    assert.equal(await strict.accept('{}'), false);
+    const batch = await openAuditLog({ ...more, path: join(directory, 'batch.log'), mode: 'batch' });
+    assert.equal(batch.accept('{}'), undefined);
+    await Promise.all([full.close(), strict.close(), batch.close()]);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+it('compresses the files it has been exchanged for, and counts each once', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
+  const path = join(directory, 'audit.log');
+  try {
+    // Left behind by one that ended before it was done.
+    await writeFile(join(directory, 'audit-2001-01-01T00-00-00.000.log'), 'left\n');
+    await writeFile(join(directory, 'audit-2001-01-01T00-00-00.000.log.gz'), 'half');
+    await writeFile(join(directory, 'audit-2000-01-01T00-00-00.000.log.gz'), 'too many');
+    const options = { path, maxMegabytes: 1, maxDays: 0, maxBackups: 2, compress: true, bufferEvents: 10_000 };
+    const sink = await openAuditLog({ ...options, mode: 'blocking', clock: systemClock, log: silentLog });
+    const line = 'x'.repeat(700_000);
+    await sink.accept(line);
+    await sink.accept(line);
+    const names = async () => (await readdir(directory)).filter((name) => name !== 'audit.log').sort();
+    const isDone = (all: readonly string[]) => all.length === 2 && all.every((name) => name.endsWith('.log.gz'));
+    while (!isDone(await names())) await new Promise((resolve) => setTimeout(resolve, 5));
+    const texts = await Promise.all(
+      (await names()).map(async (name) => gunzipSync(await readFile(join(directory, name)))),
+    );
+    assert.deepEqual(
+      texts.map((text) => text.toString()),
+      ['left\n', `${line}\n`],
+    );
+    await sink.close();
   } finally {
     await rm(directory, { recursive: true });
   }

@@ -63,6 +63,7 @@ export async function passOn(context: RestContext, exchange: Exchange, to: Deleg
     answer.destroy();
     return refuse(exchange, 502, 'the backend attempted to redirect this request, which is not permitted');
   }
+  if (!exchange.longRunning) await exchange.recordedFirst(status);
   if (response.headersSent || response.destroyed) {
     answer.destroy();
     return;

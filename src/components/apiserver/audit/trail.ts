@@ -18,8 +18,8 @@ const MAX_AGENT = 1024;
 export interface AuditSettings {
   readonly policy: AuditPolicy;
   readonly sinks: readonly AuditSink[];
-  /** Events beyond this many bytes go without bodies; undefined: no limit. */
-  readonly maxEventBytes?: number;
+  /** Told of an event that is larger than a sink takes, even without bodies, and so is not kept. */
+  readonly tooLarge?: (auditId: string) => void;
 }
 
 interface Subject {
@@ -79,8 +79,20 @@ export class AuditRecord {
     this.#receivedMs = clock.nowMs();
   }
 
-  received(): void {
-    this.#emit('RequestReceived', undefined);
+  /** Whether answers wait for what is recorded. */
+  get blocks(): boolean {
+    return this.#settings.sinks.some(({ blocks }) => blocks === true);
+  }
+
+  /** A promise: who asks has to wait, and is to be refused when it says false. */
+  received(): Promise<boolean> | undefined {
+    return this.#emit('RequestReceived', undefined);
+  }
+
+  /** Nothing more of this request is recorded. */
+  abandon(): void {
+    this.#started = true;
+    this.#completed = true;
   }
 
   impersonates(user: UserInfo): void {
@@ -132,13 +144,14 @@ export class AuditRecord {
   started(code: number): void {
     if (this.#started) return;
     this.#started = true;
-    this.#emit('ResponseStarted', code);
+    void this.#emit('ResponseStarted', code);
   }
 
-  complete(code: number): void {
-    if (this.#completed) return;
+  /** A promise: the answer must not end before. */
+  complete(code: number): Promise<boolean> | undefined {
+    if (this.#completed) return undefined;
     this.#completed = true;
-    this.#emit('ResponseComplete', code);
+    return this.#emit('ResponseComplete', code);
   }
 
   #atLeast(level: AuditDecision['level']): boolean {
@@ -162,19 +175,32 @@ export class AuditRecord {
     }
   }
 
-  #emit(stage: AuditStage, code: number | undefined): void {
-    if (this.#decision.omitStages.has(stage)) return;
-    let line = this.#line(stage, code, true);
-    const { maxEventBytes, sinks } = this.#settings;
-    if (maxEventBytes !== undefined && Buffer.byteLength(line) > maxEventBytes) {
-      this.#annotations[TRUNCATED] = 'true';
-      line = this.#line(stage, code, false);
+  #emit(stage: AuditStage, code: number | undefined): Promise<boolean> | undefined {
+    if (this.#decision.omitStages.has(stage)) return undefined;
+    const whole = this.#line(stage, code, true);
+    let pending: Promise<boolean> | undefined;
+    for (const sink of this.#settings.sinks) {
+      const line = this.#within(sink.maxEventBytes, whole, () => this.#line(stage, code, false));
+      const kept = line === undefined ? undefined : sink.accept(line);
+      if (kept === undefined) continue;
+      const others = pending;
+      pending = others === undefined ? kept : others.then((before) => kept.then((now) => before && now));
     }
-    for (const sink of sinks) sink.accept(line);
+    return pending;
+  }
+
+  /** What a sink of that limit gets of an event. */
+  #within(limit: number | undefined, whole: string, withoutBodies: () => string): string | undefined {
+    if (limit === undefined || Buffer.byteLength(whole) <= limit) return whole;
+    const short = this.#atLeast('Request') ? withoutBodies() : whole;
+    if (Buffer.byteLength(short) <= limit) return short;
+    this.#settings.tooLarge?.(this.id);
+    return undefined;
   }
 
   /** Fields in upstream's order; bodies are JSON already. */
   #line(stage: AuditStage, code: number | undefined, bodies: boolean): string {
+    const annotations = bodies ? this.#annotations : { ...this.#annotations, [TRUNCATED]: 'true' };
     const { request, connection, info, authenticated } = this.#subject;
     const head = JSON.stringify({
       kind: 'Event',
@@ -196,9 +222,7 @@ export class AuditRecord {
     const tail = JSON.stringify({
       requestReceivedTimestamp: microTime(this.#receivedMs),
       stageTimestamp: microTime(this.#clock.nowMs()),
-      ...(Object.keys(this.#annotations).length === 0 || stage === 'RequestReceived'
-        ? {}
-        : { annotations: this.#annotations }),
+      ...(Object.keys(annotations).length === 0 || stage === 'RequestReceived' ? {} : { annotations }),
     });
     const parts = [head.slice(0, -1)];
     if (bodies && stage !== 'RequestReceived' && this.#request !== undefined)

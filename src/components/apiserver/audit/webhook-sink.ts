@@ -1,17 +1,20 @@
-/** Audit events for another server, in batches. Source: k8s.io/apiserver/plugin/pkg/audit/{buffered,webhook}. */
+/** Audit events for another server, in batches or one by one. Source: k8s.io/apiserver/plugin/pkg/audit/{buffered,webhook}. */
 
 import type { Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { askRemote, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
-import type { AuditSink } from './port.ts';
+import type { AuditMode, AuditSink } from './port.ts';
 
 export interface AuditWebhook {
   readonly endpoint: RemoteEndpoint;
+  readonly mode: AuditMode;
   readonly bufferEvents: number;
   readonly batchEvents: number;
   readonly batchWaitMs: number;
   readonly backoffMs: number;
+  /** What one request may carry, and what one event may be; undefined: no limit. Bytes. */
+  readonly truncate?: { readonly maxBatchBytes: number; readonly maxEventBytes: number };
 }
 
 const TIMEOUT_MS = 30_000;
@@ -20,6 +23,7 @@ const CLOSE_MS = 3_000;
 
 export function createAuditWebhook(webhook: AuditWebhook, deps: RemoteDeps & { readonly log: Log }): AuditSink {
   const { clock, log } = deps;
+  const { mode, truncate } = webhook;
   let waiting: string[] = [];
   let timer: Timer | undefined;
   let sending: Promise<void> | undefined;
@@ -27,20 +31,21 @@ export function createAuditWebhook(webhook: AuditWebhook, deps: RemoteDeps & { r
   let closing = false;
 
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.setTimer(ms, resolve));
-  const send = async (events: readonly string[]): Promise<void> => {
+  /** False when they are lost. */
+  const send = async (events: readonly string[]): Promise<boolean> => {
     const body = `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[${events.join(',')}]}`;
     let backoffMs = webhook.backoffMs;
     for (let attempt = 1; ; attempt++) {
       try {
         await askRemote(deps, webhook.endpoint, TIMEOUT_MS, body);
-        return;
+        return true;
       } catch (error) {
         if (attempt === ATTEMPTS || closing) {
           log.error('audit events could not be delivered and are dropped', {
             events: events.length,
             error: messageOf(error),
           });
-          return;
+          return false;
         }
         await pause(backoffMs);
         backoffMs *= 1.5;
@@ -51,9 +56,9 @@ export function createAuditWebhook(webhook: AuditWebhook, deps: RemoteDeps & { r
     timer?.cancel();
     timer = undefined;
     if (sending !== undefined || waiting.length === 0) return;
-    const batch = waiting.slice(0, webhook.batchEvents);
-    waiting = waiting.slice(webhook.batchEvents);
-    sending = send(batch).finally(() => {
+    const batch = waiting.slice(0, sizeOfBatch(waiting, webhook));
+    waiting = waiting.slice(batch.length);
+    sending = send(batch).then(() => {
       sending = undefined;
       if (waiting.length >= webhook.batchEvents || closing) drain();
       else if (waiting.length > 0) arm();
@@ -62,26 +67,51 @@ export function createAuditWebhook(webhook: AuditWebhook, deps: RemoteDeps & { r
   const arm = (): void => {
     timer ??= clock.setTimer(webhook.batchWaitMs, drain);
   };
+  const unanswered = new Set<Promise<boolean>>();
+  const sendAlone = async (event: string): Promise<boolean> => {
+    const sent = send([event]);
+    unanswered.add(sent);
+    const delivered = await sent;
+    unanswered.delete(sent);
+    return delivered || mode === 'blocking';
+  };
   return {
+    blocks: mode !== 'batch',
+    ...(truncate === undefined ? {} : { maxEventBytes: truncate.maxEventBytes }),
     accept(event) {
+      if (mode !== 'batch') return sendAlone(event);
       if (waiting.length >= webhook.bufferEvents) {
         dropped += 1;
         if (dropped === 1 || dropped % 1000 === 0)
           log.error('audit events are dropped: the webhook is too slow', { dropped });
-        return;
+        return undefined;
       }
       waiting.push(event);
       if (waiting.length >= webhook.batchEvents) drain();
       else arm();
+      return undefined;
     },
     async close() {
       closing = true;
       const rest = async (): Promise<void> => {
         drain();
         while (sending !== undefined) await sending;
+        await Promise.all(unanswered);
       };
       await Promise.race([rest(), pause(CLOSE_MS)]);
       timer?.cancel();
     },
   };
+}
+
+/** How many of the first ones go together. */
+function sizeOfBatch(events: readonly string[], { batchEvents, truncate }: AuditWebhook): number {
+  const most = Math.min(events.length, batchEvents);
+  if (truncate === undefined) return most;
+  let bytes = 0;
+  for (let at = 0; at < most; at += 1) {
+    bytes += Buffer.byteLength(events[at] as string);
+    if (bytes > truncate.maxBatchBytes && at > 0) return at;
+  }
+  return most;
 }

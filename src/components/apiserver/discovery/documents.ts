@@ -21,8 +21,9 @@ export function sendDocument(exchange: Exchange, document: StaticDocument, immut
   response.setHeader('vary', 'Accept');
   const known = exchange.header('if-none-match');
   if (known?.split(',').some((each) => each.trim().replace(/^W\//, '') === etag)) {
-    response.writeHead(304);
-    response.end();
+    const recorded = exchange.recorded(304);
+    if (recorded === undefined) response.writeHead(304).end();
+    else void recorded.then(() => response.writeHead(304).end());
     return;
   }
   if (immutable) {

@@ -47,6 +47,7 @@ export class Exchange implements Placed {
   cacheControl = 'no-cache, private';
   #abort: AbortController | undefined;
   #discarding = false;
+  #answered = false;
 
   constructor(
     request: HttpRequest,
@@ -141,8 +142,33 @@ export class Exchange implements Placed {
   /** Sends a complete body. Large ones are compressed off the event loop for clients that take it. */
   sendBytes(code: number, body: Buffer, contentType = 'application/json'): void {
     const { response } = this;
+    if (this.#answered || response.headersSent || response.destroyed) return;
+    this.#answered = true;
+    if (this.audit === undefined) {
+      this.#send(code, body, contentType);
+      return;
+    }
+    if (this.audit.wantsAnswers && contentType === 'application/json') this.audit.answered(body);
+    const recorded = this.recorded(code);
+    if (recorded === undefined) this.#send(code, body, contentType);
+    else void recorded.then(() => this.#send(code, body, contentType));
+  }
+
+  /** The answer is known, and will be `code`. A promise, which never rejects: it must not end before. */
+  recorded(code: number): Promise<unknown> | undefined {
+    const recorded = this.audit?.complete(code);
+    if (recorded !== undefined) this.response.statusCode = code;
+    return recorded;
+  }
+
+  /** As `recorded`, of an answer that is sent in pieces: where nobody waits, its end is recorded when it is there. */
+  recordedFirst(code: number): Promise<unknown> | undefined {
+    return this.audit?.blocks === true ? this.recorded(code) : undefined;
+  }
+
+  #send(code: number, body: Buffer, contentType: string): void {
+    const { response } = this;
     if (response.headersSent || response.destroyed) return;
-    if (this.audit?.wantsAnswers === true && contentType === 'application/json') this.audit.answered(body);
     const headers = this.headers(contentType);
     if (body.length >= GZIP_FROM && acceptsGzip(this.request)) {
       gzip(body, { level: 1 }, (error, zipped) => {

@@ -35,6 +35,11 @@ async function stream(
 ): Promise<void> {
   const { response } = exchange;
   if (response.destroyed) return;
+  const recorded = exchange.recordedFirst(200);
+  if (recorded !== undefined) {
+    await recorded;
+    if (response.destroyed || response.headersSent) return;
+  }
   const headers = exchange.headers(contentType);
   if (exchange.request.method === 'HEAD') {
     if (length !== undefined) headers['content-length'] = length;

@@ -58,6 +58,7 @@ export async function stream(context: RestContext, exchange: Exchange, info: Res
     checkLogOptions(info);
     await context.cache.freshen();
     if (isSilent(context, info)) {
+      await exchange.recordedFirst(204);
       exchange.response.writeHead(204, exchange.headers('text/plain'));
       exchange.response.end();
       return;
@@ -89,6 +90,8 @@ export async function stream(context: RestContext, exchange: Exchange, info: Res
   if (info.subresource === 'log') {
     const status = answer.statusCode ?? 502;
     if (status !== 200) throw await kubeletFailure(answer, status, info);
+    if (!exchange.longRunning) await exchange.recordedFirst(200);
+    if (response.headersSent) return;
     response.writeHead(200, exchange.headers('text/plain'));
     response.flushHeaders();
     await new Promise<void>((resolve) => {

@@ -33,9 +33,9 @@ after(() => {
   server.closeAllConnections();
 });
 
-const open = (bufferEvents: number) =>
+const open = (bufferEvents: number, more: Partial<Parameters<typeof createAuditWebhook>[0]> = {}) =>
   createAuditWebhook(
-    { endpoint: { url }, bufferEvents, batchEvents: 10, batchWaitMs: 50, backoffMs: 20 },
+    { endpoint: { url }, mode: 'batch', bufferEvents, batchEvents: 10, batchWaitMs: 50, backoffMs: 20, ...more },
     { backends: createHttp().backends, clock: systemClock, log: silentLog },
   );
 
@@ -69,4 +69,37 @@ it('drops what is too much, and delivers what waits when it is closed', async ()
     delivered,
     Array.from({ length: 35 }, (_, at) => at),
   );
+});
+
+it('puts no more into a batch than its bytes allow, where that is asked for', async () => {
+  lists.length = 0;
+  const sink = open(1000, { truncate: { maxBatchBytes: 30, maxEventBytes: 20 } });
+  assert.equal(sink.maxEventBytes, 20);
+  for (let at = 10; at < 20; at++) sink.accept(JSON.stringify({ at }));
+  await sink.close();
+  // Each is nine bytes.
+  assert.deepEqual(
+    lists.map(({ items }) => items.length),
+    [3, 3, 3, 1],
+  );
+});
+
+it('has who asks wait until the event is delivered, one by one, in the modes that block', async () => {
+  lists.length = 0;
+  failing = 1;
+  const sink = open(1000, { mode: 'blocking' });
+  assert.equal(sink.blocks, true);
+  assert.equal(await sink.accept('{"at":1}'), true);
+  assert.deepEqual(
+    lists.map(({ items }) => items),
+    [[{ at: 1 }]],
+  );
+  failing = 5;
+  assert.equal(await sink.accept('{"at":2}'), true, 'a request is served though nobody knows of it');
+  const strict = open(1000, { mode: 'blocking-strict' });
+  failing = 5;
+  assert.equal(await strict.accept('{"at":3}'), false);
+  assert.equal(await strict.accept('{"at":4}'), true);
+  assert.equal(lists.length, 2);
+  await Promise.all([sink.close(), strict.close()]);
 });
