@@ -21,6 +21,8 @@ import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
+import type { IpAddress } from './kinds/ipaddresses/index.ts';
+import type { ServiceCidr } from './kinds/servicecidrs/index.ts';
 import type { KubeObject, ResourceType } from './meta/object.ts';
 
 const type = <T extends KubeObject>(
@@ -64,6 +66,8 @@ export const resources = {
   controllerRevisions: type<ControllerRevision>('apps', 'v1', 'ControllerRevision', 'controllerrevisions', true),
   endpointSlices: type<EndpointSlice>('discovery.k8s.io', 'v1', 'EndpointSlice', 'endpointslices', true),
   podDisruptionBudgets: type<PodDisruptionBudget>('policy', 'v1', 'PodDisruptionBudget', 'poddisruptionbudgets', true),
+  ipAddresses: type<IpAddress>('networking.k8s.io', 'v1', 'IPAddress', 'ipaddresses', false),
+  serviceCidrs: type<ServiceCidr>('networking.k8s.io', 'v1', 'ServiceCIDR', 'servicecidrs', false),
   leases: type<Lease>('coordination.k8s.io', 'v1', 'Lease', 'leases', true),
   roles: type<Role>('rbac.authorization.k8s.io', 'v1', 'Role', 'roles', true),
   roleBindings: type<RoleBinding>('rbac.authorization.k8s.io', 'v1', 'RoleBinding', 'rolebindings', true),

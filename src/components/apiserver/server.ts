@@ -21,6 +21,7 @@ import { ServiceAccountTokens } from './authentication/service-accounts.ts';
 import { Authorization, DEFAULT_AUTHORIZERS } from './authorization/index.ts';
 import { bootstrap, ensure } from './bootstrap/index.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
+import { ServiceAddressRepair } from './bootstrap/service-addresses.ts';
 import { ensureServiceRange } from './bootstrap/service-range.ts';
 import { certificatesOf, tlsOf } from './certificates.ts';
 import { DefinitionController } from './customresources/controller.ts';
@@ -93,6 +94,7 @@ class Server implements ApiServer {
   readonly #compactor: Compactor;
   readonly #frontend: Frontend;
   readonly #masters: MasterEndpoints;
+  readonly #serviceAddresses: ServiceAddressRepair;
   readonly #customKinds: CustomKinds;
   readonly #definitions: DefinitionController;
   readonly #policies: PolicyChecker;
@@ -187,6 +189,7 @@ class Server implements ApiServer {
     });
     const services = new ServiceAllocator({
       cidr: config.serviceCidr ?? DEFAULT_SERVICE_CIDR,
+      ranges: () => cache.kind('servicecidrs'),
       ports: config.nodePortRange ?? DEFAULT_NODE_PORTS,
       services: () => cache.kind('services/specs'),
       addresses: () => cache.kind('ipaddresses'),
@@ -249,6 +252,7 @@ class Server implements ApiServer {
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
     this.#masters = new MasterEndpoints(this.#context);
+    this.#serviceAddresses = new ServiceAddressRepair(this.#context);
     this.#frontend = new Frontend(this.#context, this.#metrics, endpoints, this.#fairness.gate);
     this.#definitions = new DefinitionController(this.#context, this.#customKinds);
     this.#policies = new PolicyChecker(this.#context);
@@ -346,6 +350,7 @@ class Server implements ApiServer {
       ]);
       await this.#cache.freshen();
       await this.#fairness.keep();
+      this.#serviceAddresses.start();
       this.#bootstrapped = true;
       log.info('default policy and namespaces are in place', { ms: Math.round(clock.monotonicMs() - began) });
       return;

@@ -34,6 +34,8 @@ export interface ControllersOptions {
   readonly terminatedPodThreshold: number;
   /** The longest life of a signed certificate. */
   readonly certificateLifetimeMs: number;
+  /** How long a range of service addresses stays when it is deleted: every API server has stopped giving out its addresses by then. */
+  readonly serviceCidrGraceMs: number;
   /** Names of controllers that shall not run. */
   readonly disabled: readonly string[];
 }
@@ -47,6 +49,7 @@ export const DEFAULT_OPTIONS: ControllersOptions = {
   nodeStartupGracePeriodMs: 60_000,
   terminatedPodThreshold: 12_500,
   certificateLifetimeMs: 365 * 24 * 3_600_000,
+  serviceCidrGraceMs: 10_000,
   disabled: [],
 };
 

@@ -14,6 +14,7 @@ import { nodeIpamController, ttlController } from './node-upkeep.ts';
 import { podGcController } from './pod-gc.ts';
 import { replicaSetController, replicationControllerController } from './replicas.ts';
 import { resourceQuotaController } from './resource-quota.ts';
+import { serviceCidrsController } from './service-cidrs.ts';
 import { taintEvictionController } from './taint-eviction.ts';
 import { tokenSecretController } from './token-secrets.ts';
 import { claimProtectionController, volumeProtectionController } from './volume-protection.ts';
@@ -41,6 +42,7 @@ export const controllers: readonly ControllerSpec[] = [
   resourceQuotaController,
   claimProtectionController,
   volumeProtectionController,
+  serviceCidrsController,
   podGcController,
   ttlController,
 ];

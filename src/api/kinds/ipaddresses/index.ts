@@ -8,8 +8,16 @@ import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
 import { validateNameRule } from '../../validation/scalars.ts';
 
-interface IpAddress extends KubeObject {
+export interface IpAddress extends KubeObject {
   spec?: { parentRef?: { group?: string; resource?: string; namespace?: string; name?: string } };
+}
+
+/** What says that API servers keep the object for a service. */
+export const ALLOCATED_LABEL = { 'ipaddress.kubernetes.io/managed-by': 'ipallocator.k8s.io' };
+
+export function isAllocated({ metadata }: IpAddress): boolean {
+  const [[label, manager]] = Object.entries(ALLOCATED_LABEL) as [[string, string]];
+  return metadata?.labels?.[label] === manager;
 }
 
 const AT = 'spec.parentRef';

@@ -7,17 +7,17 @@ import { ensure, ownRequest } from './index.ts';
 
 const GROUP = 'networking.k8s.io';
 const PLURAL = 'servicecidrs';
-const NAME = 'kubernetes';
+export const RANGE_NAME = 'kubernetes';
 
 const isReady = (range: ServiceCidr): boolean =>
   range.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
 
 /** One that is there stays as it is, for addresses of another range may be in use; only that it is ready is written. */
 export async function ensureServiceRange(context: RestContext): Promise<void> {
-  const range: ServiceCidr = { metadata: { name: NAME }, spec: { cidrs: [context.services.range] } };
+  const range: ServiceCidr = { metadata: { name: RANGE_NAME }, spec: { cidrs: [context.services.range] } };
   await ensure(context, PLURAL, GROUP, range as KubeObject);
-  const request = { ...ownRequest(context, PLURAL, GROUP, '', NAME), subresource: 'status' };
-  const stored = request.kind.cache?.get('', NAME)?.parse() as ServiceCidr | undefined;
+  const request = { ...ownRequest(context, PLURAL, GROUP, '', RANGE_NAME), subresource: 'status' };
+  const stored = request.kind.cache?.get('', RANGE_NAME)?.parse() as ServiceCidr | undefined;
   const strategy = request.kind.definition.statusStrategy;
   if (strategy === undefined || (stored !== undefined && isReady(stored))) return;
   const lastTransitionTime = new Date(context.clock.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z');

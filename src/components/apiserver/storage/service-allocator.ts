@@ -4,12 +4,15 @@
  * proved by the guard. Addresses are kept in the form of upstream's IPAddress objects.
  */
 import type { Service, ServicePort } from 'kubernetes-types/core/v1';
+import { ALLOCATED_LABEL } from '../../../api/kinds/ipaddresses/index.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Guard, Put } from '../../../core/mvcc/port.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { Effects } from './object-store.ts';
 import { NO_EFFECTS } from './object-store.ts';
+import { addressIn, rangeText, type ServiceRange, ServiceRanges } from './service-ranges.ts';
 
 const ADDRESS_PREFIX = '/registry/ipaddresses/';
 const PORT_PREFIX = '/registry/ranges/nodeports/';
@@ -21,8 +24,9 @@ interface Claims {
 }
 
 export interface ServiceAllocatorOptions {
-  /** IPv4 CIDR. */
+  /** IPv4 CIDR: the range of this server's own; those of ServiceCIDRs beside it are in `ranges`. */
   readonly cidr: string;
+  readonly ranges: () => KindCache;
   readonly ports: readonly [number, number];
   readonly services: () => KindCache;
   readonly addresses: () => KindCache;
@@ -32,28 +36,21 @@ export interface ServiceAllocatorOptions {
 
 export class ServiceAllocator {
   readonly #options: ServiceAllocatorOptions;
-  readonly #base: number;
-  readonly #size: number;
+  readonly #ranges: ServiceRanges;
 
   constructor(options: ServiceAllocatorOptions) {
     this.#options = options;
-    const [address = '', bits = ''] = options.cidr.split('/');
-    const prefix = Number(bits);
-    if (!/^\d+\.\d+\.\d+\.\d+$/.test(address) || !(prefix >= 8 && prefix <= 30)) {
-      throw new Error(`service CIDR ${options.cidr}: expected an IPv4 network of /8 to /30`);
-    }
-    this.#size = 2 ** (32 - prefix);
-    this.#base = Math.floor(numberOf(address) / this.#size) * this.#size;
+    this.#ranges = new ServiceRanges(options.cidr, options.ranges);
   }
 
-  /** The range, as its network. */
+  /** The server's own range, as its network. */
   get range(): string {
-    return `${textOf(this.#base)}/${32 - Math.log2(this.#size)}`;
+    return rangeText(this.#ranges.own);
   }
 
-  /** The first address of the range: the `kubernetes` service's. */
+  /** The first address of that range: the `kubernetes` service's. */
   get firstAddress(): string {
-    return textOf(this.#base + 1);
+    return addressIn(this.#ranges.own, 1);
   }
 
   /**
@@ -114,26 +111,33 @@ export class ServiceAllocator {
     return { addresses, ports };
   }
 
-  /** Automatic addresses come from the upper part first: people choose low ones (KEP-3070). */
   #freeAddress(service: Service): string {
     const { addresses } = this.#inUse();
     // Whoever makes an IPAddress by hand keeps the address from services.
     for (const object of this.#options.addresses()) addresses.add(object.name);
-    const reserved = Math.min(Math.max(16, Math.floor(this.#size / 16)), 256);
-    const low = this.#size > reserved * 2 ? reserved : 1;
-    for (const [from, to] of [
-      [low, this.#size - 1],
-      [1, low],
-    ] as const) {
-      const found = pick(from, to, this.#options.random, (offset) => !addresses.has(textOf(this.#base + offset)));
-      if (found !== undefined) return textOf(this.#base + found);
+    for (const range of this.#ranges.usable()) {
+      const found = this.#freeIn(range, addresses);
+      if (found !== undefined) return found;
     }
     throw refused(service, fieldError.invalid('spec.clusterIPs', [], 'failed to allocate IP: range is full'));
   }
 
+  /** Automatic addresses come from the upper part first: people choose low ones (KEP-3070). */
+  #freeIn(range: ServiceRange, addresses: ReadonlySet<string>): string | undefined {
+    const reserved = Math.min(Math.max(16, Math.floor(range.size / 16)), 256);
+    const low = range.size > reserved * 2 ? reserved : 1;
+    for (const [from, to] of [
+      [low, range.size - 1],
+      [1, low],
+    ] as const) {
+      const found = pick(from, to, this.#options.random, (offset) => !addresses.has(addressIn(range, offset)));
+      if (found !== undefined) return addressIn(range, found);
+    }
+    return undefined;
+  }
+
   #checkAddress(service: Service, address: string): void {
-    const offset = numberOf(address) - this.#base;
-    if (!(offset > 0 && offset < this.#size - 1)) {
+    if (this.#ranges.holding(address) === undefined) {
       throw refused(
         service,
         fieldError.invalid(
@@ -207,7 +211,7 @@ export class ServiceAllocator {
         creationTimestamp: new Date(clock.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z'),
         labels: {
           'ipaddress.kubernetes.io/ip-family': 'IPv4',
-          'ipaddress.kubernetes.io/managed-by': 'ipallocator.k8s.io',
+          ...ALLOCATED_LABEL,
         },
       },
       spec: {
@@ -219,6 +223,27 @@ export class ServiceAllocator {
       },
     };
     return Buffer.from(JSON.stringify(object));
+  }
+
+  /** What gives a service its address again, when nobody has it; undefined when the service has no such address. */
+  reclaim(service: Service, address: string): Effects | undefined {
+    if (!claimsOf(service).addresses.has(address)) return undefined;
+    const key = ADDRESS_PREFIX + address;
+    return {
+      guards: [{ key, modRevision: 0 }],
+      puts: [{ key, value: this.#addressObject(address, service) }],
+      deletes: [],
+    };
+  }
+
+  /** Addresses of services that no IPAddress stands for. */
+  *unclaimed(): Iterable<{ readonly service: CachedObject; readonly address: string }> {
+    const known = this.#options.addresses();
+    for (const service of this.#options.services()) {
+      for (const address of claimsOf(service.shared<Service>()).addresses) {
+        if (known.get('', address) === undefined) yield { service, address };
+      }
+    }
   }
 
   /** What to say when another API server was faster with a key that the client had asked for by name. */
@@ -279,11 +304,3 @@ const addressTaken = (service: Service, address: string): Error =>
 
 const portTaken = (service: Service, port: number, index: number): Error =>
   refused(service, fieldError.invalid(`spec.ports[${index}].nodePort`, port, 'provided port is already allocated'));
-
-function numberOf(address: string): number {
-  return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
-}
-
-function textOf(value: number): string {
-  return [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join('.');
-}

@@ -207,6 +207,15 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
   ['route-controller', [rule('list watch', 'core', 'nodes'), rule('patch', 'core', 'nodes/status'), eventsRule]],
   ['service-account-controller', [rule('create', 'core', 'serviceaccounts'), eventsRule]],
   [
+    'service-cidrs-controller',
+    [
+      rule(READ, 'networking.k8s.io', 'ipaddresses'),
+      rule('get list patch update watch', 'networking.k8s.io', 'servicecidrs'),
+      rule('patch update', 'networking.k8s.io', 'servicecidrs/finalizers servicecidrs/status'),
+      eventsRule,
+    ],
+  ],
+  [
     'service-controller',
     [
       rule(READ, 'core', 'services'),

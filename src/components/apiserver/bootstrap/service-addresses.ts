@@ -1,0 +1,152 @@
+/**
+ * Keeps IPAddress objects as the services are: one that was deleted by hand is made again for the service that has the address, one that stands for no service
+ * goes, and the ServiceCIDR `kubernetes` is always there. Source: k8s.io/kubernetes/pkg/registry/core/service/ipallocator/controller,
+ * pkg/controlplane/controller/defaultservicecidr.
+ */
+import type { Event, Service } from 'kubernetes-types/core/v1';
+import { type IpAddress, isAllocated } from '../../../api/kinds/ipaddresses/index.ts';
+import { messageOf } from '../../../base/errors.ts';
+import type { RestContext } from '../rest/context.ts';
+import { createObject } from '../rest/create.ts';
+import { deleteObject } from '../rest/delete.ts';
+import { follow } from '../rest/follow.ts';
+import { unlessGone, Work } from '../rest/work.ts';
+import type { CachedObject } from '../watchcache/cached-object.ts';
+import { ownRequest } from './index.ts';
+import { ensureServiceRange, RANGE_NAME } from './service-range.ts';
+
+const GROUP = 'networking.k8s.io';
+const SWEEP_MS = 3 * 60_000;
+/** A service that is being made may come later than what was written for it by servers that do not write both at once. */
+const LEAK_GRACE_MS = 60_000;
+const REPORTER = 'ipallocator-repair-controller';
+/** The name of the work that looks at the ranges; addresses have slashes in theirs. */
+const RANGES = 'ranges';
+
+export class ServiceAddressRepair {
+  readonly #context: RestContext;
+  readonly #work: Work;
+  #started = false;
+
+  constructor(context: RestContext) {
+    this.#context = context;
+    this.#work = new Work({
+      clock: context.clock,
+      stopping: context.stopping,
+      workers: 2,
+      firstRetryMs: 250,
+      lastRetryMs: 30_000,
+      sync: (name) => (name === RANGES ? ensureServiceRange(context) : this.#reclaim(name)),
+      failed: (name, error) =>
+        context.log.v(2, 'cannot mend an address of a service yet', { name, error: messageOf(error) }),
+    });
+  }
+
+  /** Looks at everything now and then, and at once at what is deleted; until the server stops. */
+  start(): void {
+    if (this.#started) return;
+    this.#started = true;
+    follow(
+      this.#context,
+      'ipaddresses',
+      ({ events }) => {
+        for (const { type, object } of events) if (type === 'DELETED') this.#deleted(object);
+      },
+      () => this.#sweep(),
+    );
+    follow(
+      this.#context,
+      'servicecidrs',
+      ({ events }) => {
+        if (events.some(({ type, object }) => type === 'DELETED' && object.name === RANGE_NAME)) this.#work.add(RANGES);
+      },
+      () => {},
+    );
+    this.#again();
+  }
+
+  #again(): void {
+    this.#context.clock.setTimer(SWEEP_MS, () => {
+      if (this.#context.stopping.aborted) return;
+      this.#sweep();
+      this.#again();
+    });
+  }
+
+  /** Mostly its service is gone too, in the same commit: that one is looked at when all of it has been applied. */
+  #deleted(object: CachedObject): void {
+    const parent = object.parse<IpAddress>().spec?.parentRef;
+    if (parent?.resource !== 'services') return;
+    this.#work.add(`${parent.namespace ?? ''}/${parent.name ?? ''}/${object.name}`);
+  }
+
+  #sweep(): void {
+    const { services, cache, clock, log } = this.#context;
+    for (const { service, address } of services.unclaimed())
+      this.#work.add(`${service.namespace}/${service.name}/${address}`);
+    for (const object of cache.kind('ipaddresses')) {
+      const each = object.parse<IpAddress>();
+      if (!isAllocated(each)) continue;
+      const madeMs = Date.parse(each.metadata?.creationTimestamp ?? '');
+      if (clock.nowMs() - madeMs < LEAK_GRACE_MS || this.#isUsed(each, object.name)) continue;
+      void this.#remove(object).catch((error: unknown) =>
+        log.v(2, 'cannot remove an address that no service has', { name: object.name, error: messageOf(error) }),
+      );
+    }
+  }
+
+  #isUsed({ spec }: IpAddress, address: string): boolean {
+    const { group = '', resource, namespace = '', name = '' } = spec?.parentRef ?? {};
+    if (group !== '' || resource !== 'services') return false;
+    const service = this.#context.cache.kind('services/specs').get(namespace, name);
+    return service?.shared<Service>().spec?.clusterIPs?.includes(address) === true;
+  }
+
+  async #remove(object: CachedObject): Promise<void> {
+    this.#context.log.info('an address stands for no service and goes', { name: object.name });
+    await unlessGone(
+      deleteObject(this.#context, ownRequest(this.#context, 'ipaddresses', GROUP, '', object.name), {
+        gracePeriodSeconds: undefined,
+        propagation: 'Background',
+        uid: undefined,
+        resourceVersion: String(object.revision),
+        dryRun: false,
+      }).then(() => {}),
+    );
+  }
+
+  /** Holds only when the service is still as it was looked at: one that goes meanwhile leaves no address behind. */
+  async #reclaim(name: string): Promise<void> {
+    const [namespace = '', serviceName = '', address = ''] = name.split('/');
+    const { cache, services, store } = this.#context;
+    const cached = cache.kind('services/specs').get(namespace, serviceName);
+    if (cached === undefined || cache.kind('ipaddresses').get('', address) !== undefined) return;
+    const service = cached.shared<Service>();
+    const effects = services.reclaim(service, address);
+    if (effects === undefined) return;
+    const guard = { key: `/registry/services/specs/${namespace}/${serviceName}`, modRevision: cached.revision };
+    const result = await store.commit({ guards: [guard, ...effects.guards], puts: effects.puts });
+    if (!result.committed) throw new Error(`service ${namespace}/${serviceName} or its address changed meanwhile`);
+    await this.#tell(service, `Cluster IP [IPv4]: ${address} is not allocated; repairing`);
+  }
+
+  async #tell(service: Readonly<Service>, message: string): Promise<void> {
+    const { name = '', namespace = '', uid = '', resourceVersion = '' } = service.metadata ?? {};
+    const at = new Date(this.#context.clock.nowMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const event: Event = {
+      metadata: { generateName: `${name}.`, namespace },
+      involvedObject: { apiVersion: 'v1', kind: 'Service', name, namespace, uid, resourceVersion },
+      type: 'Warning',
+      reason: 'ClusterIPNotAllocated',
+      action: 'ClusterIPAllocation',
+      message,
+      source: { component: REPORTER },
+      firstTimestamp: at,
+      lastTimestamp: at,
+      count: 1,
+    };
+    await createObject(this.#context, ownRequest(this.#context, 'events', '', namespace, ''), event).catch(
+      (error: unknown) => this.#context.log.v(2, 'cannot write an event', { message, error: messageOf(error) }),
+    );
+  }
+}
