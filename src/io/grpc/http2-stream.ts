@@ -90,7 +90,8 @@ export class Http2Stream {
       at = putFrameHeader(out, at, trailers.length, FrameType.headers, Flag.endHeaders | Flag.endStream, this.id);
       out.set(trailers, at);
     }
-    this.#connection.write(out);
+    if (this.#connection.client) this.#connection.request(out);
+    else this.#connection.write(out);
     this.#ended();
   }
 

@@ -263,6 +263,45 @@ describe('what arrives cut anywhere', () => {
   });
 });
 
+describe('requests of one turn', () => {
+  const path = encodeHeaders([{ name: ':path', value: '/' }]);
+  const message = Buffer.from('how are you');
+
+  it('leave early once they are many, the others together at its end, all in order', async () => {
+    const written: Buffer[] = [];
+    const socket = new Duplex({
+      read: () => {},
+      write(chunk: Buffer, _encoding, done) {
+        written.push(Buffer.from(chunk));
+        // As TLS sockets do: not before the turn is over.
+        setImmediate(done);
+      },
+    });
+    const connection = new Http2Connection(socket, { client: true, events: { goingAway: () => {}, closed: () => {} } });
+    connection.start();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    written.length = 0;
+    const ids = Array.from({ length: 20 }, () => {
+      const stream = connection.open({ data: () => {}, lost: () => {} });
+      stream.sendAll(path, messagePrefix(message.length), message, undefined);
+      return stream.id;
+    });
+    const sizes = [written.length];
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    sizes.push(written.length);
+    connection.destroy('done');
+    const sent = Buffer.concat(written);
+    const request = (id: number): Buffer =>
+      Buffer.concat([
+        headersFrames(id, path, false),
+        frame(FrameType.data, Flag.endStream, id, Buffer.concat([messagePrefix(message.length), message])),
+      ]);
+    assert.deepEqual(sent, Buffer.concat(ids.map(request)));
+    assert.deepEqual(sizes, [1, 2]);
+    assert.equal(written[0]?.length, 8 * request(1).length);
+  });
+});
+
 describe('a hostile HTTP/2 client', () => {
   let listener: RpcListener;
   let port = 0;
