@@ -82,6 +82,11 @@ export interface AuthState {
   import(state: Uint8Array): void;
 }
 
+/**
+ * Who asks for so many values at once has those that had to be read kept in memory. Who asks for more is passing through everything there is: it would
+ * push out what others ask for, and what it is about to come to itself.
+ */
+const MOST_KEPT = 64;
 /** etcd's bound on requests that have been accepted and not answered. */
 const MAX_WAITING = 5000;
 const MAX_WAITING_BYTES = 64 << 20;
@@ -250,7 +255,7 @@ export class Engine implements ReplicatedMachine {
         return { answer, revision: this.machine.visible };
       } catch (error) {
         if (!(error instanceof ValuesNeeded)) throw error;
-        pinned = await this.values(error.versions, pinned);
+        pinned = await this.values(error, pinned);
       }
     }
   }
@@ -362,14 +367,18 @@ export class Engine implements ReplicatedMachine {
         return await this.#write(request, relaxed, pinned);
       } catch (error) {
         if (!(error instanceof ValuesNeeded)) throw error;
-        pinned = await this.values(error.versions, pinned);
+        pinned = await this.values(error, pinned);
       }
     }
   }
 
   /** Values that have left memory, from the log. Throws MvccError 'compacted' when one has been discarded meanwhile. */
-  async values(versions: readonly Version[], known?: Pinned): Promise<Map<Version, Buffer>> {
+  async values(
+    { versions, among }: Pick<ValuesNeeded, 'versions' | 'among'>,
+    known?: Pinned,
+  ): Promise<Map<Version, Buffer>> {
     const pinned = new Map(known);
+    const kept = among <= MOST_KEPT;
     const wanted = new Map<number, Version[]>();
     for (const version of versions) {
       const same = wanted.get(version.revision);
@@ -390,7 +399,7 @@ export class Engine implements ReplicatedMachine {
         );
         if (event === undefined) throw new MvccError('compacted');
         pinned.set(version, event.kv);
-        this.machine.refill(version, event.kv);
+        if (kept) this.machine.refill(version, event.kv);
       }
     });
     return pinned;

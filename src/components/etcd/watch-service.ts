@@ -390,7 +390,7 @@ class WatchStream {
     let values: ReadonlyMap<Version, Buffer> = held;
     if (missing.length > 0) {
       try {
-        values = await this.#service.deps.engine.values(missing, held);
+        values = await this.#service.deps.engine.values({ versions: missing, among: missing.length + held.size }, held);
       } catch (error) {
         if (error instanceof MvccError && error.code === 'compacted') return undefined;
         throw error;

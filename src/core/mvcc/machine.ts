@@ -31,9 +31,12 @@ import { isDelete, type KeyHistory, liveAt, type Version } from './version.ts';
 /** Values that are not in memory. Read their rows and repeat the operation with them. */
 export class ValuesNeeded extends Error {
   readonly versions: readonly Version[];
-  constructor(versions: readonly Version[]) {
+  /** How many values are asked for together, those in memory included. */
+  readonly among: number;
+  constructor(versions: readonly Version[], among: number) {
     super('values needed');
     this.versions = versions;
+    this.among = among;
   }
 }
 
@@ -93,7 +96,7 @@ const NO_PINS: Pinned = new Map();
 
 export class Machine {
   readonly leases = new Leases();
-  #keys = new OrderedMap<KeyHistory>();
+  #keys = new OrderedMap<KeyHistory, Standing>(standing);
   #cache: ValueCache;
   #garbage = new Garbage();
   /** Decided and not yet published, oldest first. */
@@ -381,27 +384,50 @@ export class Machine {
     // Without an order asked for, etcd cuts at the limit first and sorts what is left. Source: etcd apply.go, Range.
     const all = filtered || request.sortOrder !== SortOrder.none || request.limit <= 0;
     const keep = all ? Number.POSITIVE_INFINITY : request.limit + 1;
-    let count = 0;
     let versions: Version[] = [];
-    const take = (history: KeyHistory): void => {
-      const version = liveAt(history, at);
-      if (version === undefined) return;
-      count += 1;
-      if (!request.countOnly && versions.length < keep) versions.push(version);
-    };
+    let count = 0;
     if (request.end === '') {
-      const history = this.#keys.get(request.key);
-      if (history !== undefined) take(history);
+      const version = liveAt(this.#keys.get(request.key), at);
+      if (version !== undefined) versions.push(version);
+      count = versions.length;
     } else {
       const { start, end } = intervalOf(request.key, request.end);
-      this.#keys.walk(start, end, take);
+      let rest = start;
+      if (!request.countOnly) {
+        this.#keys.walk(start, end, (history, key) => {
+          const version = liveAt(history, at);
+          if (version !== undefined) versions.push(version);
+          rest = `${key}\0`;
+          return versions.length < keep;
+        });
+      }
+      count = versions.length + (versions.length < keep && !request.countOnly ? 0 : this.#count(rest, end, at));
     }
+    if (request.countOnly) versions = [];
     if (filtered) versions = versions.filter((version) => passes(version, request));
     if (sorted) versions = this.#sort(versions, request.sortTarget, sortOrder === SortOrder.descend, pinned);
     const more = request.limit > 0 && versions.length > request.limit;
     if (more) versions.length = request.limit;
     const kvs = request.keysOnly ? [] : this.#values(versions, pinned);
     return { kind: 'range', versions, kvs, keysOnly: request.keysOnly, more, count };
+  }
+
+  /** How many keys there are in a range at a revision: those of whom most is asked come in pages, and each page says how many are left. */
+  #count(start: string, end: string | undefined, at: number): number {
+    let count = 0;
+    this.#keys.skim(
+      start,
+      end,
+      ({ live, newest }) => {
+        if (newest > at) return false;
+        count += live;
+        return true;
+      },
+      (history) => {
+        if (liveAt(history, at) !== undefined) count += 1;
+      },
+    );
+    return count;
   }
 
   #sort(versions: Version[], target: number, descending: boolean, pinned: Pinned): Version[] {
@@ -431,7 +457,7 @@ export class Machine {
         missing.push(version);
       } else kvs.push(kv);
     }
-    if (missing !== undefined) throw new ValuesNeeded(missing);
+    if (missing !== undefined) throw new ValuesNeeded(missing, versions.length);
     return kvs;
   }
 
@@ -593,7 +619,10 @@ export class Machine {
       // Most keys have one version; an empty list that is added to takes room for seventeen.
       history = { key: version.key, versions: [version] };
       this.#keys.set(version.key, history);
-    } else history.versions.push(version);
+    } else {
+      history.versions.push(version);
+      this.#keys.changed(version.key);
+    }
     this.#liveKeys += liveness(version) - liveness(before);
     if (before !== undefined) this.#cache.supersede(before);
     this.#cache.addCurrent(version);
@@ -614,7 +643,10 @@ export class Machine {
     const before = history.versions.at(-1);
     this.#liveKeys += liveness(before) - liveness(version);
     if (before === undefined) this.#keys.delete(version.key);
-    else this.#cache.reinstate(before);
+    else {
+      this.#keys.changed(version.key);
+      this.#cache.reinstate(before);
+    }
     this.leases.move(version.key, version.lease, before?.lease ?? 0n);
   }
 
@@ -644,6 +676,23 @@ export class Machine {
     // One revision may write a key twice; its row loses the key's events together, when none of them is of use.
     return first === undefined ? gone : gone.filter((version) => version.revision !== first.revision);
   }
+}
+
+/** What the last versions of some keys come to: what is true of their keys at `newest` and at every later revision. */
+interface Standing {
+  readonly live: number;
+  readonly newest: number;
+}
+
+function standing(histories: readonly KeyHistory[]): Standing {
+  let live = 0;
+  let newest = 0;
+  for (const { versions } of histories) {
+    const last = versions.at(-1);
+    live += liveness(last);
+    if (last !== undefined && last.revision > newest) newest = last.revision;
+  }
+  return { live, newest };
 }
 
 /** How many keys exist because of the last version of one: one or none. */

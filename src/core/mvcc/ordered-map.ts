@@ -1,17 +1,25 @@
 /**
  * A map whose string keys can be walked in order: a list of sorted blocks. Looking up is two binary searches, inserting shifts
- * at most one block, and walking a range touches only its blocks; at a hundred thousand keys there are a few hundred blocks.
+ * at most one block, and walking a range touches only its blocks; at a hundred thousand keys there are a few hundred blocks. Of each block
+ * a summary is kept, for those who need not look at every value of a range.
  */
 const BLOCK = 256;
 
-interface Block<V> {
+interface Block<V, S> {
   readonly keys: string[];
   readonly values: V[];
+  /** Undefined: to be made when it is next asked for. */
+  summary: S | undefined;
 }
 
-export class OrderedMap<V> {
-  readonly #blocks: Block<V>[] = [];
+export class OrderedMap<V, S> {
+  readonly #summarize: (values: readonly V[]) => S;
+  readonly #blocks: Block<V, S>[] = [];
   readonly #direct = new Map<string, V>();
+
+  constructor(summarize: (values: readonly V[]) => S) {
+    this.#summarize = summarize;
+  }
 
   get size(): number {
     return this.#direct.size;
@@ -26,52 +34,84 @@ export class OrderedMap<V> {
     const before = this.#direct.size;
     const known = this.#direct.set(key, value).size === before;
     if (this.#blocks.length === 0) {
-      this.#blocks.push({ keys: [key], values: [value] });
+      this.#blocks.push({ keys: [key], values: [value], summary: undefined });
       return;
     }
     const at = this.#blockOf(key);
-    const block = this.#blocks[at] as Block<V>;
+    const block = this.#blocks[at] as Block<V, S>;
     const position = lowerBound(block.keys, key);
     if (known) {
+      block.summary = undefined;
       block.values[position] = value;
       return;
     }
     // Keys that arrive in order fill blocks instead of leaving halves behind.
     if (block.keys.length >= BLOCK && position === block.keys.length && at === this.#blocks.length - 1) {
-      this.#blocks.push({ keys: [key], values: [value] });
+      this.#blocks.push({ keys: [key], values: [value], summary: undefined });
       return;
     }
+    block.summary = undefined;
     block.keys.splice(position, 0, key);
     block.values.splice(position, 0, value);
     if (block.keys.length > BLOCK) {
       const half = BLOCK >> 1;
-      this.#blocks.splice(at + 1, 0, { keys: block.keys.splice(half), values: block.values.splice(half) });
+      const second = { keys: block.keys.splice(half), values: block.values.splice(half), summary: undefined };
+      this.#blocks.splice(at + 1, 0, second);
     }
   }
 
   delete(key: string): boolean {
     if (!this.#direct.delete(key)) return false;
     const at = this.#blockOf(key);
-    const block = this.#blocks[at] as Block<V>;
+    const block = this.#blocks[at] as Block<V, S>;
     const position = lowerBound(block.keys, key);
+    block.summary = undefined;
     block.keys.splice(position, 1);
     block.values.splice(position, 1);
     if (block.keys.length === 0) this.#blocks.splice(at, 1);
     return true;
   }
 
-  /** Calls `visit` for every key in [`start`, `end`) in order, without `end` to the last key. Do not change the map meanwhile. */
-  walk(start: string, end: string | undefined, visit: (value: V, key: string) => void): void {
+  /** What stands at `key` has changed in itself: summaries of it are out of date. */
+  changed(key: string): void {
+    const block = this.#blocks[this.#blockOf(key)];
+    if (block !== undefined) block.summary = undefined;
+  }
+
+  /**
+   * Calls `visit` for every key in [`start`, `end`) in order, without `end` to the last key, until it returns false. Do not change the map
+   * meanwhile.
+   */
+  walk(start: string, end: string | undefined, visit: (value: V, key: string) => unknown): void {
     if (this.#blocks.length === 0) return;
     let at = this.#blockOf(start);
-    let position = lowerBound((this.#blocks[at] as Block<V>).keys, start);
+    let position = lowerBound((this.#blocks[at] as Block<V, S>).keys, start);
     for (; at < this.#blocks.length; at += 1, position = 0) {
-      const block = this.#blocks[at] as Block<V>;
+      const block = this.#blocks[at] as Block<V, S>;
       for (; position < block.keys.length; position += 1) {
         const key = block.keys[position] as string;
         if (end !== undefined && key >= end) return;
-        visit(block.values[position] as V, key);
+        if (visit(block.values[position] as V, key) === false) return;
       }
+    }
+  }
+
+  /** As `walk`, but where the summary of a block that lies in the range as a whole is enough for `whole`, which then returns true, its keys are not visited. */
+  skim(start: string, end: string | undefined, whole: (summary: S) => boolean, visit: (value: V) => void): void {
+    if (this.#blocks.length === 0) return;
+    let at = this.#blockOf(start);
+    let position = lowerBound((this.#blocks[at] as Block<V, S>).keys, start);
+    for (; at < this.#blocks.length; at += 1, position = 0) {
+      const block = this.#blocks[at] as Block<V, S>;
+      const { keys, values } = block;
+      const isInside = end === undefined || (keys.at(-1) as string) < end;
+      if (position === 0 && isInside) {
+        block.summary ??= this.#summarize(values);
+        if (whole(block.summary)) continue;
+      }
+      const upTo = isInside || end === undefined ? keys.length : lowerBound(keys, end);
+      for (; position < upTo; position += 1) visit(values[position] as V);
+      if (!isInside) return;
     }
   }
 
@@ -81,7 +121,7 @@ export class OrderedMap<V> {
     let high = this.#blocks.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (((this.#blocks[middle] as Block<V>).keys[0] as string) <= key) low = middle;
+      if (((this.#blocks[middle] as Block<V, S>).keys[0] as string) <= key) low = middle;
       else high = middle - 1;
     }
     return low;

@@ -283,12 +283,13 @@ class SqliteLog implements StoreLog {
     const pending = revisions.map((revision) => this.#pending.read(revision));
     const others = revisions.filter((_, i) => pending[i] === undefined);
     if (others.length === 0) return pending;
-    const read = await this.#ask('read', { kind: 'read', revisions: others });
+    const rows = unpack(await this.#ask('read', { kind: 'read', revisions: others }));
     let next = 0;
-    return pending.map((found) => {
-      if (found !== undefined) return found;
+    return revisions.map((revision, i) => {
+      const row = rows[next];
+      if (pending[i] !== undefined || row?.revision !== revision) return pending[i];
       next += 1;
-      return read[next - 1];
+      return row.body;
     });
   }
 

@@ -67,7 +67,8 @@ export interface WorkerAnswers {
   readonly commit: { readonly full: boolean };
   readonly recoverSpace: boolean;
   readonly entries: PackedEntries;
-  readonly read: ReadonlyArray<Uint8Array | undefined>;
+  /** Those that are there, in the order asked. */
+  readonly read: PackedEntries;
   readonly rows: PackedEntries;
   readonly hash: number;
   readonly scrub: number;

@@ -210,11 +210,14 @@ export class StoreFile {
     this.#inTransaction(bodies, sequence);
   }
 
-  read(revisions: readonly number[]): Array<Uint8Array | undefined> {
-    return revisions.map((revision) => {
+  /** Those rows of these revisions that are there, in the order asked. Throws CodedError 'corrupt'. */
+  read(revisions: readonly number[]): PackedEntries {
+    const found: StoredEntry[] = [];
+    for (const revision of revisions) {
       const row = this.#statements.one.get(revision);
-      return row === undefined ? undefined : fromRevision(row).body;
-    });
+      if (row !== undefined) found.push(fromRevision(row));
+    }
+    return pack(found);
   }
 
   /** Folds about a megabyte of rows after `after` and up to `upTo` into a checksum; `done` says there are no more. */

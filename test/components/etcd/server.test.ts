@@ -17,8 +17,10 @@ import {
 import { Writer } from '../../../src/api/etcd/wire.ts';
 import { CodedError } from '../../../src/base/errors.ts';
 import { silentLog } from '../../../src/base/log.ts';
+import type { StoreLog } from '../../../src/components/etcd/port.ts';
 import { prefixEnd, type Revision, type Store, StoreError } from '../../../src/core/mvcc/port.ts';
 import { Channel } from '../../../src/io/grpc/channel.ts';
+import { createSqliteLog } from '../../../src/io/sqlite/index.ts';
 import { recorder } from '../../conformance/store.ts';
 import {
   type Certificates,
@@ -233,6 +235,50 @@ describe('etcd in this process', () => {
     await watched.until(() => watched.events.some((event) => event.type === 'delete'), 'the expiry');
     await again.close();
     await second.server.stop();
+  });
+
+  it('keeps in memory what was there when somebody reads everything, which is more', async () => {
+    const directory = await fresh();
+    const log = createSqliteLog({ directory, log: silentLog });
+    const reads: number[] = [];
+    const storage: StoreLog = new Proxy(log, {
+      get(target, name) {
+        const member = Reflect.get(target, name) as (...args: unknown[]) => unknown;
+        if (name !== 'read') return member.bind(target);
+        return (revisions: readonly number[]) => {
+          reads.push(revisions.length);
+          return target.read(revisions);
+        };
+      },
+    });
+    const { server, endpoint } = await startHere(directory, undefined, { storage, cacheBytes: 200 << 10 });
+    const store = connect(endpoint, undefined);
+    try {
+      const value = (key: string): string => key.padEnd(1024, '.');
+      const keys = Array.from({ length: 400 }, (_, i) => `/k/${1000 + i}`);
+      for (const key of keys) await put(store, key, value(key));
+      const everything = async (): Promise<void> => {
+        for (let start = '/k/'; ; ) {
+          const { kvs, more } = await store.range(start, prefixEnd('/k/'), { limit: 100 });
+          for (const kv of kvs) assert.equal(Buffer.from(kv.value).toString(), value(kv.key));
+          if (!more) break;
+          start = `${kvs.at(-1)?.key}\0`;
+        }
+      };
+      for (let round = 0; round < 2; round += 1) {
+        reads.length = 0;
+        await everything();
+        const sum = reads.reduce((total, count) => total + count, 0);
+        assert.ok(sum > 150 && sum < 250, `round ${round}: ${sum} of 400 rows were read, where half of them fit`);
+      }
+      // What is asked for by itself is likely to be asked for again.
+      reads.length = 0;
+      for (let round = 0; round < 3; round += 1) await store.get(keys[7] as string);
+      assert.deepEqual(reads, [1]);
+    } finally {
+      await store.close();
+      await server.stop();
+    }
   });
 
   it('answers a full disk clearly, keeps reading, and recovers by itself', {
