@@ -28,6 +28,8 @@ export interface AuthDeps {
   /** How far this member has got in the log. */
   readonly progress: AuthProgress;
   readonly hasher: PasswordHasher;
+  /** Whether all members know what it means to be told of a token. */
+  readonly tellsTokens: () => boolean;
   /** A client without a token is whom its certificate's common name says. */
   readonly clientCertAuth: boolean;
   /** Random ones; Node's own by default. */
@@ -166,9 +168,14 @@ export class Auth {
       const known = await this.#deps.hasher.verify(password, user?.passwordHash ?? (await this.#decoyHash()));
       if (user === undefined || !known) throw new AuthError('authentication-failed');
       if (this.machine.revision !== revision) continue;
-      const { tokens, progress } = this.#deps;
+      const { tokens, progress, tellsTokens } = this.#deps;
       const token = await tokens.issue(name, revision);
       if (tokens.remember === undefined) return token;
+      if (!alone && !tellsTokens()) {
+        // While members are updated: it counts at this one.
+        tokens.remember(token, name);
+        return token;
+      }
       if (alone) {
         for (const [oldest] of this.#alone) if (this.#alone.size >= MAX_ALONE) this.#alone.delete(oldest);
         this.#alone.set(token, name);

@@ -38,6 +38,8 @@ export interface BootstrapDeps {
   /** Random ones. */
   readonly bytes: (length: number) => Uint8Array;
   readonly stopped: () => boolean;
+  /** Which kinds of entries this member knows. */
+  readonly logLevel: number;
   /** The peer URLs of the other members of a cluster that this one has to come back to without its data; undefined: it begins as it is told. */
   readonly replaces: ReadonlyArray<readonly string[]> | undefined;
 }
@@ -83,6 +85,7 @@ async function alone(deps: BootstrapDeps) {
   const cluster = new Cluster();
   cluster.put(self(deps, memberId));
   cluster.conf = conf([hex(memberId)]);
+  cluster.version = String(deps.logLevel);
   return { cluster, identity: { clusterId, memberId } };
 }
 
@@ -220,6 +223,8 @@ async function founding(initial: InitialCluster, deps: BootstrapDeps) {
     cluster.put({ id: hex(id), name: '', peerUrls, clientUrls: [] });
   }
   cluster.conf = conf([...ids.values()].map(hex));
+  // Of others' builds it knows nothing.
+  if (ids.size === 1) cluster.version = String(deps.logLevel);
   return { cluster, identity: { clusterId: clusterIdOf([...ids.values()]), memberId } };
 }
 

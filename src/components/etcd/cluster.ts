@@ -20,7 +20,12 @@ export class Cluster {
   readonly #removed = new Set<string>();
   #alarms: Alarm[] = [];
   conf: ConfState = { voters: [], outgoing: [], learners: [], learnersNext: [] };
+  /** As etcd's cluster version: which kinds of entries the log may hold; see log-level.ts. */
   version = '';
+
+  get level(): number {
+    return Math.max(1, Math.trunc(Number(this.version)) || 0);
+  }
 
   /** By id, as etcd lists them. */
   get members(): Member[] {

@@ -8,6 +8,7 @@ import type { Tokens } from './auth-tokens.ts';
 import type { InitialCluster } from './bootstrap.ts';
 import type { GossipHints } from './gossip-port.ts';
 import type { RequestLimits } from './kv-service.ts';
+import type { PasswordHasher } from './password.ts';
 import type { DialPeer, RpcListener, StoreLog } from './port.ts';
 
 export interface EtcdServerDeps {
@@ -71,6 +72,10 @@ export interface EtcdServerDeps {
   readonly clientCertAuth?: boolean;
   /** etcd's `--bcrypt-cost`, for the hashes of passwords; 10 by default. */
   readonly bcryptCost?: number;
+  /** What makes those hashes; scrypt by default. */
+  readonly hasher?: PasswordHasher;
+  /** Which kinds of entries this member knows, see log-level.ts; less than this build does: it behaves as an older one. */
+  readonly logLevel?: number;
   /** This member listens, a quorum answers, and the cluster knows its name and where its clients find it. Again after a rebuild. */
   readonly onPublished?: () => void;
   /** The disk failed in a way that cannot be repeated safely: log has said so, the process has to end. */

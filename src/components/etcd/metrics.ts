@@ -188,6 +188,12 @@ function showStore(text: MetricsText, { engine, watches, metrics, rpc }: Metrics
   text.gauge('etcd_debugging_mvcc_slow_watcher_total', 'Watchers that are behind.', watches.slowCount);
   text.counter('etcd_debugging_mvcc_events_total', 'Events sent by this member.', watches.eventCount);
   text.gauge('hyperedge_etcd_cached_value_bytes', 'Bytes of values kept in memory.', machine.cachedBytes);
+  const { level } = engine.cluster;
+  text.gauge(
+    'hyperedge_etcd_log_level',
+    'The newest kinds of entries that all members know and the log may hold.',
+    level,
+  );
   text.gauge('hyperedge_etcd_disk_full', '1 while writes are refused for want of space.', engine.full ? 1 : 0);
 }
 

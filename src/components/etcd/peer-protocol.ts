@@ -150,13 +150,15 @@ export interface MemberTable {
   readonly written: boolean;
   /** The `--initial-cluster-token` of whoever says it; undefined: not told. */
   readonly token?: string;
+  /** Which kinds of entries it knows, see log-level.ts; undefined: it is of a build from before there were levels. */
+  readonly level?: number;
 }
 
-export function encodeMembers({ clusterId, members, voters, written, token = '' }: MemberTable): Buffer {
+export function encodeMembers({ clusterId, members, voters, written, token = '', level = 0 }: MemberTable): Buffer {
   const out = new Writer(512).big(1, clusterId);
   for (const member of members) writeMember(out, 2, member);
   for (const voter of voters) out.string(3, voter);
-  return out.bool(4, written).string(5, token).finish();
+  return out.bool(4, written).string(5, token).int(6, level).finish();
 }
 
 export function decodeMembers(bytes: Uint8Array): MemberTable {
@@ -166,15 +168,18 @@ export function decodeMembers(bytes: Uint8Array): MemberTable {
   const voters: string[] = [];
   let written = false;
   let token = '';
+  let level = 0;
   for (let field = reader.field(); field !== 0; field = reader.field()) {
     if (field === 1) clusterId = BigInt.asUintN(64, reader.big());
     else if (field === 2) members.push(decodeMember(reader.bytes()));
     else if (field === 3) voters.push(reader.string());
     else if (field === 4) written = reader.bool();
     else if (field === 5) token = reader.string();
+    else if (field === 6) level = reader.int();
     else reader.skip();
   }
-  return { clusterId, members, voters, written, ...(token === '' ? {} : { token }) };
+  const told = { ...(token === '' ? {} : { token }), ...(level === 0 ? {} : { level }) };
+  return { clusterId, members, voters, written, ...told };
 }
 
 /** What is left of leases, as the leader knows. */

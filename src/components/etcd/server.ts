@@ -17,6 +17,7 @@ import { handOver } from './hand-over.ts';
 import type { EtcdServer, EtcdServerDeps, StoreBounds } from './index.ts';
 import { LeaseQuorum } from './lease-quorum.ts';
 import type { LeaseService } from './lease-service.ts';
+import { LogLevel, LogLevels, NEWEST_LEVEL, requireLevel } from './log-level.ts';
 import { CLUSTER_VERSION } from './maintenance-service.ts';
 import { MendingServer } from './mending.ts';
 import { EtcdMetrics } from './metrics.ts';
@@ -95,6 +96,7 @@ class Server implements StoreServer {
   readonly #corruption: Corruption;
   readonly #questions: Questions;
   readonly #fullDisk: FullDisk;
+  readonly #levels: LogLevels;
   readonly #replaces: ReadonlyArray<readonly string[]> | undefined;
   readonly #damage: () => CodedError | undefined;
   #router: Router | undefined;
@@ -134,7 +136,8 @@ class Server implements StoreServer {
         isLed: () => this.#engine.replica.leader !== undefined,
         changed: () => this.#engine.rightsSettled,
       },
-      hasher: scryptHasher(deps.bcryptCost === undefined ? undefined : costLikeBcrypt(deps.bcryptCost)),
+      hasher: deps.hasher ?? scryptHasher(deps.bcryptCost === undefined ? undefined : costLikeBcrypt(deps.bcryptCost)),
+      tellsTokens: () => this.#engine.cluster.level >= LogLevel.tokens,
       clientCertAuth: deps.clientCertAuth ?? false,
       bytes: random.bytes,
     });
@@ -185,6 +188,13 @@ class Server implements StoreServer {
       electionMs: () => this.#engine.replica.electionMs,
     });
     this.#promoter = new Promoter(this.#engine, clock, log);
+    this.#levels = new LogLevels({
+      engine: this.#engine,
+      clock,
+      log,
+      own: this.#logLevel,
+      ask: (member) => this.#connectedPeers().members(member, ASK_MS),
+    });
     this.#corruption = new Corruption({
       engine: this.#engine,
       storage,
@@ -224,6 +234,10 @@ class Server implements StoreServer {
     });
   }
 
+  get #logLevel(): number {
+    return this.#deps.logLevel ?? NEWEST_LEVEL;
+  }
+
   get members(): readonly Member[] {
     return this.#engine.cluster.members;
   }
@@ -239,6 +253,7 @@ class Server implements StoreServer {
     const state = await this.#identified();
     try {
       await engine.load(state);
+      requireLevel(engine.cluster.level, this.#logLevel);
       const { clusterId, memberId } = engine.identity;
       const isRemoved = engine.cluster.wasRemoved(hex(memberId));
       await this.#noteOthers();
@@ -352,6 +367,7 @@ class Server implements StoreServer {
     this.#watches?.stop();
     this.#upkeep.stop();
     this.#promoter.stop();
+    this.#levels.stop();
     this.#corruption.stop();
     this.#requireLeader.stop();
     this.#snapshots.stop();
@@ -379,6 +395,7 @@ class Server implements StoreServer {
         dial: peers?.dial,
         forceNewCluster: this.#deps.forceNewCluster,
         replaces: this.#replaces,
+        logLevel: this.#logLevel,
         bytes: this.#random.bytes,
         stopped: () => this.#stopped,
       });
@@ -436,6 +453,7 @@ class Server implements StoreServer {
     this.#router?.leaderChanged();
     this.#requireLeader.leaderChanged();
     this.#promoter.consider();
+    this.#levels.consider();
     this.#snapshots.changed();
     this.#gossip?.publish();
     const { leader, term } = replica;
@@ -456,10 +474,16 @@ class Server implements StoreServer {
     this.#peers?.setMembers(cluster.members);
     void this.#noteOthers();
     this.#promoter.consider();
+    this.#levels.consider();
     const { alarms } = cluster;
     if (alarms.some((each) => each.member === replica.id && each.alarm === ALARM_CORRUPT))
       this.#deps.onFatal(new CodedError('dissents', 'the store of this member differs from that of the majority'));
     this.#snapshots.changed();
+    try {
+      requireLevel(cluster.level, this.#logLevel);
+    } catch (error) {
+      this.#deps.onFatal(error as CodedError);
+    }
   }
 
   /** For the day on which the store cannot be read. */
@@ -515,7 +539,14 @@ class Server implements StoreServer {
     if (cluster.wasRemoved(hex(identity.memberId))) throw removedError();
     const { members, conf } = cluster;
     const { token = '' } = this.#deps.initialCluster ?? {};
-    return { clusterId: identity.clusterId, members, voters: conf.voters, written: membersWritten, token };
+    return {
+      clusterId: identity.clusterId,
+      members,
+      voters: conf.voters,
+      written: membersWritten,
+      token,
+      level: this.#logLevel,
+    };
   }
 
   #connect(replica: Replica, clusterId: bigint): Peers {

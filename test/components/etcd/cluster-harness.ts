@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { silentLog } from '../../../src/base/log.ts';
 import { createEtcdServer, type EtcdServer, type EtcdServerDeps } from '../../../src/components/etcd/index.ts';
+import { NEWEST_LEVEL } from '../../../src/components/etcd/log-level.ts';
 import type { DialPeer } from '../../../src/components/etcd/port.ts';
 import { createPeerDialer, createRpcListener } from '../../../src/io/grpc/index.ts';
 import { createSqliteLog } from '../../../src/io/sqlite/index.ts';
@@ -73,6 +74,17 @@ export async function member(directory: string, name: string, all: readonly Clus
     },
   };
   return created;
+}
+
+/** Resolves when `members` know that all of them know what this build writes. */
+export async function levelReached(members: readonly ClusterMember[]): Promise<void> {
+  for (const { endpoint } of members) {
+    for (let level = 0; level < NEWEST_LEVEL; ) {
+      const text = await (await fetch(`${endpoint}/metrics`)).text();
+      level = Number(/^hyperedge_etcd_log_level (\d+)$/m.exec(text)?.[1] ?? 0);
+      if (level < NEWEST_LEVEL) await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
 }
 
 /** `count` members that run, and what ends them and removes their data. */

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import type { Store } from '../../../src/core/mvcc/port.ts';
 import { EtcdClient } from '../../conformance/etcd/client.ts';
-import { type ClusterMember, cluster, member, runningCluster } from './cluster-harness.ts';
+import { type ClusterMember, cluster, levelReached, member, runningCluster } from './cluster-harness.ts';
 import { connect, remove, temporaryDirectory } from './harness.ts';
 
 const run = promisify(execFile);
@@ -163,6 +163,7 @@ describe('three members', () => {
   });
 
   it('know tokens that any of them gave, and hold who wants a lock to its permissions', async () => {
+    await levelReached(members);
     const clients = members.map(({ endpoint }) => new EtcdClient(endpoint));
     for (const command of ['user add root:pw', 'user grant-role root root', 'user add alice:pw', 'role add r'])
       await etcdctl(members, ...command.split(' '));

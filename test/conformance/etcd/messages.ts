@@ -144,6 +144,7 @@ const MESSAGES = {
   LeaderResponse: { header: [1, 'Header'], kv: [2, 'KeyValue'] },
   ResignRequest: { leader: [1, 'LeaderKey'] },
   ProclaimRequest: { leader: [1, 'LeaderKey'], value: [2, 'bytes'] },
+  NamedRequest: { name: [1, 'string'], second: [2, 'string'] },
   AuthenticateRequest: { name: [1, 'string'], password: [2, 'string'] },
   AuthenticateResponse: { header: [1, 'Header'], token: [2, 'string'] },
 } as const;
@@ -167,6 +168,9 @@ export const METHODS = {
   'etcdserverpb.Maintenance/Defragment': ['Empty', 'HeaderOnly'],
   'etcdserverpb.Maintenance/Hash': ['Empty', 'HashResponse'],
   'etcdserverpb.Maintenance/HashKV': ['HashKVRequest', 'HashKVResponse'],
+  'etcdserverpb.Auth/UserAdd': ['NamedRequest', 'HeaderOnly'],
+  'etcdserverpb.Auth/UserGrantRole': ['NamedRequest', 'HeaderOnly'],
+  'etcdserverpb.Auth/AuthEnable': ['Empty', 'HeaderOnly'],
   'etcdserverpb.Auth/Authenticate': ['AuthenticateRequest', 'AuthenticateResponse'],
   'etcdserverpb.KV/NoSuchMethod': ['Empty', 'Empty'],
   'etcdserverpb.NoSuchService/Range': ['Empty', 'Empty'],
