@@ -145,16 +145,23 @@ function portRange(values: ApiValues): readonly [number, number] {
   return [Number(first), Number(last)];
 }
 
-async function kubeletAccess(values: ApiValues, { text, secret }: Readers): Promise<Pick<ApiServerConfig, 'kubelet'>> {
+async function kubeletAccess(
+  values: ApiValues,
+  { text, secret }: Readers,
+): Promise<Pick<ApiServerConfig, 'kubelet' | 'kubeletTimeoutMs'>> {
   const certificate = values.file('kubelet-client-certificate');
   const key = values.file('kubelet-client-key');
   const ca = values.file('kubelet-certificate-authority');
+  const kubeletTimeoutMs = values.has('kubelet-timeout') ? values.milliseconds('kubelet-timeout') : undefined;
+  if (kubeletTimeoutMs !== undefined && kubeletTimeoutMs <= 0) values.refuse('kubelet-timeout', 'must be more than 0');
+  const timeout = kubeletTimeoutMs === undefined ? {} : { kubeletTimeoutMs };
   if (certificate === undefined || key === undefined) {
     if (certificate !== undefined)
       values.refuse('kubelet-client-key', 'is missing beside --kubelet-client-certificate');
-    return {};
+    return timeout;
   }
   return {
+    ...timeout,
     kubelet: {
       certificate: await text(certificate),
       key: await secret(key),

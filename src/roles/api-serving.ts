@@ -19,7 +19,7 @@ const MAX_STREAMS = 0x7fff_ffff;
 
 type Serving = Pick<
   ApiServerConfig,
-  'browsers' | 'goawayChance' | 'maxStreams' | 'sharesPort' | 'shutdownDelaySeconds'
+  'browsers' | 'goawayChance' | 'maxStreams' | 'sharesPort' | 'shutdownDelaySeconds' | 'withoutHttp2'
 >;
 
 /** Throws ApiUsageProblems. */
@@ -35,6 +35,7 @@ export function servingLimits(values: ApiValues): Serving {
     ...browsers(values),
     ...(goawayChance > 0 ? { goawayChance } : {}),
     ...(maxStreams > 0 ? { maxStreams } : {}),
+    ...(values.boolean('disable-http2-serving') ? { withoutHttp2: true } : {}),
     ...(values.boolean('permit-port-sharing') ? { sharesPort: true } : {}),
     ...(delayMs > 0 ? { shutdownDelaySeconds: delayMs / 1000 } : {}),
   };

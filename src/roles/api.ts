@@ -15,6 +15,7 @@ import { openAudit } from './audit.ts';
 import { ApiUsageProblem, ApiValues } from './config/apiserver/index.ts';
 import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } from './config/master-config.ts';
 import type { Component, ComponentOptions } from './controllers.ts';
+import { egressOf } from './egress.ts';
 import { openEncryption } from './encryption-file.ts';
 import { type OpenSecret, readReferenced, readSecret } from './files.ts';
 import { systemClock as clock, systemRandom as random } from './process.ts';
@@ -152,7 +153,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
   );
   const certificates = await followCertificates(values, config, options, log.named('certificates'));
   const store = await openStore(values, options.referredToBy, log, options.onOpenSecret);
-  const http = createHttp();
+  const http = createHttp(await egressOf(values, options.referredToBy));
   const audit = await openAudit(values, { referredToBy: options.referredToBy, http, log: log.named('audit') });
   const server = createApiServer({
     store,

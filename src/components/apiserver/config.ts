@@ -50,6 +50,8 @@ export interface ApiServerConfig {
   readonly tls?: Pick<TlsMaterial, 'minVersion' | 'ciphers' | 'curves'>;
   /** Streams that one HTTP/2 connection may have open at once. Default 250. */
   readonly maxStreams?: number;
+  /** Only HTTP/1.1 is served. Default false. */
+  readonly withoutHttp2?: boolean;
   /** Another process may listen on the same port. Default false. */
   readonly sharesPort?: boolean;
   /** Part of the HTTP/2 requests after which a connection takes no more, 0 to 1. Default 0. */
@@ -101,6 +103,8 @@ export interface ApiServerConfig {
     /** Default: the issuer. */
     readonly audiences?: readonly string[];
   };
+  /** How long a kubelet may take to take a connection. Default 10 s. */
+  readonly kubeletTimeoutMs?: number;
   /** How kubelets are reached for logs, exec, attach, port-forward and proxy. Undefined: without a certificate, believing whoever answers. */
   readonly kubelet?: { readonly certificate: string; readonly key: string; readonly ca?: string };
   /** CIDR of cluster IPs. Default 172.30.0.0/16. */

@@ -53,6 +53,8 @@ export interface ListenOptions {
   readonly keepAliveTimeoutMs: number;
   /** Streams that one HTTP/2 connection may have open at once. Default 250. */
   readonly maxStreams?: number;
+  /** Only HTTP/1.1 is spoken. Default false. */
+  readonly withoutHttp2?: boolean;
   /** Another process may listen on the same port. Default false. */
   readonly sharesPort?: boolean;
   /** Asked at each HTTP/2 request: true lets its connection take no more, so that the client opens another, maybe to another server. */
@@ -90,7 +92,18 @@ export interface BackendTls {
   readonly serverName?: string;
 }
 
+/** Where a request goes, by upstream's names: the nodes, pods and services of the cluster, or servers that the administrator named. */
+export type Network = 'cluster' | 'controlplane';
+
+/** Who is asked to connect to a network, by CONNECT. */
+export interface EgressProxy {
+  readonly at: { readonly socket: string } | { readonly host: string; readonly port: number };
+  /** PEM; undefined: in the clear. Without an authority the proxy is verified by those that everybody trusts. */
+  readonly tls?: Readonly<Record<'certificate' | 'key', string>> & Pick<BackendTls, 'authority' | 'serverName'>;
+}
+
 export interface BackendRequest {
+  readonly network: Network;
   readonly scheme: 'http' | 'https';
   readonly host: string;
   readonly port: number;
@@ -98,7 +111,10 @@ export interface BackendRequest {
   readonly path: string;
   readonly headers: OutgoingHttpHeaders;
   readonly tls?: BackendTls;
-  /** Asked with the address that is about to be connected to: after name resolution, so that a name cannot point elsewhere. */
+  /**
+   * Asked with the address that is about to be connected to: after name resolution, so that a name cannot point elsewhere. Names that a proxy resolves are its
+   * to judge.
+   */
   allowAddress(address: string): boolean;
   readonly connectTimeoutMs: number;
   readonly signal: AbortSignal;

@@ -275,6 +275,7 @@ class Server implements ApiServer {
       maxHeaderBytes: MAX_HEADER_BYTES,
       headersTimeoutMs: HEADERS_TIMEOUT_MS,
       keepAliveTimeoutMs: KEEP_ALIVE_MS,
+      ...(config.withoutHttp2 === true ? { withoutHttp2: true } : {}),
       ...(config.maxStreams === undefined ? {} : { maxStreams: config.maxStreams }),
       ...(config.sharesPort === undefined ? {} : { sharesPort: config.sharesPort }),
       ...this.#goaway(),

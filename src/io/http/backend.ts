@@ -7,9 +7,17 @@ import { lookup } from 'node:dns';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest, type RequestOptions } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
-import type { Readable } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { CodedError, messageOf } from '../../base/errors.ts';
-import type { BackendConnector, BackendRequest, UpgradeAnswer } from '../../components/apiserver/port.ts';
+import type {
+  BackendConnector,
+  BackendRequest,
+  EgressProxy,
+  Network,
+  UpgradeAnswer,
+} from '../../components/apiserver/port.ts';
+import { openTunnel } from './tunnel.ts';
 
 const refused = (host: string, address: string): CodedError =>
   new CodedError('address-refused', `address ${address} of ${host} is not allowed`);
@@ -33,7 +41,33 @@ function guardedLookup(target: BackendRequest): LookupFunction {
  */
 const pool = new Agent({ keepAlive: true, maxFreeSockets: 16, timeout: 60_000 });
 
-function open(target: BackendRequest, pooled: boolean): ClientRequest {
+type Connection = NonNullable<RequestOptions['createConnection']>;
+
+/** Connects to `target` through a proxy; TLS, if any, is with `target`. */
+function through(proxy: EgressProxy, target: BackendRequest, host: string): Connection {
+  return (options, done) => {
+    const authority = `${host.includes(':') ? `[${host}]` : host}:${target.port}`;
+    const opened = (error: Error | null, socket?: Duplex): void => done?.(error, socket as Duplex);
+    openTunnel(proxy, authority, target.connectTimeoutMs, target.signal).then(
+      (socket): void => {
+        if (target.scheme === 'http') {
+          opened(null, socket);
+          return;
+        }
+        const { servername = isIP(host) === 0 ? host : '' } = options as { servername?: string };
+        const secured = connectTls({ ...(options as ConnectionOptions), socket, host, servername });
+        secured.once('error', opened).once('secureConnect', () => {
+          secured.removeListener('error', opened);
+          opened(null, secured);
+        });
+      },
+      (error: Error) => opened(error),
+    );
+    return undefined;
+  };
+}
+
+function open(target: BackendRequest, pooled: boolean, proxy: EgressProxy | undefined): ClientRequest {
   const host = target.host.startsWith('[') ? target.host.slice(1, -1) : target.host;
   if (isIP(host) !== 0 && !target.allowAddress(host)) throw refused(host, host);
   const options: RequestOptions = {
@@ -42,8 +76,9 @@ function open(target: BackendRequest, pooled: boolean): ClientRequest {
     method: target.method,
     path: target.path,
     headers: target.headers,
-    agent: pooled && target.scheme === 'https' ? pool : false,
-    lookup: guardedLookup(target),
+    ...(proxy === undefined
+      ? { agent: pooled && target.scheme === 'https' ? pool : false, lookup: guardedLookup(target) }
+      : { createConnection: through(proxy, target, host) }),
     signal: target.signal,
   };
   if (target.scheme === 'http') return httpRequest(options);
@@ -60,12 +95,12 @@ function open(target: BackendRequest, pooled: boolean): ClientRequest {
 function exchange(
   target: BackendRequest,
   send: (request: ClientRequest) => void,
-  pooled = false,
+  { pooled, proxy }: { readonly pooled: boolean; readonly proxy: EgressProxy | undefined },
 ): Promise<UpgradeAnswer> {
   return new Promise((resolve, reject) => {
     let request: ClientRequest;
     try {
-      request = open(target, pooled);
+      request = open(target, pooled, proxy);
     } catch (error) {
       reject(error);
       return;
@@ -79,7 +114,7 @@ function exchange(
       );
     }, target.connectTimeoutMs);
     request.once('socket', (socket) => {
-      if (request.reusedSocket) clearTimeout(timer);
+      if (request.reusedSocket || proxy !== undefined) clearTimeout(timer);
       else socket.once(target.scheme === 'https' ? 'secureConnect' : 'connect', () => clearTimeout(timer));
     });
     request.once('error', (error) => {
@@ -115,28 +150,35 @@ function isClosed(error: NodeJS.ErrnoException): boolean {
   return error.code === 'ECONNRESET' || error.code === 'EPIPE';
 }
 
-async function answered(target: BackendRequest, body: Readable | Buffer | undefined): Promise<UpgradeAnswer> {
+async function answered(
+  target: BackendRequest,
+  body: Readable | Buffer | undefined,
+  proxy: EgressProxy | undefined,
+): Promise<UpgradeAnswer> {
   const send = (request: ClientRequest): void => {
     if (body === undefined || Buffer.isBuffer(body)) request.end(body);
     else body.pipe(request);
   };
   try {
-    return await exchange(target, send, target.pooled);
+    return await exchange(target, send, { pooled: target.pooled === true, proxy });
   } catch (error) {
     const repeatable = body === undefined ? target.method === 'GET' || target.method === 'HEAD' : Buffer.isBuffer(body);
     if (!(error instanceof StaleConnection) || !repeatable) throw error;
-    return exchange(target, send);
+    return exchange(target, send, { pooled: false, proxy });
   }
 }
 
-export const backends: BackendConnector = {
-  async request(target: BackendRequest, body: Readable | Buffer | undefined): Promise<IncomingMessage> {
-    const answer = await answered(target, body);
-    if (answer.upgraded) {
-      answer.socket.destroy();
-      throw new CodedError('connect-failed', `${target.host}:${target.port} switched protocols without being asked`);
-    }
-    return answer.response;
-  },
-  upgrade: (target) => exchange(target, (request) => request.end()),
-};
+export function createBackends(egress: ReadonlyMap<Network, EgressProxy>): BackendConnector {
+  return {
+    async request(target: BackendRequest, body: Readable | Buffer | undefined): Promise<IncomingMessage> {
+      const answer = await answered(target, body, egress.get(target.network));
+      if (answer.upgraded) {
+        answer.socket.destroy();
+        throw new CodedError('connect-failed', `${target.host}:${target.port} switched protocols without being asked`);
+      }
+      return answer.response;
+    },
+    upgrade: (target) =>
+      exchange(target, (request) => request.end(), { pooled: false, proxy: egress.get(target.network) }),
+  };
+}

@@ -1,8 +1,9 @@
 /** The API server's network: TLS listener and connections to kubelets. */
-import type { HttpPort } from '../../components/apiserver/port.ts';
-import { backends } from './backend.ts';
+import type { EgressProxy, HttpPort, Network } from '../../components/apiserver/port.ts';
+import { createBackends } from './backend.ts';
 import { listen } from './listener.ts';
 
-export function createHttp(): HttpPort {
-  return { listen, backends };
+/** `egress`: the networks that are reached through a proxy. */
+export function createHttp(egress: ReadonlyMap<Network, EgressProxy> = new Map()): HttpPort {
+  return { listen, backends: createBackends(egress) };
 }

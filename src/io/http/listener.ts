@@ -90,6 +90,8 @@ function namedContexts(tls: TlsMaterial): (name: string) => SecureContext | unde
   };
 }
 
+const isHttp1 = (protocol: string): boolean => protocol === 'http/1.1';
+
 export async function listen(options: ListenOptions): Promise<Listener> {
   // Both halves read the same object: HTTP/2 its settings, HTTP/1.1 its timeouts.
   let contextFor = namedContexts(options.tls);
@@ -97,6 +99,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     ...contextOf(options.tls),
     ...(options.tls.named === undefined ? {} : { SNICallback: (name, done) => done(null, contextFor(name)) }),
     allowHTTP1: true,
+    ...(options.withoutHttp2 === true ? { ALPNCallback: ({ protocols }) => protocols.find(isHttp1) } : {}),
     Http2ServerResponse: Http2Response,
     requestCert: true,
     rejectUnauthorized: false,

@@ -8,7 +8,7 @@ import { createAuthority, issue, lifetimeFrom } from '../../../src/io/pki/certif
 
 const validity = lifetimeFrom(Date.now(), 1);
 
-async function listening(headersTimeoutMs: number) {
+async function listening(headersTimeoutMs: number, more: { readonly withoutHttp2?: boolean } = {}) {
   const ca = await createAuthority('ca', validity);
   const pair = await issue(ca, {
     subject: { commonName: 'x' },
@@ -29,6 +29,7 @@ async function listening(headersTimeoutMs: number) {
       response.end('ok');
     },
     upgrade: (_request, socket) => socket.destroy(),
+    ...more,
   });
   return { ca, listener, chains };
 }
@@ -44,6 +45,30 @@ const talk = (port: number, bytes: string, options: object = {}): Promise<string
   });
 
 describe('listener', () => {
+  it('speaks HTTP/1.1 alone where that is asked for', async () => {
+    const { listener } = await listening(5_000, { withoutHttp2: true });
+    try {
+      const spoken = (protocols: string[]): Promise<string | false | null> =>
+        new Promise((resolve, reject) => {
+          const options = { host: '127.0.0.1', port: listener.port, rejectUnauthorized: false };
+          const socket = connect({ ...options, ALPNProtocols: protocols }, () => {
+            resolve(socket.alpnProtocol);
+            socket.destroy();
+          });
+          socket.on('error', reject);
+        });
+      assert.equal(await spoken(['h2', 'http/1.1']), 'http/1.1');
+      assert.equal(await spoken([]), false);
+      await assert.rejects(spoken(['h2']), /no application protocol/);
+      assert.match(
+        await talk(listener.port, 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'),
+        /^HTTP\/1\.1 200 /,
+      );
+    } finally {
+      await listener.close(100);
+    }
+  });
+
   it('ends a connection whose header does not come', async () => {
     const { listener } = await listening(600);
     try {
@@ -107,6 +132,7 @@ describe('back ends', () => {
     const ask = (host: string, allowed: boolean) =>
       createHttp().backends.request(
         {
+          network: 'cluster',
           scheme: 'http',
           host,
           port,

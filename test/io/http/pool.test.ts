@@ -39,6 +39,7 @@ after(() => {
 });
 
 const asked = (method: string, path: string, more: Partial<BackendRequest> = {}): BackendRequest => ({
+  network: 'cluster',
   scheme: 'https',
   host: '127.0.0.1',
   port: (server.address() as AddressInfo).port,

@@ -26,6 +26,7 @@ describe('flags of serving', () => {
         '--http2-max-streams-per-connection=9',
         '--goaway-chance=.01',
         '--permit-port-sharing',
+        '--disable-http2-serving',
         '--shutdown-delay-duration=1m',
         '--cors-allowed-origins=^https://a\\.test$,//b\\.test(:|$)',
         '--strict-transport-security-directives=max-age=31536000,includeSubDomains',
@@ -39,6 +40,7 @@ describe('flags of serving', () => {
         maxStreams: 9,
         sharesPort: true,
         shutdownDelaySeconds: 60,
+        withoutHttp2: true,
       },
     );
     assert.equal(

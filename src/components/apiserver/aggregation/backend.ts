@@ -59,6 +59,7 @@ export async function ask(context: RestContext, asked: Asked): Promise<Answered>
   const timer = clock.setTimer(timeoutMs, () => abort.abort());
   const signals = [abort.signal, context.stopping, ...(asked.signal === undefined ? [] : [asked.signal])];
   const request: BackendRequest = {
+    network: 'cluster',
     scheme: 'https',
     host: at.host,
     port: at.port,

@@ -136,6 +136,7 @@ function backendRequest(
   signal: AbortSignal,
 ): BackendRequest {
   return {
+    network: 'cluster',
     scheme: 'https',
     host,
     port,

@@ -34,6 +34,7 @@ function backendRequest(
   signal: AbortSignal,
 ): BackendRequest {
   return {
+    network: 'cluster',
     scheme: target.scheme,
     host: target.host,
     port: target.port,
@@ -42,7 +43,7 @@ function backendRequest(
     headers,
     ...(target.tls === undefined ? {} : { tls: target.tls }),
     allowAddress: target.allowAddress,
-    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    connectTimeoutMs: target.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     signal,
   };
 }

@@ -14,6 +14,7 @@ export interface Target {
   readonly port: number;
   readonly path: string;
   readonly tls: BackendTls | undefined;
+  readonly connectTimeoutMs?: number;
   allowAddress(address: string): boolean;
 }
 
@@ -71,7 +72,7 @@ function kubelet(
   allowAddress: (address: string) => boolean,
 ): Target {
   const node = nodeOf(context, nodeName);
-  const access = context.config.kubelet;
+  const { kubelet: access, kubeletTimeoutMs } = context.config;
   const port = node.status?.daemonEndpoints?.kubeletEndpoint?.Port ?? DEFAULT_KUBELET_PORT;
   const masters = controlPlane(context);
   return {
@@ -79,6 +80,7 @@ function kubelet(
     host: kubeletAddress(node),
     port,
     path,
+    ...(kubeletTimeoutMs === undefined ? {} : { connectTimeoutMs: kubeletTimeoutMs }),
     tls: access === undefined ? {} : { certificate: access.certificate, key: access.key, authority: access.ca },
     // A node writes its own address and port: were they an API server's, requests would arrive there with our identity.
     allowAddress: (address) =>

@@ -74,6 +74,7 @@ export class WebhookCaller {
     try {
       const answer = await backends.request(
         {
+          network: client.service === undefined ? 'controlplane' : 'cluster',
           scheme: 'https',
           host: address.host,
           port: address.port,

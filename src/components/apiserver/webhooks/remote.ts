@@ -41,6 +41,7 @@ export async function askRemote(
   try {
     const answer = await backends.request(
       {
+        network: 'controlplane',
         scheme: secure ? 'https' : 'http',
         host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
         port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
