@@ -103,8 +103,9 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly unserved?: ReadonlySet<string>;
   /** Upstream's name rule for this kind. Default: DNS-1123 subdomain. */
   readonly nameRule?: 'dns1123Subdomain' | 'dns1123Label' | 'dns1035Label' | 'pathSegment' | 'ipAddress';
-  /** Fills omitted fields exactly as upstream's `SetDefaults_*`. Idempotent, never fails, tolerates missing parents. */
-  setDefaults?(object: T): void;
+  /** Fills omitted fields exactly as upstream's `SetDefaults_*`. Idempotent, never fails, tolerates missing parents. `isApplied`: it comes from a server-side apply, whose nulls
+   * are left for the validation. */
+  setDefaults?(object: T, isApplied?: boolean): void;
   readonly strategy: WriteStrategy<T>;
   /** Present when the kind has a `/status` sub-resource. */
   readonly statusStrategy?: WriteStrategy<T>;

@@ -29,7 +29,8 @@ const MAX_CONCURRENT_STREAMS = 250;
 /** Resets a client may burst, then per second: what rapid reset attacks exceed (CVE-2023-44487). */
 const STREAM_RESET_BURST = 1000;
 const STREAM_RESET_RATE = 33;
-const HANDSHAKE_TIMEOUT_MS = 10_000;
+/** As upstream's: a host that has no processor for this process for seconds shall not cut off those who wait for their handshake. */
+const HANDSHAKE_TIMEOUT_MS = 32_000;
 const MAX_CHAIN = 8;
 /** To a request that calls itself HTTP/0.9 or HTTP/2.0 on a connection that speaks HTTP/1: Node's parser lets it pass. */
 const VERSION_NOT_SUPPORTED = 505;

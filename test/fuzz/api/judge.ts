@@ -35,6 +35,8 @@ const LIKE_UPSTREAM =
   /failed calling webhook|conversion webhook|without impersonating a user|^failed to create typed patch object/;
 /** Nobody has given these a reason. */
 const WITHOUT_REASON = /^failed to create typed patch object/;
+/** A store that gets no processor in time is told of so, as upstream's server tells. */
+const HEALTH = /^\/(?:healthz|livez|readyz)(?:[/?]|$)/;
 const MAX_MESSAGE = 300;
 
 /** Undefined when the answer is right; else what is wrong with it. */
@@ -50,6 +52,12 @@ export function fault(input: Pick<Input, 'method' | 'path' | 'openEnded'>, reply
     body = gunzipSync(body);
   }
   const type = headers.get('content-type') ?? '';
+  if (
+    code === 500 &&
+    HEALTH.test(input.path) &&
+    /^\[-\]etcd failed: |\n\[-\]etcd failed: /.test(body.toString('latin1'))
+  )
+    return undefined;
   if (code >= 400)
     return PARSER_CODES.has(code) && type === '' && body.length === 0 ? undefined : faultOfFailure(code, type, body);
   if (code >= 300) return `redirected with ${code}`;

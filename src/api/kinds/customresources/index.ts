@@ -101,9 +101,9 @@ export function customKind(
     schemaName: `${group.split('.').reverse().join('.')}.${version.name}.${names.kind}`,
     storagePrefix: `${group}/${names.plural}`,
     allowUnconditionalUpdate: false,
-    setDefaults(object) {
+    setDefaults(object, isApplied = false) {
       const document = asJson(object);
-      applyDefaults(lazy.schema, document);
+      applyDefaults(lazy.schema, document, isApplied ? 'keep' : 'drop');
       if (!lazy.embeds) return;
       // Defaults may say of embedded metadata what nobody else may.
       coerceMetadata(lazy.schema, document, { unknownFields: [], typeErrors: [] }, true);

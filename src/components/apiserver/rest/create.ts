@@ -48,7 +48,7 @@ export async function createObject(
   if (generated !== undefined && generated !== '') metadata.name = generatedName(context, generated);
   const large = isLarge(request.bodyBytes);
   if (large) await giveTurn();
-  definition.setDefaults?.(stored);
+  definition.setDefaults?.(stored, owned);
   dropDuplicateOwners(stored, request.warnings, { afterAdmission: false });
   // What admission and the kind's strategy put in is not its creator's.
   if (!owned) {

@@ -8,6 +8,7 @@ import { type ObjectNode, schemaOf, schemaOfType } from '../../../api/schema/ind
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache, KindCacheOptions } from '../watchcache/kind-cache.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
+import { keptBytes } from './kept-bytes.ts';
 import type { ObjectView } from './view.ts';
 
 export interface ServedKind {
@@ -148,7 +149,7 @@ export function bytesAs(kind: ServedKind, object: CachedObject): Buffer {
   if (bytes === undefined) {
     bytes =
       (kind.alias.identical === true ? withApiVersion(object.bytes, kind.apiVersion) : undefined) ??
-      Buffer.from(JSON.stringify(fromStored(kind, object.parse())));
+      keptBytes([Buffer.from(JSON.stringify(fromStored(kind, object.parse())))]);
     versions.set(kind.alias, bytes);
   }
   return bytes;
@@ -161,7 +162,7 @@ const QUOTE = 0x22;
 function withApiVersion(bytes: Buffer, apiVersion: string): Buffer | undefined {
   if (!bytes.subarray(0, API_VERSION.length).equals(API_VERSION)) return undefined;
   const end = bytes.indexOf(QUOTE, API_VERSION.length);
-  return Buffer.concat([API_VERSION, Buffer.from(apiVersion), bytes.subarray(end)]);
+  return keptBytes([API_VERSION, Buffer.from(apiVersion), bytes.subarray(end)]);
 }
 
 /** A stored object as the served version. */

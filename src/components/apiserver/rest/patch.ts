@@ -67,6 +67,7 @@ export function patchObject(
       const patched = laid(form, current as unknown as JsonObject, patch, request);
       const decoded = (): KubeObject => {
         const warnings: string[] = [];
+        if (kind.definition.custom !== undefined) checkNamesItself(request, patched);
         const next = decodePatched(form, patch, () =>
           decodeObject(kind, patched, duplicates, request.options.validation, warnings),
         );
@@ -80,6 +81,27 @@ export function patchObject(
       return large ? giveTurn().then(decoded) : decoded();
     },
   });
+}
+
+/**
+ * Of a custom resource nothing but itself says what it is: a patch may not take that away, nor make it another. Source:
+ * k8s.io/apimachinery/pkg/runtime/serializer/json and apiextensions-apiserver's decoder.
+ */
+function checkNamesItself({ kind }: WriteRequest, patched: JsonObject): void {
+  const { apiVersion, kind: named } = patched;
+  if (named === undefined || named === '') {
+    const shown = shownText(patched);
+    throw invalid({ group: '', kind: '' }, '', [
+      fieldError.invalid('patch', shown, `Object 'Kind' is missing in '${shown}'`),
+    ]);
+  }
+  if (typeof apiVersion !== 'string' || apiVersion === kind.apiVersion) return;
+  const slash = apiVersion.indexOf('/');
+  const group = shownText(apiVersion.slice(0, Math.max(0, slash)));
+  const { name = '' } = (patched as KubeObject).metadata ?? {};
+  throw invalid({ group, kind: shownText(named) }, shownText(name), [
+    fieldError.invalid('apiVersion', shownText(apiVersion), `must be ${kind.apiVersion}`),
+  ]);
 }
 
 /** What does not fit the kind is the patch's fault, not the document's: 422. Source: k8s.io/apiserver/pkg/endpoints/handlers/patch.go. */

@@ -96,7 +96,7 @@ async function attemptUpdate(
   if (large) await giveTurn();
   checkPreconditions(request, change, current, old, next);
   keepSystemFields(old, next);
-  definition.setDefaults?.(next);
+  definition.setDefaults?.(next, change.owned);
   if (change.versionRequired === true) dropDuplicateOwners(next, request.warnings, { afterAdmission: false });
   const body = change.shownAs?.(next, old);
   const owners = new OwnersOfUpdate(context, request, change, next, old, large);

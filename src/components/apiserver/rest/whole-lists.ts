@@ -3,6 +3,7 @@
  * go first, and lists too large to be worth a second copy are never kept.
  */
 import type { KindCache } from '../watchcache/kind-cache.ts';
+import { keptBytes } from './kept-bytes.ts';
 import type { ServedKind } from './kinds.ts';
 import { listItems } from './list-items.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -42,7 +43,7 @@ export class WholeLists {
     let length = 0;
     for (const object of objects) length += object.bytes.length + 1;
     if (length > MAX_LIST_BYTES) return undefined;
-    const items = Buffer.concat([...listItems(kind, objects)]);
+    const items = keptBytes([...listItems(kind, objects)]);
     this.#kept.set(key, { lastChange: cache.lastChange, items });
     this.#bytes += items.length + ENTRY_BYTES;
     for (const [oldest, each] of this.#kept) {

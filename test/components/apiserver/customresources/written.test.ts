@@ -152,6 +152,45 @@ describe('custom resources, written', () => {
     assert.deepEqual(own?.fieldsV1, { 'f:spec': { 'f:nested': { 'f:a': {} } } });
   });
 
+  it('are not applied with null where nothing may be null; every other write leaves it out', async () => {
+    for (const [name, code] of [
+      ['null-new', 201],
+      ['null-there', 200],
+    ] as const) {
+      if (code === 200) await made(name, { color: 'red' });
+      const refused = await apply(name, 'a', thing(name, { color: null, ports: null }), '&force=true');
+      assert.equal(refused.code, 422, name);
+      for (const field of ['color in body must be of type string', 'ports in body must be of type array'])
+        assert.ok(refused.body.message.includes(`${field}: "null"`), refused.body.message);
+      assert.equal((await apply(name, 'a', thing(name, { replicas: null, any: null }), '&force=true')).code, code);
+    }
+    const merged = await patch(`${THINGS}/null-there`, 'json-patch+json', [
+      { op: 'add', path: '/spec/color', value: null },
+    ]);
+    assert.equal(merged.code, 200, merged.body.message);
+    assert.equal(Object.hasOwn(merged.body.spec, 'color'), false);
+  });
+
+  it('say what they are: a patch takes that away from none, nor makes another of it', async () => {
+    const one = await made('itself', { color: 'red' });
+    for (const kind of [null, '']) {
+      const nameless = await merge(one, { kind });
+      assert.equal(nameless.code, 422);
+      assert.match(nameless.body.message, /^ "" is invalid: patch: Invalid value: .*: Object 'Kind' is missing in '/);
+    }
+    for (const [apiVersion, subject] of [
+      [`${GROUP}/v9`, `Thing.${GROUP}`],
+      ['v2', 'Thing'],
+    ] as const) {
+      const other = await merge(one, { apiVersion });
+      assert.equal(other.code, 422);
+      assert.equal(
+        other.body.message,
+        `${subject} "itself" is invalid: apiVersion: Invalid value: "${apiVersion}": must be ${GROUP}/v1`,
+      );
+    }
+  });
+
   it('give no time to who applies what is there already', async () => {
     await made('same', { color: 'red' });
     const { body } = await apply('same', 'b', thing('same', { color: 'red' }));

@@ -1,0 +1,44 @@
+/** What is kept of lists and of other versions has memory of its own: pieces of Node's shared pool kept megabytes alive for kilobytes. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { builtinKinds } from '../../../../src/api/registry/index.ts';
+import { bytesAs, type ServedKind } from '../../../../src/components/apiserver/rest/kinds.ts';
+import { WholeLists } from '../../../../src/components/apiserver/rest/whole-lists.ts';
+import { KindCache } from '../../../../src/components/apiserver/watchcache/kind-cache.ts';
+
+const PREFIX = '/registry/events/';
+
+test('a kept list and a kept version keep alive as many bytes as they have', () => {
+  const definition = builtinKinds.find(({ kind, group }) => kind === 'Event' && group === '');
+  assert.ok(definition !== undefined);
+  const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });
+  const value = Buffer.from('{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","namespace":"ns"},"reason":"r"}');
+  cache.applyPut(`${PREFIX}ns/e`, value, 5, 5);
+  const { version, group, kind, plural } = definition;
+  const served: ServedKind = {
+    definition,
+    version,
+    group,
+    kind,
+    plural,
+    apiVersion: 'v1',
+    schema: undefined,
+    alias: undefined,
+    cache,
+  };
+  const objects = cache.list(undefined);
+  const lists = new WholeLists();
+  const items = lists.items(served, cache, undefined, { objects });
+  assert.equal(items?.toString(), '{"metadata":{"resourceVersion":"5","name":"e","namespace":"ns"},"reason":"r"}');
+  assert.equal(items?.buffer.byteLength, items?.length);
+  assert.equal(lists.items(served, cache, undefined, { objects }), items);
+
+  const [object] = objects;
+  const [alias] = definition.aliases ?? [];
+  assert.ok(object !== undefined && alias !== undefined);
+  const other = { ...served, alias, apiVersion: `${alias.group}/${alias.version}` };
+  const bytes = bytesAs(other, object);
+  assert.equal(JSON.parse(bytes.toString()).apiVersion, 'events.k8s.io/v1');
+  assert.equal(bytes.buffer.byteLength, bytes.length);
+  assert.equal(bytesAs(other, object), bytes);
+});
