@@ -23,7 +23,11 @@ export const SIMPLE_TOKEN_TTL_MS = 300_000;
 const MAX_SIMPLE_TOKENS = 50_000;
 
 /** Random strings in the memory of every member. Source: etcd server/auth/simple_token.go. */
-export function simpleTokens(clock: Clock, ttlMs: number = SIMPLE_TOKEN_TTL_MS): Tokens {
+export function simpleTokens(
+  clock: Clock,
+  ttlMs: number = SIMPLE_TOKEN_TTL_MS,
+  bytes: (length: number) => Uint8Array = randomBytes,
+): Tokens {
   // In the order of their last use: the first is the next to expire.
   const tokens = new Map<string, { readonly user: string; readonly expiresAtMs: number }>();
   const use = (token: string, user: string): void => {
@@ -38,7 +42,7 @@ export function simpleTokens(clock: Clock, ttlMs: number = SIMPLE_TOKEN_TTL_MS):
     }
   };
   return {
-    issue: async () => randomBytes(24).toString('base64url'),
+    issue: async () => Buffer.from(bytes(24)).toString('base64url'),
     remember: (token, user) => {
       use(token, user);
       sweep();

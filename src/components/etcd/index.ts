@@ -42,6 +42,8 @@ export interface EtcdServerDeps {
   readonly limits?: RequestLimits;
   /** How often a watch that asked for it hears that nothing has happened; ten minutes by default. */
   readonly progressNotifyMs?: number;
+  /** Answers to watches that allow it come in fragments of this; what etcd takes for a request, and 512 KiB, by default. */
+  readonly fragmentBytes?: number;
   /** etcd's `--enable-grpc-gateway`: JSON over HTTP; true by default. */
   readonly jsonGateway?: boolean;
   /** Calls that the gateway has under way at once, of all its clients; any number by default. */

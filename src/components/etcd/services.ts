@@ -63,6 +63,7 @@ export function createServices(parts: ServiceParts): Services {
     log,
     defer: parts.defer,
     progressIntervalMs: deps.progressNotifyMs ?? PROGRESS_INTERVAL_MS,
+    ...(deps.fragmentBytes === undefined ? {} : { fragmentBytes: deps.fragmentBytes }),
     refusal: (call, key, end) => guard.watchRefusal(call, key, end),
   });
   const leases = new LeaseService({

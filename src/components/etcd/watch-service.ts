@@ -26,6 +26,7 @@ export interface WatchServiceDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly progressIntervalMs: number;
+  readonly fragmentBytes?: number;
   /** Runs something after what has been made ready in this turn has left. */
   readonly defer: (run: () => void) => void;
   /** Why the caller may not watch a range; undefined when it may. */
@@ -415,11 +416,12 @@ class WatchStream {
       this.#sendParts(header(this.#service.deps.encoder, watch.id, visible), fields);
       return;
     }
+    const most = this.#service.deps.fragmentBytes ?? FRAGMENT_BYTES;
     let from = 0;
     let size = 0;
     for (let i = 0; i < fields.length; i += 1) {
       const length = (fields[i] as Buffer).length;
-      if (size > 0 && size + length > FRAGMENT_BYTES) {
+      if (size > 0 && size + length > most) {
         this.#sendParts(
           header(this.#service.deps.encoder, watch.id, visible, (out) => out.bool(7, true)),
           fields.slice(from, i),

@@ -1,3 +1,4 @@
+import { decodeWatchResponse } from '../../../src/api/etcd/watch.ts';
 import { Cluster } from '../../../src/components/etcd/cluster.ts';
 import type { LogState, StoredEntry } from '../../../src/components/etcd/port.ts';
 import type { Message } from '../../../src/core/raft/types.ts';
@@ -20,6 +21,10 @@ export interface Setting {
   readonly quota: boolean;
   /** There is a lock, and an election. */
   readonly queues: boolean;
+  /** Tokens are simple ones, of which every member is told. */
+  readonly simple: boolean;
+  /** Members are of an older build at the beginning, and updated one by one. */
+  readonly rolling: boolean;
   /** In the end so many members are lost for good that there is no quorum. */
   readonly losesQuorum: boolean;
 }
@@ -52,6 +57,10 @@ export interface Bug {
   readonly user?: string;
   /** Tokens are good for as long as they like. */
   readonly tokensLast?: boolean;
+  /** How much longer simple tokens last than they should. */
+  readonly tokenLife?: number;
+  /** Members of older builds say that they know everything. */
+  readonly claimsToKnow?: boolean;
   /** What a survivor has when it was made a cluster of its own. */
   readonly recovered?: (image: StoreImage) => void;
   /** Files are said to take no room. */
@@ -153,6 +162,11 @@ export const bugs: readonly Bug[] = [
     watched: (answer, count) => (count % 20 === 0 ? [answer, answer] : [answer]),
   },
   {
+    name: 'a watch that leaves fragments out',
+    checker: 'watch',
+    watched: (answer) => (decodeWatchResponse(answer).fragment ? [] : [answer]),
+  },
+  {
     name: 'a watch that tells of more than was asked for',
     checker: 'watch',
     watching: (create) => ({ ...create, noPut: false, noDelete: false, end: '\0' }),
@@ -170,7 +184,30 @@ export const bugs: readonly Bug[] = [
     request: (path, bytes) => (path.endsWith('/UserAdd') ? Buffer.concat([bytes, Buffer.of(10, 1, 120)]) : bytes),
   },
   { name: 'everybody is taken for root', checker: 'permissions', setting: { auth: true }, user: 'root' },
-  { name: 'tokens that outlive a change of auth', checker: 'permissions', setting: { auth: true }, tokensLast: true },
+  {
+    name: 'tokens that outlive a change of auth',
+    checker: 'permissions',
+    setting: { auth: true, simple: false },
+    tokensLast: true,
+  },
+  {
+    name: 'simple tokens that do not end',
+    checker: 'tokens',
+    setting: { auth: true, simple: true },
+    tokenLife: 10,
+  },
+  {
+    name: 'simple tokens that end too early',
+    checker: 'tokens',
+    setting: { auth: true, simple: true },
+    tokenLife: 0.3,
+  },
+  {
+    name: 'members of older builds that are told what they do not know',
+    checker: 'builds',
+    setting: { auth: true, simple: true, rolling: true },
+    claimsToKnow: true,
+  },
   {
     name: 'a quota that nobody looks at',
     checker: 'quota',
@@ -230,7 +267,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'a learner that takes itself for a voter',
     checker: 'reinstated',
-    setting: { founders: 1, damaging: true, learner: true },
+    setting: { founders: 1, damaging: true, learner: true, auth: false, queues: false, quota: false },
     found: votesAlone,
   },
   {

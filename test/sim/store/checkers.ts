@@ -1,6 +1,9 @@
 import { EventType, encodedValue, splitEvents } from '../../../src/api/etcd/event.ts';
 import type { WireEvent } from '../../../src/api/etcd/watch.ts';
-import type { StoredEntry } from '../../../src/components/etcd/port.ts';
+import { decodeCommand } from '../../../src/components/etcd/entry-codec.ts';
+import { LogLevel } from '../../../src/components/etcd/log-level.ts';
+import { EntryKind, type StoredEntry } from '../../../src/components/etcd/port.ts';
+import { decodeProposal } from '../../../src/core/etcdauth/command.ts';
 import type { Message } from '../../../src/core/raft/types.ts';
 import { Violation as BrokenPromise } from '../outcome.ts';
 import type { StoreImage } from './store-image.ts';
@@ -16,6 +19,8 @@ export type CheckerName =
   | 'lease'
   | 'alarm'
   | 'users'
+  | 'tokens'
+  | 'builds'
   | 'permissions'
   | 'quota'
   | 'lock'
@@ -214,6 +219,16 @@ export class Checkers {
     else if (leader !== from) throw new Violation('election safety', `${leader} and ${from} lead in term ${term}`);
   }
 
+  /** Nobody is told what its build does not know. */
+  understood(name: string, entries: readonly StoredEntry[], level: number): void {
+    for (const entry of entries)
+      if (levelOf(entry) > level)
+        throw new Violation(
+          'builds',
+          `${name} is of level ${level} and gets entry ${entry.index} of ${levelOf(entry)}`,
+        );
+  }
+
   /** Log matching: entries of the same index and term are the same, and what is before them too. */
   appended(name: string, entries: readonly StoredEntry[], image: StoreImage): void {
     const first = entries[0];
@@ -229,6 +244,12 @@ export class Checkers {
       before = entry.term;
     }
   }
+}
+
+function levelOf({ kind, body }: StoredEntry): number {
+  const command = kind === EntryKind.command ? decodeCommand(body) : undefined;
+  if (command?.type !== 'auth') return LogLevel.beginning;
+  return decodeProposal(command.command).command.kind === 'token-issue' ? LogLevel.tokens : LogLevel.beginning;
 }
 
 function termAt(image: StoreImage, index: number): number {

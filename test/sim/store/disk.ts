@@ -31,6 +31,8 @@ export class Disk {
   commits = 0;
   /** Whoever reads the file finds out. */
   damaged = false;
+  /** Which kinds of entries the build knows that runs here. */
+  level = Number.POSITIVE_INFINITY;
   /** What is kept beside the file. */
   others: PeerUrls | undefined;
   readonly name: string;
@@ -190,6 +192,7 @@ export class SimulatedLog implements StoreLog {
       const full = disk.full && grows;
       if (full) disk.ballastUsed = true;
       disk.commits += 1;
+      checkers.understood(disk.name, mine.entries, disk.level);
       checkers.appended(disk.name, mine.entries, disk.image);
       disk.image.apply(mine);
       return { full };

@@ -1,8 +1,11 @@
+import type { Clock } from '../../../src/base/clock.ts';
 import { messageOf } from '../../../src/base/errors.ts';
 import { createLog, type Log, silentLog } from '../../../src/base/log.ts';
-import type { Tokens } from '../../../src/components/etcd/auth-tokens.ts';
+import { simpleTokens, type Tokens } from '../../../src/components/etcd/auth-tokens.ts';
 import { createEtcdServer, type EtcdServer, type Fallback } from '../../../src/components/etcd/index.ts';
+import { NEWEST_LEVEL } from '../../../src/components/etcd/log-level.ts';
 import { decodeMessages, encodeMessages } from '../../../src/components/etcd/message-codec.ts';
+import type { PasswordHasher } from '../../../src/components/etcd/password.ts';
 import { decodeHello, PeerPath } from '../../../src/components/etcd/peer-protocol.ts';
 import type { RpcService } from '../../../src/components/etcd/port.ts';
 import type { Message } from '../../../src/core/raft/types.ts';
@@ -12,6 +15,8 @@ import { Life, SimulatedClock } from './process.ts';
 import { EVERYTHING, Watcher } from './watcher.ts';
 import type { World } from './world.ts';
 
+/** How likely it is that a member of an older build is of the newest when it starts again. */
+const UPDATED = 0.3;
 export const TIMING = { heartbeatMs: 50, electionMs: 500 };
 
 /** How a run of a simulation differs from others in every member. */
@@ -22,7 +27,16 @@ export interface Tuning {
   >;
   readonly quotaBytes?: number;
   readonly leaseCheckpointMs?: number;
+  /** Tokens are simple, and end after this; undefined: they say all that there is to know. */
+  readonly simpleTokenMs?: number;
+  readonly fragmentBytes?: number;
 }
+
+/** On no thread. */
+const plainHasher: PasswordHasher = {
+  hash: async (password) => `plain:${password}`,
+  verify: async (password, hash) => hash === `plain:${password}`,
+};
 
 /** `user@revision`, good wherever it is shown, as tokens are that are signed. `last`: also when auth has changed. */
 function revisionTokens(last: boolean): Tokens {
@@ -51,6 +65,9 @@ export class Member {
   /** It found out, or everybody knows, that it belongs to the cluster no more. */
   gone = false;
   timesDamaged = 0;
+  /** Which kinds of entries its build knows. An older one may be updated whenever it is started again. */
+  level = NEWEST_LEVEL;
+  #starts = 0;
   onCrash: () => void = () => {};
   readonly #world: World;
   readonly #tuning: Tuning;
@@ -90,6 +107,9 @@ export class Member {
   start(): void {
     if (this.alive || this.gone) return;
     const { timeline, random, network, trace, bug } = this.#world;
+    if (this.#starts > 0 && this.level < NEWEST_LEVEL && random.chance(UPDATED)) this.update();
+    this.#starts += 1;
+    this.disk.level = this.level;
     trace.add(`${timeline.nowMs.toFixed(3)} ${this.name} starts`);
     this.#stopping = false;
     const life = new Life();
@@ -141,7 +161,10 @@ export class Member {
       flushIntervalMs: 500,
       ...(this.#tuning.leaseCheckpointMs === undefined ? {} : { leaseCheckpointMs: this.#tuning.leaseCheckpointMs }),
       clientCertAuth: true,
-      tokens: revisionTokens(bug?.tokensLast ?? false),
+      tokens: this.#tokens(clock),
+      hasher: plainHasher,
+      logLevel: bug?.claimsToKnow ? NEWEST_LEVEL : this.level,
+      ...(this.#tuning.fragmentBytes === undefined ? {} : { fragmentBytes: this.#tuning.fragmentBytes }),
       ...(this.#tuning.quotaBytes === undefined ? {} : { quotaBytes: this.#tuning.quotaBytes }),
       onFatal: (error) => this.#fatal(error, life),
     });
@@ -149,6 +172,20 @@ export class Member {
     server.start().catch((error: unknown) => {
       if (life.alive) this.#fatal(error instanceof Error ? error : new Error(messageOf(error)), life);
     });
+  }
+
+  /** The next time it starts it is of the newest build. */
+  update(): void {
+    this.level = NEWEST_LEVEL;
+    this.#world.trace.count('updated');
+  }
+
+  #tokens(clock: Clock): Tokens {
+    const { random, bug } = this.#world;
+    const { simpleTokenMs } = this.#tuning;
+    if (simpleTokenMs === undefined) return revisionTokens(bug?.tokensLast ?? false);
+    const bytes = (length: number): Uint8Array => Uint8Array.from({ length }, () => random.below(256));
+    return simpleTokens(clock, simpleTokenMs * (bug?.tokenLife ?? 1), bytes);
   }
 
   /** Sees what the others send it. */

@@ -51,13 +51,16 @@ export class Permissions {
   #revision = 0;
   /** How often the store has gone back. */
   #epoch = 0;
+  #revisions = true;
 
   constructor(world: World, members: () => readonly Member[]) {
     this.#world = world;
     this.#members = members;
   }
 
-  start(): void {
+  /** `revisions`: tokens hold the revision at which they were made. */
+  start({ revisions }: { readonly revisions: boolean }): void {
+    this.#revisions = revisions;
     this.#setUp(0);
     this.#use();
     this.#look();
@@ -157,7 +160,10 @@ export class Permissions {
     const value = `permitted${this.#values}`;
     if (writes && !allowed) this.#forbidden.add(value);
     // A little old now and then.
-    const made = random.chance(0.5) ? Math.max(1, this.#revision - (random.pick([0, 0, 1, 2]) ?? 0)) : undefined;
+    const made =
+      this.#revisions && random.chance(0.5)
+        ? Math.max(1, this.#revision - (random.pick([0, 0, 1, 2]) ?? 0))
+        : undefined;
     const isOld = made !== undefined && made < this.#revision;
     if (writes && isOld) this.#forbidden.add(value);
     const write = (out: Writer): Writer =>

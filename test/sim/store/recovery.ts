@@ -1,3 +1,4 @@
+import { NEWEST_LEVEL } from '../../../src/components/etcd/log-level.ts';
 import { Violation } from './checkers.ts';
 import type { Clients } from './clients.ts';
 import { clusterOf, type Damages, newestOf } from './damage.ts';
@@ -63,7 +64,8 @@ function alike(world: World, { members, watchers, damages }: Recovering): boolea
   const running = members.filter((member) => member.alive && !member.gone && member.service !== undefined);
   const newest = newestOf(running);
   if (newest === undefined || !damages.settled()) return false;
-  const { conf } = clusterOf(newest);
+  const { conf, level } = clusterOf(newest);
+  if (level < NEWEST_LEVEL) return false;
   if (conf.outgoing.length > 0) return false;
   const belonging = members.filter((member) => conf.voters.includes(member.id) || conf.learners.includes(member.id));
   if (belonging.length < conf.voters.length + conf.learners.length) return false;

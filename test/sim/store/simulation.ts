@@ -1,3 +1,4 @@
+import { LogLevel, NEWEST_LEVEL } from '../../../src/components/etcd/log-level.ts';
 import { type Finding, findingOf, type SimulationOptions, type SimulationResult } from '../outcome.ts';
 import { Random } from '../raft/random.ts';
 import { Timeline } from '../raft/timeline.ts';
@@ -16,16 +17,20 @@ import { addAnother, loseQuorum } from './quorum-loss.ts';
 import { Quota } from './quota.ts';
 import { recover } from './recovery.ts';
 import { Sessions } from './sessions.ts';
+import { TokenClient } from './tokens.ts';
 import { EVERYTHING, Watcher } from './watcher.ts';
 import type { World } from './world.ts';
 
 const FAULTS_MS = 8_000;
 const MAX_HOSTS = 8;
 const QUOTA_BYTES = 8_000;
+const SIMPLE_TOKEN_MS = 1_200;
 /** Long leases are those that live for longer than this; in others they all are short. */
 const LEASE_CHECKPOINT_MS = 700;
 /** How long a learner gets to come up before things go wrong. */
 const LEARNER_MS = 1_500;
+const UPDATE_STEPS = 20;
+const UPDATE_STEP_MS = 50;
 
 /** Lets everything that follows from what has happened happen: promises settle. */
 function settled(): Promise<void> {
@@ -53,7 +58,7 @@ export async function simulate(
     },
   };
   // What is damaged and who the members are never change together: see Damages.
-  const { damaging, learner, founders, auth, quota, queues, losesQuorum }: Setting = {
+  const { damaging, learner, founders, auth, quota, queues, losesQuorum, simple, rolling }: Setting = {
     founders: random.pick([1, 1, 3, 3, 3, 3, 3, 3, 5, 7]) ?? 3,
     damaging: random.chance(0.4),
     learner: random.chance(0.4),
@@ -61,12 +66,16 @@ export async function simulate(
     quota: random.chance(0.2),
     queues: random.chance(0.3),
     losesQuorum: random.chance(0.15),
+    simple: random.chance(0.5),
+    rolling: random.chance(0.3),
     ...options.bug?.setting,
   };
   const tuning: Tuning = {
     ...bounds,
     ...(quota ? { quotaBytes: QUOTA_BYTES } : {}),
     ...(random.chance(0.4) ? { leaseCheckpointMs: LEASE_CHECKPOINT_MS } : {}),
+    ...(simple ? { simpleTokenMs: SIMPLE_TOKEN_MS } : {}),
+    fragmentBytes: random.pick([60, 400]) ?? 60,
   };
   const members: Member[] = [];
   const add = (founding: boolean): Member => {
@@ -87,6 +96,7 @@ export async function simulate(
       // Somebody who knows less takes nothing along.
       if (reaches === kept && checkers.deadSince === undefined) checkers.powerLost(kept, reserved);
     };
+    if (founding && rolling) member.level = LogLevel.beginning;
     if (damaging) member.fallback = damages.fallback(member);
     members.push(member);
     return member;
@@ -95,6 +105,7 @@ export async function simulate(
   const leases = new LeaseClients(world, () => members);
   const administrators = new Administrators(world, () => members);
   const permissions = new Permissions(world, () => members);
+  const tokens = new TokenClient(world, () => members, SIMPLE_TOKEN_MS);
   const sessions = new Sessions(world, () => members);
   const room = new Quota(world, () => members, QUOTA_BYTES);
   const hosts: Hosts = {
@@ -107,11 +118,14 @@ export async function simulate(
     leases.forget();
     administrators.forgetUsers();
     if (auth) permissions.forget();
+    tokens.forget();
     sessions.forget();
   };
   const damages = new Damages(world, hosts, forget);
   for (let i = 0; i < founders; i++) add(true);
-  const watchers = [0, 1].map((i) => new Watcher(world, `watcher ${i}`, EVERYTHING));
+  const watchers = [0, 1].map(
+    (i) => new Watcher(world, `watcher ${i}`, EVERYTHING, i === 0 ? tuning.fragmentBytes : undefined),
+  );
   // Of some keys, and of some of what befalls them.
   const filter = random.pick([{}, { noPut: true }, { noDelete: true }] as const) ?? {};
   watchers.push(new Watcher(world, 'watcher of some', { key: 'b', end: 'e', prevKv: random.chance(0.5), ...filter }));
@@ -150,7 +164,8 @@ export async function simulate(
     clients.start(3);
     leases.start(2);
     administrators.start({ alarms: !quota });
-    if (auth) permissions.start();
+    if (auth) permissions.start({ revisions: !simple });
+    if (auth && simple) tokens.start();
     if (quota) room.start();
     if (queues) sessions.start(2);
     for (const watcher of watchers) watch(world, watcher, () => members);
@@ -168,7 +183,10 @@ export async function simulate(
     leases.stop();
     administrators.stop();
     permissions.stop();
+    tokens.stop();
     sessions.stop();
+    for (const member of members)
+      if (member.level < NEWEST_LEVEL && !member.gone) await update(member, until, timeline);
     // Whoever goes on without the only voter would reinstate what may be old.
     if (checkers.soleVoter !== undefined) trace.count('only voter lost');
     else {
@@ -199,6 +217,15 @@ export async function simulate(
     committed: checkers.history.size,
     seen: trace.seen,
   };
+}
+
+/** SIGTERM, and the newest build after it. */
+async function update(member: Member, until: (time: number) => Promise<void>, timeline: Timeline): Promise<void> {
+  member.update();
+  member.stop();
+  for (let tries = 0; member.alive && tries < UPDATE_STEPS; tries += 1) await until(timeline.nowMs + UPDATE_STEP_MS);
+  member.crash(false);
+  member.start();
 }
 
 /** A client that watches at some member, now and then slowly, and goes elsewhere when the connection breaks. */

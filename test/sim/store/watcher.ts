@@ -27,6 +27,9 @@ export interface Wanted {
   readonly prevKv: boolean;
 }
 
+/** More than what stands before the events. */
+const HEAD_BYTES = 60;
+
 export const EVERYTHING: Wanted = { key: '\0', end: '\0', prevKv: true };
 
 /**
@@ -46,11 +49,16 @@ export class Watcher {
   #epoch = 0;
   #slow = false;
   #answers = 0;
+  readonly #fragmentBytes: number | undefined;
+  /** Events of an answer that is not complete yet. */
+  #fragments: WireEvent[] = [];
 
-  constructor(world: World, name: string, wanted: Wanted) {
+  /** `fragmentBytes`: it takes answers in fragments, and they are no larger than this. */
+  constructor(world: World, name: string, wanted: Wanted, fragmentBytes?: number) {
     this.#world = world;
     this.name = name;
     this.#wanted = wanted;
+    this.#fragmentBytes = fragmentBytes;
   }
 
   get isOpen(): boolean {
@@ -62,6 +70,7 @@ export class Watcher {
   open(service: RpcService, life: Life, carry: (deliver: () => void) => void, again: () => void): void {
     this.#epoch += 1;
     const epoch = this.#epoch;
+    this.#fragments = [];
     this.#life = life;
     this.#service = service;
     const open = service.stream('/etcdserverpb.Watch/Watch');
@@ -74,6 +83,7 @@ export class Watcher {
       send: (...parts) => {
         for (const answer of this.#sent(Buffer.concat(parts))) {
           const response = decodeWatchResponse(answer);
+          this.#checkSize(response, answer.length);
           carry(() => {
             if (epoch === this.#epoch) this.#heard(response, again);
           });
@@ -92,7 +102,20 @@ export class Watcher {
     this.#handler = handler;
     const { bug } = this.#world;
     const wanted = bug?.watching?.(this.#wanted) ?? this.#wanted;
-    handler.message(writeWatchCreate(new Writer(64), { ...wanted, startRevision: from }).finish());
+    handler.message(
+      writeWatchCreate(new Writer(64), {
+        ...wanted,
+        startRevision: from,
+        fragment: this.#fragmentBytes !== undefined,
+      }).finish(),
+    );
+  }
+
+  #checkSize({ events, fragment }: WatchResponse, length: number): void {
+    if (this.#fragmentBytes === undefined) {
+      if (fragment) throw new Violation('watch', `${this.name}: a fragment that was not asked for`);
+    } else if (events.length > 1 && length > this.#fragmentBytes + HEAD_BYTES)
+      throw new Violation('watch', `${this.name}: ${length} bytes in one answer`);
   }
 
   #sent(answer: Buffer): readonly Buffer[] {
@@ -134,8 +157,15 @@ export class Watcher {
   }
 
   #heard(response: WatchResponse, again: () => void): void {
-    const { checkers } = this.#world;
+    const { checkers, trace } = this.#world;
     const segment = this.#segments.at(-1) as Segment;
+    if (response.fragment) {
+      trace.count('fragment');
+      this.#fragments.push(...response.events);
+      return;
+    }
+    const all = this.#fragments.length === 0 ? response.events : [...this.#fragments, ...response.events];
+    this.#fragments = [];
     if (response.canceled) {
       if (response.compactRevision <= this.next)
         throw new Violation('watch', `${this.name}: refused at ${this.next}, compacted at ${response.compactRevision}`);
@@ -146,14 +176,14 @@ export class Watcher {
       return;
     }
     if (response.created) return;
-    if (response.events.length === 0) {
+    if (all.length === 0) {
       // A progress report: nothing at or before this is outstanding.
       this.next = Math.max(this.next, response.revision + 1);
       segment.to = this.next - 1;
       checkers.note(response.revision);
       return;
     }
-    for (const [revision, events] of byRevision(response.events)) {
+    for (const [revision, events] of byRevision(all)) {
       if (revision < this.next)
         throw new Violation('watch', `${this.name}: revision ${revision} comes when ${this.next} was due`);
       if (this.#wanted === EVERYTHING) checkers.show(this.name, revision, events);
@@ -164,7 +194,7 @@ export class Watcher {
     }
     if (response.revision < this.next - 1)
       throw new Violation('watch', `${this.name}: header ${response.revision} with events of ${this.next - 1}`);
-    this.#checkPrevious(response.events);
+    this.#checkPrevious(all);
   }
 
   #checkPrevious(events: readonly WireEvent[]): void {
