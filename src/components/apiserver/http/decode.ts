@@ -15,11 +15,17 @@ const MAX_ALIASES = 32;
 
 export type BodyFormat = 'json' | 'yaml' | 'protobuf';
 
+/** A media type with its parameters, `a/b; c=d; e="f"`. Source: RFC 9110, 8.3.1. */
+const MEDIA_TYPE =
+  /^\s*([\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+)\s*(?:;\s*[\w!#$%&'*+.^`|~-]+=(?:[\w!#$%&'*+.^`|~-]+|"[^"]*")\s*)*;?\s*$/;
+const MAX_MEDIA_TYPE = 256;
+
 /** The format a content type names. Throws 'UnsupportedMediaType'. An absent type is JSON, as upstream. */
 export function bodyFormat(contentType: string | undefined): BodyFormat {
-  const type = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  if (type === '' || type === 'application/json' || type === 'text/json') return 'json';
-  if (type === 'application/yaml' || type === 'text/yaml' || type === 'application/x-yaml') return 'yaml';
+  if (contentType === undefined || contentType === '' || contentType === 'application/json') return 'json';
+  const type = MEDIA_TYPE.exec(contentType.slice(0, MAX_MEDIA_TYPE))?.[1]?.toLowerCase();
+  if (type === 'application/json') return 'json';
+  if (type === 'application/yaml') return 'yaml';
   if (type === PROTOBUF) return 'protobuf';
   throw new ApiError(
     'UnsupportedMediaType',

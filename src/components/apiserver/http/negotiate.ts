@@ -100,18 +100,18 @@ function clauseOf(text: string): { type: string; parameters: Map<string, string>
 function formOf(type: string, parameters: ReadonlyMap<string, string>, protobuf: boolean): AnswerForm | undefined {
   // A version of nothing.
   if (!parameters.has('as') && (parameters.has('g') || parameters.has('v'))) return undefined;
-  if (type === 'application/yaml') return parameters.has('as') ? undefined : YAML;
   if (type === PROTOBUF) return messageForm(parameters, protobuf);
-  if (type !== 'application/json' && type !== '*/*' && type !== 'application/*') return undefined;
+  const isYaml = type === 'application/yaml';
+  if (!isYaml && type !== 'application/json' && type !== '*/*' && type !== 'application/*') return undefined;
   const as = parameters.get('as');
-  if (as === undefined) return PLAIN;
+  if (as === undefined) return isYaml ? YAML : PLAIN;
   const version = parameters.get('v') ?? '';
   const group = parameters.get('g');
   if (as === 'Table' || as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') {
     if (group !== 'meta.k8s.io' || (version !== 'v1' && version !== 'v1beta1')) return undefined;
-    return { format: 'json', as, version };
+    return { format: isYaml ? 'yaml' : 'json', as, version };
   }
-  if (as === 'APIGroupDiscoveryList') {
+  if (as === 'APIGroupDiscoveryList' && !isYaml) {
     if (group !== 'apidiscovery.k8s.io' || (version !== 'v2' && version !== 'v2beta1')) return undefined;
     return { format: 'json', as, version };
   }

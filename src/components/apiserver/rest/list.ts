@@ -104,7 +104,7 @@ function send(
     const include = includeObjectOf(exchange.info.query);
     const nowMs = context.clock.nowMs();
     return eachOf(snapshot.objects, (object) => tableRow(kind, object, include, form, nowMs)).then((rows) =>
-      exchange.sendBytes(200, Buffer.from(`${table(form, meta, columnDefinitions(kind.definition), rows)}\n`)),
+      sendWhole(exchange, form, Buffer.from(`${table(form, meta, columnDefinitions(kind.definition), rows)}\n`)),
     );
   }
   if (form.as === 'PartialObjectMetadataList') {
@@ -112,7 +112,7 @@ function send(
       `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/${form.version}","metadata":${meta},"items":[`,
     );
     return eachOf(snapshot.objects, (object) => partialObject(object, form)).then((items) =>
-      exchange.sendBytes(200, Buffer.concat([head, ...joined(items), TAIL])),
+      sendWhole(exchange, form, Buffer.concat([head, ...joined(items), TAIL])),
     );
   }
   if (form.as !== 'object') throw new ApiError('NotAcceptable', `${form.as} is not a form of a list`);
@@ -125,6 +125,13 @@ function send(
   }
   if (isLong(snapshot.objects)) return sendLong(exchange, kind, form, head, snapshot.objects);
   return sendParts(exchange, form, [head, ...listItems(kind, snapshot.objects), TAIL]);
+}
+
+/** What has been made in one piece. */
+function sendWhole(exchange: Exchange, form: AnswerForm, json: Buffer): Promise<void> | undefined {
+  if (form.format === 'yaml') return sendParts(exchange, form, [json]);
+  exchange.sendBytes(200, json);
+  return undefined;
 }
 
 async function sendMessages(

@@ -249,6 +249,45 @@ describe('formats', () => {
     assert.equal((parse(missing.text) as JsonObject)['code'], 404);
   });
 
+  it('shows tables and metadata alone in YAML', async () => {
+    for (const path of [MAPS, `${MAPS}/one`]) {
+      const isList = path === MAPS;
+      for (const as of ['Table', isList ? 'PartialObjectMetadataList' : 'PartialObjectMetadata']) {
+        const form = `;as=${as};v=v1;g=meta.k8s.io`;
+        const yaml = await server.call('GET', path, { headers: { accept: `application/yaml${form}` } });
+        assert.equal(yaml.headers['content-type'], 'application/yaml');
+        const json = await server.call<JsonObject>('GET', path, { headers: { accept: `application/json${form}` } });
+        assert.equal(json.body['kind'], as);
+        // Who is asked a second later is a second older.
+        const ageless = (value: unknown): string => JSON.stringify(value).replaceAll(/"\d+[smh]\w*"/g, '""');
+        assert.equal(ageless(parse(yaml.text)), ageless(json.body));
+      }
+    }
+  });
+
+  it('takes the media types of upstream, and no others', async () => {
+    const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'typed' } };
+    const send = (type: string) =>
+      server.call<{ message: string }>('POST', `${MAPS}?dryRun=All`, { body, headers: { 'content-type': type } });
+    for (const type of ['application/json; charset=utf-8', 'Application/JSON;a="b c" ; d=e;', 'application/yaml'])
+      assert.equal((await send(type)).code, 201, type);
+    for (const type of [
+      'application/json;x',
+      'application/json;=x',
+      'application/x-yaml',
+      'text/json',
+      'json',
+      'text/plain',
+    ]) {
+      const refused = await send(type);
+      assert.equal(refused.code, 415, type);
+      assert.equal(
+        refused.body.message,
+        `the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, ${PROTOBUF}`,
+      );
+    }
+  });
+
   it('falls back to JSON for kinds without numbers, or says 406', async () => {
     const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
     const both = await server.call('GET', path, { headers: { accept: `${PROTOBUF},application/json` } });
