@@ -19,10 +19,10 @@ import {
 import type { CachedObject } from './cached-object.ts';
 import { WindowBudget } from './event-window.ts';
 import { KindCache, type KindCacheOptions } from './kind-cache.ts';
+import { readPages } from './pages.ts';
 import { ReadIndex } from './read-index.ts';
 
 const ROOT = '/registry/';
-const PAGE = 1000;
 const RELOAD_DELAY_MS = 500;
 /** How long a read waits for the cache; upstream's is 3 s. */
 const FRESHNESS_TIMEOUT_MS = 3_000;
@@ -143,22 +143,12 @@ export class WatchCache {
     const epoch = this.#epoch;
     this.#joining.set(kind, []);
     const objects: CachedObject[] = [];
-    let start = prefix;
-    let revision: number | undefined;
-    for (;;) {
-      const page = await this.#deps.store.range(start, prefixEnd(prefix), {
-        limit: PAGE,
-        ...(revision === undefined ? {} : { revision }),
-      });
-      revision ??= page.revision;
-      for (const kv of page.kvs) {
+    const revision = await readPages(this.#deps.store, prefix, (kvs) => {
+      for (const kv of kvs) {
         const object = this.#decoded(kind, kv);
         if (object !== undefined) objects.push(object);
       }
-      const last = page.kvs.at(-1);
-      if (!page.more || last === undefined) break;
-      start = `${last.key}\0`;
-    }
+    });
     if (!this.#loaded || epoch !== this.#epoch) throw new Error('the cache was loaded anew meanwhile');
     const missed = this.#joining.get(kind) ?? [];
     this.#joining.delete(kind);
@@ -206,24 +196,14 @@ export class WatchCache {
   async #load(): Promise<void> {
     const objects = new Map<KindCache, CachedObject[]>();
     for (const kind of this.#kinds.values()) objects.set(kind, []);
-    let start = ROOT;
-    let revision: number | undefined;
-    for (;;) {
-      const page = await this.#deps.store.range(start, prefixEnd(ROOT), {
-        limit: PAGE,
-        ...(revision === undefined ? {} : { revision }),
-      });
-      revision ??= page.revision;
-      for (const kv of page.kvs) {
+    const revision = await readPages(this.#deps.store, ROOT, (kvs) => {
+      for (const kv of kvs) {
         const kind = this.#kindOfKey(kv.key);
         if (kind === undefined) continue;
         const object = this.#decoded(kind, kv);
         if (object !== undefined) objects.get(kind)?.push(object);
       }
-      const last = page.kvs.at(-1);
-      if (!page.more || last === undefined) break;
-      start = `${last.key}\0`;
-    }
+    });
     if (this.#stopped) return;
     this.#revision = revision;
     for (const [kind, each] of objects) kind.load(each, revision);
