@@ -148,6 +148,10 @@ const REVISED: ReadonlyArray<
     [[/"NOSUCHVERB"/g, '"PROPFIND"', 'Node’s parser refuses methods that are none before anybody is asked']],
   ],
   [
+    `${CRD}/registration_test.go`,
+    [[/"apiextensions\.k8s\.io\/v1beta1"/g, '"apiextensions.k8s.io/v1"', 'definitions are stored as v1 since 1.22']],
+  ],
+  [
     'test/integration/auth/svcaccttoken_test.go',
     [
       [/info\.Extra != nil/, 'len(info.Extra) != 1', 'users of tokens have the credential’s ID since 1.30'],

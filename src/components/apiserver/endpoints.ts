@@ -3,7 +3,7 @@ import { BUILD, KUBERNETES_VERSION } from '../../base/version.ts';
 import { authorityOf } from './aggregation/backend.ts';
 import type { ForeignDiscovery } from './aggregation/discovery.ts';
 import { createDiscovery } from './discovery/index.ts';
-import { answerHealth, type HealthCheck, type HealthEndpoint } from './health/index.ts';
+import { answerHealth, type HealthCheck, type HealthEndpoint, HealthResults } from './health/index.ts';
 import type { Exchange } from './http/exchange.ts';
 import { longRunningMetrics, type Metrics } from './metrics.ts';
 import { processMetrics } from './process-metrics.ts';
@@ -13,6 +13,7 @@ import { openWatches } from './rest/open-watches.ts';
 import { methodNotAllowed } from './rest/write-request.ts';
 
 const STORE_TIMEOUT_MS = 2_000;
+const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 export interface EndpointsDeps {
   readonly context: RestContext;
@@ -41,7 +42,8 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
   const { context, metrics } = deps;
   metrics.addGauge(() => gauges(context));
   const discovery = createDiscovery(context, deps.foreign, deps.loadSchemaDescriptions);
-  const health = healthEndpoints(deps);
+  const results = new HealthResults();
+  const health = healthEndpoints(deps).map((each) => ({ ...each, results }));
   const exact = new Map<string, Handler>([
     ['/version', (exchange) => exchange.sendJson(200, versionDocument())],
     [
@@ -49,9 +51,10 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
       async (exchange) => {
         const ofProcess = await processMetrics(context.clock.nowMs());
         const text = `${metrics.render()}${ofProcess}\n`;
-        exchange.sendBytes(200, Buffer.from(text), 'text/plain; version=0.0.4; charset=utf-8');
+        exchange.sendBytes(200, Buffer.from(text), METRICS_TYPE);
       },
     ],
+    ['/metrics/slis', (exchange) => exchange.sendBytes(200, Buffer.from(results.render()), METRICS_TYPE)],
     [
       '/openid/v1/jwks',
       (exchange) => {

@@ -326,7 +326,13 @@ export class Frontend {
     // Whatever else anybody writes there must not become a series of its own.
     const known = info.resource && kind !== undefined && hasSubresource(kind, info.subresource);
     if (known && info.resource) this.#noteDeprecated(info, kind);
-    this.#metrics.record(info, known, response.statusCode, exchange.longRunning ? undefined : ms / 1000);
+    this.#metrics.record(
+      info,
+      known,
+      response.statusCode,
+      exchange.longRunning ? undefined : ms / 1000,
+      exchange.sentBytes,
+    );
     if (log.enabled(6)) {
       log.v(6, 'request', {
         verb: info.verb,

@@ -1,8 +1,11 @@
 /** Counters and histograms in Prometheus' text form, with upstream's names. */
+import { Histogram } from '../../base/histogram.ts';
 import type { RequestInfo, ResourceRequestInfo } from './http/request-info.ts';
 
 /** Upstream's buckets of apiserver_request_duration_seconds, in seconds. */
 const BUCKETS = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60];
+/** Those of apiserver_response_sizes, in bytes. */
+const SIZE_BUCKETS = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 /** Distinct label sets; beyond it everything is counted as `other`, so that clients cannot make the table grow. */
 const MAX_SERIES = 4096;
 
@@ -26,6 +29,7 @@ interface Counted {
   readonly labels: string;
   readonly codes: Map<number, Counter>;
   durations: Series | undefined;
+  sizes: Histogram | undefined;
 }
 
 type Scope = 'resource' | 'namespace' | 'cluster';
@@ -50,6 +54,7 @@ const KNOWN_VERBS: ReadonlySet<string> = new Set([
 export class Metrics {
   readonly #durations = new Map<string, Series>();
   readonly #codes = new Map<string, Counter>();
+  readonly #sizes = new Map<string, Histogram>();
   /** Requests for resources that are served, without a query, by the resource's name. */
   readonly #usual = new Map<string, Counted[]>();
   #usualCount = 0;
@@ -64,8 +69,17 @@ export class Metrics {
     this.#gauges.push(render);
   }
 
-  /** `known`: the path names a resource that is served; others share one label set. */
-  record(info: RequestInfo | undefined, known: boolean, code: number, seconds: number | undefined): void {
+  /**
+   * `known`: the path names a resource that is served; others share one label set. `bytes`: those of the answer, before it is compressed; undefined: nobody
+   * counted them.
+   */
+  record(
+    info: RequestInfo | undefined,
+    known: boolean,
+    code: number,
+    seconds: number | undefined,
+    bytes: number | undefined,
+  ): void {
     const counted = this.#countedBy(info, known);
     let counter = counted.codes.get(code);
     if (counter === undefined) {
@@ -76,6 +90,9 @@ export class Metrics {
     if (seconds === undefined) return;
     counted.durations ??= this.#series(counted.labels);
     if (counted.durations !== undefined) observe(counted.durations, seconds);
+    if (bytes === undefined || (counted.verb !== 'get' && counted.verb !== 'list')) return;
+    counted.sizes ??= this.#sizesOf(counted.labels);
+    counted.sizes?.observe(bytes);
   }
 
   /** A request for a version that is deprecated; `removed`: the release that no longer serves it, '' where nobody knows. */
@@ -129,6 +146,16 @@ export class Metrics {
     return series;
   }
 
+  #sizesOf(labels: string): Histogram | undefined {
+    const sized = labels.replace(/dry_run="[^"]*",/, '');
+    let sizes = this.#sizes.get(sized);
+    if (sizes === undefined && this.#sizes.size < MAX_SERIES) {
+      sizes = new Histogram(SIZE_BUCKETS);
+      this.#sizes.set(sized, sizes);
+    }
+    return sizes;
+  }
+
   render(): string {
     const lines = [
       '# HELP apiserver_request_total Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.',
@@ -150,6 +177,13 @@ export class Metrics {
       lines.push(`apiserver_request_duration_seconds_count{${labels}} ${total}`);
     }
     lines.push(
+      histogramText(
+        'apiserver_response_sizes',
+        'Response size distribution in bytes for each group, version, verb, resource, subresource, scope and component.',
+        this.#sizes,
+      ),
+    );
+    lines.push(
       '# HELP apiserver_current_inflight_requests Maximal number of currently used inflight request limit of this apiserver per request kind in last second.',
       '# TYPE apiserver_current_inflight_requests gauge',
       `apiserver_current_inflight_requests{request_kind="mutating"} ${this.inFlightMutating}`,
@@ -163,6 +197,16 @@ export class Metrics {
     for (const gauge of this.#gauges) lines.push(gauge());
     return `${lines.join('\n')}\n`;
   }
+}
+
+/** Histograms by their labels. Without a line break at the end. */
+export function histogramText(name: string, help: string, series: Iterable<readonly [string, Histogram]>): string {
+  const lines = [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`];
+  for (const [labels, histogram] of series) {
+    for (const [le, total] of histogram.cumulative()) lines.push(`${name}_bucket{${labels},le="${le}"} ${total}`);
+    lines.push(`${name}_sum{${labels}} ${histogram.sum}`, `${name}_count{${labels}} ${histogram.count}`);
+  }
+  return lines.join('\n');
 }
 
 /** What is open and has no end of its own, by kind. Without a line break at the end. */
@@ -183,9 +227,10 @@ export function longRunningMetrics(requests: Iterable<RequestInfo | undefined>):
 
 function counting(info: RequestInfo | undefined, known: boolean): Counted {
   const labels = labelsOf(info, known);
-  const { verb = '', group = '', version = '', subresource = '' } = info?.resource === true ? info : {};
+  const { group = '', version = '', subresource = '' } = info?.resource === true ? info : {};
+  const { verb = '' } = info ?? {};
   const scope = info?.resource === true ? scopeOf(info) : 'cluster';
-  return { verb, group, version, subresource, scope, labels, codes: new Map(), durations: undefined };
+  return { verb, group, version, subresource, scope, labels, codes: new Map(), durations: undefined, sizes: undefined };
 }
 
 function observe(series: Series, seconds: number): void {

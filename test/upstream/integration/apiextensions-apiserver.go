@@ -47,6 +47,8 @@ func StartTestServer(t Logger, instanceOptions *TestServerInstanceOptions, custo
 	s.RecommendedOptions.Etcd.StorageConfig.Prefix = p.StorePrefix
 	result.ServerOpts = s
 	dir := result.TmpDir
-	result.TearDownFn = func() { p.Stop(); os.RemoveAll(dir) }
+	// TestEtcdStorage asks the environment where the store is.
+	os.Setenv("KUBE_INTEGRATION_ETCD_URL", p.StoreURL)
+	result.TearDownFn = func() { os.Unsetenv("KUBE_INTEGRATION_ETCD_URL"); p.Stop(); os.RemoveAll(dir) }
 	return result, nil
 }

@@ -31,6 +31,7 @@ import { namespaceAutoProvision, namespaceExists } from './namespace-existence.t
 import { namespaceLifecycle } from './namespace-lifecycle.ts';
 import { nodeRestriction } from './node-restriction.ts';
 import { ownerReferences } from './owner-references.ts';
+import { pluginTimes } from './plugin-metrics.ts';
 import { limitPodHardAntiAffinityTopology, podNodeSelector, podTopologyLabels } from './pod-placement.ts';
 import { podSecurity } from './pod-security.ts';
 import { extendedResourceToleration, podTolerationRestriction } from './pod-tolerations.ts';
@@ -182,6 +183,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       clock: deps.clock,
     }),
   ];
-  const admission = createAdmission(all.filter(({ name }) => !deps.disabled.has(name)));
-  return measured(admission, deps.metrics, () => deps.clock.monotonicMs());
+  const nowMs = (): number => deps.clock.monotonicMs();
+  const plugins = all.filter(({ name }) => !deps.disabled.has(name));
+  return measured(createAdmission(plugins, pluginTimes(deps.metrics, nowMs)), deps.metrics, nowMs);
 }

@@ -123,23 +123,76 @@ export interface Admission {
   validate(request: AdmissionRequest): void | Promise<void>;
 }
 
-export function createAdmission(plugins: readonly AdmissionPlugin[]): Admission {
+export type AdmissionStep = 'admit' | 'validate';
+
+/** Told how long each plug-in takes. */
+export interface PluginTimes {
+  nowMs(): number;
+  /** Returns the time it is now: when the next one begins. */
+  took(
+    plugin: AdmissionPlugin,
+    step: AdmissionStep,
+    request: AdmissionRequest,
+    rejected: boolean,
+    sinceMs: number,
+  ): number;
+}
+
+const UNTIMED: PluginTimes = { nowMs: () => 0, took: () => 0 };
+
+export function createAdmission(plugins: readonly AdmissionPlugin[], times: PluginTimes = UNTIMED): Admission {
   const concerns = (plugin: AdmissionPlugin, request: AdmissionRequest): boolean =>
     request.bodyOnly !== true || plugin.takesBodies === true;
   const mutating = plugins.filter((plugin) => plugin.mutate !== undefined);
   const validating = plugins.filter((plugin) => plugin.validate !== undefined);
+  /** When it had done; a promise where it has to wait. A plug-in that changes objects is given the `mutation`. */
+  const timed = (
+    plugin: AdmissionPlugin,
+    step: AdmissionStep,
+    request: AdmissionRequest,
+    sinceMs: number,
+    mutation?: Mutation,
+  ): number | Promise<number> => {
+    let pending: void | Promise<void>;
+    try {
+      pending = mutation === undefined ? plugin.validate?.(request) : plugin.mutate?.(request, mutation);
+    } catch (error) {
+      times.took(plugin, step, request, true, sinceMs);
+      throw error;
+    }
+    return pending === undefined
+      ? times.took(plugin, step, request, false, sinceMs)
+      : awaited(pending, plugin, step, request, sinceMs);
+  };
+  const awaited = async (
+    pending: Promise<void>,
+    plugin: AdmissionPlugin,
+    step: AdmissionStep,
+    request: AdmissionRequest,
+    sinceMs: number,
+  ): Promise<number> => {
+    try {
+      await pending;
+    } catch (error) {
+      times.took(plugin, step, request, true, sinceMs);
+      throw error;
+    }
+    return times.took(plugin, step, request, false, sinceMs);
+  };
   const mutateFrom = (first: number, request: AdmissionRequest, mutation: Mutation): void | Promise<void> => {
     let at = first;
+    let sinceMs = times.nowMs();
     for (;;) {
       for (; at < mutating.length; at++) {
         const plugin = mutating[at] as AdmissionPlugin;
         if (!concerns(plugin, request)) continue;
         if (plugin.takesBodies === true) mutation.compare(request);
-        const pending = plugin.mutate?.(request, mutation);
-        if (pending !== undefined) {
+        const pending = timed(plugin, 'admit', request, sinceMs, mutation);
+        if (typeof pending !== 'number') {
           const next = at + 1;
           return pending.then(() => mutateFrom(next, request, mutation));
         }
+        sinceMs = pending;
       }
       if (mutation.again || !mutation.changed) return;
       mutation.repeat(request);
@@ -147,14 +200,16 @@ export function createAdmission(plugins: readonly AdmissionPlugin[]): Admission 
     }
   };
   const validateFrom = (first: number, request: AdmissionRequest): void | Promise<void> => {
+    let sinceMs = times.nowMs();
     for (let at = first; at < validating.length; at++) {
       const plugin = validating[at] as AdmissionPlugin;
       if (!concerns(plugin, request)) continue;
-      const pending = plugin.validate?.(request);
-      if (pending !== undefined) {
+      const pending = timed(plugin, 'validate', request, sinceMs);
+      if (typeof pending !== 'number') {
         const next = at + 1;
         return pending.then(() => validateFrom(next, request));
       }
+      sinceMs = pending;
     }
   };
   return {

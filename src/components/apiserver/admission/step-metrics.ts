@@ -1,19 +1,17 @@
 /** How long admission takes as a whole, changing and judging. Source: k8s.io/apiserver/pkg/admission/metrics (WithStepMetrics). */
 import { Histogram } from '../../../base/histogram.ts';
-import type { Metrics } from '../metrics.ts';
-import type { Admission, AdmissionRequest } from './index.ts';
+import { histogramText, type Metrics } from '../metrics.ts';
+import type { Admission, AdmissionRequest, AdmissionStep } from './index.ts';
 
 /** In seconds. */
 const BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 2.5];
 const NAME = 'apiserver_admission_step_admission_duration_seconds';
 
-type Step = 'admit' | 'validate';
-
 /** `admission`, with its figures among `metrics`. */
 export function measured(admission: Admission, metrics: Metrics, nowMs: () => number): Admission {
   /** There are no more than operations, steps and outcomes. */
   const figures = new Map<string, Histogram>();
-  const observe = (type: Step, operation: string, rejected: boolean, beganMs: number): void => {
+  const observe = (type: AdmissionStep, operation: string, rejected: boolean, beganMs: number): void => {
     const labels = `operation="${operation}",rejected="${rejected}",type="${type}"`;
     let histogram = figures.get(labels);
     if (histogram === undefined) {
@@ -23,7 +21,7 @@ export function measured(admission: Admission, metrics: Metrics, nowMs: () => nu
     histogram.observe((nowMs() - beganMs) / 1000);
   };
   const timed = (
-    type: Step,
+    type: AdmissionStep,
     request: AdmissionRequest,
     step: (request: AdmissionRequest) => void | Promise<void>,
   ): void | Promise<void> => {
@@ -41,17 +39,13 @@ export function measured(admission: Admission, metrics: Metrics, nowMs: () => nu
     if (pending !== undefined) return pending.then(() => observe(type, request.operation, false, beganMs), failed);
     observe(type, request.operation, false, beganMs);
   };
-  metrics.addGauge(() => {
-    const lines = [
-      `# HELP ${NAME} Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type (validate or admit).`,
-      `# TYPE ${NAME} histogram`,
-    ];
-    for (const [labels, histogram] of figures) {
-      for (const [le, total] of histogram.cumulative()) lines.push(`${NAME}_bucket{${labels},le="${le}"} ${total}`);
-      lines.push(`${NAME}_sum{${labels}} ${histogram.sum}`, `${NAME}_count{${labels}} ${histogram.count}`);
-    }
-    return lines.join('\n');
-  });
+  metrics.addGauge(() =>
+    histogramText(
+      NAME,
+      'Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type (validate or admit).',
+      figures,
+    ),
+  );
   return {
     mutate: (request) => timed('admit', request, admission.mutate),
     validate: (request) => timed('validate', request, admission.validate),

@@ -41,6 +41,8 @@ export class Exchange implements Placed {
   /** Of a watch: called when it has begun. */
   initialised: (() => void) | undefined;
   readonly warnings: string[] = [];
+  /** The answer's body, before it is compressed; undefined: somebody else's, or one that nobody has counted. */
+  sentBytes: number | undefined;
   /** Set when the request has no end of its own: watches, logs. */
   longRunning = false;
   /** The header of that name of the answer. */
@@ -144,6 +146,7 @@ export class Exchange implements Placed {
     const { response } = this;
     if (this.#answered || response.headersSent || response.destroyed) return;
     this.#answered = true;
+    this.sentBytes = body.length;
     if (this.audit === undefined) {
       this.#send(code, body, contentType);
       return;

@@ -19,12 +19,20 @@ export function streamBody(
   parts: Iterable<Buffer>,
   contentType = 'application/json',
 ): Promise<void> {
+  exchange.sentBytes = length;
   return stream(exchange, length, contentType, (target) => writeParts(target, parts));
 }
 
 /** As `streamBody`, of JSON that nobody has counted: large ones. */
 export function streamSource(exchange: Exchange, source: ByteSource): Promise<void> {
-  return stream(exchange, undefined, 'application/json', (target) => new Pieces(target).sendAll(source));
+  let bytes = 0;
+  const fill = (target: Buffer): number => {
+    const filled = source.fill(target);
+    bytes += filled;
+    exchange.sentBytes = bytes;
+    return filled;
+  };
+  return stream(exchange, undefined, 'application/json', (target) => new Pieces(target).sendAll({ fill }));
 }
 
 async function stream(

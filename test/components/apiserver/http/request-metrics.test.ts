@@ -10,8 +10,9 @@ test('requests are counted by method and scope, and so are those for deprecated 
     const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'counted' } };
     await server.call('POST', maps, { body: map });
     await server.call('PUT', `${maps}/counted`, { body: { ...map, data: { a: '1' } } });
-    await server.call('GET', `${maps}/counted`);
-    await server.call('GET', maps);
+    const got = await server.call('GET', `${maps}/counted`);
+    const listed = await server.call('GET', maps);
+    await server.call('POST', '/api/v1/namespaces/nowhere/configmaps', { body: map });
     await server.call('DELETE', `${maps}/counted`);
     await server.call('GET', '/apis/batch/v1beta1/cronjobs');
     const { text } = await server.call('GET', '/metrics');
@@ -40,10 +41,46 @@ test('requests are counted by method and scope, and so are those for deprecated 
     );
     const step = 'apiserver_admission_step_admission_duration_seconds_count{operation="CREATE",rejected="false"';
     for (const type of ['admit', 'validate']) assert.ok(text.includes(`${step},type="${type}"} `), type);
+    const plugin = 'apiserver_admission_controller_admission_duration_seconds';
+    const served = 'operation="CREATE",rejected="false"';
+    assert.match(text, new RegExp(`${plugin}_count\\{name="ServiceAccount",${served},type="admit"\\} [1-9]`));
+    assert.match(
+      text,
+      new RegExp(`${plugin}_bucket\\{name="ResourceQuota",${served},type="validate",le="2.5"\\} [1-9]`),
+    );
+    const refused = 'name="NamespaceLifecycle",operation="CREATE",rejected="true",type="admit"';
+    assert.ok(text.includes(`${plugin}_count{${refused}} 1`), 'one was refused');
+    const ofMaps = 'component="apiserver",group="",resource="configmaps"';
+    const sized = (labels: string) =>
+      Number(text.split(`apiserver_response_sizes_sum{${ofMaps},${labels}} `)[1]?.split('\n')[0]);
+    assert.equal(sized('scope="resource",subresource="",verb="GET",version="v1"'), got.bytes.length);
+    assert.equal(sized('scope="namespace",subresource="",verb="LIST",version="v1"'), listed.bytes.length);
+    assert.match(
+      text,
+      new RegExp(`apiserver_response_sizes_bucket\\{${ofMaps},scope="resource",.*,le="1000000000"\\} 1\n`),
+    );
+    assert.doesNotMatch(text, /apiserver_response_sizes.*verb="(?:POST|PUT|DELETE|WATCH)"/);
     const open = Number(/^process_open_fds (\d+)$/m.exec(text)?.[1]);
     assert.ok(open > 3 && open <= Number(/^process_max_fds (\d+)$/m.exec(text)?.[1]), `${open}`);
     const started = Number(/^process_start_time_seconds (\S+)$/m.exec(text)?.[1]);
     assert.ok(started > 1e9 && started <= Date.now() / 1000, `${started}`);
+  } finally {
+    await server.stop();
+  }
+});
+
+test('what health checks have said is told apart, by check and by whom it was asked for', async () => {
+  const server = await startServer();
+  try {
+    await server.call('GET', '/livez');
+    await server.call('GET', '/livez?exclude=etcd');
+    await server.call('GET', '/readyz/ping');
+    const { text, headers } = await server.call('GET', '/metrics/slis');
+    assert.match(String(headers['content-type']), /^text\/plain; version=0\.0\.4/);
+    assert.match(text, /^kubernetes_healthcheck\{name="etcd",type="livez"\} 1$/m);
+    assert.match(text, /^kubernetes_healthchecks_total\{name="etcd",type="livez",status="success"\} 1$/m);
+    assert.match(text, /^kubernetes_healthchecks_total\{name="ping",type="livez",status="success"\} 2$/m);
+    assert.doesNotMatch(text, /type="readyz"/, 'single checks are not counted');
   } finally {
     await server.stop();
   }
