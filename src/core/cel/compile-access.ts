@@ -63,6 +63,7 @@ export function compileSelect(compiler: Compiler, expr: Extract<Expr, { op: 'sel
     type: optional && type.kind !== 'optional' ? optionalOf(type) : type,
     cost,
     size: maxSize(type),
+    ...(target.isPlace === true ? { isPlace: true } : {}),
     run(frame) {
       const value = target.run(frame);
       frame.budget.spend(1);
@@ -94,6 +95,7 @@ export function compileIndex(compiler: Compiler, optional: boolean, args: readon
     type: shows ? optionalOf(type) : type,
     cost: target.cost + index.cost + 1,
     size: maxSize(type),
+    ...(target.isPlace === true ? { isPlace: true } : {}),
     run(frame) {
       const object = target.run(frame);
       const key = index.run(frame);

@@ -128,6 +128,7 @@ export class Compiler {
       type,
       cost: 1,
       size: maxSize(type),
+      isPlace: true,
       run(frame) {
         frame.budget.spend(1);
         return frame.slots[slot] as Value;
@@ -275,10 +276,11 @@ export class Compiler {
     if (literal !== undefined) return this.fail(literal.at, literal.message);
     this.failure ??= constantFailure(name, args, found);
     const sizes = args.map((each) => each.size);
-    const own = Math.max(1, ...found.map(({ overload }) => (overload.estimate ?? overload.cost)?.(sizes) ?? 1));
+    const items = args.map(largestItem);
+    const own = Math.max(1, ...found.map(({ overload }) => (overload.estimate ?? overload.cost)?.(sizes, items) ?? 1));
     const result = found.reduce((type, each) => join(type, each.result), first.result);
     const largest = Math.max(
-      ...found.map(({ overload }) => overload.size?.(sizes) ?? sizes.reduce((sum, each) => sum + each, 0)),
+      ...found.map(({ overload }) => overload.size?.(sizes, items) ?? sizes.reduce((sum, each) => sum + each, 0)),
     );
     const sized = ['string', 'bytes', 'list', 'map'].includes(result.kind);
     const type = sized && result.max === undefined ? ({ ...result, max: largest } as Type) : result;
@@ -304,6 +306,13 @@ export class Compiler {
   get source(): string {
     return this.#source;
   }
+}
+
+/** Of texts in a list: what was made may be of any size, as upstream reckons. */
+function largestItem({ type, isPlace }: Part): number {
+  if (type.kind !== 'list') return 1;
+  if (isPlace === true) return maxSize(type.of);
+  return type.of.kind === 'string' || type.of.kind === 'bytes' ? Number.POSITIVE_INFINITY : maxSize(type.of);
 }
 
 function isBool(part: Part): boolean {

@@ -11,22 +11,24 @@ export interface Overload {
   run(args: readonly Value[]): Value;
   /** Cost beyond the call itself, by the sizes of the arguments. */
   cost?(sizes: readonly number[]): number;
-  /** What upstream reckons with when it estimates, where that is less. */
-  estimate?(sizes: readonly number[]): number;
+  /** What upstream reckons with when it estimates, where that differs; `items`: the largest sizes of what lists among the arguments hold. */
+  estimate?(sizes: readonly number[], items: readonly number[]): number;
   /** The largest the result can be, by the largest sizes of the arguments. Default: their sum. */
-  size?(sizes: readonly number[]): number;
+  size?(sizes: readonly number[], items: readonly number[]): number;
 }
 
 export interface Costs {
   readonly cost?: (sizes: readonly number[]) => number;
-  readonly estimate?: (sizes: readonly number[]) => number;
-  readonly size?: (sizes: readonly number[]) => number;
+  readonly estimate?: (sizes: readonly number[], items: readonly number[]) => number;
+  readonly size?: (sizes: readonly number[], items: readonly number[]) => number;
 }
 
 /** Cost of walking a text once, as upstream counts. */
 export const perCharacter = (characters: number): number => Math.ceil(characters * 0.1);
 /** Walks the first argument. */
 export const walks: Costs = { cost: ([first = 0]) => perCharacter(first) };
+/** Nothing of what has no bound is nothing. */
+export const times = (count: number, each: number): number => (count === 0 || each === 0 ? 0 : count * each);
 /** Visits every element of the first argument. */
 export const visits: Costs = { cost: ([first = 0]) => first };
 

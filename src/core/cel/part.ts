@@ -35,6 +35,8 @@ export interface Part {
   readonly cost: number;
   /** The most elements or characters that the result can have. */
   readonly size: number;
+  /** Where a document has the value: what it may hold is known from its schema, as of what is made it is not. */
+  readonly isPlace?: boolean;
   /** The value, when it is written in the expression. */
   readonly constant?: Value;
   /** What a list that is written in the expression holds, and where. */

@@ -360,6 +360,15 @@ describe('CEL', () => {
     assert.ok(cost("self.all(e, e == 'x')", { self: items(100_000) }) > 100_000);
     assert.ok(cost('self.all(a, self.all(b, a == b))', { self: items(10_000) }) > 100_000_000);
     assert.ok(cost("self.matches('^[a-z]+$')", { self: { kind: 'string', max: 64 } }) < 100);
+    // Texts in lists are walked too; of what is made nobody knows how long they are.
+    const text: Type = { kind: 'string', max: 1000 };
+    assert.equal(cost('self.isSorted()', { self: items(100) }), 201);
+    assert.equal(cost('self.min() == text', { self: items(100), text }) > cost('[1, 2].min() == 1', {}), true);
+    assert.equal(cost("self.split(',') == []", { self: text }) - cost("self == ''", { self: text }) >= 200, true);
+    assert.ok(cost("self.join(',') == 'a'", { self: items(100) }) < 1_000);
+    assert.equal(cost("[text, text].join(',') == 'a'", { text }), Number.POSITIVE_INFINITY);
+    assert.equal(cost('[text, text].isSorted()', { text }), Number.POSITIVE_INFINITY);
+    assert.ok(cost('[1, 2].isSorted()', {}) < 100);
   });
 
   it('never costs more than was said beforehand', () => {

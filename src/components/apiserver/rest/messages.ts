@@ -3,6 +3,7 @@ import type { JsonObject } from '../../../api/meta/object.ts';
 import { parseJson } from '../../../base/json.ts';
 import { encodeMessage, envelope, hasMessage } from '../http/protobuf/encode.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
+import { keptBytes } from './kept-bytes.ts';
 import { fromStored, type ServedKind } from './kinds.ts';
 
 const PARTIAL = 'io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata';
@@ -24,7 +25,7 @@ export function messageOf(kind: ServedKind, object: CachedObject): Buffer {
   }
   let message = messages.get(typeName);
   if (message === undefined) {
-    message = encodeMessage(typeName, fromStored(kind, object.parse()) as JsonObject & object);
+    message = keptBytes([encodeMessage(typeName, fromStored(kind, object.parse()) as JsonObject & object)]);
     messages.set(typeName, message);
   }
   return message;

@@ -4,7 +4,7 @@
  */
 
 import { equal } from '../equality.ts';
-import { declare, declareIn, type Overload, visits } from '../functions.ts';
+import { declare, declareIn, type Overload, times, visits } from '../functions.ts';
 import { spend } from '../meter.ts';
 import {
   CelMap,
@@ -102,17 +102,26 @@ const squared = (factor: number) => ({
   size: ([list = 0]: readonly number[]) => list * list,
 });
 
+/** Each text is walked as it is compared. */
+const reads = {
+  ...visits,
+  estimate: ([list = 0]: readonly number[], [item = 0]: readonly number[]) => times(list, 1 + item * 0.1),
+};
+
 const lists: readonly Overload[] = [
-  ...COMPARABLE.flatMap((type) => [
-    declare(`list<${type}>.isSorted(): bool`, (list: List) => isSorted(list), visits),
-    declare(`list<${type}>.min(): ${type}`, (list: List) => extreme(list, -1), visits),
-    declare(`list<${type}>.max(): ${type}`, (list: List) => extreme(list, 1), visits),
-    declare(
-      `list<${type}>.sort(): list<${type}>`,
-      (list: List) => [...list].sort(compareValues),
-      squared(type === 'string' || type === 'bytes' ? 2.1 : 2),
-    ),
-  ]),
+  ...COMPARABLE.flatMap((type) => {
+    const costs = type === 'string' || type === 'bytes' ? reads : visits;
+    return [
+      declare(`list<${type}>.isSorted(): bool`, (list: List) => isSorted(list), costs),
+      declare(`list<${type}>.min(): ${type}`, (list: List) => extreme(list, -1), costs),
+      declare(`list<${type}>.max(): ${type}`, (list: List) => extreme(list, 1), costs),
+      declare(
+        `list<${type}>.sort(): list<${type}>`,
+        (list: List) => [...list].sort(compareValues),
+        squared(type === 'string' || type === 'bytes' ? 2.1 : 2),
+      ),
+    ];
+  }),
   ...SUMMABLE.map((type) => {
     const zero: Value = type === 'int' ? 0n : type === 'uint' ? new Uint(0n) : type === 'double' ? 0 : new Duration(0n);
     return declare(`list<${type}>.sum(): ${type}`, (list: List) => sum(list, zero), visits);

@@ -2,7 +2,7 @@
 
 import { messageOf } from '../../../base/errors.ts';
 import { compileRegexp, type Regexp } from '../../../base/regexp/index.ts';
-import { declare, declareIn, type Overload, perCharacter, walks } from '../functions.ts';
+import { declare, declareIn, type Overload, perCharacter, times, walks } from '../functions.ts';
 import { spend } from '../meter.ts';
 import { EvaluationError, type List } from '../values.ts';
 import { bounded, format } from './format.ts';
@@ -17,8 +17,9 @@ const same = {
 };
 /** Taken apart character by character. */
 const apart = same;
+/** Walked, and made anew. */
 const pieces = {
-  cost: ([text = 0]: readonly number[]) => perCharacter(text),
+  cost: ([text = 0]: readonly number[]) => perCharacter(2 * text),
   size: ([text = 0]: readonly number[]) => text,
 };
 /** Walks the text once for about every fourth character of the pattern. */
@@ -135,6 +136,12 @@ const joined = (list: List, separator: string): string => {
   return texts.join(separator);
 };
 
+/** All the texts, and what is between them. */
+const whole = ([list = 0, by = 0]: readonly number[], [item = 0]: readonly number[]): number =>
+  times(list, item) + times(Math.max(0, list - 1), by);
+const walked = (sizes: readonly number[], items: readonly number[]): number =>
+  perCharacter(whole(sizes, items)) + (sizes[0] ?? 0) + SEPARATORS_COST;
+
 const ascii = (text: string, from: RegExp, change: (part: string) => string): string => text.replaceAll(from, change);
 
 const QUOTED: Readonly<Record<string, string>> = {
@@ -200,10 +207,13 @@ export const strings: readonly Overload[] = [
   declare('string.trim(): string', (text: string) => text.trim(), same),
   declare('list<string>.join(): string', (list: List) => joined(list, ''), {
     cost: ([list = 0]) => list + SEPARATORS_COST,
+    estimate: (sizes, items) => walked(sizes, items),
+    size: whole,
   }),
   declare('list<string>.join(string): string', joined, {
     cost: ([list = 0]) => list + SEPARATORS_COST,
-    size: ([list = 0, by = 0]) => list * (by + 64),
+    estimate: (sizes, items) => walked(sizes, items),
+    size: whole,
   }),
   declare('string.format(list<dyn>): string', format, {
     cost: ([text = 0]) => perCharacter(text) + CLAUSES_COST,

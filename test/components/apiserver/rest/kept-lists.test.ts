@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { builtinKinds } from '../../../../src/api/registry/index.ts';
+import { schemaOf } from '../../../../src/api/schema/index.ts';
 import { bytesAs, type ServedKind } from '../../../../src/components/apiserver/rest/kinds.ts';
+import { messageOf } from '../../../../src/components/apiserver/rest/messages.ts';
 import { WholeLists } from '../../../../src/components/apiserver/rest/whole-lists.ts';
 import { KindCache } from '../../../../src/components/apiserver/watchcache/kind-cache.ts';
 
@@ -41,4 +43,8 @@ test('a kept list and a kept version keep alive as many bytes as they have', () 
   assert.equal(JSON.parse(bytes.toString()).apiVersion, 'events.k8s.io/v1');
   assert.equal(bytes.buffer.byteLength, bytes.length);
   assert.equal(bytesAs(other, object), bytes);
+
+  const message = messageOf({ ...served, schema: schemaOf(definition) }, object);
+  assert.ok(message.length > 0);
+  assert.equal(message.buffer.byteLength, message.length);
 });
