@@ -29,10 +29,10 @@ const SHORT_WATCH_MS = 1_000;
 
 /** What went on since the store was last known to be complete. */
 type Position =
-  /** List at any state the server has, but not older than what was seen. */
-  | { readonly next: 'list'; readonly notOlderThan: string }
-  /** The history is gone: list the newest state. */
-  | { readonly next: 'list-newest' }
+  /** List at any state the server has, but not older than what was seen; undefined: the history of that is gone, list the newest state. */
+  | { readonly next: 'list'; readonly notOlderThan: string | undefined }
+  /** Not even the pages of a list lasted until its end: list the newest state at once. */
+  | { readonly next: 'list-whole' }
   | { readonly next: 'watch'; readonly resourceVersion: string };
 
 /**
@@ -130,7 +130,10 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     let page = await this.#deps.resource.list({
       ...selection,
       // Pages that expired under way are not tried again in pages: they would expire again.
-      ...(position.next === 'list' ? { limit: PAGE_SIZE, resourceVersion: position.notOlderThan } : {}),
+      ...(position.next === 'list' ? { limit: PAGE_SIZE } : {}),
+      ...(position.next === 'list' && position.notOlderThan !== undefined
+        ? { resourceVersion: position.notOlderThan }
+        : {}),
     });
     let items = page.items;
     while (page.metadata.continue !== undefined && page.metadata.continue !== '') {
@@ -250,7 +253,8 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
 
   #afterFailure(position: Position, error: unknown): Position {
     this.#explain(position.next === 'watch' ? 'watch' : 'list', error);
-    return isGone(error) ? { next: 'list-newest' } : position;
+    if (!isGone(error)) return position;
+    return position.next === 'watch' ? { next: 'list', notOlderThan: undefined } : { next: 'list-whole' };
   }
 
   async #pause(error: unknown): Promise<void> {

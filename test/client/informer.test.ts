@@ -184,6 +184,25 @@ describe('informer', () => {
     assert.equal(lists(), 2);
   });
 
+  it('lists in pages after 410 too: no answer is larger than what can be read at once', async () => {
+    for (let index = 0; index < 12; index++) server.put('a', `n${index}`, { v: '1' });
+    const informer = await open();
+    await eventually('it watches', () => server.watchers === 1);
+    await server.stop();
+    server.put('a', 'late', { v: '1' });
+    server.compact();
+    server.maxPage = 5;
+    const from = server.seen.length;
+    await server.start();
+    await eventually('it watches again', () => server.watchers === 1);
+    assert.equal(informer.list().length, 13);
+    const again = server.seen.slice(from).filter(({ url }) => /configmaps\?(?!.*watch)/.test(url));
+    assert.equal(again.length, 3);
+    for (const { url } of again) assert.match(url, /\blimit=500\b/);
+    // What it had seen is out of the history: it asks for the newest.
+    assert.doesNotMatch(again[0]?.url ?? '', /resourceVersion/);
+  });
+
   it('lists when the server has gone back in time', async () => {
     server.put('a', 'x', { v: '1' });
     await open();

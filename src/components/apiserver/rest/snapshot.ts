@@ -156,7 +156,19 @@ function candidates(
     // A view may show other labels than are stored.
     all = kind.view === undefined ? cache.listSelected(namespace, options.labels) : cache.list(namespace);
   }
-  return start === '' ? all : all.filter((object) => object.key >= start);
+  return start === '' ? all : startingAt(all, start);
+}
+
+/** Those whose key is not below `start`, of objects in key order: each page of a long list begins so. */
+function startingAt(sorted: readonly CachedObject[], start: string): readonly CachedObject[] {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] as CachedObject).key < start) low = middle + 1;
+    else high = middle;
+  }
+  return low === 0 ? sorted : sorted.slice(low);
 }
 
 function page(
