@@ -95,6 +95,7 @@ export async function startEtcd({
     ...(settings.limits.concurrentStreams < MAX_STREAMS ? { gatewayStreams: settings.limits.concurrentStreams } : {}),
     ...(await forceNewCluster(settings)),
     slow: settings.slow,
+    extensiveMetrics: settings.extensiveMetrics,
     compareMs: settings.corruption.intervalMs,
     compareAtStart: settings.corruption.checkAtStart,
     defer: atTurnEnd,

@@ -8,7 +8,18 @@ import type { Machine } from '../../core/mvcc/machine.ts';
 import type { Discard, LogPosition } from './port.ts';
 import type { Replica, Rider } from './replica.ts';
 
+/** Told how long compaction takes, in milliseconds. */
+export interface CompactionTimes {
+  /** Versions have been taken out of the index in one go. */
+  indexed(ms: number): void;
+  /** So many rows have been removed with one write. */
+  removed(rows: number, ms: number): void;
+  /** What was compacted is gone. */
+  finished(ms: number): void;
+}
+
 export interface CompactorDeps {
+  readonly times: CompactionTimes;
   readonly machine: Machine;
   readonly clock: Clock;
   readonly log: Log;
@@ -33,6 +44,10 @@ export class Compactor {
   #writing = false;
   #pauses = 0;
   #timer: Timer | undefined;
+  /** When the compaction that is not through was applied; undefined: there is none, or it was before this start. */
+  #compactedMs: number | undefined;
+  /** When what is being discarded was handed to the disk. */
+  #handedMs = 0;
   #begun = false;
   #stopped = false;
   #waiters: Array<() => void> = [];
@@ -45,6 +60,7 @@ export class Compactor {
   /** The store has been loaded, all of it applied up to `applied`. */
   loaded(compacted: number, applied: number): void {
     this.#collectable = compacted > 0;
+    this.#compactedMs = undefined;
     this.#wantedBase = applied;
     this.#discards = [];
   }
@@ -66,6 +82,7 @@ export class Compactor {
   compacted(index: number): void {
     this.#collectable = true;
     this.#wantedBase = index;
+    this.#compactedMs ??= this.#deps.clock.monotonicMs();
     if (this.#begun) this.#deps.clock.setTimer(0, () => this.#goOn());
   }
 
@@ -132,6 +149,7 @@ export class Compactor {
     }
     if (rider.discards.length > 0) {
       this.#writing = false;
+      this.#deps.times.removed(rider.discards.length, this.#deps.clock.monotonicMs() - this.#handedMs);
       for (const wake of this.#quietWaiters.splice(0)) wake();
     }
     this.#goOn();
@@ -140,6 +158,7 @@ export class Compactor {
   #goOn(): void {
     if (this.#stopped || !this.#begun || this.#pauses > 0 || this.#writing || this.#discards.length > 0) return;
     if (!this.#collectable) {
+      this.#finish();
       this.#wake();
       return;
     }
@@ -147,11 +166,20 @@ export class Compactor {
       this.#moveBase();
       return;
     }
+    const began = this.#deps.clock.monotonicMs();
     const step = this.#deps.machine.collect(STEP);
+    this.#handedMs = this.#deps.clock.monotonicMs();
+    this.#deps.times.indexed(this.#handedMs - began);
     this.#discards.push(...step.discarded);
     if (step.done) this.#collectable = false;
     if (this.#discards.length > 0) this.#deps.wantWrite();
     else this.#deps.clock.setTimer(0, () => this.#goOn());
+  }
+
+  #finish(): void {
+    if (this.#compactedMs === undefined) return;
+    this.#deps.times.finished(this.#deps.clock.monotonicMs() - this.#compactedMs);
+    this.#compactedMs = undefined;
   }
 
   #moveBase(): void {

@@ -24,7 +24,7 @@ import type { ConfChange, ConfState, Entry, NodeId, SnapshotMeta } from '../../c
 import { RaftError } from '../../core/raft/index.ts';
 import { AppliedState } from './applied.ts';
 import { Cluster } from './cluster.ts';
-import { Compactor } from './compactor.ts';
+import { type CompactionTimes, Compactor } from './compactor.ts';
 import { type Command, decodeCommand, toStored } from './entry-codec.ts';
 import { Pending } from './pending.ts';
 import {
@@ -57,6 +57,9 @@ export interface EngineDeps {
   readonly onFull: () => void;
   /** A range took this long, in milliseconds, without the wait for what is committed. */
   readonly onRead: (ms: number) => void;
+  /** A request that writes was decided, or refused, in this time. */
+  readonly onDecided: (request: TxnRequest, success: boolean, ms: number) => void;
+  readonly compaction: CompactionTimes;
   /** Proposals have come to nothing: dropped, or lost with leadership. */
   readonly onProposalsFailed: (count: number) => void;
   /** What is committed could not be found out in the time that a request has. */
@@ -148,6 +151,7 @@ export class Engine implements ReplicatedMachine {
       clock: deps.clock,
       log: deps.log,
       keep: deps.keepEntries,
+      times: deps.compaction,
       replica: () => this.replica,
       wantWrite: () => this.#replica?.wantWrite(),
     });
@@ -813,7 +817,7 @@ export class Engine implements ReplicatedMachine {
     this.#admit(grows);
     const before = this.machine.head;
     const leadsFrom = this.#leadsFrom;
-    const decision = this.machine.decide(request, pinned);
+    const decision = this.#decide(request, pinned);
     const { decided } = decision;
     if (decided === undefined) {
       // What it read may not be committed yet: the answer waits for that; and this member may have been replaced meanwhile.
@@ -834,6 +838,20 @@ export class Engine implements ReplicatedMachine {
     }
     await this.#add(pending);
     return decision;
+  }
+
+  #decide(request: TxnRequest, pinned: Pinned | undefined): Decision {
+    const { clock, onDecided } = this.#deps;
+    const began = clock.monotonicMs();
+    try {
+      const decision = this.machine.decide(request, pinned);
+      onDecided(request, true, clock.monotonicMs() - began);
+      return decision;
+    } catch (error) {
+      // Of what has to be read first, the second time counts.
+      if (!(error instanceof ValuesNeeded)) onDecided(request, false, clock.monotonicMs() - began);
+      throw error;
+    }
   }
 
   #admit(grows: boolean): void {

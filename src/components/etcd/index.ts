@@ -49,6 +49,8 @@ export interface EtcdServerDeps {
   /** Calls that the gateway has under way at once, of all its clients; any number by default. */
   readonly gatewayStreams?: number;
   /** etcd's `--experimental-warning-apply-duration` and `-unary-request-duration`, in milliseconds: what takes longer is said, the former counted too. */
+  /** Metrics also tell how long calls take. Default false. */
+  readonly extensiveMetrics?: boolean;
   readonly slow?: { readonly applyMs: number; readonly requestMs: number };
   /** How often members compare their stores, as etcd's `--experimental-corrupt-check-time`; by default twice a day. */
   readonly compareMs?: number;

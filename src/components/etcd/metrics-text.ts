@@ -21,9 +21,17 @@ export class MetricsText {
   }
 
   histogram(name: string, help: string, histogram: Histogram): void {
+    this.histograms(name, help, [[undefined, histogram]]);
+  }
+
+  histograms(name: string, help: string, series: Iterable<readonly [Labels | undefined, Histogram]>): void {
     this.#head(name, help, 'histogram');
-    for (const [le, count] of histogram.cumulative()) this.#lines.push(`${name}_bucket{le="${le}"} ${count}`);
-    this.#lines.push(`${name}_sum ${histogram.sum}`, `${name}_count ${histogram.count}`);
+    for (const [labels, histogram] of series) {
+      for (const [le, count] of histogram.cumulative())
+        this.#lines.push(`${name}_bucket${labelled({ ...labels, le })} ${count}`);
+      const of = labelled(labels);
+      this.#lines.push(`${name}_sum${of} ${histogram.sum}`, `${name}_count${of} ${histogram.count}`);
+    }
   }
 
   toString(): string {

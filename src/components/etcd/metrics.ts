@@ -3,10 +3,12 @@
  * what replication knows is asked of it when metrics are shown. Source: etcd's metrics documentation.
  */
 import { readdir, readFile } from 'node:fs/promises';
+import type { TxnRequest } from '../../api/etcd/kv.ts';
 import { doubling, Histogram } from '../../base/histogram.ts';
 import type { Log } from '../../base/log.ts';
 import type { DecidedRevision } from '../../core/mvcc/machine.ts';
 import { isDelete } from '../../core/mvcc/version.ts';
+import type { CompactionTimes } from './compactor.ts';
 import type { Engine } from './engine.ts';
 import type { LeaseCounts } from './lease-service.ts';
 import { CLUSTER_VERSION, ETCD_VERSION } from './maintenance-service.ts';
@@ -18,6 +20,24 @@ import type { WatchService } from './watch-service.ts';
 /** etcd's buckets for what a disk does: 1 ms to 8 s. */
 const diskBuckets = (): Histogram => new Histogram(doubling(0.001, 14));
 
+/** etcd's names of what is done with keys. */
+const OPERATIONS = ['Range', 'Put', 'DeleteRange', 'Txn'] as const;
+type Operation = (typeof OPERATIONS)[number];
+const applyBuckets = (): Histogram => new Histogram(doubling(0.0001, 20));
+const applyFigures = (): Readonly<Record<Operation, Histogram>> => ({
+  Range: applyBuckets(),
+  Put: applyBuckets(),
+  DeleteRange: applyBuckets(),
+  Txn: applyBuckets(),
+});
+
+/** A put or delete by itself is a transaction of one operation and no condition. */
+function operationOf({ compares, success }: TxnRequest): Operation {
+  const [only] = success;
+  if (only === undefined || success.length > 1 || compares.length > 0) return 'Txn';
+  return only.kind === 'put' ? 'Put' : only.kind === 'delete' ? 'DeleteRange' : 'Txn';
+}
+
 /** Counted by the parts of the store as things happen. */
 export class EtcdMetrics {
   readonly walFsyncSeconds = diskBuckets();
@@ -26,6 +46,24 @@ export class EtcdMetrics {
   readonly snapshotSeconds = new Histogram(doubling(0.01, 17));
   readonly hashSeconds = new Histogram(doubling(0.01, 15));
   readonly hashRevisionSeconds = new Histogram(doubling(0.01, 15));
+  readonly #applies = { succeeded: applyFigures(), failed: applyFigures() };
+  readonly indexPauseMs = new Histogram(doubling(0.5, 14));
+  readonly compactionPauseMs = new Histogram(doubling(1, 13));
+  readonly compactionMs = new Histogram(doubling(100, 14));
+  compactedRows = 0;
+  /** In milliseconds since 1970; 0: none since the start. */
+  lastCompactionMs = 0;
+  readonly compaction: CompactionTimes = {
+    indexed: (ms) => this.indexPauseMs.observe(ms),
+    removed: (rows, ms) => {
+      this.compactedRows += rows;
+      this.compactionPauseMs.observe(ms);
+    },
+    finished: (ms) => {
+      this.compactionMs.observe(ms);
+      this.lastCompactionMs = this.#nowMs();
+    },
+  };
   defragsUnderWay = 0;
   learnersPromoted = 0;
   proposalsFailed = 0;
@@ -42,11 +80,13 @@ export class EtcdMetrics {
   #leader: string | undefined;
   readonly #slowMs: number;
   readonly #log: Log;
+  readonly #nowMs: () => number;
 
   /** `slowMs`: what takes longer is counted as slow, and said. */
-  constructor(slowMs: number, log: Log) {
+  constructor(slowMs: number, log: Log, nowMs: () => number) {
     this.#slowMs = slowMs;
     this.#log = log;
+    this.#nowMs = nowMs;
   }
 
   /** The member that leads now, if any does. */
@@ -66,6 +106,24 @@ export class EtcdMetrics {
     if (ms <= this.#slowMs) return;
     this.slowApplies += 1;
     this.#log.warn('apply request took too long', { ms: Math.round(ms), expected: this.#slowMs });
+  }
+
+  read(ms: number): void {
+    this.#applies.succeeded.Range.observe(ms / 1000);
+    this.applied(ms);
+  }
+
+  decided(request: TxnRequest, success: boolean, ms: number): void {
+    this.#applies[success ? 'succeeded' : 'failed'][operationOf(request)].observe(ms / 1000);
+  }
+
+  /** What has been done with keys so far, and how long it took. */
+  *applies(): Generator<readonly [labels: Readonly<Record<string, string>>, Histogram]> {
+    for (const success of [true, false])
+      for (const op of OPERATIONS) {
+        const histogram = this.#applies[success ? 'succeeded' : 'failed'][op];
+        if (histogram.count > 0) yield [{ op, success: String(success), version: 'v3' }, histogram];
+      }
   }
 
   lateHeartbeat(to: string, ms: number): void {
@@ -146,6 +204,11 @@ function showServer(text: MetricsText, sources: MetricsSources): void {
   text.gauge('etcd_server_proposals_applied_total', 'Proposals applied.', replica.applied);
   text.gauge('etcd_server_proposals_pending', 'Proposals waiting to be committed.', pendingProposals);
   text.counter('etcd_server_proposals_failed_total', 'Proposals that failed.', metrics.proposalsFailed);
+  text.histograms(
+    'etcd_server_apply_duration_seconds',
+    'How long it takes to read or to decide what is asked, without waiting for the disk.',
+    metrics.applies(),
+  );
   text.counter('etcd_server_slow_apply_total', 'Applies that took longer than expected.', metrics.slowApplies);
   text.counter('etcd_server_slow_read_indexes_total', 'Read indexes that came late.', metrics.slowReadIndexes);
   text.counter('etcd_server_read_indexes_failed_total', 'Read indexes that failed.', metrics.readIndexesFailed);
@@ -164,6 +227,7 @@ function showStore(text: MetricsText, { engine, watches, metrics, rpc }: Metrics
   text.histogram('etcd_disk_backend_defrag_duration_seconds', 'How long defragmentation takes.', metrics.defragSeconds);
   text.gauge('etcd_disk_defrag_inflight', 'Whether defragmentation is under way.', metrics.defragsUnderWay > 0 ? 1 : 0);
   text.histogram('etcd_disk_backend_snapshot_duration_seconds', 'How long snapshots take.', metrics.snapshotSeconds);
+  showCompaction(text, metrics);
   text.histogram('etcd_mvcc_hash_duration_seconds', 'How long hashes of the store take.', metrics.hashSeconds);
   text.histogram(
     'etcd_mvcc_hash_rev_duration_seconds',
@@ -195,6 +259,31 @@ function showStore(text: MetricsText, { engine, watches, metrics, rpc }: Metrics
     level,
   );
   text.gauge('hyperedge_etcd_disk_full', '1 while writes are refused for want of space.', engine.full ? 1 : 0);
+}
+
+function showCompaction(text: MetricsText, metrics: EtcdMetrics): void {
+  const named = (name: string): string => `etcd_debugging_mvcc_${name}`;
+  text.histogram(
+    named('index_compaction_pause_duration_milliseconds'),
+    'How long steps of taking versions out of the index take.',
+    metrics.indexPauseMs,
+  );
+  text.histogram(
+    named('db_compaction_pause_duration_milliseconds'),
+    'How long writes take that remove rows.',
+    metrics.compactionPauseMs,
+  );
+  text.histogram(
+    named('db_compaction_total_duration_milliseconds'),
+    'How long it takes until all is gone that was compacted.',
+    metrics.compactionMs,
+  );
+  text.counter(named('db_compaction_keys_total'), 'Rows removed by compaction.', metrics.compactedRows);
+  text.gauge(
+    named('db_compaction_last'),
+    'When compaction was last through, in seconds since 1970; 0: not since the start.',
+    Math.floor(metrics.lastCompactionMs / 1000),
+  );
 }
 
 function showLeases(text: MetricsText, leases: LeaseCounts): void {

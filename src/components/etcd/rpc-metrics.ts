@@ -1,5 +1,6 @@
 /** Counts calls by method and outcome, and the bytes of their messages, under grpc-prometheus' and etcd's names. */
 import type { Clock } from '../../base/clock.ts';
+import { Histogram } from '../../base/histogram.ts';
 import type { Log } from '../../base/log.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { StreamHandlers } from './local-client.ts';
@@ -40,7 +41,12 @@ interface Method {
   received: number;
   sent: number;
   readonly handled: Map<number, number>;
+  /** How long calls took, in seconds; undefined: nobody asked for it. */
+  readonly handling: Histogram | undefined;
 }
+
+/** Those of grpc-prometheus. */
+const HANDLING_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** Calls that the client answers with a stream but asks only once. */
 const SERVER_STREAMS = new Set(['Snapshot', 'Observe']);
@@ -50,6 +56,8 @@ export interface RpcMetricsDeps {
   readonly log: Log;
   /** Requests for keys that take longer are said. */
   readonly slowMs: number;
+  /** Also how long calls take (`--metrics=extensive`). */
+  readonly extensive: boolean;
 }
 
 export class RpcMetrics {
@@ -140,6 +148,12 @@ export class RpcMetrics {
       })),
     );
     text.counter('grpc_server_handled_total', 'RPCs completed on the server, whatever the outcome.', handled);
+    if (this.#deps.extensive)
+      text.histograms(
+        'grpc_server_handling_seconds',
+        'How long calls took on the server, until they were answered.',
+        this.#methods.flatMap(({ labels, handling }) => (handling === undefined ? [] : [[labels, handling] as const])),
+      );
   }
 
   #method(path: string, stream: boolean): Method {
@@ -151,6 +165,7 @@ export class RpcMetrics {
       received: 0,
       sent: 0,
       handled: new Map([[RpcCode.ok, 0]]),
+      handling: this.#deps.extensive ? new Histogram(HANDLING_BUCKETS) : undefined,
     };
     this.#methods.push(method);
     return method;
@@ -180,7 +195,8 @@ export class RpcMetrics {
   }
 
   /** Source: etcd server/etcdserver/api/v3rpc/interceptor.go, logUnaryRequestStats. */
-  #took({ labels }: Method, ms: number): void {
+  #took({ labels, handling }: Method, ms: number): void {
+    handling?.observe(ms / 1000);
     const { log, slowMs } = this.#deps;
     if (ms <= slowMs || labels['grpc_service'] !== 'etcdserverpb.KV') return;
     log.warn('request took long', { method: labels['grpc_method'], ms: Math.round(ms), expected: slowMs });
@@ -220,9 +236,14 @@ export class RpcMetrics {
   #stream(method: Method, call: StreamCall, open: (call: StreamCall) => StreamHandler): StreamHandler {
     method.started += 1;
     this.#from(call, 'stream');
+    const { clock } = this.#deps;
+    const began = clock.monotonicMs();
     let over = false;
     const end = (code: number): void => {
-      if (!over) this.#handled(method, code);
+      if (!over) {
+        this.#handled(method, code);
+        method.handling?.observe((clock.monotonicMs() - began) / 1000);
+      }
       over = true;
     };
     const handler = open({

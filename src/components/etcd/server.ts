@@ -122,7 +122,7 @@ class Server implements StoreServer {
     this.#replaces = replaces;
     this.#damage = damage;
     const { storage, clock, log, random = RANDOM, slow = SLOW } = deps;
-    this.#metrics = new EtcdMetrics(slow.applyMs, log);
+    this.#metrics = new EtcdMetrics(slow.applyMs, log, () => clock.nowMs());
     this.#random = random;
     this.#defer = deps.defer ?? ((run) => void setImmediate(run));
     this.#bounds = { ...BOUNDS, ...deps.bounds };
@@ -163,7 +163,9 @@ class Server implements StoreServer {
       onLeadership: () => this.#leadership(),
       onMembers: () => this.#membersChanged(),
       onFull: () => void this.#fullDisk.handOver(),
-      onRead: (ms) => this.#metrics.applied(ms),
+      onRead: (ms) => this.#metrics.read(ms),
+      onDecided: (request, success, ms) => this.#metrics.decided(request, success, ms),
+      compaction: this.#metrics.compaction,
       onProposalsFailed: (count) => {
         this.#metrics.proposalsFailed += count;
       },
@@ -286,6 +288,7 @@ class Server implements StoreServer {
         bytes: this.#random.bytes,
         defer: this.#defer,
         slowRequestMs: (this.#deps.slow ?? SLOW).requestMs,
+        extensiveMetrics: this.#deps.extensiveMetrics === true,
       });
       this.#watches = watches;
       this.#leases = leases;

@@ -44,6 +44,7 @@ export interface ServiceParts {
   readonly bytes: (length: number) => Uint8Array;
   readonly defer: (run: () => void) => void;
   readonly slowRequestMs: number;
+  readonly extensiveMetrics: boolean;
 }
 
 export interface Services {
@@ -112,7 +113,7 @@ export function createServices(parts: ServiceParts): Services {
       isLed: () => engine.isLed(),
     }),
   };
-  const rpc = new RpcMetrics({ clock, log, slowMs: parts.slowRequestMs });
+  const rpc = new RpcMetrics({ clock, log, slowMs: parts.slowRequestMs, extensive: parts.extensiveMetrics });
   router.serveOthers({ ...handlers, ...leases.forOthers });
   const required = parts.requireLeader;
   const streams = guard.streams({

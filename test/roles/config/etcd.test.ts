@@ -99,6 +99,7 @@ test('without anything, etcd’s defaults', async () => {
     auth: { token: 'simple', simpleTokenTtlSeconds: 300, byCertificate: false, bcryptCost: 10 },
     corruption: { checkAtStart: false, intervalMs: 0 },
     progressNotifyMs: 600_000,
+    extensiveMetrics: false,
     slow: { applyMs: 100, requestMs: 300 },
     jsonGateway: true,
     hostWhitelist: undefined,

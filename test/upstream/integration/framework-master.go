@@ -80,6 +80,10 @@ func startMasterOrDie(masterConfig *controlplane.Config, incomingServer *httptes
 		}
 	}
 	flags = append(flags, "--disable-admission-plugins="+strings.Join(off, ","))
+	// Of what is off unless it is asked for.
+	if strings.Contains(admission, "podtolerationrestriction") {
+		flags = append(flags, "--enable-admission-plugins=PodTolerationRestriction")
+	}
 	if file := limitedResources(generic.AdmissionControl, dir); file != "" {
 		flags = append(flags, "--admission-control-config-file="+file)
 	}

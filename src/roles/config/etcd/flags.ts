@@ -174,7 +174,7 @@ const AUTH = {
 
 const MONITORING = {
   'enable-pprof': unused('boolean', 'false', 'that is Go’s profiler'),
-  metrics: unused('string', 'basic', 'all there is is always shown', ['basic', 'extensive']),
+  metrics: used('string', 'basic', 'extensive: also how long calls take'),
   'listen-metrics-urls': used('urls', '', 'further addresses, for /metrics, /health, /livez and /readyz alone'),
   'experimental-enable-distributed-tracing': unused('boolean', 'false', NO_TRACING),
   'experimental-distributed-tracing-address': unused('string', 'localhost:4317', NO_TRACING),

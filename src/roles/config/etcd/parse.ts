@@ -82,6 +82,7 @@ export function settingsOf(given: Given, surroundings: EtcdSurroundings): EtcdPa
       applyMs: values.milliseconds(newest(values, 'warning-apply-duration')),
       requestMs: values.milliseconds(newest(values, 'warning-unary-request-duration')),
     },
+    extensiveMetrics: values.text('metrics') === 'extensive',
     hostWhitelist: whitelistOf(values),
     unsafeNoFsync: values.boolean('unsafe-no-fsync'),
     log: logOf(values),

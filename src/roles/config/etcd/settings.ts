@@ -101,6 +101,8 @@ export interface EtcdSettings {
   };
   readonly corruption: { readonly checkAtStart: boolean; readonly intervalMs: number };
   readonly progressNotifyMs: number;
+  /** Metrics also tell how long calls take. */
+  readonly extensiveMetrics: boolean;
   readonly slow: { readonly applyMs: number; readonly requestMs: number };
   /** Host names under which plain HTTP is answered; undefined: any. */
   readonly hostWhitelist: ReadonlySet<string> | undefined;
