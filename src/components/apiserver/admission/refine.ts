@@ -13,11 +13,16 @@ import type { Expression } from './policies/generic/composition.ts';
 import { compileMutating, mutatingExpressions } from './policies/mutating/compile.ts';
 import { compileValidating, validatingExpressions } from './policies/validating/compile.ts';
 
+/** What could be, and may not. */
+interface Forbidden {
+  readonly why: string;
+}
+
 interface Written {
   readonly at: string;
   readonly source: string;
   /** What is wrong with it; undefined: nothing. */
-  problem(): string | undefined;
+  problem(): string | Forbidden | undefined;
 }
 
 const conditionsAt = (conditions: readonly MatchCondition[] | undefined, path: string): Written[] =>
@@ -65,11 +70,10 @@ const selectorExpressions =
       return { at: `${at}.cel.expression`, source, problem: () => selectorProblem(source) };
     });
 
-function selectorProblem(source: string): string | undefined {
+function selectorProblem(source: string): string | Forbidden | undefined {
   if (utf8Length(source) > MAX_EXPRESSION) return undefined;
   try {
-    compileSelector(source);
-    return undefined;
+    return compileSelector(source) ? undefined : { why: 'too complex, exceeds cost limit' };
   } catch (error) {
     return explainProblem(error);
   }
@@ -81,7 +85,8 @@ function expressionErrors(read: (object: KubeObject) => Written[], object: KubeO
   return read(object).flatMap(({ at, source, problem }) => {
     if (source.trim() === '' || before.has(source)) return [];
     const wrong = problem();
-    return wrong === undefined ? [] : [fieldError.invalid(at, source, wrong)];
+    if (wrong === undefined) return [];
+    return [typeof wrong === 'string' ? fieldError.invalid(at, source, wrong) : fieldError.forbidden(at, wrong.why)];
   });
 }
 

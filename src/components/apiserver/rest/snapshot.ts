@@ -171,6 +171,12 @@ function startingAt(sorted: readonly CachedObject[], start: string): readonly Ca
   return low === 0 ? sorted : sorted.slice(low);
 }
 
+/** To go on right after the last of `objects`: who asks on with another selector misses nothing that came in between. */
+function tokenAfter(objects: readonly CachedObject[], revision: number): string | undefined {
+  const last = objects.at(-1);
+  return last === undefined ? undefined : encodeContinue({ revision, start: `${last.key}\0` });
+}
+
 function page(
   kind: ServedKind,
   all: readonly CachedObject[],
@@ -186,11 +192,10 @@ function page(
     return { revision, objects: matching, continueToken: undefined, remaining: undefined, whole, selection };
   }
   const objects = matching.slice(0, options.limit);
-  const next = matching[options.limit];
   return {
     revision,
     objects,
-    continueToken: next === undefined ? undefined : encodeContinue({ revision, start: next.key }),
+    continueToken: tokenAfter(objects, revision),
     remaining: matches === undefined ? matching.length - objects.length : undefined,
     whole: false,
   };
@@ -226,7 +231,7 @@ async function fromStore(
         return {
           revision,
           objects,
-          continueToken: encodeContinue({ revision, start: object.key }),
+          continueToken: tokenAfter(objects, revision),
           remaining,
           whole: false,
         };

@@ -658,6 +658,26 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${MAPS}?resourceVersion=99999999&timeoutSeconds=1`)).code, 504);
   });
 
+  it('goes on right after the page before, also for who asks on without its selector', async () => {
+    for (const [name, side] of [
+      ['s-a', 'left'],
+      ['s-b', 'right'],
+      ['s-c', 'left'],
+      ['s-d', 'right'],
+    ] as const)
+      await call('POST', MAPS, { body: { ...configMap(name), metadata: { name, labels: { side } } } });
+    const first = await call('GET', `${MAPS}?labelSelector=side%3Dleft&limit=1`);
+    for (const change of [undefined, 's-d']) {
+      // The second time the state of then is read from the store.
+      if (change !== undefined) await call('DELETE', `${MAPS}/${change}`);
+      const rest = await call('GET', `${MAPS}?labelSelector=side&continue=${first.body.metadata.continue}`);
+      assert.deepEqual(
+        rest.body.items.map((each) => each.metadata.name),
+        ['s-b', 's-c', 's-d'],
+      );
+    }
+  });
+
   it('creates by PUT where upstream does, for those who may create', async () => {
     const ranges = '/api/v1/namespaces/default/limitranges/put';
     const range = { apiVersion: 'v1', kind: 'LimitRange', metadata: { name: 'put' } };
@@ -880,6 +900,12 @@ describe('objects over HTTPS', () => {
     };
     assert.equal(await post("device.attributes['gpu.example.com'].model == 'a' && device.driver != ''"), '');
     assert.equal(await post("device.capacity['gpu.example.com'].memory.compareTo(quantity('1Gi')) >= 0"), '');
+    const all = (inner: string) => `device.attributes.all(a, device.attributes[a].all(b, ${inner}))`;
+    assert.equal(await post(all("device.attributes[a][b] != 'x'")), '');
+    assert.equal(
+      await post(all(all("device.attributes[a][b] != 'x'"))),
+      'spec.selectors[0].cel.expression: Forbidden: too complex, exceeds cost limit',
+    );
     assert.match(await post('device.nothing'), /^spec\.selectors\[0\]\.cel\.expression: .*undefined field 'nothing'/s);
     assert.match(await post('device.driver'), /must evaluate to bool or the unknown type, not string$/);
     assert.match(
