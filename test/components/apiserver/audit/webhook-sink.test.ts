@@ -76,6 +76,7 @@ it('puts no more into a batch than its bytes allow, where that is asked for', as
   const sink = open(1000, { truncate: { maxBatchBytes: 30, maxEventBytes: 20 } });
   assert.equal(sink.maxEventBytes, 20);
   for (let at = 10; at < 20; at++) sink.accept(JSON.stringify({ at }));
+  while (lists.flatMap(({ items }) => items).length < 10) await new Promise((resolve) => setTimeout(resolve, 5));
   await sink.close();
   // Each is nine bytes.
   assert.deepEqual(

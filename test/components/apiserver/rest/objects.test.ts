@@ -564,6 +564,27 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${PODS}/unscheduled`)).code, 404);
   });
 
+  it('gives each pod of a collection the grace of its own', async () => {
+    const labelled = (name: string, spec: object) => {
+      const { metadata, ...rest } = pod(name, spec);
+      return { ...rest, metadata: { ...metadata, labels: { together: 'yes' } } };
+    };
+    const bound = { nodeName: 'n1' };
+    await call('POST', PODS, { body: labelled('a-unbound', { terminationGracePeriodSeconds: 60 }) });
+    await call('POST', PODS, { body: labelled('b-bound', { ...bound, terminationGracePeriodSeconds: 60 }) });
+    await call('POST', PODS, { body: labelled('c-bound', { ...bound, terminationGracePeriodSeconds: 20 }) });
+    assert.equal((await call('DELETE', `${PODS}?labelSelector=together=yes`)).code, 200);
+    assert.equal((await call('GET', `${PODS}/a-unbound`)).code, 404);
+    for (const [name, seconds] of [
+      ['b-bound', 60],
+      ['c-bound', 20],
+    ] as const) {
+      const { body } = await call('GET', `${PODS}/${name}`);
+      assert.equal(body.metadata.deletionGracePeriodSeconds, seconds, name);
+      await call('DELETE', `${PODS}/${name}?gracePeriodSeconds=0`);
+    }
+  });
+
   it('waits for finalizers, and goes with the last one', async () => {
     await call('POST', MAPS, { body: { ...configMap('held'), metadata: { name: 'held', finalizers: ['a.b/c'] } } });
     const marked = await call('DELETE', `${MAPS}/held`, { body: { propagationPolicy: 'Foreground' } });
