@@ -6,9 +6,13 @@ import type { ServiceCidr } from '../../../src/api/kinds/servicecidrs/index.ts';
 import { isApiError } from '../../../src/api/meta/status.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { startServer, type TestServer } from '../apiserver/harness.ts';
-import { type ControlPlane, eventually, startControlPlane } from './harness.ts';
+import { type ControlPlane, startControlPlane, eventually as within } from './harness.ts';
 
 const namespace = 'default';
+/** Only what is broken takes that long. */
+const PATIENCE_MS = 30_000;
+const eventually = <T>(check: () => Promise<T | undefined | false>, what: string): Promise<T> =>
+  within(check, what, PATIENCE_MS);
 let api: TestServer;
 let plane: ControlPlane;
 before(async () => {
