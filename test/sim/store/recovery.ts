@@ -74,7 +74,10 @@ function alike(world: World, { members, watchers, damages }: Recovering): boolea
   const [first, ...others] = belonging.map((member) => rowsOf(member, compacted));
   if (others.some((other) => other !== first)) return false;
   const last = Math.max(...checkers.history.keys());
-  return watchers.every((watcher) => watcher.next > last);
+  const behind = watchers.filter((watcher) => watcher.next <= last);
+  // Of what is not for them they only hear when they ask.
+  for (const watcher of behind) watcher.askProgress();
+  return behind.length === 0;
 }
 
 function rowsOf({ disk: { image } }: Member, after: number): string {
