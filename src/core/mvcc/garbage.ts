@@ -46,10 +46,14 @@ export class Garbage {
   }
 
   /**
-   * `trim` removes the useless versions of one key after compaction at `compacted`. Looks at `most` notes; `done` when there are no
-   * more for this compaction.
+   * `trim` removes useless versions of one key after compaction at `compacted`, about as many as it is told at the most. Looks at `most` notes and
+   * removes about `most` versions; `done` when there are no more for this compaction.
    */
-  collect(compacted: number, most: number, trim: (history: KeyHistory, compacted: number) => Version[]): Collected {
+  collect(
+    compacted: number,
+    most: number,
+    trim: (history: KeyHistory, compacted: number, most: number) => Version[],
+  ): Collected {
     if (compacted > this.#heldAt) {
       if (this.#held.length > 0) this.#entries = [...this.#held, ...this.#entries.slice(this.#first)];
       if (this.#held.length > 0) this.#first = 0;
@@ -59,11 +63,13 @@ export class Garbage {
     const whole: Discarded[] = [];
     const parts = new Map<number, string[]>();
     let looked = 0;
+    let found = 0;
     for (; looked < most && this.#first < this.#entries.length; looked += 1) {
       const entry = this.#entries[this.#first] as Entry;
       if (entry.revision > compacted) break;
-      this.#first += 1;
-      for (const version of trim(entry.history, compacted)) {
+      const trimmed = trim(entry.history, compacted, most - found);
+      found += trimmed.length;
+      for (const version of trimmed) {
         if (!this.#several.has(version.revision)) whole.push({ revision: version.revision });
         else {
           const keys = parts.get(version.revision);
@@ -71,6 +77,9 @@ export class Garbage {
           else keys.push(version.key);
         }
       }
+      // There may be more of this key: the note stands for them.
+      if (found >= most) break;
+      this.#first += 1;
       // A delete at the compaction revision itself stays until the next compaction.
       if (entry.revision === compacted) this.#held.push(entry);
     }
@@ -84,6 +93,6 @@ export class Garbage {
       else this.#several.delete(revision);
       whole.push(left > 0 ? { revision, keys } : { revision });
     }
-    return { discarded: whole, done: looked < most };
+    return { discarded: whole, done: looked < most && found < most };
   }
 }

@@ -331,7 +331,7 @@ export class Machine {
 
   /** Takes versions that compaction has made useless out of the index, in steps of about `most`. */
   collect(most: number): Collected {
-    return this.#garbage.collect(this.#compacted, most, (history, upTo) => this.#trim(history, upTo));
+    return this.#garbage.collect(this.#compacted, most, (history, upTo, some) => this.#trim(history, upTo, some));
   }
 
   /**
@@ -659,23 +659,42 @@ export class Machine {
     return decided;
   }
 
-  /** Drops the versions of a key that nobody can read after compaction at `upTo`; returns them. */
-  #trim(history: KeyHistory, upTo: number): Version[] {
+  /** Drops about `most` of the versions of a key that nobody can read after compaction at `upTo`, the oldest first; returns them. */
+  #trim(history: KeyHistory, upTo: number, most: number): Version[] {
     const { versions } = history;
-    let keepFrom = 0;
-    for (let i = 0; i < versions.length; i += 1) {
-      if ((versions[i] as Version).revision <= upTo) keepFrom = i;
+    let keepFrom = lastUpTo(versions, upTo);
+    if (keepFrom > most) {
+      let cut = most;
+      // The row of a revision that writes a key twice loses its events together.
+      while (cut < keepFrom && versions[cut]?.revision === versions[cut - 1]?.revision) cut += 1;
+      if (cut < keepFrom) return this.#drop(versions, cut);
     }
     const kept = versions[keepFrom];
     // A delete at the compaction revision itself stays: a watch may still start there.
     if (kept !== undefined && isDelete(kept) && kept.revision < upTo) keepFrom += 1;
-    const gone = versions.splice(0, keepFrom);
-    for (const version of gone) this.#cache.forget(version);
+    const gone = this.#drop(versions, keepFrom);
     const [first] = versions;
     if (first === undefined) this.#keys.delete(history.key);
     // One revision may write a key twice; its row loses the key's events together, when none of them is of use.
     return first === undefined ? gone : gone.filter((version) => version.revision !== first.revision);
   }
+
+  #drop(versions: Version[], count: number): Version[] {
+    const gone = versions.splice(0, count);
+    for (const version of gone) this.#cache.forget(version);
+    return gone;
+  }
+}
+
+/** Where the last version at or before a revision stands; 0 where there is none. */
+function lastUpTo(versions: readonly Version[], revision: number): number {
+  let [from, to] = [0, versions.length];
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if ((versions[middle] as Version).revision <= revision) from = middle + 1;
+    else to = middle;
+  }
+  return Math.max(0, from - 1);
 }
 
 /** What the last versions of some keys come to: what is true of their keys at `newest` and at every later revision. */
