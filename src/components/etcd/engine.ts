@@ -225,7 +225,8 @@ export class Engine implements ReplicatedMachine {
   /** Makes everything durable. Requests that come later are refused. */
   async stop(): Promise<void> {
     if (this.#stopped) return;
-    for (let tries = 0; this.#ready && this.#collecting.length > 0 && tries < FLUSH_TRIES && !this.#full; tries += 1) {
+    const isAble = (): boolean => this.#ready && !this.#full && this.#replica?.ended === false;
+    for (let tries = 0; isAble() && this.#collecting.length > 0 && tries < FLUSH_TRIES; tries += 1) {
       this.#propose();
       // What has been shown and did not fit behind what is under way.
       if (this.#collecting.length > 0) await Promise.allSettled(this.#proposed.slice(-1).map((last) => last.wait()));
@@ -235,7 +236,7 @@ export class Engine implements ReplicatedMachine {
     this.#spaceTimer?.cancel();
     this.#compactor.stop();
     // What is under way alone is finished; with others around it may take for ever.
-    if (this.#ready && this.#replica?.alone && !this.#full) {
+    if (isAble() && this.#replica?.alone) {
       await Promise.allSettled(this.#proposed.slice(-1).map((last) => last.wait()));
       // A mark above the head is for the case that we do not come to this point.
       if (this.#reserved > this.machine.head || this.#applied.dirty) this.#replica.wantWrite();

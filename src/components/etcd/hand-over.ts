@@ -9,7 +9,7 @@ const HAND_OVER_TRY_MS = 150;
 
 /** So that the others need not find out that this member is gone. */
 export async function handOver(engine: Engine, clock: Clock, log: Log): Promise<void> {
-  if (!engine.leads || engine.replica.alone) return;
+  if (!engine.leads || engine.replica.alone || engine.replica.ended) return;
   const deadline = clock.monotonicMs() + HAND_OVER_MS;
   try {
     for (let tried: NodeId | undefined; engine.replica.leads && clock.monotonicMs() < deadline; ) {

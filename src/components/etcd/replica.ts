@@ -166,6 +166,11 @@ export class Replica {
     return this.#conf.voters.length === 1 && this.#conf.outgoing.length === 0 && this.#conf.voters[0] === this.id;
   }
 
+  /** Nothing that was proposed comes to anything here any more: it was stopped, or its disk failed. */
+  get ended(): boolean {
+    return this.#stopped;
+  }
+
   get id(): NodeId {
     return this.#deps.config.id;
   }
