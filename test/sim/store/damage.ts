@@ -131,6 +131,9 @@ export class Damages {
     const victim = random.pick(members.filter(({ id }) => voters.includes(id) || learners.includes(id)));
     if (victim === undefined || victim.disk.damaged || outgoing.length > 0) return;
     if (victim.timesDamaged === MOST_TIMES) return;
+    // A vote of which only the one that is lost next has heard is nobody's: the others cannot decide without both.
+    const known = (each: Member): boolean => clusterOf(each).conf.voters.join() === voters.join();
+    if (!members.every((each) => !voters.includes(each.id) || known(each))) return;
     const voted = voters.includes(victim.id);
     if (voted && voters.length === 1) {
       if (learners.length === 0 ? this.#snapshots.length === 0 : random.chance(0.6)) return;

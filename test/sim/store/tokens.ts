@@ -28,7 +28,7 @@ interface Known extends State {
 interface Token {
   readonly text: string;
   readonly askedMs: number;
-  /** Everybody is told of it. */
+  /** Everybody is told of it; others count at the member that gave them, some only while nobody leads. */
   readonly told: boolean;
   /** How everybody was when it was asked for. */
   readonly before: ReadonlyMap<Member, State>;
@@ -125,7 +125,7 @@ export class TokenClient {
       if (epoch !== this.#epoch) return;
       if (answer.kind === 'ok' || /permission denied/.test(text)) {
         trace.count('token taken');
-        if (isSame(before, state) && askedMs - before.answeredMs > this.#ttlMs * SURELY_OVER)
+        if (token.told && isSame(before, state) && askedMs - before.answeredMs > this.#ttlMs * SURELY_OVER)
           throw new Violation(
             'tokens',
             `${member.name} takes a token ${askedMs - before.answeredMs} ms after its last use`,
@@ -133,10 +133,10 @@ export class TokenClient {
         token.known.set(member, { ...state, askedMs, answeredMs: timeline.nowMs });
       } else if (/invalid auth token/.test(text)) {
         trace.count('token not taken');
-        const told = token.told ? token.before.get(member) : undefined;
+        if (!token.told) return;
         for (const [since, sinceMs] of [
           [before, before?.askedMs ?? 0],
-          [told, token.askedMs],
+          [token.before.get(member), token.askedMs],
         ] as const)
           if (isSame(since, state) && timeline.nowMs - sinceMs < this.#ttlMs * SURELY_NOT_OVER)
             throw new Violation(
