@@ -720,7 +720,8 @@ export class Engine implements ReplicatedMachine {
   }
 
   #nextReserve(head: number): number | undefined {
-    if (this.#stopped) return this.#reserved > head ? head : undefined;
+    // One that has not come to lead since it was started has not used up yet what may have been shown before.
+    if (this.#stopped) return this.#ready && this.#reserved > head ? head : undefined;
     return this.#relaxedInUse && this.#reserved - head < RESERVE / 2 ? head + RESERVE : undefined;
   }
 

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PermissionType, writePermission } from '../../../src/api/etcd/auth.ts';
-import { writePutRequest, writeRangeRequest } from '../../../src/api/etcd/kv.ts';
+import { decodeHeader, writePutRequest, writeRangeRequest } from '../../../src/api/etcd/kv.ts';
 import { decodeWatchResponse, type WatchResponse, writeWatchCreate } from '../../../src/api/etcd/watch.ts';
-import { Writer } from '../../../src/api/etcd/wire.ts';
+import { Reader, Writer } from '../../../src/api/etcd/wire.ts';
 import { EntryKind, RpcCode } from '../../../src/components/etcd/port.ts';
 import { clusterOf } from './damage.ts';
 import type { Member } from './member.ts';
@@ -106,6 +106,40 @@ describe('a member that is alone', () => {
     const answer = await scene.put(alone, 'last');
     assert.ok(answer.kind === 'ok', JSON.stringify(answer));
     assert.ok(alone.disk.image.lastRevision < 5_000, `${alone.disk.image.lastRevision}`);
+  });
+});
+
+describe('a member that is alone and has lost what it had shown before it was on disk', () => {
+  it('gives none of those revisions out again, though it is stopped before it has come to lead', async () => {
+    await using scene = new Scene(1);
+    const [alone] = scene.members as [Member];
+    const revisionOf = (answer: Answer): number => {
+      assert.ok(answer.kind === 'ok', JSON.stringify(answer));
+      const reader = new Reader(answer.body);
+      assert.equal(reader.field(), 1);
+      return decodeHeader(reader.bytes());
+    };
+    await scene.pass(100);
+    for (let delayMs = 5; delayMs < 400; delayMs += 10) {
+      assert.equal((await scene.put(alone, `before ${delayMs}`, true)).kind, 'ok');
+      await scene.pass(1_000);
+      alone.disk.stuckUntil = Number.POSITIVE_INFINITY;
+      let shown = 0;
+      for (let i = 0; i < 5; i += 1) shown = revisionOf(await scene.put(alone, `shown ${i}`, true));
+      alone.crash(true);
+      alone.disk.slowness = 50;
+      alone.start();
+      await scene.pass(delayMs);
+      alone.stop();
+      // It may take its time, or have to be killed.
+      await scene.pass(2_000);
+      alone.crash(false);
+      alone.disk.slowness = 1;
+      alone.start();
+      await scene.pass(1_000);
+      const next = revisionOf(await scene.put(alone, 'behind'));
+      assert.ok(next > shown, `stopped after ${delayMs} ms: ${next} comes behind ${shown}`);
+    }
   });
 });
 

@@ -93,7 +93,9 @@ export async function simulate(
     member.onCrash = () => {
       const { reaches, reserved } = member.disk.image;
       const kept = Math.max(...members.map((each) => each.disk.image.reaches));
-      // Somebody who knows less takes nothing along.
+      // Somebody who knows less takes nothing along, nor does one that has been removed from where another is alone.
+      const isElsewhere = members.some((each) => each.alive && clusterOf(each).conf.voters.join() === each.id);
+      if (isElsewhere) return;
       if (reaches === kept && checkers.deadSince === undefined) checkers.powerLost(kept, reserved);
     };
     if (founding && rolling) member.level = LogLevel.beginning;
