@@ -45,6 +45,8 @@ export async function leaveTo(
     member.crash(true);
     // Nothing starts it again.
     member.gone = true;
+    // Whoever is about to write to a disk sees to it that there is room.
+    member.disk.full = false;
   }
   // What was under way to clients arrives.
   await until(timeline.nowMs + UNDER_WAY_MS);
