@@ -165,7 +165,7 @@ export class Faults {
     const some = random.chance(0.3) ? all.filter(() => random.chance(0.7)) : [random.pick(all)];
     if (some.length > 1) trace.count('several disks full');
     for (const member of some) {
-      if (member === undefined) continue;
+      if (member === undefined || member.gone) continue;
       member.disk.full = true;
       // What was set aside goes when the journal is taken in, which is not said to anybody.
       if (random.chance(0.3)) member.disk.ballastUsed = true;
