@@ -451,6 +451,10 @@ function openFailure(error: unknown, directory: string, path: string): CodedErro
   if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') {
     return new CodedError('corrupt', `${path} is damaged: ${messageOf(error)}`, { cause: error });
   }
+  // Its version says that the tables are there which this program makes, and they are not.
+  if (code === 'SQLITE_ERROR') {
+    return new CodedError('corrupt', `${path} is damaged: ${messageOf(error)}`, { cause: error });
+  }
   return new CodedError('unwritable', `${path}: ${messageOf(error)}`, { cause: error });
 }
 

@@ -98,7 +98,9 @@ export class Quota {
 
   #ask(path: string, write: (out: Writer) => Writer, done: (answer: Answer) => void): void {
     const { random, timeline, trace } = this.#world;
-    const member = random.pick(this.#members().filter(({ gone }) => !gone));
+    const all = this.#members().filter(({ gone }) => !gone);
+    const running = all.filter(({ service }) => service !== undefined);
+    const member = random.pick(running.length > 0 ? running : all);
     if (member === undefined) return;
     call(this.#world, member, `/etcdserverpb.${path}`, write, { timeoutMs: ATTEMPT_MS }, (answer) => {
       const text = answer.kind === 'failed' ? answer.text : answer.kind;
