@@ -131,10 +131,21 @@ function faultOfSuccess(
   return undefined;
 }
 
+function isDocument(body: Buffer): boolean {
+  try {
+    JSON.parse(body.toString('utf8'));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function faultOfStream(type: string, body: Buffer, complete: boolean): string | undefined {
   if (!type.startsWith('application/json')) return undefined;
   const lines = body.toString('utf8').split('\n');
   const last = lines.pop();
+  // Who names an object is answered with that, over several lines where that was asked for.
+  if (complete && lines[0] === '{') return isDocument(body) ? undefined : 'an indented answer that is not JSON';
   if (complete && last !== '') return 'a stream that ends within a line';
   for (const line of lines) {
     try {
