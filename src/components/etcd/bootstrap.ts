@@ -141,17 +141,27 @@ function joined({ clusterId, members }: Pick<MemberTable, 'clusterId' | 'members
 
 type Asking = Pick<BootstrapDeps, 'name' | 'peerUrls' | 'dial'>;
 
-/** What those of the others say who are up. */
-async function tablesOf(initial: InitialCluster, { name, dial }: Asking): Promise<readonly MemberTable[]> {
+/** What each of the others says, or why it does not. */
+async function askAll(
+  { members }: InitialCluster,
+  { name, dial }: Asking,
+  timeoutMs: number,
+): Promise<ReadonlyArray<PromiseSettledResult<MemberTable>>> {
   if (dial === undefined) return [];
-  const tables = await Promise.allSettled(
-    initial.members
-      .filter((other) => other.name !== name)
-      .map(async (other) =>
-        decodeMembers(await askPeer(dial, other.peerUrls, PeerPath.members, new Uint8Array(), FIRST_ASK_MS)),
-      ),
+  const others = members.filter((other) => other.name !== name);
+  return Promise.allSettled(
+    others.map(async ({ peerUrls }) =>
+      decodeMembers(await askPeer(dial, peerUrls, PeerPath.members, new Uint8Array(), timeoutMs)),
+    ),
   );
-  return tables.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+}
+
+const answered = (asked: ReadonlyArray<PromiseSettledResult<MemberTable>>): readonly MemberTable[] =>
+  asked.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+
+/** What those of the others say who are up. */
+async function tablesOf(initial: InitialCluster, asking: Asking): Promise<readonly MemberTable[]> {
+  return answered(await askAll(initial, asking, FIRST_ASK_MS));
 }
 
 function ownIn({ members }: MemberTable, { peerUrls }: Asking): Member | undefined {
@@ -231,42 +241,37 @@ async function founding(initial: InitialCluster, deps: BootstrapDeps) {
 /** Asks the others, for as long as it takes, which of the members it is. */
 async function joining(initial: InitialCluster, deps: BootstrapDeps) {
   const { log, clock } = deps;
+  if (deps.dial === undefined) throw new CodedError('bad-config', 'a member that joins needs peer URLs');
   let complaint = '';
   for (;;) {
-    const table = await askOthers(initial, deps).catch((error: unknown) => messageOf(error));
-    if (typeof table !== 'string') {
-      const own = table.members.find(({ peerUrls }) => peerUrls.some((url) => deps.peerUrls.includes(url)));
-      if (own === undefined) {
-        throw new CodedError(
-          'bad-config',
-          `no member with the peer URL ${deps.peerUrls.join()} has been added to the cluster; run: hyperedge members add ${deps.name} ${deps.peerUrls.join()}`,
-        );
-      }
-      if (own.name !== '') throw wipedError(own.name);
-      return joined(table, own);
-    }
-    if (table !== complaint) log.warn('no member of the cluster answers yet', { cause: table });
-    complaint = table;
+    const asked = await askAll(initial, deps, ASK_MS);
+    const tables = answered(asked);
+    if (tables.length > 0) return asAdded(tables, deps);
+    const failure = asked.findLast((outcome) => outcome.status === 'rejected');
+    const cause = failure === undefined ? 'initial-cluster names nobody but this member' : messageOf(failure.reason);
+    if (cause !== complaint) log.warn('no member of the cluster answers yet', { cause });
+    complaint = cause;
     if (deps.stopped()) throw new CodedError('closed', 'stopped before a member of the cluster answered');
     await new Promise<void>((resolve) => clock.setTimer(RETRY_MS, resolve));
   }
 }
 
-async function askOthers({ members }: InitialCluster, { name, dial }: BootstrapDeps): Promise<MemberTable> {
-  if (dial === undefined) throw new CodedError('bad-config', 'a member that joins needs peer URLs');
-  let failure: unknown = new CodedError('bad-config', 'initial-cluster names nobody but this member');
-  for (const other of members) {
-    if (other.name === name) continue;
-    const channel = dial(other.peerUrls, () => {});
-    try {
-      return decodeMembers(await channel.unary(PeerPath.members, new Uint8Array(), ASK_MS));
-    } catch (error) {
-      failure = error;
-    } finally {
-      channel.close();
-    }
+/** Of those who have answered one may lag behind: it does not know yet that this member was added, or that it has been there. */
+function asAdded(tables: readonly MemberTable[], deps: BootstrapDeps) {
+  const found = tables.flatMap((table) => {
+    const own = ownIn(table, deps);
+    return own === undefined ? [] : [{ table, own }];
+  });
+  const named = found.find(({ own }) => own.name !== '');
+  if (named !== undefined) throw wipedError(named.own.name);
+  const [first] = found;
+  if (first === undefined) {
+    throw new CodedError(
+      'bad-config',
+      `no member with the peer URL ${deps.peerUrls.join()} has been added to the cluster; run: hyperedge members add ${deps.name} ${deps.peerUrls.join()}`,
+    );
   }
-  throw failure;
+  return joined(first.table, first.own);
 }
 
 /** What raft starts from. */

@@ -6,7 +6,7 @@ import type { MemberTable } from './peer-protocol.ts';
 export interface NewcomerDeps {
   readonly id: NodeId;
   readonly log: Log;
-  /** Who was there at the beginning beside this one; nobody where this member has not been from the beginning. */
+  /** Who was there beside this one when it began, or was taken in; nobody where it has a log. */
   readonly others: readonly NodeId[];
   /** Its log is as empty as at the beginning. */
   readonly isNew: () => boolean;
@@ -64,7 +64,7 @@ export class Newcomer {
   async #ask(member: NodeId): Promise<MemberTable> {
     const { others, ask } = this.#deps;
     if (others.includes(member)) return ask(member);
-    // It answers where another one of the founders was, if anywhere that is known here.
+    // It answers where another one of those was, if anywhere that is known here.
     for (const other of others) {
       const table = await ask(other).catch(() => undefined);
       if (table?.members.some(({ id }) => id === member)) return table;

@@ -558,11 +558,12 @@ class Server implements StoreServer {
     if (peers === undefined) throw new CodedError('closed', 'this member has no others');
     const engine = this.#engine;
     const { voters } = replica.conf;
+    const known = voters.includes(id) ? voters : engine.cluster.members.map((member) => member.id);
     const isNew = (): boolean => replica.raft.lastIndex <= 1;
     const newcomer = new Newcomer({
       id,
       log,
-      others: isNew() && voters.includes(id) ? voters.filter((voter) => voter !== id) : [],
+      others: isNew() ? known.filter((member) => member !== id) : [],
       isNew,
       ask: (member) => this.#connectedPeers().members(member, ASK_MS),
       step: (message) => engine.replica.step(message),

@@ -58,6 +58,17 @@ export class StateTables {
     this.#revoke = db.prepare('DELETE FROM lease WHERE id = ?');
   }
 
+  /**
+   * Whoever is asked for by name is found through an index, which has no checksums: a name that is damaged there alone would be one that was never set.
+   * Throws CodedError 'corrupt'.
+   */
+  requireIndexes(): void {
+    for (const { name } of this.#numbers.all())
+      if (this.#number.get(name) === undefined) throw damaged(`the index of numbers, at ${name},`);
+    for (const { name } of this.#documents.all())
+      if (this.#document.get(name) === undefined) throw damaged(`the index of documents, at ${name},`);
+  }
+
   /** Undefined when it was never set. Throws CodedError 'corrupt', as everything here that reads. */
   number(name: string): bigint | undefined {
     const row = this.#number.get(name);

@@ -60,6 +60,7 @@ export class StoreFile {
     this.#db = db;
     this.#statements = prepare(db);
     this.#state = new StateTables(db);
+    this.#state.requireIndexes();
     this.#pageBytes = pragmaNumber(db, 'page_size');
     this.#inTransaction = db.transaction((bodies: readonly CommitBody[], sequence: number) => {
       for (const body of bodies) this.#write(body);

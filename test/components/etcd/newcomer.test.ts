@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../../src/base/log.ts';
+import { identified } from '../../../src/components/etcd/bootstrap.ts';
 import { isForgotten } from '../../../src/components/etcd/departure.ts';
 import { Newcomer } from '../../../src/components/etcd/newcomer.ts';
-import type { MemberTable } from '../../../src/components/etcd/peer-protocol.ts';
+import { encodeMembers, type MemberTable } from '../../../src/components/etcd/peer-protocol.ts';
+import type { DialPeer, LogState, StoreLog } from '../../../src/components/etcd/port.ts';
 import type { Message } from '../../../src/core/raft/index.ts';
+import { clock } from './harness.ts';
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const table = (names: Readonly<Record<string, string>>, more: Partial<MemberTable> = {}): MemberTable => ({
@@ -84,4 +87,60 @@ test('a removed member can be done without when a majority of the voters has tha
   // A learner does not vote.
   assert.equal(forgotten({ b: knows, d: knows }), false);
   assert.equal(forgotten({}), false);
+});
+
+/** What a member with an empty directory, which the others have been told of as 'a', finds out from them; undefined: that one does not answer. */
+async function taken(...tables: ReadonlyArray<MemberTable | undefined>): Promise<LogState> {
+  const dial: DialPeer = ([url = '']) => ({
+    connected: true,
+    unary: async () => {
+      const table = tables[Number(url.slice('http://'.length))];
+      if (table === undefined) throw new Error('does not answer');
+      return encodeMembers(table);
+    },
+    stream: () => assert.fail('nothing is to be streamed'),
+    close: () => {},
+  });
+  const empty: LogState = {
+    identity: undefined,
+    hardState: { term: 0, vote: undefined, commit: 0 },
+    base: { index: 0, term: 0 },
+    applied: 0,
+    compacted: 0,
+    reserved: 0,
+    leases: [],
+    documents: new Map(),
+  };
+  const storage: Pick<StoreLog, 'initialise' | 'notedOthers'> = {
+    initialise: async () => {},
+    notedOthers: async () => undefined,
+  };
+  const others = tables.map((_, i) => ({ name: `n${i + 2}`, peerUrls: [`http://${i}`] }));
+  return identified(empty, {
+    storage: storage as StoreLog,
+    clock,
+    log: silentLog,
+    name: 'n1',
+    peerUrls: ['http://a'],
+    clientUrls: [],
+    initial: { members: [{ name: 'n1', peerUrls: ['http://a'] }, ...others], token: '', existing: true },
+    dial,
+    forceNewCluster: undefined,
+    bytes: (length) => new Uint8Array(length),
+    stopped: () => false,
+    logLevel: 1,
+    replaces: undefined,
+  });
+}
+
+test('one that is taken in asks everybody: some may lag behind', async () => {
+  const early = table({ b: 'n2', c: 'n3' });
+  const added = table({ a: '', b: 'n2', c: 'n3' });
+  const published = table({ a: 'n1', b: 'n2', c: 'n3' });
+  assert.equal((await taken(added, added)).identity?.memberId, 0xan);
+  assert.equal((await taken(early, added)).identity?.memberId, 0xan);
+  assert.equal((await taken(undefined, added)).identity?.memberId, 0xan);
+  await assert.rejects(taken(early, early), { code: 'bad-config' });
+  await assert.rejects(taken(added, published), { code: 'wiped' });
+  await assert.rejects(taken(early, undefined, published), { code: 'wiped' });
 });

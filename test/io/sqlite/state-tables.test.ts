@@ -1,6 +1,6 @@
 /** Numbers, documents and leases of the store's file: their checksums, and how files from before there were any get them. */
 import assert from 'node:assert/strict';
-import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -121,6 +121,29 @@ for (const [what, sql, said] of [
 ] as const) {
   test(`${what} that is not as it was written is found at the start`, async () => {
     await assert.rejects(opened(await changed(sql)), corrupt(said));
+  });
+}
+
+for (const name of ['base_index', 'applied', 'cluster']) {
+  test(`the name ${name} that is damaged anywhere, in the index alone too, is found at the start or means nothing`, async () => {
+    const data = await fresh();
+    await (await filled(data)).close();
+    const whole = await readFile(file(data));
+    let found = 0;
+    for (let at = whole.indexOf(name); at >= 0; at = whole.indexOf(name, at + 1)) {
+      const bytes = Buffer.from(whole);
+      bytes[at + 1] = (bytes[at + 1] as number) ^ 4;
+      await writeFile(file(data), bytes);
+      try {
+        const { log, state } = await opened(data);
+        await log.close();
+        checkState(state);
+      } catch (error) {
+        assert.ok(corrupt(/damaged/)(error), String(error));
+        found += 1;
+      }
+    }
+    assert.ok(found >= 2, `${found} places`);
   });
 }
 
