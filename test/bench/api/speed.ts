@@ -1,4 +1,6 @@
 /** How fast single requests are, as shares of a bare server, of the store beneath, and of each other. Turn by turn in one run. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import {
   connect,
   makeCertificates,
@@ -7,9 +9,10 @@ import {
   temporaryDirectory,
 } from '../../components/etcd/harness.ts';
 import { load } from '../etcd/load.ts';
-import { FILLER, LIST, MARK_BARE, median, type Target } from './target.ts';
+import { FILLER, LIST, MARK_BARE, median, type Target, wait } from './target.ts';
 
 const CLIENTS = 16;
+const SETTLE_MS = 1000;
 const OBJECTS = 1000;
 interface Options {
   readonly seconds: number;
@@ -63,6 +66,12 @@ async function lists(target: Target, { seconds, rounds }: Options): Promise<void
   target.report('LIST by a label of a tenth / whole LIST', ratio(found.tenth, found.now), 5, 'more', rate('tenth'));
 }
 
+/** What the load before has left to the disk is written: nobody else pays for it. */
+async function settle(): Promise<void> {
+  await promisify(execFile)('sync');
+  await wait(SETTLE_MS);
+}
+
 /** Creates and patches, beside the puts of the store beneath and of Debian's etcd. */
 async function writes(target: Target, { seconds, rounds }: Options, bareGets: number): Promise<void> {
   const directory = await temporaryDirectory();
@@ -74,14 +83,18 @@ async function writes(target: Target, { seconds, rounds }: Options, bareGets: nu
   const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"load-"},"data":{"filler":"${FILLER}"}}`;
   try {
     for (let round = 0; round < rounds; round++) {
+      await settle();
       const etcdPuts = await load(CLIENTS, seconds, (n) =>
         store.commit({ guards: [], puts: [{ key: `/bench/${round}/${n}`, value }] }),
       );
       found.etcd.push(etcdPuts.perSecond);
+      await settle();
       const beneath = target.client('puts', { etcd: 'https://127.0.0.1:2379', clients: CLIENTS, seconds, round });
       found.beneath.push((await beneath.result<{ perSecond: number }>()).perSecond);
       const common = { clients: CLIENTS, seconds };
+      await settle();
       found.creates.push(await target.rate(LIST, { ...common, method: 'POST', contentType: 'application/json', body }));
+      await settle();
       found.patches.push(
         await target.rate(LIST, {
           ...common,
