@@ -90,6 +90,8 @@ export interface AuthState {
  * push out what others ask for, and what it is about to come to itself.
  */
 const MOST_KEPT = 64;
+/** How often the values of an operation may be gone when they have been read: more than once would be a compaction each millisecond. */
+const MOST_TRIES = 10;
 /** etcd's bound on requests that have been accepted and not answered. */
 const MAX_WAITING = 5000;
 const MAX_WAITING_BYTES = 64 << 20;
@@ -253,14 +255,14 @@ export class Engine implements ReplicatedMachine {
     const { clock, onRead } = this.#deps;
     const began = clock.monotonicMs();
     let pinned: Map<Version, Buffer> | undefined;
-    for (;;) {
+    for (let tries = 1; ; tries += 1) {
       try {
         const answer = this.machine.range(request, pinned);
         onRead(clock.monotonicMs() - began);
         return { answer, revision: this.machine.visible };
       } catch (error) {
         if (!(error instanceof ValuesNeeded)) throw error;
-        pinned = await this.values(error, pinned);
+        pinned = await this.#pin(error, pinned, tries);
       }
     }
   }
@@ -366,14 +368,31 @@ export class Engine implements ReplicatedMachine {
     const readOnly = this.machine.isReadOnly(request);
     if (readOnly && !this.#current) await this.linearizable();
     let pinned: Map<Version, Buffer> | undefined;
-    for (;;) {
+    for (let tries = 1; ; tries += 1) {
       try {
         if (readOnly) return this.machine.read(request, pinned);
         return await this.#write(request, relaxed, pinned);
       } catch (error) {
         if (!(error instanceof ValuesNeeded)) throw error;
-        pinned = await this.values(error, pinned);
+        pinned = await this.#pin(error, pinned, tries);
       }
+    }
+  }
+
+  /**
+   * As `values`, for an operation that is repeated with them. Undefined when some have been overwritten and discarded since it asked: it finds what is there
+   * now, or that its revision has been compacted. Whoever asks for what is there now is never to hear that.
+   */
+  async #pin(
+    needed: ValuesNeeded,
+    known: Pinned | undefined,
+    tries: number,
+  ): Promise<Map<Version, Buffer> | undefined> {
+    try {
+      return await this.values(needed, known);
+    } catch (error) {
+      if (!(error instanceof MvccError && error.code === 'compacted') || tries >= MOST_TRIES) throw error;
+      return undefined;
     }
   }
 

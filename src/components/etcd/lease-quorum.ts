@@ -94,9 +94,7 @@ export class LeaseQuorum {
   #extend(news: LeaseNews): void {
     const { leases } = this.#deps.engine.machine;
     const now = this.#deps.clock.monotonicMs();
-    for (const { id, remainingMs } of news) {
-      if (now + remainingMs > (leases.get(id)?.expiresAtMs ?? 0)) leases.setRemaining(id, remainingMs, now);
-    }
+    for (const { id, remainingMs } of news) leases.prolong(id, remainingMs, now);
   }
 
   /** Resolves when a quorum of voters, this member among them, agrees in this term. */

@@ -58,6 +58,15 @@ export class Leases {
     lease.expiresAtMs = nowMs + Math.min(remainingMs, most);
   }
 
+  /** As `setRemaining`, but where more is known to be left that stays: it has been renewed since. */
+  prolong(id: bigint, remainingMs: number, nowMs: number): void {
+    const lease = this.#leases.get(id);
+    if (lease === undefined) return;
+    const known = lease.expiresAtMs;
+    this.setRemaining(id, remainingMs, nowMs);
+    lease.expiresAtMs = Math.max(known, lease.expiresAtMs);
+  }
+
   /** Whoever begins to expire leases gives each of them `graceMs` more than is known of it, up to its full time. */
   extend(graceMs: number, nowMs: number): void {
     for (const lease of this.#leases.values()) {

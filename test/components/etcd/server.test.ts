@@ -281,6 +281,45 @@ describe('etcd in this process', () => {
     }
   });
 
+  it('looks again when a value was overwritten and discarded while it was read', async () => {
+    const directory = await fresh();
+    const log = createSqliteLog({ directory, log: silentLog });
+    let gone = 0;
+    const storage: StoreLog = new Proxy(log, {
+      get(target, name) {
+        const member = Reflect.get(target, name) as (...args: unknown[]) => unknown;
+        if (name !== 'read') return member.bind(target);
+        return async (revisions: readonly number[]) => {
+          if (gone === 0) return target.read(revisions);
+          gone -= 1;
+          return revisions.map(() => undefined);
+        };
+      },
+    });
+    const { server, endpoint } = await startHere(directory, undefined, { storage, cacheBytes: 50 << 10 });
+    const store = connect(endpoint, undefined);
+    try {
+      const keys = Array.from({ length: 100 }, (_, i) => `/k/${100 + i}`);
+      const revisions: number[] = [];
+      for (const key of keys) revisions.push(await put(store, key, key.padEnd(1024, '.')));
+      gone = 1;
+      assert.equal((await store.get(keys[0] as string)).kv?.modRevision, revisions[0]);
+      assert.equal(gone, 0);
+      gone = 2;
+      // A guard that fails is answered with what is there.
+      const guards = [{ key: keys[1] as string, modRevision: 1 }];
+      const refused = await store.commit({ guards, puts: [{ key: keys[1] as string, value: Buffer.from('x') }] });
+      assert.ok(!refused.committed && refused.current[0]?.modRevision === revisions[1]);
+      assert.equal(gone, 0);
+      // One that is always gone is not waited for.
+      gone = Number.POSITIVE_INFINITY;
+      await assert.rejects(store.get(keys[2] as string), coded('compacted'));
+    } finally {
+      await store.close();
+      await server.stop();
+    }
+  });
+
   it('answers a full disk clearly, keeps reading, and recovers by itself', {
     skip: process.getuid?.() !== 0,
   }, async () => {
