@@ -1,7 +1,13 @@
 /** The flags of audit → what is recorded and where it goes. */
 import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { type AuditMode, type AuditSettings, createAuditWebhook } from '../components/apiserver/index.ts';
+import {
+  type AuditMode,
+  type AuditSettings,
+  type BatchSettings,
+  batchedSink,
+  createAuditWebhook,
+} from '../components/apiserver/index.ts';
 import type { HttpPort } from '../components/apiserver/port.ts';
 import { openAuditLog } from '../io/audit/index.ts';
 import type { ApiValues } from './config/apiserver/index.ts';
@@ -56,9 +62,11 @@ function checkLog(values: ApiValues): void {
 function checkBackend(values: ApiValues, backend: Backend): void {
   const positive = [`audit-${backend}-truncate-max-event-size`] as const;
   const ofBatches = [`audit-${backend}-batch-buffer-size`, `audit-${backend}-batch-max-size`] as const;
+  const ofThrottle = [`audit-${backend}-batch-throttle-qps`, `audit-${backend}-batch-throttle-burst`] as const;
   const batches = values.text(`audit-${backend}-mode`) === 'batch';
-  for (const name of [...positive, ...(batches ? ofBatches : [])])
-    if (values.number(name) <= 0) values.refuse(name, `${values.number(name)} must be a positive number`);
+  const throttled = batches && values.boolean(`audit-${backend}-batch-throttle-enable`);
+  for (const name of [...positive, ...(batches ? ofBatches : []), ...(throttled ? ofThrottle : [])])
+    if (!(Number(values.text(name)) > 0)) values.refuse(name, `${values.text(name)} must be a positive number`);
   const batch = `audit-${backend}-truncate-max-batch-size` as const;
   const event = values.number(`audit-${backend}-truncate-max-event-size`);
   if (values.number(batch) < event)
@@ -67,9 +75,25 @@ function checkBackend(values: ApiValues, backend: Backend): void {
 
 const modeOf = (values: ApiValues, backend: Backend): AuditMode => values.text(`audit-${backend}-mode`) as AuditMode;
 
+function batchesOf(values: ApiValues, backend: Backend): BatchSettings {
+  return {
+    bufferEvents: values.number(`audit-${backend}-batch-buffer-size`),
+    batchEvents: values.number(`audit-${backend}-batch-max-size`),
+    batchWaitMs: values.milliseconds(`audit-${backend}-batch-max-wait`),
+    ...(values.boolean(`audit-${backend}-batch-throttle-enable`)
+      ? {
+          throttle: {
+            perSecond: Number(values.text(`audit-${backend}-batch-throttle-qps`)),
+            burst: values.number(`audit-${backend}-batch-throttle-burst`),
+          },
+        }
+      : {}),
+  };
+}
+
 async function openLog(path: string, values: ApiValues, log: Log): Promise<Sink> {
   try {
-    return await openAuditLog({
+    const file = await openAuditLog({
       path,
       mode: modeOf(values, 'log'),
       maxMegabytes: values.number('audit-log-maxsize'),
@@ -82,6 +106,15 @@ async function openLog(path: string, values: ApiValues, log: Log): Promise<Sink>
         : {}),
       clock,
       log,
+    });
+    const batches = batchesOf(values, 'log');
+    // Events one by one, as fast as they come: the file does that by itself.
+    if (modeOf(values, 'log') !== 'batch' || (batches.batchEvents === 1 && batches.throttle === undefined)) return file;
+    let dropped = 0;
+    return batchedSink(file, batches, clock, () => {
+      dropped += 1;
+      if (dropped === 1 || dropped % 1000 === 0)
+        log.error('audit events are dropped: more come than batches take', { dropped });
     });
   } catch (error) {
     throw new CodedError('unwritable', `${values.label('audit-log-path')}: ${messageOf(error)}`, { cause: error });
@@ -97,9 +130,7 @@ async function openWebhook(file: string, values: ApiValues, { referredToBy, http
     {
       endpoint: await readRemoteEndpoint(file, referredToBy),
       mode: modeOf(values, 'webhook'),
-      bufferEvents: values.number('audit-webhook-batch-buffer-size'),
-      batchEvents: values.number('audit-webhook-batch-max-size'),
-      batchWaitMs: values.milliseconds('audit-webhook-batch-max-wait'),
+      ...batchesOf(values, 'webhook'),
       backoffMs: values.milliseconds('audit-webhook-initial-backoff'),
       ...(values.boolean('audit-webhook-truncate-enabled') ? { truncate } : {}),
     },

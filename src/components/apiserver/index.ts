@@ -1,5 +1,6 @@
 /** The API server. `createApiServer(deps).start()`; what it serves is declared in `src/api/registry`. */
 export type { AdmissionSettings } from './admission/settings.ts';
+export { type BatchSettings, batchedSink } from './audit/batches.ts';
 export { AUDIT_LEVELS, AUDIT_STAGES, type AuditPolicy } from './audit/policy.ts';
 export type { AuditMode } from './audit/port.ts';
 export type { AuditSettings } from './audit/trail.ts';

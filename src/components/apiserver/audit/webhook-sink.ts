@@ -1,17 +1,14 @@
 /** Audit events for another server, in batches or one by one. Source: k8s.io/apiserver/plugin/pkg/audit/{buffered,webhook}. */
 
-import type { Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { askRemote, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
+import { type BatchSettings, EventBatches } from './batches.ts';
 import type { AuditMode, AuditSink } from './port.ts';
 
-export interface AuditWebhook {
+export interface AuditWebhook extends BatchSettings {
   readonly endpoint: RemoteEndpoint;
   readonly mode: AuditMode;
-  readonly bufferEvents: number;
-  readonly batchEvents: number;
-  readonly batchWaitMs: number;
   readonly backoffMs: number;
   /** What one request may carry, and what one event may be; undefined: no limit. Bytes. */
   readonly truncate?: { readonly maxBatchBytes: number; readonly maxEventBytes: number };
@@ -20,13 +17,12 @@ export interface AuditWebhook {
 const TIMEOUT_MS = 30_000;
 const ATTEMPTS = 5;
 const CLOSE_MS = 3_000;
+/** Batches that may be under way: a webhook that takes its time delays those behind, but does not stop them. */
+const AT_ONCE = 16;
 
 export function createAuditWebhook(webhook: AuditWebhook, deps: RemoteDeps & { readonly log: Log }): AuditSink {
   const { clock, log } = deps;
   const { mode, truncate } = webhook;
-  let waiting: string[] = [];
-  let timer: Timer | undefined;
-  let sending: Promise<void> | undefined;
   let dropped = 0;
   let closing = false;
 
@@ -52,21 +48,15 @@ export function createAuditWebhook(webhook: AuditWebhook, deps: RemoteDeps & { r
       }
     }
   };
-  const drain = (): void => {
-    timer?.cancel();
-    timer = undefined;
-    if (sending !== undefined || waiting.length === 0) return;
-    const batch = waiting.slice(0, sizeOfBatch(waiting, webhook));
-    waiting = waiting.slice(batch.length);
-    sending = send(batch).then(() => {
-      sending = undefined;
-      if (waiting.length >= webhook.batchEvents || closing) drain();
-      else if (waiting.length > 0) arm();
-    });
-  };
-  const arm = (): void => {
-    timer ??= clock.setTimer(webhook.batchWaitMs, drain);
-  };
+  const batches = new EventBatches(
+    webhook,
+    {
+      atOnce: AT_ONCE,
+      fit: (events, most) => fitting(events, most, truncate?.maxBatchBytes),
+      deliver: async (events) => void (await send(events)),
+    },
+    clock,
+  );
   const unanswered = new Set<Promise<boolean>>();
   const sendAlone = async (event: string): Promise<boolean> => {
     const sent = send([event]);
@@ -80,38 +70,27 @@ export function createAuditWebhook(webhook: AuditWebhook, deps: RemoteDeps & { r
     ...(truncate === undefined ? {} : { maxEventBytes: truncate.maxEventBytes }),
     accept(event) {
       if (mode !== 'batch') return sendAlone(event);
-      if (waiting.length >= webhook.bufferEvents) {
-        dropped += 1;
-        if (dropped === 1 || dropped % 1000 === 0)
-          log.error('audit events are dropped: the webhook is too slow', { dropped });
-        return undefined;
-      }
-      waiting.push(event);
-      if (waiting.length >= webhook.batchEvents) drain();
-      else arm();
+      if (batches.offer(event)) return undefined;
+      dropped += 1;
+      if (dropped === 1 || dropped % 1000 === 0)
+        log.error('audit events are dropped: the webhook is too slow', { dropped });
       return undefined;
     },
     async close() {
       closing = true;
-      const rest = async (): Promise<void> => {
-        drain();
-        while (sending !== undefined) await sending;
-        await Promise.all(unanswered);
-      };
-      await Promise.race([rest(), pause(CLOSE_MS)]);
-      timer?.cancel();
+      await Promise.race([Promise.all([batches.close(), ...unanswered]), pause(CLOSE_MS)]);
+      batches.stop();
     },
   };
 }
 
 /** How many of the first ones go together. */
-function sizeOfBatch(events: readonly string[], { batchEvents, truncate }: AuditWebhook): number {
-  const most = Math.min(events.length, batchEvents);
-  if (truncate === undefined) return most;
+function fitting(events: readonly string[], most: number, maxBytes: number | undefined): number {
+  if (maxBytes === undefined) return most;
   let bytes = 0;
   for (let at = 0; at < most; at += 1) {
     bytes += Buffer.byteLength(events[at] as string);
-    if (bytes > truncate.maxBatchBytes && at > 0) return at;
+    if (bytes > maxBytes && at > 0) return at;
   }
   return most;
 }

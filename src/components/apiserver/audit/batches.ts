@@ -1,0 +1,137 @@
+/**
+ * Audit events in batches: as many as a batch takes, or as there are when the first of them has waited long enough, and no more batches in a
+ * second than a bucket of tokens allows. Source: k8s.io/apiserver/plugin/pkg/audit/buffered.
+ */
+import type { Clock, Timer } from '../../../base/clock.ts';
+import type { AuditSink } from './port.ts';
+
+export interface BatchSettings {
+  /** Events that may wait. */
+  readonly bufferEvents: number;
+  readonly batchEvents: number;
+  readonly batchWaitMs: number;
+  /** Undefined: batches go as they are ready. */
+  readonly throttle?: { readonly perSecond: number; readonly burst: number };
+}
+
+interface Delivery {
+  /** How many of the first ones go together, `most` at the most; default: all of those. */
+  readonly fit?: (events: readonly string[], most: number) => number;
+  /** Batches that may be under way at once. */
+  readonly atOnce: number;
+  /** Never rejects. */
+  readonly deliver: (events: readonly string[]) => Promise<void>;
+}
+
+export class EventBatches {
+  readonly #settings: BatchSettings;
+  readonly #delivery: Delivery;
+  readonly #clock: Clock;
+  readonly #underWay = new Set<Promise<void>>();
+  #waiting: string[] = [];
+  /** Runs until the first that waits has waited long enough. */
+  #due: Timer | undefined;
+  #isDue = false;
+  /** Runs until there is a token again. */
+  #pause: Timer | undefined;
+  #tokens: number;
+  #countedMs: number;
+  #closing = false;
+  #stopped = false;
+
+  constructor(settings: BatchSettings, delivery: Delivery, clock: Clock) {
+    this.#settings = settings;
+    this.#delivery = delivery;
+    this.#clock = clock;
+    this.#tokens = settings.throttle?.burst ?? 0;
+    this.#countedMs = clock.monotonicMs();
+  }
+
+  /** False: too many wait already, and it is lost. */
+  offer(event: string): boolean {
+    if (this.#waiting.length >= this.#settings.bufferEvents) return false;
+    this.#waiting.push(event);
+    this.#advance();
+    return true;
+  }
+
+  /** Delivers what waits, at once. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    this.#advance();
+    while (this.#underWay.size > 0) await Promise.race(this.#underWay);
+    this.stop();
+  }
+
+  /** Nothing is begun any more. */
+  stop(): void {
+    this.#stopped = true;
+    this.#due?.cancel();
+    this.#pause?.cancel();
+  }
+
+  #advance(): void {
+    const { batchEvents, batchWaitMs } = this.#settings;
+    const { atOnce, fit, deliver } = this.#delivery;
+    while (!this.#stopped && this.#waiting.length > 0 && this.#underWay.size < atOnce) {
+      const full = this.#waiting.length >= batchEvents;
+      if (!full && !this.#isDue && !this.#closing) {
+        this.#due ??= this.#clock.setTimer(batchWaitMs, () => {
+          this.#due = undefined;
+          this.#isDue = true;
+          this.#advance();
+        });
+        return;
+      }
+      if (!this.#closing && !this.#takeToken()) return;
+      const most = Math.min(this.#waiting.length, batchEvents);
+      const batch = this.#waiting.splice(0, fit?.(this.#waiting, most) ?? most);
+      // What did not fit has waited as long; what came behind a whole batch begins to wait.
+      this.#isDue = batch.length < most;
+      this.#due?.cancel();
+      this.#due = undefined;
+      const delivered = deliver(batch).then(() => {
+        this.#underWay.delete(delivered);
+        this.#advance();
+      });
+      this.#underWay.add(delivered);
+    }
+  }
+
+  /** False: there is none, and what waits goes on when there is one. */
+  #takeToken(): boolean {
+    const { throttle } = this.#settings;
+    if (throttle === undefined) return true;
+    const nowMs = this.#clock.monotonicMs();
+    this.#tokens = Math.min(throttle.burst, this.#tokens + ((nowMs - this.#countedMs) * throttle.perSecond) / 1000);
+    this.#countedMs = nowMs;
+    if (this.#tokens >= 1) {
+      this.#tokens -= 1;
+      return true;
+    }
+    this.#pause ??= this.#clock.setTimer(Math.ceil(((1 - this.#tokens) * 1000) / throttle.perSecond), () => {
+      this.#pause = undefined;
+      this.#advance();
+    });
+    return false;
+  }
+}
+
+/** Has the events of a sink wait for each other: for one that does so nowhere itself. `dropped` is told when one is lost. */
+export function batchedSink(sink: AuditSink, settings: BatchSettings, clock: Clock, dropped: () => void): AuditSink {
+  const deliver = async (events: readonly string[]): Promise<void> => {
+    await Promise.all(events.map((event) => sink.accept(event)));
+  };
+  const batches = new EventBatches(settings, { atOnce: 1, deliver }, clock);
+  return {
+    ...(sink.maxEventBytes === undefined ? {} : { maxEventBytes: sink.maxEventBytes }),
+    accept(event) {
+      if (!batches.offer(event)) dropped();
+      return undefined;
+    },
+    async close() {
+      await batches.close();
+      await sink.close();
+    },
+  };
+}
