@@ -85,7 +85,11 @@ export function skeletonOf(
   schemaName: string,
   alias?: { readonly group: string; readonly version: string },
 ): JsonObject {
-  const names = schemaName.split('.').slice(-3);
-  const inAlias = alias === undefined ? names : [alias.group.split('.')[0], alias.version, names[2]];
-  return SKELETONS[inAlias.join('.')] ?? SKELETONS[names.join('.')] ?? NOTHING;
+  const group = schemaName.lastIndexOf('.', schemaName.lastIndexOf('.', schemaName.lastIndexOf('.') - 1) - 1);
+  const name = schemaName.slice(group + 1);
+  if (alias !== undefined) {
+    const inAlias = [alias.group.split('.')[0], alias.version, name.slice(name.lastIndexOf('.') + 1)].join('.');
+    if (Object.hasOwn(SKELETONS, inAlias)) return SKELETONS[inAlias] ?? NOTHING;
+  }
+  return SKELETONS[name] ?? NOTHING;
 }

@@ -15,6 +15,7 @@ interface ImageVolume {
 
 export const alwaysPullImages: AdmissionPlugin = {
   name: 'AlwaysPullImages',
+  resources: ['pods'],
   mutate(request) {
     const pod = concerned(request);
     if (pod === undefined) return;

@@ -45,6 +45,7 @@ export function certificateApproval(authorization: Authorization): AdmissionPlug
   const mayUseSigner = signerRights(authorization);
   return {
     name: 'CertificateApproval',
+    resources: ['certificatesigningrequests.certificates.k8s.io'],
     validate(request) {
       if (!isForCertificates(request) || request.subresource !== 'approval') return;
       const { now, old } = requestsOf(request);
@@ -61,6 +62,7 @@ export function certificateSigning(authorization: Authorization): AdmissionPlugi
   const mayUseSigner = signerRights(authorization);
   return {
     name: 'CertificateSigning',
+    resources: ['certificatesigningrequests.certificates.k8s.io'],
     validate(request) {
       if (!isForCertificates(request) || request.subresource !== 'status') return;
       const { now, old } = requestsOf(request);
@@ -82,6 +84,7 @@ export function certificateSigning(authorization: Authorization): AdmissionPlugi
 export function inferSigner(read: ReadSigningRequest | undefined): AdmissionPlugin {
   return {
     name: 'CertificateSignerOfBeta',
+    resources: ['certificatesigningrequests.certificates.k8s.io'],
     mutate(request) {
       if (!isForCertificates(request) || request.operation !== 'CREATE' || request.kind.version !== 'v1beta1') return;
       const { spec } = requestsOf(request).now;
@@ -105,6 +108,7 @@ function inferred(
 
 export const certificateSubjectRestriction: AdmissionPlugin = {
   name: 'CertificateSubjectRestriction',
+  resources: ['certificatesigningrequests.certificates.k8s.io'],
   validate(request) {
     if (!isForCertificates(request) || request.operation !== 'CREATE' || request.subresource !== '') return;
     const { spec } = requestsOf(request).now;

@@ -18,6 +18,7 @@ export function persistentVolumeClaimResize(classes: (name: string) => CachedObj
   const sizeOf = ({ spec }: PersistentVolumeClaim) => tryParseQuantity(spec?.resources?.requests?.['storage']);
   return {
     name: 'PersistentVolumeClaimResize',
+    resources: ['persistentvolumeclaims'],
     validate(request) {
       if (request.operation !== 'UPDATE' || request.subresource !== '') return;
       if (!isFor(request, '', 'persistentvolumeclaims')) return;
@@ -43,6 +44,7 @@ export function persistentVolumeClaimResize(classes: (name: string) => CachedObj
 /** The controllers take the finalizers away when nobody uses the object any more. */
 export const storageObjectInUseProtection: AdmissionPlugin = {
   name: 'StorageObjectInUseProtection',
+  resources: ['persistentvolumeclaims', 'persistentvolumes'],
   mutate(request) {
     const { object, operation, subresource } = request;
     if (operation !== 'CREATE' || subresource !== '' || object === undefined) return;

@@ -27,6 +27,7 @@ function defaults(classes: Iterable<CachedObject>, marks: readonly string[]): Re
 export function defaultStorageClass(classes: () => Iterable<CachedObject>): AdmissionPlugin {
   return {
     name: 'DefaultStorageClass',
+    resources: ['persistentvolumeclaims'],
     mutate(request) {
       if (request.operation !== 'CREATE' || !isFor(request, '', 'persistentvolumeclaims')) return;
       const claim = request.object as PersistentVolumeClaim;
@@ -43,6 +44,7 @@ export function defaultStorageClass(classes: () => Iterable<CachedObject>): Admi
 export function defaultIngressClass(classes: () => Iterable<CachedObject>): AdmissionPlugin {
   return {
     name: 'DefaultIngressClass',
+    resources: ['ingresses.networking.k8s.io'],
     mutate(request) {
       if (request.operation !== 'CREATE' || !isFor(request, 'networking.k8s.io', 'ingresses')) return;
       const ingress = request.object as Ingress;

@@ -35,6 +35,7 @@ function places(request: AdmissionRequest, object: KubeObject | undefined): stri
 export function deviceAdminAccess(namespaces: NamespaceSource): AdmissionPlugin {
   return {
     name: 'DeviceAdminAccess',
+    resources: ['resourceclaims.resource.k8s.io', 'resourceclaimtemplates.resource.k8s.io'],
     validate(request) {
       if (request.operation === 'DELETE') return;
       const asked = places(request, request.object);

@@ -5,6 +5,7 @@ import { forbid, isFor } from './subject.ts';
 
 export const denyServiceExternalIps: AdmissionPlugin = {
   name: 'DenyServiceExternalIPs',
+  resources: ['services'],
   validate(request) {
     const isWrite = request.operation === 'CREATE' || request.operation === 'UPDATE';
     if (!isWrite || !isFor(request, '', 'services') || request.subresource !== '') return;

@@ -109,6 +109,8 @@ export class Mutation {
 
 export interface AdmissionPlugin {
   readonly name: string;
+  /** What it has anything to do with (`pods`, `ingresses.networking.k8s.io`), sub-resources included; absent: everything. It is not asked about anything else. */
+  readonly resources?: readonly string[];
   /** Takes requests that are about a body alone. */
   readonly takesBodies?: boolean;
   /** May change `request.object`; throws an `ApiError` to refuse. */
@@ -140,11 +142,30 @@ export interface PluginTimes {
 
 const UNTIMED: PluginTimes = { nowMs: () => 0, took: () => 0 };
 
+/** The plug-ins that are asked about a kind, in their order. */
+interface Concerned {
+  readonly mutating: readonly AdmissionPlugin[];
+  readonly validating: readonly AdmissionPlugin[];
+}
+
 export function createAdmission(plugins: readonly AdmissionPlugin[], times: PluginTimes = UNTIMED): Admission {
   const concerns = (plugin: AdmissionPlugin, request: AdmissionRequest): boolean =>
     request.bodyOnly !== true || plugin.takesBodies === true;
-  const mutating = plugins.filter((plugin) => plugin.mutate !== undefined);
-  const validating = plugins.filter((plugin) => plugin.validate !== undefined);
+  const byKind = new WeakMap<ServedKind, Concerned>();
+  const concernedBy = ({ kind }: AdmissionRequest): Concerned => {
+    let concerned = byKind.get(kind);
+    if (concerned === undefined) {
+      const { group } = kind.definition;
+      const resource = group === '' ? kind.plural : `${kind.plural}.${group}`;
+      const asked = plugins.filter(({ resources }) => resources === undefined || resources.includes(resource));
+      concerned = {
+        mutating: asked.filter((plugin) => plugin.mutate !== undefined),
+        validating: asked.filter((plugin) => plugin.validate !== undefined),
+      };
+      byKind.set(kind, concerned);
+    }
+    return concerned;
+  };
   /** When it had done; a promise where it has to wait. A plug-in that changes objects is given the `mutation`. */
   const timed = (
     plugin: AdmissionPlugin,
@@ -180,6 +201,7 @@ export function createAdmission(plugins: readonly AdmissionPlugin[], times: Plug
     return times.took(plugin, step, request, false, sinceMs);
   };
   const mutateFrom = (first: number, request: AdmissionRequest, mutation: Mutation): void | Promise<void> => {
+    const { mutating } = concernedBy(request);
     let at = first;
     let sinceMs = times.nowMs();
     for (;;) {
@@ -200,6 +222,7 @@ export function createAdmission(plugins: readonly AdmissionPlugin[], times: Plug
     }
   };
   const validateFrom = (first: number, request: AdmissionRequest): void | Promise<void> => {
+    const { validating } = concernedBy(request);
     let sinceMs = times.nowMs();
     for (let at = first; at < validating.length; at++) {
       const plugin = validating[at] as AdmissionPlugin;

@@ -33,6 +33,7 @@ export function limitRanger(ranges: (namespace: string) => readonly CachedObject
     isFor(request, '', 'pods') && request.subresource === '' && request.operation === 'CREATE';
   return {
     name: 'LimitRanger',
+    resources: ['pods', 'persistentvolumeclaims'],
     mutate(request) {
       if (!concernsPod(request)) return;
       const found = itemsFor(request, 'Container');

@@ -5,6 +5,7 @@ import { forbid, isFor, isMirrorPod, MIRROR_ANNOTATION } from './subject.ts';
 
 export const mirrorPods: AdmissionPlugin = {
   name: 'MirrorPods',
+  resources: ['pods'],
   validate(request) {
     if (!isFor(request, '', 'pods') || request.object === undefined) return;
     const pod = request.object as Pod;

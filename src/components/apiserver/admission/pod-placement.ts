@@ -37,6 +37,7 @@ export function podNodeSelector(settings: PodNodeSelectorSettings, namespaces: N
   };
   return {
     name: 'PodNodeSelector',
+    resources: ['pods'],
     async mutate(request) {
       const pod = request.object as Pod | undefined;
       if (!isNewPod(request) || pod?.spec === undefined) return;
@@ -63,6 +64,7 @@ export function podNodeSelector(settings: PodNodeSelectorSettings, namespaces: N
 /** A pod that keeps others off more than its own node keeps them off a zone, or a whole cluster. */
 export const limitPodHardAntiAffinityTopology: AdmissionPlugin = {
   name: 'LimitPodHardAntiAffinityTopology',
+  resources: ['pods'],
   validate(request) {
     const isWrite = request.operation === 'CREATE' || request.operation === 'UPDATE';
     if (!isWrite || !isFor(request, '', 'pods') || request.subresource !== '') return;
@@ -88,6 +90,7 @@ export function podTopologyLabels(node: (name: string) => CachedObject | undefin
   };
   return {
     name: 'PodTopologyLabels',
+    resources: ['pods'],
     takesBodies: true,
     mutate(request) {
       if (request.operation !== 'CREATE' || !isFor(request, '', 'pods')) return;

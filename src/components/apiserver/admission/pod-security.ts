@@ -58,6 +58,7 @@ export function podSecurity(deps: PodSecurityDeps): AdmissionPlugin {
   const admission = new PodSecurity(deps);
   return {
     name: 'PodSecurity',
+    resources: ['pods', 'namespaces', ...WORKLOADS],
     validate(request): void | Promise<void> {
       if (request.object === undefined || (request.operation !== 'CREATE' && request.operation !== 'UPDATE')) return;
       if (isFor(request, '', 'pods')) return admission.validatePod(request);

@@ -33,6 +33,7 @@ export function podTolerationRestriction(
 ): AdmissionPlugin {
   return {
     name: 'PodTolerationRestriction',
+    resources: ['pods'],
     async mutate(request) {
       const spec = writtenPod(request)?.spec;
       if (spec === undefined) return;
@@ -111,6 +112,7 @@ function mergeTolerations(all: readonly Toleration[]): Toleration[] {
 /** Nodes with special devices are tainted with the device's name, so that only pods that ask for one come there. */
 export const extendedResourceToleration: AdmissionPlugin = {
   name: 'ExtendedResourceToleration',
+  resources: ['pods'],
   mutate(request) {
     const spec = writtenPod(request)?.spec;
     if (spec === undefined) return;

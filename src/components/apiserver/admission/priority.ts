@@ -42,6 +42,7 @@ export function priority(classes: () => KindCache): AdmissionPlugin {
   };
   return {
     name: 'Priority',
+    resources: ['pods'],
     mutate(request) {
       if (!isFor(request, '', 'pods') || request.subresource !== '') return;
       const pod = request.object as Pod | undefined;

@@ -20,6 +20,7 @@ export function runtimeClass(classes: (name: string) => CachedObject | undefined
   };
   return {
     name: 'RuntimeClass',
+    resources: ['pods'],
     mutate(request) {
       const spec = specOf(request);
       const found = spec === undefined ? undefined : find(request, spec);

@@ -46,6 +46,7 @@ export function serviceAccount(options: ServiceAccountOptions): AdmissionPlugin 
   };
   return {
     name: 'ServiceAccount',
+    resources: ['pods'],
     // Every create comes by: only pods wait.
     mutate(request) {
       if (request.operation !== 'CREATE' || !isFor(request, '', 'pods') || request.subresource !== '') return;

@@ -5,21 +5,36 @@ import type { Admission, AdmissionRequest, AdmissionStep } from './index.ts';
 
 /** In seconds. */
 const BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 2.5];
+const REJECTED = { admit: 'admitRejected', validate: 'validateRejected' } as const;
 const NAME = 'apiserver_admission_step_admission_duration_seconds';
 
 /** `admission`, with its figures among `metrics`. */
 export function measured(admission: Admission, metrics: Metrics, nowMs: () => number): Admission {
-  /** There are no more than operations, steps and outcomes. */
-  const figures = new Map<string, Histogram>();
+  /** There are no more than operations, steps and outcomes; found without writing their labels down. */
+  const figures: Record<AdmissionStep | 'admitRejected' | 'validateRejected', Map<string, Histogram>> = {
+    admit: new Map(),
+    validate: new Map(),
+    admitRejected: new Map(),
+    validateRejected: new Map(),
+  };
   const observe = (type: AdmissionStep, operation: string, rejected: boolean, beganMs: number): void => {
-    const labels = `operation="${operation}",rejected="${rejected}",type="${type}"`;
-    let histogram = figures.get(labels);
+    const each = figures[rejected ? REJECTED[type] : type];
+    let histogram = each.get(operation);
     if (histogram === undefined) {
       histogram = new Histogram(BUCKETS);
-      figures.set(labels, histogram);
+      each.set(operation, histogram);
     }
     histogram.observe((nowMs() - beganMs) / 1000);
   };
+  const series = (): [string, Histogram][] =>
+    (['admit', 'validate'] as const).flatMap((type) =>
+      [false, true].flatMap((rejected) =>
+        [...figures[rejected ? REJECTED[type] : type]].map(([operation, histogram]): [string, Histogram] => [
+          `operation="${operation}",rejected="${rejected}",type="${type}"`,
+          histogram,
+        ]),
+      ),
+    );
   const timed = (
     type: AdmissionStep,
     request: AdmissionRequest,
@@ -43,7 +58,7 @@ export function measured(admission: Admission, metrics: Metrics, nowMs: () => nu
     histogramText(
       NAME,
       'Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type (validate or admit).',
-      figures,
+      series(),
     ),
   );
   return {

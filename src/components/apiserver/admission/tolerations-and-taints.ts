@@ -20,6 +20,7 @@ export function defaultTolerationSeconds(seconds: TolerationSeconds = DEFAULT_SE
   ] as const;
   return {
     name: 'DefaultTolerationSeconds',
+    resources: ['pods'],
     mutate(request) {
       // Updates too: who sends a pod without what was added to it has not taken it away.
       if (request.operation !== 'CREATE' && request.operation !== 'UPDATE') return;
@@ -40,6 +41,7 @@ export function defaultTolerationSeconds(seconds: TolerationSeconds = DEFAULT_SE
 /** A new node takes no pods until it has been seen ready: whatever it says of itself. */
 export const taintNodesByCondition: AdmissionPlugin = {
   name: 'TaintNodesByCondition',
+  resources: ['nodes'],
   mutate(request) {
     if (request.operation !== 'CREATE' || !isFor(request, '', 'nodes') || request.subresource !== '') return;
     const node = request.object as Node;

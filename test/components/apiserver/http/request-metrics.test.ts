@@ -43,7 +43,11 @@ test('requests are counted by method and scope, and so are those for deprecated 
     for (const type of ['admit', 'validate']) assert.ok(text.includes(`${step},type="${type}"} `), type);
     const plugin = 'apiserver_admission_controller_admission_duration_seconds';
     const served = 'operation="CREATE",rejected="false"';
-    assert.match(text, new RegExp(`${plugin}_count\\{name="ServiceAccount",${served},type="admit"\\} [1-9]`));
+    assert.match(text, new RegExp(`${plugin}_count\\{name="NamespaceLifecycle",${served},type="admit"\\} [1-9]`));
+    assert.ok(
+      !text.includes(`${plugin}_count{name="ServiceAccount"`),
+      'has nothing to do with config maps, and is not asked',
+    );
     assert.match(
       text,
       new RegExp(`${plugin}_bucket\\{name="ResourceQuota",${served},type="validate",le="2.5"\\} [1-9]`),
