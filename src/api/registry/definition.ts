@@ -33,7 +33,8 @@ export interface WriteStrategy<T extends KubeObject> {
   prepareForCreate?(object: T, context: StrategyContext): void;
   /** Restores what this endpoint may not change (e.g. spec, on the status sub-resource) and bumps generation where due. */
   prepareForUpdate?(object: T, old: T, context: StrategyContext): void;
-  validate?(object: T): FieldError[];
+  /** `old`, on updates: what was taken once is not refused by what has been asked since. */
+  validate?(object: T, old?: T): FieldError[];
   /** Runs after `validate` on creates: what is not held against objects that are there already. */
   validateCreate?(object: T): FieldError[];
   /** Runs after `validate` on updates: immutability and transitions. */

@@ -21,6 +21,10 @@ const SKELETONS: Readonly<Record<string, JsonObject>> = {
     spec: { names: {}, versions: null },
     status: { acceptedNames: {}, conditions: null, storedVersions: null },
   },
+  'apiextensions.v1beta1.CustomResourceDefinition': {
+    spec: { names: {} },
+    status: { acceptedNames: {}, conditions: null, storedVersions: null },
+  },
   'apiregistration.v1.APIService': WITH_SPEC,
   'apps.v1.ControllerRevision': { data: null },
   'apps.v1.DaemonSet': { spec: { ...WORKLOAD, updateStrategy: {} }, status: {} },

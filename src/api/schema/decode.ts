@@ -9,6 +9,7 @@ import { canonicalQuantity, parseQuantity } from '../../base/quantity.ts';
 import type { JsonValue } from '../meta/object.ts';
 import { keptWhenEmpty } from './kept-when-empty.ts';
 import type { ObjectNode, ScalarNode, SchemaNode } from './node.ts';
+import { currentTypeName } from './older-types.ts';
 
 export interface DecodeFindings {
   /** Paths such as `spec.containers[0].foo`, in document order. */
@@ -48,7 +49,7 @@ interface Place {
 
 function checkObject(schema: ObjectNode, object: Container, place: Place): void {
   const { fields, required } = schema;
-  const kept = keptWhenEmpty(schema.typeName);
+  const kept = keptWhenEmpty(schema.typeName) ?? keptWhenEmpty(currentTypeName(schema.typeName));
   for (const key of Object.keys(object)) {
     const node = fields.get(key);
     if (node === undefined) {

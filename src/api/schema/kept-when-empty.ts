@@ -195,11 +195,15 @@ const KEPT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     CustomResourceDefinitionStatus: 'conditions storedVersions',
     CustomResourceDefinitionVersion: 'deprecationWarning',
     CustomResourceSubresourceScale: 'labelSelectorPath',
-    ApiextensionsV1ServiceReference: 'path port',
-    ApiextensionsV1WebhookClientConfig: 'url',
+    ServiceReference: 'path port',
+    WebhookClientConfig: 'url',
     JSONSchemaProps:
       '$ref maxItems maxLength maxProperties minItems minLength minProperties x-kubernetes-list-type x-kubernetes-map-type x-kubernetes-preserve-unknown-fields',
     ValidationRule: 'optionalOldSelf reason',
+  },
+  'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1beta1': {
+    CustomResourceDefinitionSpec: 'preserveUnknownFields',
+    CustomResourceDefinitionVersion: 'deprecationWarning',
   },
   'io.k8s.apimachinery.pkg.apis.meta.v1': {
     DeleteOptions:

@@ -38,8 +38,12 @@ const SAME: readonly (readonly [older: string, current: string, kinds: string])[
 
 const META = '#io.k8s.apimachinery.pkg.apis.meta.v1';
 const CORE = '#io.k8s.api.core.v1';
+const PACKAGES: readonly (readonly [group: string, package_: string])[] = [
+  ['apiregistration.', 'io.k8s.kube-aggregator.pkg.apis'],
+  ['apiextensions.', 'io.k8s.apiextensions-apiserver.pkg.apis'],
+];
 const named = (name: string): string =>
-  name.startsWith('apiregistration.') ? `io.k8s.kube-aggregator.pkg.apis.${name}` : `io.k8s.api.${name}`;
+  `${PACKAGES.find(([group]) => name.startsWith(group))?.[1] ?? 'io.k8s.api'}.${name}`;
 const own: Record<string, GeneratedType> = {};
 const current = new Map<string, string>();
 
@@ -101,6 +105,46 @@ for (const group of ['extensions.v1beta1', 'networking.v1beta1']) {
     ...(endpoint?.r === undefined ? {} : { r: endpoint.r }),
     f: { ...fields, topology: '{}string' },
   };
+}
+
+{
+  const local = (name: string): string => `#${named(`apiextensions.v1beta1.${name}`)}`;
+  const shared = (name: string): string => `#${named(`apiextensions.v1.${name}`)}`;
+  const fieldsOf = (name: string): Readonly<Record<string, string>> =>
+    generatedTypes[named(`apiextensions.v1.${name}`)]?.f ?? {};
+  const type = (name: string, r: readonly string[], f: Readonly<Record<string, string>>): void => {
+    own[named(`apiextensions.v1beta1.${name}`)] = { r, f };
+    current.set(named(`apiextensions.v1beta1.${name}`), named(`apiextensions.v1.${name}`));
+  };
+  kind(
+    'apiextensions.v1beta1.CustomResourceDefinition',
+    { spec: local('CustomResourceDefinitionSpec'), status: shared('CustomResourceDefinitionStatus') },
+    ['spec'],
+  );
+  const parts = {
+    additionalPrinterColumns: `[]${local('CustomResourceColumnDefinition')}`,
+    selectableFields: `[]${shared('SelectableField')}`,
+    subresources: shared('CustomResourceSubresources'),
+  };
+  type('CustomResourceDefinitionSpec', ['group', 'names', 'scope'], {
+    ...fieldsOf('CustomResourceDefinitionSpec'),
+    ...parts,
+    conversion: local('CustomResourceConversion'),
+    validation: shared('CustomResourceValidation'),
+    version: 'string',
+    versions: `[]${local('CustomResourceDefinitionVersion')}`,
+  });
+  type('CustomResourceDefinitionVersion', ['name', 'served', 'storage'], {
+    ...fieldsOf('CustomResourceDefinitionVersion'),
+    ...parts,
+  });
+  const { jsonPath: _path, ...column } = fieldsOf('CustomResourceColumnDefinition');
+  type('CustomResourceColumnDefinition', ['JSONPath', 'name', 'type'], { ...column, JSONPath: 'string' });
+  type('CustomResourceConversion', ['strategy'], {
+    conversionReviewVersions: '[]string',
+    strategy: 'string',
+    webhookClientConfig: shared('WebhookClientConfig'),
+  });
 }
 
 for (const review of ['SubjectAccessReview', 'LocalSubjectAccessReview']) {

@@ -15,11 +15,17 @@ interface Surroundings {
   readonly insideMeta: boolean;
   /** Why there may be no defaults here; undefined: there may. */
   readonly noDefaults: string | undefined;
+  /** Types must be among those that there are. */
+  readonly types: boolean;
 }
 
-export function keywordErrors(schema: Schema, path: string): FieldError[] {
+export function keywordErrors(
+  schema: Schema,
+  path: string,
+  { noDefaults, types }: Pick<Surroundings, 'noDefaults' | 'types'>,
+): FieldError[] {
   const found: FieldError[] = [];
-  walk(schema, path, { root: true, insideMeta: false, noDefaults: undefined }, found);
+  walk(schema, path, { root: true, insideMeta: false, noDefaults, types }, found);
   return found;
 }
 
@@ -42,7 +48,7 @@ function walk(schema: Schema, path: string, around: Surroundings, found: FieldEr
       property,
       `${path}.properties[${name}]`,
       {
-        root: false,
+        ...inner,
         insideMeta: inner.insideMeta || meta,
         noDefaults: meta && around.root ? `in top-level ${name}` : inner.noDefaults,
       },
@@ -70,7 +76,7 @@ const FORBIDDEN: readonly string[] = [
 
 function supported(schema: Schema, path: string, around: Surroundings, found: FieldError[]): void {
   const { typeText } = schema;
-  if (typeText !== '' && !(SCHEMA_TYPES as readonly string[]).includes(typeText))
+  if (around.types && typeText !== '' && !(SCHEMA_TYPES as readonly string[]).includes(typeText))
     found.push(fieldError.notSupported(`${path}.type`, typeText, [...SCHEMA_TYPES].sort()));
   if (schema.default !== undefined && around.noDefaults !== undefined)
     found.push(fieldError.forbidden(`${path}.default`, `must not be set ${around.noDefaults}`));

@@ -11,16 +11,17 @@ const scalar = (type: ScalarType): ScalarNode => ({ kind: 'scalar', type, patchS
 const ANY = scalar('any');
 const STRING = scalar('string');
 
-/** The whole resource: what every object has, beside what the schema says. */
-export function mergeSchemaOf(schema: Schema | undefined): ObjectNode {
+/** The whole resource: what every object has, beside what the schema says. `open`: fields that the schema does not name are there all the same. */
+export function mergeSchemaOf(schema: Schema | undefined, open = false): ObjectNode {
   const metadata = schemaOfType(META);
   const fields = new Map<string, SchemaNode>([
     ['apiVersion', STRING],
     ['kind', STRING],
   ]);
   if (metadata !== undefined) fields.set('metadata', metadata);
-  for (const [name, property] of schema?.properties ?? []) if (!fields.has(name)) fields.set(name, nodeOf(property));
-  return objectNode(fields, schema?.preserve ?? true, false);
+  for (const [name, property] of schema?.properties ?? [])
+    if (!fields.has(name)) fields.set(name, nodeOf(property, open));
+  return objectNode(fields, open || (schema?.preserve ?? true), false);
 }
 
 function objectNode(fields: ReadonlyMap<string, SchemaNode>, open: boolean, atomic: boolean): ObjectNode {
@@ -41,14 +42,14 @@ class OpenFields extends Map<string, SchemaNode> {
   }
 }
 
-function nodeOf(schema: Schema): SchemaNode {
+function nodeOf(schema: Schema, open: boolean): SchemaNode {
   if (schema.intOrString) return scalar('int-or-string');
-  if (schema.embedded) return mergeSchemaOf(schema);
+  if (schema.embedded) return mergeSchemaOf(schema, open);
   switch (schema.type) {
     case 'object':
-      return structureOf(schema);
+      return structureOf(schema, open);
     case 'array':
-      return listOf(schema);
+      return listOf(schema, open);
     case 'string':
       return STRING;
     case 'integer':
@@ -62,23 +63,24 @@ function nodeOf(schema: Schema): SchemaNode {
   }
 }
 
-function structureOf(schema: Schema): SchemaNode {
+function structureOf(schema: Schema, open: boolean): SchemaNode {
   const atomic = schema.mapType === 'atomic';
   if (schema.additional !== undefined && schema.additional !== false) {
     const node: MapNode = {
       kind: 'map',
-      items: schema.additional === true ? ANY : nodeOf(schema.additional),
+      items: schema.additional === true ? ANY : nodeOf(schema.additional, open),
       atomic,
       patchStrategy: NO_STRATEGY,
     };
     return node;
   }
-  const fields = new Map([...schema.properties].map(([name, property]) => [name, nodeOf(property)]));
-  if (fields.size === 0 && schema.preserve) return atomic ? { ...objectNode(fields, true, true) } : ANY;
-  return objectNode(fields, schema.preserve, atomic);
+  const fields = new Map([...schema.properties].map(([name, property]) => [name, nodeOf(property, open)]));
+  const isOpen = open || schema.preserve;
+  if (fields.size === 0 && isOpen) return atomic ? { ...objectNode(fields, true, true) } : ANY;
+  return objectNode(fields, isOpen, atomic);
 }
 
-function listOf(schema: Schema): ListNode {
+function listOf(schema: Schema, open: boolean): ListNode {
   const listType = schema.listType === 'set' || schema.listType === 'map' ? schema.listType : 'atomic';
   const mapKeyDefaults: Record<string, JsonValue> = {};
   for (const key of schema.listMapKeys) {
@@ -87,7 +89,7 @@ function listOf(schema: Schema): ListNode {
   }
   return {
     kind: 'list',
-    items: schema.items === undefined ? ANY : nodeOf(schema.items),
+    items: schema.items === undefined ? ANY : nodeOf(schema.items, open),
     listType,
     mapKeys: schema.listMapKeys,
     mapKeyDefaults,

@@ -43,15 +43,33 @@ export interface SchemaVerdict {
   readonly broken: boolean;
 }
 
+/** What is asked of a schema beside what every schema must be like. */
+export interface SchemaDemands {
+  /** Every value has one known type. */
+  readonly structural: boolean;
+  /** Types are among those that there are. */
+  readonly types: boolean;
+  /** Why there may be no defaults; undefined: there may. */
+  readonly noDefaults: string | undefined;
+}
+
+export const STRICT: SchemaDemands = { structural: true, types: true, noDefaults: undefined };
+
 /** Everything wrong with a schema, its own keywords' errors included. `status`: whether the version has that sub-resource. */
-export function validateSchema(parsed: ParsedSchema, path: string, status = false): SchemaVerdict {
-  const { schema, errors, unsupported } = parsed;
+export function validateSchema(
+  parsed: ParsedSchema,
+  path: string,
+  status = false,
+  demands: SchemaDemands = STRICT,
+): SchemaVerdict {
+  const { schema, errors } = parsed;
+  const unsupported = demands.structural ? parsed.unsupported : undefined;
   const found: FieldError[] = status ? besideStatus(schema, path) : [];
   if (schema.nullable) found.push(fieldError.forbidden(`${path}.nullable`, 'nullable cannot be true at the root'));
-  const structural = unsupported === undefined ? structuralErrors(schema, path) : [];
-  const shape = [...errors, ...structural];
-  if (unsupported === undefined && shape.length === 0) shape.push(...defaultErrors(schema, path));
-  found.push(...shape, ...keywordErrors(schema, path));
+  const isJudged = demands.structural && unsupported === undefined;
+  const shape = [...errors, ...(isJudged ? structuralErrors(schema, path) : [])];
+  if (isJudged && shape.length === 0) shape.push(...defaultErrors(schema, path));
+  found.push(...shape, ...keywordErrors(schema, path, demands));
   if (found.length === 0 && unsupported !== undefined)
     found.push(
       fieldError.invalid(path, '', `OpenAPIV3Schema '${unsupported.replace('$schema', 'schema')}' is not supported`),

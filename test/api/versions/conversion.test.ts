@@ -53,6 +53,11 @@ function repair(kind: KindDefinition, object: KubeObject, random: Random): void 
     webhook['admissionReviewVersions'] ??= ['v1'];
     if (webhook['sideEffects'] === undefined || webhook['sideEffects'] === '') webhook['sideEffects'] = 'None';
   }
+  if (kind.kind === 'CustomResourceDefinition' && parts.spec !== undefined) {
+    if (!parts.spec['scope']) parts.spec['scope'] = 'Cluster';
+    const webhook = (parts.spec['conversion'] as JsonObject | undefined)?.['webhook'] as JsonObject | undefined;
+    if (webhook !== undefined) webhook['conversionReviewVersions'] = ['v1'];
+  }
   if (kind.kind === 'CertificateSigningRequest') {
     if (parts.spec !== undefined) parts.spec['usages'] ??= ['client auth'];
     for (const condition of (parts.status?.['conditions'] ?? []) as JsonObject[]) {

@@ -8,6 +8,7 @@ import { parseScript } from '../../differential/recorded/script.ts';
 import type { Findings } from './findings.ts';
 import type { Part } from './judge.ts';
 import { type Json, Mutations } from './mutations.ts';
+import { olderDefinitions } from './older-definitions.ts';
 import type { Pair } from './pair.ts';
 import { FIXTURES, WRONG } from './requests.ts';
 import { type Subject, subjects } from './subjects.ts';
@@ -185,4 +186,11 @@ const recorded: Part = async (pair, findings) => {
   }
 };
 
-export const PARTS: Readonly<Record<string, Part>> = { wrong, samples, invalid, updates, recorded };
+export const PARTS: Readonly<Record<string, Part>> = {
+  wrong,
+  samples,
+  invalid,
+  updates,
+  recorded,
+  definitions: olderDefinitions,
+};

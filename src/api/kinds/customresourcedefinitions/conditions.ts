@@ -36,3 +36,8 @@ export function setCondition(definition: CustomResourceDefinition, condition: Co
   Object.assign(known, condition);
   return true;
 }
+
+export function dropCondition({ status }: CustomResourceDefinition, type: ConditionType): void {
+  if (status?.conditions?.some((each) => each.type === type) !== true) return;
+  status.conditions = status.conditions.filter((each) => each.type !== type);
+}

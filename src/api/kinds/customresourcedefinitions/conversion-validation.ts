@@ -9,10 +9,15 @@ const AT = 'spec.conversion';
 /** The versions of ConversionReview that this server speaks. */
 export const REVIEW_VERSIONS: readonly string[] = ['v1', 'v1beta1'];
 
-export function validateConversion(conversion: CustomResourceConversion | undefined): FieldError[] {
+/** `preserves`: unknown fields of the resources are kept, of which no converter could know. */
+export function validateConversion(conversion: CustomResourceConversion | undefined, preserves: boolean): FieldError[] {
   if (conversion === undefined) return [];
   const { strategy, webhook } = conversion;
   const found: FieldError[] = [];
+  if (strategy !== 'None' && preserves)
+    found.push(
+      fieldError.invalid(`${AT}.strategy`, strategy ?? '', 'must be None if spec.preserveUnknownFields is true'),
+    );
   if (!isSet(strategy)) found.push(fieldError.required(`${AT}.strategy`));
   else if (strategy !== 'None' && strategy !== 'Webhook')
     found.push(fieldError.notSupported(`${AT}.strategy`, strategy, ['None', 'Webhook']));

@@ -11,6 +11,7 @@ import {
   restorePart,
 } from '../../registry/strategies.ts';
 import { setCondition } from './conditions.ts';
+import { olderDefinition } from './older.ts';
 import { protectedGroupErrors, validateDefinition, validateDefinitionUpdate } from './validation.ts';
 
 /** Holds a definition until the last of its resources has gone. */
@@ -62,6 +63,7 @@ export const customResourceDefinitions: KindDefinition<CustomResourceDefinition>
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition',
   storagePrefix: 'apiextensions.k8s.io/customresourcedefinitions',
+  aliases: [olderDefinition],
   allowUnconditionalUpdate: false,
   setDefaults,
   prepareForDelete(definition, nowMs) {

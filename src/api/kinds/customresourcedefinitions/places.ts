@@ -4,9 +4,9 @@
  * Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/conversion.go.
  */
 import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from 'kubernetes-types/apiextensions/v1';
-import { semanticEqual } from '../../meta/equality.ts';
 import type { JsonValue } from '../../meta/object.ts';
-import { type ParsedSchema, parseSchema } from '../../structural/schema.ts';
+import { type ParsedSchema, parseSchema, type Schema } from '../../structural/schema.ts';
+import { commonParts } from './older.ts';
 
 type Version = CustomResourceDefinitionVersion;
 
@@ -27,7 +27,7 @@ export interface Place {
 export function hoisted(versions: readonly Version[]): Place[] {
   const [first] = versions;
   if (first === undefined) return [];
-  const common = new Set(PARTS.filter((part) => versions.every((each) => semanticEqual(each[part], first[part]))));
+  const common = commonParts(versions);
   const own = new Set(PARTS.filter((part) => !common.has(part)));
   const hasStatus = (version: Version): boolean => (version.subresources?.status ?? undefined) !== undefined;
   return [
@@ -77,4 +77,18 @@ export function schemasOf({ spec }: CustomResourceDefinition): {
       },
     ];
   });
+}
+
+/** Whether any part of any schema of a definition is such. */
+export function someSchema(definition: CustomResourceDefinition, is: (schema: Schema) => boolean): boolean {
+  return schemasOf(definition).some(({ parsed }) => some(parsed.schema, is));
+}
+
+function some(schema: Schema, is: (schema: Schema) => boolean): boolean {
+  if (is(schema)) return true;
+  const { additional, allOf, anyOf, items, not, oneOf, properties } = schema;
+  const below = [items, not, typeof additional === 'object' ? additional : undefined, ...allOf, ...anyOf, ...oneOf];
+  if (below.some((each) => each !== undefined && some(each, is))) return true;
+  for (const property of properties.values()) if (some(property, is)) return true;
+  return false;
 }

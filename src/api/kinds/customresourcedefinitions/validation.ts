@@ -10,12 +10,15 @@ import { dns1035LabelErrors, dns1123SubdomainErrors } from '../../../base/names.
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError, NULL } from '../../meta/field-error.ts';
 import { IMMUTABLE_MESSAGE, isSet } from '../../meta/validation.ts';
+import { isBeta } from '../../registry/versions.ts';
 import { resolveFieldPath } from '../../structural/field-path.ts';
 import { validateSchema } from '../../structural/rules.ts';
 import type { Schema } from '../../structural/schema.ts';
 import { isConditionTrue } from './conditions.ts';
 import { validateConversion } from './conversion-validation.ts';
-import { hoisted, type Place, parsedSchema, schemaPathOf } from './places.ts';
+import { type Demands, demandsOf, hasDefault, hasSchema, preserves } from './demands.ts';
+import { formErrors } from './older.ts';
+import { hoisted, type Place, parsedSchema, schemaPathOf, someSchema } from './places.ts';
 
 type Definition = CustomResourceDefinition;
 type Version = CustomResourceDefinitionVersion;
@@ -27,7 +30,9 @@ const MAX_SELECTABLE_FIELDS = 8;
 const MAX_DEPRECATION_WARNING = 256;
 const APPROVAL = 'api-approved.kubernetes.io';
 
-export function validateDefinition(definition: Definition): FieldError[] {
+/** `old`: what is there already, undefined for a new one. */
+export function validateDefinition(definition: Definition, old?: Definition): FieldError[] {
+  const demands = demandsOf(definition, old);
   const found: FieldError[] = [];
   found.push(...nameErrors(definition));
   const spec: Partial<Definition['spec']> = definition.spec ?? {};
@@ -35,12 +40,13 @@ export function validateDefinition(definition: Definition): FieldError[] {
   if (!isSet(spec.scope)) found.push(fieldError.required('spec.scope'));
   else if (spec.scope !== 'Cluster' && spec.scope !== 'Namespaced')
     found.push(fieldError.notSupported('spec.scope', spec.scope, ['Cluster', 'Namespaced']));
-  versions(spec.versions ?? [], found);
+  schemasNeeded(definition, demands, found);
+  versions(definition, found);
   names(spec.names, found);
-  for (const place of hoisted(spec.versions ?? [])) placeErrors(place, found);
-  found.push(...validateConversion(spec.conversion));
+  for (const place of hoisted(spec.versions ?? [])) placeErrors(place, demands, found);
+  found.push(...validateConversion(spec.conversion, preserves(definition)));
   storedVersions(definition, found);
-  if (spec.preserveUnknownFields === true) {
+  if (preserves(definition) && !isBeta(definition) && (old === undefined || !preserves(old))) {
     found.push(
       fieldError.invalid(
         'spec.preserveUnknownFields',
@@ -102,15 +108,27 @@ function names(given: Definition['spec']['names'] | undefined, found: FieldError
     found.push(fieldError.invalid(`${at}.listKind`, given?.listKind, 'kind and listKind may not be the same'));
 }
 
-function versions(list: readonly Version[], found: FieldError[]): void {
+function schemasNeeded(definition: Definition, demands: Demands, found: FieldError[]): void {
+  const list = definition.spec?.versions ?? [];
+  for (const [index, version] of list.entries()) {
+    const at = `spec.versions[${index}].schema.openAPIV3Schema`;
+    if (hasSchema(version)) continue;
+    if (demands.schemas) found.push(fieldError.required(at));
+    else if (version.served && !preserves(definition))
+      found.push(fieldError.required(at, 'because otherwise all fields are pruned'));
+  }
+  if (demands.noDefaults === undefined && preserves(definition) && someSchema(definition, hasDefault)) {
+    const what = 'must be false in order to use defaults in the schema';
+    found.push(fieldError.invalid('spec.preserveUnknownFields', true, what));
+  }
+}
+
+function versions(definition: Definition, found: FieldError[]): void {
+  const list = definition.spec?.versions ?? [];
   const at = 'spec.versions';
   const seen = new Set<string>();
   const invalid = (what: string): void =>
     void found.push(fieldError.invalid(at, list.length === 0 ? NULL : list.map((each) => each.name), what));
-  for (const [index, version] of list.entries()) {
-    if (version.schema?.openAPIV3Schema === undefined)
-      found.push(fieldError.required(`${at}[${index}].schema.openAPIV3Schema`));
-  }
   for (const [index, version] of list.entries()) {
     seen.add(version.name);
     const message = dns1035LabelErrors(version.name ?? '').join(',');
@@ -121,6 +139,7 @@ function versions(list: readonly Version[], found: FieldError[]): void {
   const [first] = list;
   const message = !isSet(first?.name) ? '' : dns1035LabelErrors(first.name).join(',');
   if (message !== '') found.push(fieldError.invalid('spec.version', first?.name, message));
+  found.push(...formErrors(definition));
   if (seen.size < list.length) invalid('must contain unique version names');
   if (list.filter((each) => each.storage).length !== 1)
     invalid('must have exactly one version marked as storage version');
@@ -168,11 +187,11 @@ function storedVersions({ spec, status }: Definition, found: FieldError[]): void
   }
 }
 
-function placeErrors({ path, version, status, parts }: Place, found: FieldError[]): void {
+function placeErrors({ path, version, status, parts }: Place, demands: Demands, found: FieldError[]): void {
   const schema = version.schema?.openAPIV3Schema;
   const parsed = schema === undefined ? undefined : parsedSchema(schema, path);
   if (parts.has('schema') && parsed !== undefined) {
-    found.push(...validateSchema(parsed, schemaPathOf(path), status).found);
+    found.push(...validateSchema(parsed, schemaPathOf(path), status, demands).found);
   }
   if (parts.has('subresources')) subresources(version.subresources, `${path}.subresources`, found);
   if (parts.has('additionalPrinterColumns')) {
@@ -249,6 +268,7 @@ function selectableFields(version: Version, schema: Schema, at: string, found: F
 
 /** Groups of Kubernetes itself are not for everybody's kinds. */
 export function protectedGroupErrors(definition: Definition): FieldError[] {
+  if (isBeta(definition)) return [];
   const name = definition.spec?.group ?? '';
   if (name !== 'k8s.io' && name !== 'kubernetes.io' && !name.endsWith('.k8s.io') && !name.endsWith('.kubernetes.io'))
     return [];

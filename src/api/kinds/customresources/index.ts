@@ -18,7 +18,8 @@ import { mergeSchemaOf } from '../../structural/merge-schema.ts';
 import { publishedSchema } from '../../structural/openapi.ts';
 import { simplePath, valueAt } from '../../structural/paths.ts';
 import { prune } from '../../structural/prune.ts';
-import { fieldOf, isObject, jsonEqual, parseSchema, type Schema } from '../../structural/schema.ts';
+import { fieldOf, isObject, jsonEqual, type ParsedSchema, parseSchema, type Schema } from '../../structural/schema.ts';
+import { structuralErrors } from '../../structural/structural-rules.ts';
 import { validateLists, validateValue } from '../../structural/validate.ts';
 import { compareVersions } from '../customresourcedefinitions/names.ts';
 import { columnsOf } from './columns.ts';
@@ -44,14 +45,17 @@ class VersionSchema {
   #rules: RuleCheck | undefined;
   #merge: ObjectNode | undefined;
   #embeds: boolean | undefined;
+  /** Unknown fields are kept wherever they are. */
+  readonly preserves: boolean;
 
-  constructor(version: CustomResourceDefinitionVersion, options: CustomKindOptions) {
+  constructor(version: CustomResourceDefinitionVersion, preserves: boolean, options: CustomKindOptions) {
     this.#version = version;
+    this.preserves = preserves;
     this.#options = options;
   }
 
   get schema(): Schema {
-    this.#schema ??= parseSchema(this.#options.schemaOf(this.#version.name) ?? OPEN_SCHEMA, 'openAPIV3Schema').schema;
+    this.#schema ??= this.#parse().schema;
     return this.#schema;
   }
 
@@ -67,8 +71,19 @@ class VersionSchema {
   }
 
   get merge(): ObjectNode {
-    this.#merge ??= mergeSchemaOf(this.schema);
+    this.#merge ??= mergeSchemaOf(this.described, this.preserves);
     return this.#merge;
+  }
+
+  /** The schema where it is known to say of every value what type it has. */
+  get described(): Schema | undefined {
+    if (!this.preserves) return this.schema;
+    const { schema, unsupported } = this.#parse();
+    return unsupported === undefined && structuralErrors(schema, '').length === 0 ? schema : undefined;
+  }
+
+  #parse(): ParsedSchema {
+    return parseSchema(this.#options.schemaOf(this.#version.name) ?? OPEN_SCHEMA, 'openAPIV3Schema');
   }
 }
 
@@ -84,7 +99,7 @@ export function customKind(
 ): KindDefinition {
   const { group, scope } = definition.spec;
   const names = definition.status?.acceptedNames ?? definition.spec.names;
-  const lazy = new VersionSchema(version, options);
+  const lazy = new VersionSchema(version, definition.spec.preserveUnknownFields === true, options);
   const hasStatus = version.subresources?.status !== undefined;
   const scale = scaleOf(version);
   const kind: KindDefinition = {
@@ -103,7 +118,7 @@ export function customKind(
     allowUnconditionalUpdate: false,
     setDefaults(object, isApplied = false) {
       const document = asJson(object);
-      applyDefaults(lazy.schema, document, isApplied ? 'keep' : 'drop');
+      applyDefaults(lazy.schema, document, isApplied || lazy.preserves ? 'keep' : 'drop');
       if (!lazy.embeds) return;
       // Defaults may say of embedded metadata what nobody else may.
       coerceMetadata(lazy.schema, document, { unknownFields: [], typeErrors: [] }, true);
@@ -129,7 +144,7 @@ function customOf(
     storageVersion: spec.versions.find((each) => each.storage && each.served)?.name,
     coerce(document, stored = false) {
       const findings: DecodeFindings = { unknownFields: [], typeErrors: [] };
-      findings.unknownFields.push(...prune(lazy.schema, document));
+      if (!lazy.preserves) findings.unknownFields.push(...prune(lazy.schema, document));
       coerceMetadata(lazy.schema, document, findings, stored);
       findings.unknownFields.sort();
       return findings;
@@ -137,7 +152,7 @@ function customOf(
     get mergeSchema() {
       return lazy.merge;
     },
-    openapi: (form) => publishedSchema(lazy.schema, form),
+    openapi: (form) => publishedSchema(lazy.preserves && form === 2 ? undefined : lazy.described, form),
     deprecation:
       version.deprecated === true
         ? (version.deprecationWarning ?? `${apiVersion} ${kind} is deprecated${successor(spec, version.name, kind)}`)

@@ -6,11 +6,13 @@
 import type { CustomResourceDefinition, CustomResourceDefinitionNames } from 'kubernetes-types/apiextensions/v1';
 import {
   type Condition,
+  dropCondition,
   isConditionTrue,
   setCondition,
 } from '../../../api/kinds/customresourcedefinitions/conditions.ts';
 import { CLEANUP_FINALIZER } from '../../../api/kinds/customresourcedefinitions/index.ts';
 import { judgeNames } from '../../../api/kinds/customresourcedefinitions/names.ts';
+import { structureCondition } from '../../../api/kinds/customresourcedefinitions/structure.ts';
 import { protectedGroupErrors } from '../../../api/kinds/customresourcedefinitions/validation.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -98,6 +100,9 @@ export class DefinitionController {
       if (verdict.established !== undefined) setCondition(current, verdict.established, now);
       const approval = approvalOf(current);
       if (approval !== undefined) setCondition(current, approval, now);
+      const structure = structureCondition(current);
+      if (structure === undefined) dropCondition(current, 'NonStructuralSchema');
+      else setCondition(current, structure, now);
     });
   }
 

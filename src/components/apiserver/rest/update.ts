@@ -131,7 +131,7 @@ async function attemptUpdate(
   if (large) await giveTurn();
   const failures = [
     ...validateObjectMetaUpdate(next, old, definition),
-    ...(change.strategy.validate?.(next) ?? []),
+    ...(change.strategy.validate?.(next, old) ?? []),
     ...(change.strategy.validateUpdate?.(next, old) ?? []),
     ...(change.strategy.validateVersion?.(kind.apiVersion, next, old) ?? []),
   ];
