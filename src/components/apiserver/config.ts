@@ -8,9 +8,11 @@ import type { NamedCertificate, TlsMaterial } from './port.ts';
 
 export type AuthorizationMode = 'Node' | 'RBAC' | 'Webhook' | 'AlwaysAllow' | 'AlwaysDeny';
 
-export type Authorizer =
+/** `name`: how metrics call it; default: its type in lower case. */
+export type Authorizer = { readonly name?: string } & (
   | { readonly type: Exclude<AuthorizationMode, 'Webhook'> }
-  | { readonly type: 'Webhook'; readonly webhook: AccessWebhook };
+  | { readonly type: 'Webhook'; readonly webhook: AccessWebhook }
+);
 
 /** What may change while the server runs: another value when it has. */
 export interface Followed<T> {

@@ -135,7 +135,12 @@ export class Frontend {
   }
 
   #authorize(exchange: Exchange): void {
-    const allowed = this.#context.authorization.requireRequest(exchange.user, exchange.info);
+    const { user, info, audit } = exchange;
+    const { authorization } = this.#context;
+    const allowed =
+      audit === undefined
+        ? authorization.requireRequest(user, info)
+        : authorization.requireRecorded(user, info, (decision) => audit.decided(decision));
     if (allowed === undefined) this.#run(exchange);
     else
       this.#wait(
@@ -146,7 +151,7 @@ export class Frontend {
 
   #record(exchange: Exchange, user: UserInfo): Promise<boolean> | undefined {
     const { request, connection, info, response } = exchange;
-    const { audit, authorization } = this.#context;
+    const { audit } = this.#context;
     const authenticated = exchange.authenticated ?? user;
     const record = audit?.begin({ request, connection, info, authenticated });
     if (record === undefined) return undefined;
@@ -154,8 +159,6 @@ export class Frontend {
     response.setHeader('audit-id', record.id);
     const recorded = record.received();
     if (authenticated !== user) record.impersonates(user);
-    const { allowed, reason } = authorization.decide(user, actionOf(info));
-    record.decided(allowed, reason);
     return recorded;
   }
 
@@ -390,18 +393,17 @@ export class Frontend {
     const info = parseRequestInfo(request.method ?? '', request.url ?? '');
     const note: { authenticated: UserInfo | undefined } = { authenticated: undefined };
     const user = await this.#identify(request, connection, info, note);
-    await this.#context.authorization.requireRequest(user, info);
-    const delegate = delegateOf(this.#context, info);
-    if (delegate === undefined) await this.#requireUpgradable(info, user);
-    const { audit } = this.#context;
+    const { audit, authorization } = this.#context;
     const authenticated = note.authenticated ?? user;
     const record = audit?.begin({ request, connection, info, authenticated });
     const recorded = record?.received();
     if (authenticated !== user) record?.impersonates(user);
-    record?.decided(true, this.#context.authorization.decide(user, actionOf(info)).reason);
     if (recorded !== undefined && !(await recorded)) throw new ApiError('InternalError', 'failed to store audit event');
-    record?.started(SWITCHING);
     try {
+      await authorization.requireRecorded(user, info, (decision) => record?.decided(decision));
+      const delegate = delegateOf(this.#context, info);
+      if (delegate === undefined) await this.#requireUpgradable(info, user);
+      await record?.started(SWITCHING);
       if (delegate !== undefined)
         await passUpgradeOn(this.#context, { request, connection, user, socket, head }, delegate);
       else if (info.resource) await streamUpgrade(this.#context, request, info, user, socket, head);

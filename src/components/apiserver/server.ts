@@ -139,6 +139,7 @@ class Server implements ApiServer {
     const certificates = deps.certificates ?? { current: certificatesOf(config) };
     const { authorizers = { current: config.authorizers ?? DEFAULT_AUTHORIZERS } } = deps;
     const authorization = new Authorization(() => authorizers.current, { backends: deps.http.backends, clock, log });
+    this.#metrics.addGauge(() => authorization.metrics());
     const stored = new StoreMetrics();
     const objects = new ObjectStore(
       store,

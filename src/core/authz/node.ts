@@ -4,7 +4,7 @@ import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
 import { NODE_RULES } from './bootstrap/node-rules.ts';
 import { NodeGraph, type SliceOfNode } from './node-graph.ts';
 import { CompiledRules } from './rules.ts';
-import { type Action, type Decision, isPathAction, type ResourceAction, type UserInfo } from './types.ts';
+import { type Action, type Decision, isPathAction, pinsField, type ResourceAction, type UserInfo } from './types.ts';
 
 export const NODES_GROUP = 'system:nodes';
 export const NODE_USER_PREFIX = 'system:node:';
@@ -150,7 +150,7 @@ const pods: Rule = (graph, nodeName, action) => {
       return graph.nodeOfPod(namespace, name) === nodeName ? ALLOWED : unrelated(nodeName);
     case 'list':
     case 'watch': {
-      if (action.fieldEquals?.get('spec.nodeName') === nodeName) return ALLOWED;
+      if (pinsField(action, 'spec.nodeName', nodeName)) return ALLOWED;
       if (name !== '' && graph.nodeOfPod(namespace, name) === nodeName) return ALLOWED;
       return denied('can only list/watch pods with spec.nodeName field selector');
     }
@@ -180,7 +180,7 @@ const resourceSlices: Rule = (graph, nodeName, action) => {
     case 'list':
     case 'watch':
     case 'deletecollection':
-      return action.fieldEquals?.get('spec.nodeName') === nodeName
+      return pinsField(action, 'spec.nodeName', nodeName)
         ? ALLOWED
         : denied('can only list/watch/deletecollection resourceslices with spec.nodeName field selector');
     default:

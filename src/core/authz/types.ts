@@ -18,8 +18,23 @@ export interface ResourceAction {
   readonly namespace: string;
   /** Name of the object; for list and watch the one name that a `metadata.name` field selector pins down. */
   readonly name: string;
-  /** Equality requirements of a list's or watch's field selector. */
-  readonly fieldEquals?: ReadonlyMap<string, string>;
+  /** Absent: any. */
+  readonly version?: string;
+  /** What a list's, a watch's or a deletecollection's selectors demand. Terms that cannot be understood are left out: that asks for more. */
+  readonly fields?: readonly SelectorTerm[];
+  readonly labels?: readonly SelectorTerm[];
+}
+
+/** As in `SubjectAccessReview.spec.resourceAttributes.fieldSelector.requirements`. */
+export interface SelectorTerm {
+  readonly key: string;
+  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
+  readonly values: readonly string[];
+}
+
+/** Whether only objects are asked for whose field has that value. */
+export function pinsField({ fields }: ResourceAction, key: string, value: string): boolean {
+  return fields?.some((term) => term.key === key && term.operator === 'In' && term.values[0] === value) === true;
 }
 
 /** A request for something that is not a resource: `/healthz`, `/apis`. */
@@ -35,6 +50,10 @@ export interface Decision {
   readonly allowed: boolean;
   /** Why; may be empty. For audit annotations and for the tail of a 403's message. */
   readonly reason: string;
+  /** Somebody has said no, and nobody further is asked. */
+  readonly denied?: boolean;
+  /** What kept somebody from saying anything. */
+  readonly error?: string;
 }
 
 export function isPathAction(action: Action): action is PathAction {

@@ -19,6 +19,12 @@ const duration = (limitMs = Number.POSITIVE_INFINITY) =>
     return ms > limitMs ? `give ${limitMs / 1000}s at most` : undefined;
   });
 
+/** Upstream reserves InClusterConfig for other servers: kube-apiserver would ask itself. */
+const connectionErrorOf = (type: string): string | undefined => {
+  if (type === 'InClusterConfig') return 'InClusterConfig is not allowed for kube-apiserver; give KubeConfigFile';
+  return type === 'KubeConfigFile' ? undefined : 'give KubeConfigFile';
+};
+
 const webhookField = object(
   {
     authorizedTTL: duration(),
@@ -29,7 +35,13 @@ const webhookField = object(
     subjectAccessReviewVersion: oneOf('v1', 'v1beta1'),
     matchConditionSubjectAccessReviewVersion: oneOf('v1'),
     failurePolicy: oneOf('NoOpinion', 'Deny'),
-    connectionInfo: object({ type: oneOf('KubeConfigFile'), kubeConfigFile: string() }, ['type', 'kubeConfigFile']),
+    connectionInfo: object(
+      {
+        type: checkedString(connectionErrorOf),
+        kubeConfigFile: string(),
+      },
+      ['type', 'kubeConfigFile'],
+    ),
     matchConditions: list(object({ expression: string() }, ['expression'])),
   },
   ['timeout', 'subjectAccessReviewVersion', 'failurePolicy', 'connectionInfo'],
@@ -83,11 +95,11 @@ export async function parseAuthorization(
       if (webhook !== undefined) refuse(`webhook: belongs to type Webhook alone; remove it`);
       if (types.has(type)) refuse(`type: ${type} is given twice; leave one out`);
       types.add(type);
-      found.push({ type });
+      found.push({ type, name });
       continue;
     }
     if (webhook === undefined) return refuse('webhook: is missing; say whom to ask');
-    found.push({ type, webhook: await webhookOf(webhook, readEndpoint, refuse) });
+    found.push({ type, name, webhook: await webhookOf(webhook, readEndpoint, refuse) });
   }
   return found;
 }

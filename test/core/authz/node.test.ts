@@ -212,7 +212,7 @@ describe('node authorizer', () => {
     for (const verb of ['list', 'watch', 'deletecollection']) {
       const on = (name: string): ResourceAction => ({
         ...action(verb, slices),
-        fieldEquals: new Map([['spec.nodeName', name]]),
+        fields: [{ key: 'spec.nodeName', operator: 'In', values: [name] }],
       });
       assert.equal(may(on('n1')), true);
       assert.equal(may(on('n2')), false);
@@ -227,7 +227,7 @@ describe('node authorizer', () => {
     const list = (nodeName: string) =>
       authorizer.authorize(node('n1'), {
         ...action('list', 'pods'),
-        fieldEquals: new Map([['spec.nodeName', nodeName]]),
+        fields: [{ key: 'spec.nodeName', operator: 'In', values: [nodeName] }],
       });
     assert.equal(list('n1')?.allowed, true);
     assert.equal(list('n2')?.allowed, false);

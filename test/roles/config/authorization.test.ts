@@ -48,7 +48,11 @@ describe('AuthorizationConfiguration', () => {
   it('says who is asked, in order, about what and for how long', async () => {
     const { authorizers } = await authorizersOf(valuesOf('--authorization-config=authz.yaml'), 'test');
     const [first, ...others] = authorizers;
-    assert.deepEqual(others, [{ type: 'Node' }, { type: 'RBAC' }]);
+    assert.deepEqual(others, [
+      { type: 'Node', name: 'node' },
+      { type: 'RBAC', name: 'rbac' },
+    ]);
+    assert.equal(first?.name, 'ask');
     assert.equal(first?.type, 'Webhook');
     const { conditions, ...webhook } = first.webhook;
     assert.deepEqual(webhook, {
@@ -70,7 +74,7 @@ describe('AuthorizationConfiguration', () => {
       [FILE.replace('name: node', 'name: ask'), /authorizers\[1\]\.name: "ask" is given twice/],
       [FILE.replace('type: Node', 'type: RBAC'), /authorizers\[2\]\.type: RBAC is given twice/],
       [FILE.replace('type: Node', 'type: ABAC'), /must be one of Node, RBAC/],
-      [FILE.replace('type: KubeConfigFile', 'type: InClusterConfig'), /must be one of KubeConfigFile/],
+      [FILE.replace('type: KubeConfigFile', 'type: InClusterConfig'), /not allowed for kube-apiserver/],
       [FILE.replace(/ {4}matchConditionSubject.*\n/, ''), /matchConditionSubjectAccessReviewVersion: is missing/],
       [
         FILE.replace('has(request.resourceAttributes)', 'request.nothing'),

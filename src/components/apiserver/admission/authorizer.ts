@@ -3,7 +3,6 @@
  * request. Source: k8s.io/apiserver/pkg/admission/plugin/authorizer (the caching authorizer).
  */
 import type { UserInfo } from '../../../api/registry/definition.ts';
-import { parseFieldSelector } from '../../../base/selector.ts';
 import type { Action, Decision } from '../../../core/authz/types.ts';
 import {
   type AccessAnswer,
@@ -13,6 +12,7 @@ import {
   resourceCheckValue,
 } from '../../../core/cel/library/authorizer.ts';
 import type { Value } from '../../../core/cel/values.ts';
+import { selectorsOf } from '../authorization/selectors.ts';
 import { inTurns } from '../rest/turns.ts';
 import type { AdmissionRequest } from './index.ts';
 
@@ -50,8 +50,6 @@ export async function withAnswers<T>(evaluate: () => Iterator<undefined, T>): Pr
   }
 }
 
-const SELECTING_VERBS: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection']);
-
 /** The variables `authorizer` and `authorizer.requestResource` of one request; undefined for other names. */
 export function authorizerOf(request: AdmissionRequest, source: AccessSource): (name: string) => Value | undefined {
   const ask = checkerOf(request.user, source);
@@ -83,7 +81,7 @@ function checkerOf(user: UserInfo, source: AccessSource): AccessChecker {
   };
 }
 
-const answerOf = ({ allowed, reason }: Decision): AccessAnswer => ({ allowed, reason, error: '' });
+const answerOf = ({ allowed, reason, error = '' }: Decision): AccessAnswer => ({ allowed, reason, error });
 
 function subjectOf(user: UserInfo, { account }: AccessQuestion): UserInfo {
   if (account === undefined) return user;
@@ -95,7 +93,7 @@ function subjectOf(user: UserInfo, { account }: AccessQuestion): UserInfo {
 }
 
 function actionOf(question: AccessQuestion): Action {
-  const { verb, path, fieldSelector } = question;
+  const { verb, path, fieldSelector, labelSelector } = question;
   if (path !== undefined) return { verb, path };
   return {
     verb,
@@ -104,16 +102,6 @@ function actionOf(question: AccessQuestion): Action {
     subresource: question.subresource ?? '',
     namespace: question.namespace ?? '',
     name: question.name ?? '',
-    ...(fieldSelector === undefined || !SELECTING_VERBS.has(verb) ? {} : { fieldEquals: equalities(fieldSelector) }),
+    ...selectorsOf(verb, fieldSelector, labelSelector),
   };
-}
-
-/** A selector that cannot be read narrows nothing. */
-function equalities(selector: string): ReadonlyMap<string, string> {
-  try {
-    const terms = parseFieldSelector(selector).filter(({ operator }) => operator === '=');
-    return new Map(terms.map(({ field, value }) => [field, value]));
-  } catch {
-    return new Map();
-  }
 }

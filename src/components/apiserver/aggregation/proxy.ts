@@ -63,14 +63,14 @@ export async function passOn(context: RestContext, exchange: Exchange, to: Deleg
     answer.destroy();
     return refuse(exchange, 502, 'the backend attempted to redirect this request, which is not permitted');
   }
-  if (!exchange.longRunning) await exchange.recordedFirst(status);
+  if (exchange.longRunning) await exchange.audit?.started(status);
+  else await exchange.recordedFirst(status);
   if (response.headersSent || response.destroyed) {
     answer.destroy();
     return;
   }
   response.writeHead(status, answerHeaders(answer));
   response.flushHeaders();
-  if (exchange.longRunning) exchange.audit?.started(status);
   await new Promise<void>((resolve) => {
     pipeline(answer, response, () => resolve());
   });

@@ -4,6 +4,7 @@ import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import { parseJson } from '../../../base/json.ts';
+import type { Decision } from '../../../core/authz/types.ts';
 import type { RequestInfo } from '../http/request-info.ts';
 import type { ConnectionInfo } from '../port.ts';
 import { AUDIT_LEVELS, type AuditDecision, type AuditPolicy, type AuditStage, decideAudit } from './policy.ts';
@@ -99,9 +100,11 @@ export class AuditRecord {
     this.#impersonated = user;
   }
 
-  decided(allowed: boolean, reason: string): void {
-    this.#annotations['authorization.k8s.io/decision'] = allowed ? 'allow' : 'forbid';
-    this.#annotations['authorization.k8s.io/reason'] = reason;
+  /** Source: k8s.io/apiserver/pkg/endpoints/filters/authorization.go. */
+  decided({ allowed, reason, error }: Decision): void {
+    const failed = !allowed && error !== undefined;
+    if (!failed) this.#annotations['authorization.k8s.io/decision'] = allowed ? 'allow' : 'forbid';
+    this.#annotations['authorization.k8s.io/reason'] = failed ? 'internal error' : reason;
   }
 
   /** What admission has to add; what was said first stands. */
@@ -140,11 +143,11 @@ export class AuditRecord {
     this.#failure = status as JsonObject;
   }
 
-  /** The answer of a request without an end of its own has begun. */
-  started(code: number): void {
-    if (this.#started) return;
+  /** The answer of a request without an end of its own begins. A promise: it must not before. */
+  started(code: number): Promise<boolean> | undefined {
+    if (this.#started) return undefined;
     this.#started = true;
-    void this.#emit('ResponseStarted', code);
+    return this.#emit('ResponseStarted', code);
   }
 
   /** A promise: the answer must not end before. */

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
-import { askRemote, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
+import { askRemoteAgain, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
 import type { TokenIdentity } from './service-accounts.ts';
 
 export interface TokenWebhook {
@@ -69,7 +69,7 @@ export class TokenWebhookClient {
   async #ask(token: string, audiences: readonly string[] | undefined): Promise<TokenIdentity | undefined> {
     const { endpoint, version } = this.#webhook;
     const wanted = audiences ?? this.#defaultAudiences;
-    const answer = await askRemote(this.#deps, endpoint, TIMEOUT_MS, {
+    const answer = await askRemoteAgain(this.#deps, endpoint, TIMEOUT_MS, {
       apiVersion: `authentication.k8s.io/${version}`,
       kind: 'TokenReview',
       metadata: { creationTimestamp: null },

@@ -1,10 +1,11 @@
 /** Requests that another server is asked about. Source: k8s.io/apiserver/plugin/pkg/authorizer/webhook. */
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
-import { messageOf } from '../../../base/errors.ts';
+import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import { type Action, type Decision, isPathAction } from '../../../core/authz/types.ts';
-import { askRemote, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
+import { type Action, type Decision, isPathAction, type SelectorTerm } from '../../../core/authz/types.ts';
+import { askRemoteAgain, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
+import type { AccessMetrics, Outcome } from './access-metrics.ts';
 import type { AccessConditions } from './conditions.ts';
 
 export interface AccessWebhook {
@@ -20,27 +21,31 @@ export interface AccessWebhook {
   readonly failurePolicy?: 'NoOpinion' | 'Deny';
 }
 
-/** `final`: nobody further is asked. */
-export type Opinion = Decision & { readonly final: boolean };
-
-const NO_OPINION: Opinion = { allowed: false, final: false, reason: '' };
+const NO_OPINION: Decision = { allowed: false, reason: '' };
 const TIMEOUT_MS = 10_000;
 const MAX_KEPT = 8192;
 /** Longer questions are asked every time: who makes up names must not fill the memory. */
 const MAX_KEY = 10_000;
 
+interface WebhookDeps extends RemoteDeps {
+  readonly log: Log;
+  readonly metrics: AccessMetrics;
+}
+
 export class AccessWebhookClient {
   readonly #webhook: AccessWebhook;
-  readonly #deps: RemoteDeps & { readonly log: Log };
-  readonly #kept = new Map<string, { readonly opinion: Opinion; readonly untilMs: number }>();
+  readonly #deps: WebhookDeps;
+  readonly #name: string;
+  readonly #kept = new Map<string, { readonly opinion: Decision; readonly untilMs: number }>();
 
-  constructor(webhook: AccessWebhook, deps: RemoteDeps & { readonly log: Log }) {
+  constructor(name: string, webhook: AccessWebhook, deps: WebhookDeps) {
+    this.#name = name;
     this.#webhook = webhook;
     this.#deps = deps;
   }
 
   /** At once while an answer is kept, and where the webhook is not meant. */
-  authorize(user: UserInfo, action: Action): Opinion | Promise<Opinion> {
+  authorize(user: UserInfo, action: Action): Decision | Promise<Decision> {
     const spec = specOf(user, action);
     const unasked = this.#unasked(spec);
     if (unasked !== undefined) return unasked;
@@ -55,28 +60,36 @@ export class AccessWebhookClient {
       },
       (error: unknown) => {
         this.#deps.log.warn('cannot ask about a request', { error: messageOf(error) });
-        return this.#failed;
+        if (this.#webhook.failurePolicy !== 'Deny') this.#deps.metrics.failedOpen(this.#name, outcomeOf(error));
+        return this.#failed(error);
       },
     );
   }
 
   /** The opinion about what the webhook is not asked about; undefined: it is asked. */
-  #unasked(spec: JsonObject): Opinion | undefined {
+  #unasked(spec: JsonObject): Decision | undefined {
     const { conditions } = this.#webhook;
     if (conditions === undefined) return undefined;
+    const { clock, log, metrics } = this.#deps;
+    const beganMs = clock.monotonicMs();
+    const took = (): number => (clock.monotonicMs() - beganMs) / 1000;
     try {
-      return conditions.hold(spec) ? undefined : NO_OPINION;
+      const holds = conditions.hold(spec);
+      metrics.conditions(this.#name, holds ? 'hold' : 'exclude', took());
+      return holds ? undefined : NO_OPINION;
     } catch (error) {
-      this.#deps.log.warn('cannot say whether to ask about a request', { error: messageOf(error) });
-      return this.#failed;
+      metrics.conditions(this.#name, 'fail', took());
+      log.warn('cannot say whether to ask about a request', { error: messageOf(error) });
+      return this.#failed(error);
     }
   }
 
-  get #failed(): Opinion {
-    return this.#webhook.failurePolicy === 'Deny' ? { allowed: false, final: true, reason: '' } : NO_OPINION;
+  #failed(error: unknown): Decision {
+    const failed = { allowed: false, reason: '', error: messageOf(error) };
+    return this.#webhook.failurePolicy === 'Deny' ? { ...failed, denied: true } : failed;
   }
 
-  #keep(key: string, opinion: Opinion, ms: number): void {
+  #keep(key: string, opinion: Decision, ms: number): void {
     if (this.#kept.size >= MAX_KEPT) {
       const [oldest] = this.#kept.keys();
       if (oldest !== undefined) this.#kept.delete(oldest);
@@ -85,25 +98,31 @@ export class AccessWebhookClient {
     this.#kept.set(key, { opinion, untilMs: this.#deps.clock.monotonicMs() + ms });
   }
 
-  async #ask(spec: JsonObject): Promise<Opinion> {
+  async #ask(spec: JsonObject): Promise<Decision> {
     const { endpoint, version, timeoutMs } = this.#webhook;
     const { groups, ...rest } = spec;
-    const answer = await askRemote(this.#deps, endpoint, timeoutMs ?? TIMEOUT_MS, {
+    const question = {
       apiVersion: `authorization.k8s.io/${version}`,
       kind: 'SubjectAccessReview',
       metadata: { creationTimestamp: null },
       spec: version === 'v1' ? spec : { ...rest, group: groups ?? [] },
       status: { allowed: false },
-    });
+    };
+    const tried = (failure: unknown, ms: number): void =>
+      this.#deps.metrics.asked(this.#name, failure === undefined ? 'success' : outcomeOf(failure), ms / 1000);
+    const answer = await askRemoteAgain(this.#deps, endpoint, timeoutMs ?? TIMEOUT_MS, question, tried);
     const status = objectOf(objectOf(answer)?.['status']);
     if (status === undefined) throw new Error('the answer has no status');
     const allowed = status['allowed'] === true;
     const denied = status['denied'] === true;
     if (allowed && denied) throw new Error('the answer both allows and denies');
     const { reason } = status;
-    return { allowed, final: denied, reason: typeof reason === 'string' ? reason : '' };
+    return { allowed, reason: typeof reason === 'string' ? reason : '', ...(denied ? { denied } : {}) };
   }
 }
+
+const outcomeOf = (error: unknown): Outcome =>
+  error instanceof CodedError && error.code === 'timeout' ? 'timeout' : 'error';
 
 const objectOf = (value: JsonValue | undefined): JsonObject | undefined =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
@@ -118,15 +137,27 @@ function specOf(user: UserInfo, action: Action): JsonObject {
             ...(action.namespace === '' ? {} : { namespace: action.namespace }),
             verb: action.verb,
             ...(action.group === '' ? {} : { group: action.group }),
-            version: '*',
+            version: action.version ?? '*',
             resource: action.resource,
             ...(action.subresource === '' ? {} : { subresource: action.subresource }),
             ...(action.name === '' ? {} : { name: action.name }),
+            ...(action.fields === undefined ? {} : { fieldSelector: requirementsOf(action.fields) }),
+            ...(action.labels === undefined ? {} : { labelSelector: requirementsOf(action.labels) }),
           },
         }),
     user: user.name,
     groups: [...user.groups],
     ...(user.uid === undefined ? {} : { uid: user.uid }),
     ...(extra.length === 0 ? {} : { extra: Object.fromEntries(extra.map(([key, values]) => [key, [...values]])) }),
+  };
+}
+
+function requirementsOf(terms: readonly SelectorTerm[]): JsonObject {
+  return {
+    requirements: terms.map(({ key, operator, values }) => ({
+      key,
+      operator,
+      ...(values.length === 0 ? {} : { values: [...values] }),
+    })),
   };
 }

@@ -7,7 +7,6 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Log } from '../../../base/log.ts';
-import { parseFieldSelector } from '../../../base/selector.ts';
 import { createNodeAuthorizer } from '../../../core/authz/node.ts';
 import { createRbacAuthorizer } from '../../../core/authz/rbac.ts';
 import { type Action, type Decision, describeDenial, PRIVILEGED_GROUP } from '../../../core/authz/types.ts';
@@ -16,22 +15,27 @@ import type { RequestInfo } from '../http/request-info.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import type { RemoteDeps } from '../webhooks/remote.ts';
+import { AccessMetrics, type Decisions } from './access-metrics.ts';
 import { AccessWebhookClient } from './access-webhook.ts';
+import { selectorsOf } from './selectors.ts';
 
 const MAX_DECISIONS_PER_USER = 512;
 
 interface Remembered {
   readonly generation: number;
   readonly chain: readonly Link[];
+  /** What roles have allowed is remembered, and counted there. */
+  readonly decisions: Decisions;
   readonly allowed: Set<string>;
   /** Of those the ones that come by a path that is remembered: found without putting a key together. */
   readonly requests: Set<RequestInfo>;
 }
 
 /** Somebody who is asked: in this server, or elsewhere. */
-type Link =
+type Link = { readonly decisions: Decisions } & (
   | { readonly type: Exclude<AuthorizationMode, 'Webhook'> }
-  | { readonly type: 'Webhook'; readonly client: AccessWebhookClient };
+  | { readonly type: 'Webhook'; readonly client: AccessWebhookClient }
+);
 
 export const DEFAULT_AUTHORIZERS: readonly Authorizer[] = [{ type: 'Node' }, { type: 'RBAC' }];
 const FORBIDDEN: Decision = { allowed: false, reason: 'Everything is forbidden.' };
@@ -40,6 +44,7 @@ const ALLOWED: Decision = { allowed: true, reason: '' };
 export class Authorization {
   readonly #configured: () => readonly Authorizer[];
   readonly #deps: RemoteDeps & { readonly log: Log };
+  readonly #metrics = new AccessMetrics();
   readonly rbac = createRbacAuthorizer();
   readonly #nodes = createNodeAuthorizer();
   readonly #remembered = new WeakMap<UserInfo, Remembered>();
@@ -62,12 +67,22 @@ export class Authorization {
     const authorizers = this.#configured();
     if (authorizers !== this.#authorizers) {
       this.#authorizers = authorizers;
-      this.#links = authorizers.map((each) =>
-        each.type === 'Webhook' ? { type: each.type, client: new AccessWebhookClient(each.webhook, this.#deps) } : each,
-      );
+      this.#links = authorizers.map((each) => this.#linkOf(each));
       this.#remote = authorizers.some(({ type }) => type === 'Webhook');
     }
     return this.#links;
+  }
+
+  #linkOf(authorizer: Authorizer): Link {
+    const { type, name = type.toLowerCase() } = authorizer;
+    const decisions = this.#metrics.decisionsOf(type, name);
+    if (authorizer.type !== 'Webhook') return { type: authorizer.type, decisions };
+    const deps = { ...this.#deps, metrics: this.#metrics };
+    return { type: 'Webhook', decisions, client: new AccessWebhookClient(name, authorizer.webhook, deps) };
+  }
+
+  metrics(): string {
+    return this.#metrics.render();
   }
 
   /** Follows roles, bindings, pods, volumes and their attachments. Call after the cache has been loaded, and again whenever it was loaded anew. */
@@ -155,7 +170,7 @@ export class Authorization {
   /** Throws 'Forbidden', worded as upstream. */
   require(user: UserInfo, action: Action): void {
     const decision = this.decide(user, action);
-    if (!decision.allowed) throw denied(user, action, decision.reason);
+    if (!decision.allowed) throw refusal(user, action, decision);
   }
 
   allows(user: UserInfo, action: Action): boolean {
@@ -167,7 +182,7 @@ export class Authorization {
     const decisions = actions.map((action) => this.authorize(user, action));
     const check = (decided: readonly Decision[]): void => {
       for (const [index, decision] of decided.entries()) {
-        if (!decision.allowed) throw denied(user, actions[index] as Action, decision.reason);
+        if (!decision.allowed) throw refusal(user, actions[index] as Action, decision);
       }
     };
     if (decisions.some((each) => each instanceof Promise)) return Promise.all(decisions).then(check);
@@ -185,38 +200,39 @@ export class Authorization {
   #askFrom(
     chain: readonly Link[],
     first: number,
-    reasons: readonly string[],
+    before: readonly Decision[],
     user: UserInfo,
     action: Action,
   ): Decision | Promise<Decision> {
-    const heard = [...reasons];
+    const heard = [...before];
     for (const [at, link] of chain.entries()) {
       if (at < first) continue;
       const opinion =
         link.type === 'Webhook' ? link.client.authorize(user, action) : this.#ask(link.type, user, action);
       if (opinion instanceof Promise) {
         return opinion.then((said) =>
-          said.allowed || said.final ? said : this.#askFrom(chain, at + 1, [...heard, said.reason], user, action),
+          settles(link, said) ? said : this.#askFrom(chain, at + 1, [...heard, said], user, action),
         );
       }
       if (opinion === undefined) continue;
-      if (opinion.allowed || ('final' in opinion && opinion.final)) return opinion;
-      heard.push(opinion.reason);
+      if (settles(link, opinion)) return opinion;
+      heard.push(opinion);
     }
-    return { allowed: false, reason: heard.filter((reason) => reason !== '').join(', ') };
+    return undecided(heard);
   }
 
   /** The first that allows counts; none of them: their reasons together. Of those that are here: a webhook is not asked. */
   decide(user: UserInfo, action: Action): Decision {
     if (user.groups.includes(PRIVILEGED_GROUP)) return ALLOWED;
-    const reasons: string[] = [];
-    for (const { type } of this.#chain) {
-      if (type === 'Webhook') continue;
-      const decision = this.#ask(type, user, action);
-      if (decision?.allowed === true) return decision;
-      if (decision !== undefined && decision.reason !== '') reasons.push(decision.reason);
+    const heard: Decision[] = [];
+    for (const link of this.#chain) {
+      if (link.type === 'Webhook') continue;
+      const decision = this.#ask(link.type, user, action);
+      if (decision === undefined) continue;
+      if (settles(link, decision)) return decision;
+      heard.push(decision);
     }
-    return { allowed: false, reason: reasons.join(', ') };
+    return undecided(heard);
   }
 
   #ask(mode: Exclude<AuthorizationMode, 'Webhook'>, user: UserInfo, action: Action): Decision | undefined {
@@ -234,6 +250,17 @@ export class Authorization {
     }
   }
 
+  /** As `requireRequest`; `decided` is told what has been decided, and why. */
+  requireRecorded(user: UserInfo, info: RequestInfo, decided: (decision: Decision) => void): void | Promise<void> {
+    const action = actionOf(info);
+    const settle = (decision: Decision): void => {
+      decided(decision);
+      if (!decision.allowed) throw refusal(user, action, decision);
+    };
+    const decision = this.authorize(user, action);
+    return decision instanceof Promise ? decision.then(settle) : settle(decision);
+  }
+
   /** Whether a request may go on; the hot path, which remembers what it has allowed. */
   requireRequest(user: UserInfo, info: RequestInfo): void | Promise<void> {
     // Others' answers are kept by themselves, and come before what roles say when they are asked first.
@@ -241,14 +268,19 @@ export class Authorization {
     if (this.#remote) return this.requireEach(user, [actionOf(info)]);
     let remembered = this.#remembered.get(user);
     if (remembered?.generation !== this.rbac.generation || remembered.chain !== chain) {
-      remembered = { generation: this.rbac.generation, chain, allowed: new Set(), requests: new Set() };
+      const decisions = chain.find(({ type }) => type === 'RBAC')?.decisions ?? { allowed: 0, denied: 0 };
+      remembered = { generation: this.rbac.generation, chain, decisions, allowed: new Set(), requests: new Set() };
       this.#remembered.set(user, remembered);
     }
-    if (remembered.requests.has(info)) return;
+    if (remembered.requests.has(info)) {
+      remembered.decisions.allowed += 1;
+      return;
+    }
     const key = info.resource
       ? `${info.verb} ${info.group} ${info.plural} ${info.subresource} ${info.namespace} ${info.name}`
       : `${info.verb} ${info.path}`;
     if (remembered.allowed.has(key)) {
+      remembered.decisions.allowed += 1;
       if (info.query.size === 0) note(remembered.requests, info);
       return;
     }
@@ -256,9 +288,10 @@ export class Authorization {
     if (!chain.some(({ type }) => type === 'RBAC') || !this.rbac.authorize(user, action).allowed) {
       // A node's rights come and go with its pods: never remembered.
       const decision = this.decide(user, action);
-      if (!decision.allowed) throw denied(user, action, decision.reason);
+      if (!decision.allowed) throw refusal(user, action, decision);
       return;
     }
+    remembered.decisions.allowed += 1;
     note(remembered.allowed, key);
   }
 }
@@ -270,28 +303,34 @@ function note<T>(allowed: Set<T>, what: T): void {
 
 export function actionOf(info: RequestInfo): Action {
   if (!info.resource) return { verb: info.verb, path: info.path };
-  const selector = info.query.get('fieldSelector');
-  return {
-    verb: info.verb,
-    group: info.group,
-    resource: info.plural,
-    subresource: info.subresource,
-    namespace: info.namespace,
-    name: info.name,
-    ...(selector === null ? {} : { fieldEquals: fieldEquals(selector) }),
-  };
+  const { verb, group, version, plural, subresource, namespace, name, query } = info;
+  const action = { verb, group, version, resource: plural, subresource, namespace, name };
+  return query.size === 0
+    ? action
+    : { ...action, ...selectorsOf(verb, query.get('fieldSelector'), query.get('labelSelector')) };
 }
 
-function fieldEquals(selector: string): ReadonlyMap<string, string> {
-  try {
-    return new Map(
-      parseFieldSelector(selector)
-        .filter((term) => term.operator === '=')
-        .map((term) => [term.field, term.value]),
-    );
-  } catch {
-    return new Map();
-  }
+/** Whether nobody further is asked; counts it. */
+function settles({ decisions }: Link, { allowed, denied }: Decision): boolean {
+  if (allowed) decisions.allowed += 1;
+  else if (denied === true) decisions.denied += 1;
+  else return false;
+  return true;
+}
+
+/** Source: k8s.io/apiserver/pkg/authorization/union. */
+function undecided(heard: readonly Decision[]): Decision {
+  const reason = heard.flatMap((each) => (each.reason === '' ? [] : [each.reason])).join('\n');
+  const errors = heard.flatMap(({ error }) => (error === undefined ? [] : [error]));
+  if (errors.length === 0) return { allowed: false, reason };
+  return { allowed: false, reason, error: errors.length === 1 ? (errors[0] as string) : `[${errors.join(', ')}]` };
+}
+
+/** Where somebody could not be asked, that is what is told, as upstream. */
+function refusal(user: UserInfo, action: Action, { reason, error }: Decision): ApiError {
+  return error === undefined
+    ? denied(user, action, reason)
+    : new ApiError('InternalError', `Internal error occurred: ${error}`);
 }
 
 export function denied(user: UserInfo, action: Action, reason: string): ApiError {

@@ -163,6 +163,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
       continueToken: undefined,
       match: wanted === undefined ? undefined : 'NotOlderThan',
     });
+    await this.#recordStart();
     this.#head();
     // The state may be larger than what a client may leave unread: it is sent as fast as the client takes it.
     await writeParts(this.#response, this.#stateLines(snapshot.objects));
@@ -181,9 +182,16 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   async #resume(resourceVersion: number | undefined): Promise<void> {
     if (resourceVersion === undefined || resourceVersion === 0) await this.#context.cache.freshen();
     else if (resourceVersion > this.#context.cache.revision) await this.#context.cache.waitFor(resourceVersion);
+    await this.#recordStart();
     const from =
       resourceVersion === undefined || resourceVersion === 0 ? this.#context.cache.revision : resourceVersion;
     this.#follow(from);
+  }
+
+  /** Nothing is answered before the audit log knows of it, where that is asked for. */
+  async #recordStart(): Promise<void> {
+    const recorded = this.#exchange.audit?.started(200);
+    if (recorded !== undefined) await recorded;
   }
 
   /** Upstream answers 200 and says in the stream that a version is too old: clients expect it there. */
@@ -216,7 +224,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
       this.#exchange.headers(this.#form.format === 'protobuf' ? STREAM : 'application/json'),
     );
     this.#response.flushHeaders();
-    this.#exchange.audit?.started(200);
+    void this.#exchange.audit?.started(200);
   }
 
   #subscribe(from: number): void {

@@ -91,6 +91,7 @@ export async function stream(context: RestContext, exchange: Exchange, info: Res
   if (info.subresource === 'log') {
     const status = answer.statusCode ?? 502;
     if (status !== 200) throw await kubeletFailure(answer, status, info);
+    await exchange.audit?.started(200);
     if (!exchange.longRunning) await exchange.recordedFirst(200);
     if (response.headersSent) return;
     response.writeHead(200, exchange.headers('text/plain'));
@@ -98,7 +99,11 @@ export async function stream(context: RestContext, exchange: Exchange, info: Res
     await new Promise<void>((resolve) => {
       pipeline(answer, response, () => resolve());
     });
-  } else await passPage(answer, response, info, page);
+    return;
+  }
+  await exchange.audit?.started(answer.statusCode ?? 502);
+  if (response.headersSent || response.destroyed) answer.destroy();
+  else await passPage(answer, response, info, page);
 }
 
 function pageOf(info: ResourceRequestInfo, target: Target, host: string | undefined): ProxiedPage {

@@ -7,13 +7,14 @@ import type {
   SubjectAccessReview,
   SubjectAccessReviewSpec,
 } from 'kubernetes-types/authorization/v1';
-import { fieldError, invalid } from '../../../api/meta/field-error.ts';
+import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Action } from '../../../core/authz/types.ts';
 import type { RestContext } from '../rest/context.ts';
 import { timestamp } from '../rest/write-request.ts';
+import { type SelectingAttributes, selectorErrors, selectorTerms } from './review-selectors.ts';
 
 export interface Question {
   readonly user: UserInfo;
@@ -54,35 +55,66 @@ async function tokenReview(context: RestContext, object: KubeObject): Promise<Ku
 
 type Attributes = Pick<SubjectAccessReviewSpec, 'resourceAttributes' | 'nonResourceAttributes'>;
 
-function actionOf(spec: Attributes, kind: string): Action {
-  const { resourceAttributes: resource, nonResourceAttributes: path } = spec;
-  if ((resource === undefined) === (path === undefined)) {
-    throw invalid({ group: 'authorization.k8s.io', kind }, '', [
-      fieldError.invalid(
-        'spec.resourceAttributes',
-        resource,
-        'exactly one of nonResourceAttributes or resourceAttributes must be specified',
-      ),
-    ]);
-  }
-  if (path !== undefined) return { verb: path.verb ?? '', path: path.path ?? '' };
-  return {
+interface Asked {
+  readonly action: Action;
+  /** What is not asked because nobody understands it. */
+  readonly problems: readonly string[];
+}
+
+function askedBy(spec: Attributes, kind: string): Asked {
+  const { nonResourceAttributes: path } = spec;
+  const resource = spec.resourceAttributes as SelectingAttributes | undefined;
+  const found = attributeErrors(resource, path);
+  if (found.length > 0) throw invalid({ group: 'authorization.k8s.io', kind }, '', found);
+  if (path !== undefined) return { action: { verb: path.verb ?? '', path: path.path ?? '' }, problems: [] };
+  const { problems, ...selectors } = selectorTerms(resource ?? {});
+  const version = resource?.version ?? '';
+  const action = {
     verb: resource?.verb ?? '',
     group: resource?.group ?? '',
+    ...(version === '' ? {} : { version }),
     resource: resource?.resource ?? '',
     subresource: resource?.subresource ?? '',
     namespace: resource?.namespace ?? '',
     name: resource?.name ?? '',
+    ...selectors,
   };
+  return { action, problems };
 }
 
-async function decided(
-  context: RestContext,
-  user: UserInfo,
-  action: Action,
-): Promise<{ allowed: boolean; reason?: string }> {
-  const { allowed, reason } = await context.authorization.authorize(user, action);
-  return reason === '' ? { allowed } : { allowed, reason };
+function attributeErrors(
+  resource: SelectingAttributes | undefined,
+  path: Attributes['nonResourceAttributes'],
+): FieldError[] {
+  const errors: FieldError[] = [];
+  if (resource !== undefined && path !== undefined)
+    errors.push(
+      fieldError.invalid(
+        'spec.nonResourceAttributes',
+        path,
+        'cannot be specified in combination with resourceAttributes',
+      ),
+    );
+  if (resource === undefined && path === undefined)
+    errors.push(
+      fieldError.invalid(
+        'spec.resourceAttributes',
+        undefined,
+        'exactly one of nonResourceAttributes or resourceAttributes must be specified',
+      ),
+    );
+  return resource === undefined ? errors : [...errors, ...selectorErrors(resource, 'spec.resourceAttributes')];
+}
+
+async function decided(context: RestContext, user: UserInfo, { action, problems }: Asked): Promise<object> {
+  const { allowed, denied, reason, error } = await context.authorization.authorize(user, action);
+  const evaluationError = [...(error === undefined ? [] : [error]), ...problems].join('; ');
+  return {
+    allowed,
+    ...(denied === true ? { denied } : {}),
+    ...(reason === '' ? {} : { reason }),
+    ...(evaluationError === '' ? {} : { evaluationError }),
+  };
 }
 
 function subjectOf(spec: SubjectAccessReviewSpec, kind: string): UserInfo {
@@ -103,9 +135,9 @@ function subjectOf(spec: SubjectAccessReviewSpec, kind: string): UserInfo {
 async function subjectAccessReview(context: RestContext, object: KubeObject): Promise<KubeObject> {
   const review = object as SubjectAccessReview;
   const user = subjectOf(review.spec, 'SubjectAccessReview');
-  const action = actionOf(review.spec, 'SubjectAccessReview');
+  const asked = askedBy(review.spec, 'SubjectAccessReview');
   await context.cache.freshen();
-  return { ...review, status: await decided(context, user, action) } as KubeObject;
+  return { ...review, status: await decided(context, user, asked) } as KubeObject;
 }
 
 async function localSubjectAccessReview(
@@ -121,7 +153,7 @@ async function localSubjectAccessReview(
   await context.cache.freshen();
   return {
     ...review,
-    status: await decided(context, user, actionOf(review.spec, 'LocalSubjectAccessReview')),
+    status: await decided(context, user, askedBy(review.spec, 'LocalSubjectAccessReview')),
   } as KubeObject;
 }
 
@@ -131,9 +163,9 @@ async function selfSubjectAccessReview(
   question: Question,
 ): Promise<KubeObject> {
   const review = object as SelfSubjectAccessReview;
-  const action = actionOf(review.spec ?? {}, 'SelfSubjectAccessReview');
+  const asked = askedBy(review.spec ?? {}, 'SelfSubjectAccessReview');
   await context.cache.freshen();
-  return { ...review, status: await decided(context, question.user, action) } as KubeObject;
+  return { ...review, status: await decided(context, question.user, asked) } as KubeObject;
 }
 
 async function selfSubjectRulesReview(

@@ -24,7 +24,52 @@ export interface RemoteDeps {
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
+/** What may be over in a moment. */
+const PASSING_CODES: ReadonlySet<number> = new Set([429, 500, 504]);
+const ATTEMPTS = 5;
+const FIRST_PAUSE_MS = 500;
+const PAUSE_FACTOR = 1.5;
 const MAX_ANSWER = 4 * 1024 * 1024;
+
+class UnexpectedStatus extends CodedError {
+  readonly passing: boolean;
+  constructor(host: string, code: number, retryAfter: string | undefined) {
+    super('unexpected-status', `${host} answers ${code}`);
+    this.passing = PASSING_CODES.has(code) || retryAfter !== undefined;
+  }
+}
+
+/**
+ * As `askRemote`, and again, up to four times, after what may be over in a moment. `tried` is told of each attempt.
+ * Source: k8s.io/apiserver/pkg/util/webhook (WithExponentialBackoff, DefaultShouldRetry).
+ */
+export async function askRemoteAgain(
+  deps: RemoteDeps,
+  endpoint: RemoteEndpoint,
+  timeoutMs: number,
+  body: JsonObject | string,
+  tried: (failure: unknown, ms: number) => void = () => {},
+): Promise<JsonValue> {
+  const { clock } = deps;
+  let pauseMs = FIRST_PAUSE_MS;
+  for (let attempt = 1; ; attempt++) {
+    const beganMs = clock.monotonicMs();
+    try {
+      const answer = await askRemote(deps, endpoint, timeoutMs, body);
+      tried(undefined, clock.monotonicMs() - beganMs);
+      return answer;
+    } catch (error) {
+      tried(error, clock.monotonicMs() - beganMs);
+      if (attempt === ATTEMPTS || !isPassing(error)) throw error;
+      await new Promise<void>((resolve) => void clock.setTimer(pauseMs, resolve));
+      pauseMs *= PAUSE_FACTOR;
+    }
+  }
+}
+
+function isPassing(error: unknown): boolean {
+  return error instanceof UnexpectedStatus ? error.passing : (error as { code?: unknown }).code === 'ECONNRESET';
+}
 
 /** A GET without `body`, a POST with it; a string is JSON already. Throws a CodedError that says what went wrong. */
 export async function askRemote(
@@ -80,7 +125,7 @@ export async function askRemote(
       chunks.push(chunk);
     }
     const code = answer.statusCode ?? 0;
-    if (code < 200 || code > 299) throw new CodedError('unexpected-status', `${url.host} answers ${code}`);
+    if (code < 200 || code > 299) throw new UnexpectedStatus(url.host, code, answer.headers['retry-after']);
     return chunks.length === 0 ? null : decodeJson(Buffer.concat(chunks));
   } catch (error) {
     const isLate = abort.signal.aborted;

@@ -40,7 +40,7 @@ async function startPeer() {
     request.on('end', () => {
       const body = chunks.length === 0 ? undefined : JSON.parse(Buffer.concat(chunks).toString());
       const answer = peer.up ? answerOf(path, body) : undefined;
-      response.writeHead(answer === undefined ? 500 : 200, { 'content-type': 'application/json' });
+      response.writeHead(answer === undefined ? 403 : 200, { 'content-type': 'application/json' });
       response.end(JSON.stringify(answer ?? {}));
     });
   });

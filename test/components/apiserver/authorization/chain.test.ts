@@ -104,7 +104,6 @@ describe('the chain of authorizers', () => {
   it('asks one after the other until somebody has an opinion', async () => {
     assert.deepEqual(await decide(webhook('/yes'), { type: 'AlwaysDeny' }), {
       allowed: true,
-      final: false,
       reason: 'said so',
     });
     assert.equal((await decide(webhook('/no'), { type: 'AlwaysAllow' })).reason, 'never');

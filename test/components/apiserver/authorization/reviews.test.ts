@@ -1,0 +1,254 @@
+/** What webhooks are told of requests and reviews, what their failures come to, and what is counted and recorded of it. */
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { compileAccessConditions } from '../../../../src/components/apiserver/authorization/conditions.ts';
+import type { Authorizer } from '../../../../src/components/apiserver/config.ts';
+import { WebhookServer } from '../admission/webhook-server.ts';
+import { startServer, type TestServer } from '../harness.ts';
+
+interface Spec {
+  readonly resourceAttributes?: Record<string, unknown>;
+}
+
+const FIELDS = 'spec.nodeName=mine,metadata.name!=b,metadata.name!=a';
+const LABELS = 'tier in (b,a),ask=true,size>3';
+const field = (key: string, operator: string, ...values: string[]) => ({ key, operator, values });
+const FIELDS_IN_ORDER = [
+  field('metadata.name', 'NotIn', 'a'),
+  field('metadata.name', 'NotIn', 'b'),
+  field('spec.nodeName', 'In', 'mine'),
+];
+const LABELS_IN_ORDER = [field('ask', 'In', 'true'), field('tier', 'In', 'a', 'b')];
+
+describe('authorization by others', () => {
+  let hooks: WebhookServer;
+  let server: TestServer;
+  const asked: Spec[] = [];
+  const recorded: Record<string, unknown>[] = [];
+  before(async () => {
+    hooks = await WebhookServer.start();
+    hooks.on('/answer', (review) => {
+      const { spec } = review as unknown as { spec: Spec };
+      asked.push(spec);
+      const { name, namespace } = spec.resourceAttributes ?? {};
+      return JSON.stringify({ status: { allowed: name !== 'barred' && namespace !== 'barred', reason: 'by webhook' } });
+    });
+    hooks.on('/deny', () => JSON.stringify({ status: { denied: true, reason: 'never' } }));
+    hooks.on('/broken', () => 'nonsense');
+    const webhook = (name: string, source: string, more: object = {}): Authorizer => ({
+      type: 'Webhook',
+      name,
+      webhook: {
+        endpoint: {
+          url: `https://127.0.0.1:${hooks.port}/${name}`,
+          ca: Buffer.from(hooks.caBundle, 'base64').toString(),
+        },
+        version: 'v1',
+        allowedMs: 0,
+        deniedMs: 0,
+        conditions: compileAccessConditions([source]),
+        ...more,
+      },
+    });
+    const about = (namespace: string) => `request.?resourceAttributes.namespace.orValue('') == '${namespace}'`;
+    server = await startServer({
+      config: {
+        authorizers: [
+          { type: 'Node' },
+          { type: 'RBAC' },
+          webhook('deny', about('denied'), { failurePolicy: 'NoOpinion' }),
+          webhook('broken', about('broken'), { failurePolicy: 'NoOpinion' }),
+          webhook('answer', "!(request.?resourceAttributes.namespace.orValue('') in ['broken', 'denied'])"),
+        ],
+      },
+      audit: {
+        policy: { rules: [{ level: 'Metadata' }], omitStages: ['RequestReceived'] },
+        sinks: [
+          {
+            accept: (line) => {
+              recorded.push(JSON.parse(line));
+              return undefined;
+            },
+            close: async () => undefined,
+          },
+        ],
+      },
+    });
+  });
+  after(async () => {
+    await server.stop();
+    await hooks.stop();
+  });
+  beforeEach(() => {
+    asked.length = 0;
+    recorded.length = 0;
+  });
+
+  const review = async (resourceAttributes: Record<string, unknown>, user = 'ann', ...groups: string[]) => {
+    const { code, body } = await server.call<{ status: Record<string, unknown>; message: string }>(
+      'POST',
+      '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+      {
+        body: {
+          apiVersion: 'authorization.k8s.io/v1',
+          kind: 'SubjectAccessReview',
+          spec: { user, groups, resourceAttributes },
+        },
+      },
+    );
+    return { code, status: body.status, message: body.message };
+  };
+
+  it('tells of a request its version and what its selectors demand, in order', async () => {
+    const ann = await server.user('ann', 'dev');
+    const query = `fieldSelector=${encodeURIComponent(FIELDS)}&labelSelector=${encodeURIComponent(LABELS)}`;
+    assert.equal((await server.call('GET', `/apis/apps/v1/deployments?${query}`, { as: ann })).code, 400);
+    assert.deepEqual(
+      asked.map(({ resourceAttributes }) => resourceAttributes),
+      [
+        {
+          verb: 'list',
+          group: 'apps',
+          version: 'v1',
+          resource: 'deployments',
+          fieldSelector: { requirements: FIELDS_IN_ORDER },
+          labelSelector: { requirements: LABELS_IN_ORDER },
+        },
+      ],
+    );
+    asked.length = 0;
+    await server.call('GET', `/api/v1/namespaces/default/pods/one?${query}`, { as: ann });
+    assert.equal(asked[0]?.resourceAttributes?.['fieldSelector'], undefined, 'they mean nothing there');
+  });
+
+  it('passes on what reviews demand as it is, but for what nobody understands', async () => {
+    const list = { verb: 'list', resource: 'pods' };
+    const requirements = [field('spec.nodeName', 'In', 'mine'), field('metadata.name', 'NotIn', 'b')];
+    const labels = [field('tier', 'In', 'b', 'a'), { key: 'ask', operator: 'Exists' }];
+    const cases: ReadonlyArray<readonly [Record<string, unknown>, Record<string, unknown>, string?]> = [
+      [
+        { version: 'v7', fieldSelector: { rawSelector: FIELDS }, labelSelector: { rawSelector: LABELS } },
+        {
+          version: 'v7',
+          fieldSelector: { requirements: FIELDS_IN_ORDER },
+          labelSelector: { requirements: LABELS_IN_ORDER },
+        },
+      ],
+      [
+        { fieldSelector: { requirements }, labelSelector: { requirements: labels } },
+        { version: '*', fieldSelector: { requirements }, labelSelector: { requirements: labels } },
+      ],
+      [
+        { fieldSelector: { requirements: [...requirements, { key: 'x', operator: 'Unknown' }] } },
+        { version: '*', fieldSelector: { requirements } },
+        'spec.resourceAttributes.fieldSelector partially ignored due to parse error',
+      ],
+      [
+        { labelSelector: { rawSelector: 'a in (' }, fieldSelector: { requirements: [field('x', 'In', 'a', 'b')] } },
+        { version: '*' },
+        'spec.resourceAttributes.fieldSelector ignored due to parse error; spec.resourceAttributes.labelSelector ignored due to parse error',
+      ],
+    ];
+    for (const [written, told, evaluationError] of cases) {
+      asked.length = 0;
+      const { status } = await review({ ...list, ...written });
+      assert.deepEqual(status, {
+        allowed: true,
+        reason: 'by webhook',
+        ...(evaluationError === undefined ? {} : { evaluationError }),
+      });
+      assert.deepEqual(
+        asked.map(({ resourceAttributes }) => resourceAttributes),
+        [{ ...list, ...told }],
+      );
+    }
+  });
+
+  it('lets the node authorizer see them too', async () => {
+    const pods = { verb: 'list', version: 'v1', resource: 'pods', namespace: 'broken' };
+    const of = (node: string) => ({ ...pods, fieldSelector: { rawSelector: `spec.nodeName=${node}` } });
+    assert.equal((await review(of('n1'), 'system:node:n1', 'system:nodes')).status['allowed'], true);
+    assert.equal((await review(of('n2'), 'system:node:n1', 'system:nodes')).status['allowed'], false);
+  });
+
+  it('refuses selectors that say nothing, or twice', async () => {
+    const cases: ReadonlyArray<readonly [object, RegExp]> = [
+      [
+        { rawSelector: 'a=b', requirements: [field('a', 'In', 'b')] },
+        /fieldSelector\.rawSelector: Invalid value: "a=b": may not specified at the same time as requirements/,
+      ],
+      [
+        {},
+        /fieldSelector\.requirements: Required value: when spec\.resourceAttributes\.fieldSelector is specified, requirements or rawSelector is required/,
+      ],
+      [{ requirements: [field('', 'In', 'b')] }, /requirements\[0\]\.key: Required value: must be specified/],
+      [
+        { requirements: [field('a', 'In')] },
+        /requirements\[0\]\.values: Required value: must be specified when `operator` is 'In' or 'NotIn'/,
+      ],
+      [
+        { requirements: [field('a', 'Exists', 'b')] },
+        /requirements\[0\]\.values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'/,
+      ],
+    ];
+    for (const [fieldSelector, message] of cases) {
+      const answer = await review({ verb: 'list', resource: 'pods', fieldSelector });
+      assert.deepEqual([answer.code, message.test(answer.message)], [422, true], answer.message);
+    }
+  });
+
+  it('says who has denied, and who could not be asked; a request fails then', async () => {
+    const denied = await review({ verb: 'get', resource: 'pods', namespace: 'denied' });
+    assert.deepEqual(denied.status, { allowed: false, denied: true, reason: 'never' });
+    const broken = await review({ verb: 'get', resource: 'pods', namespace: 'broken' });
+    assert.equal(broken.status['allowed'], false);
+    assert.match(String(broken.status['evaluationError']), /invalid character/);
+    const ann = await server.user('ann', 'dev');
+    const codes: number[] = [];
+    for (const namespace of ['denied', 'broken', 'barred', 'default']) {
+      recorded.length = 0;
+      codes.push((await server.call('GET', `/api/v1/namespaces/${namespace}/pods/none`, { as: ann })).code);
+      const annotations = recorded.at(-1)?.['annotations'] as Record<string, string>;
+      const decision = annotations['authorization.k8s.io/decision'];
+      const expected = { denied: 'forbid', broken: undefined, barred: 'forbid', default: 'allow' }[namespace];
+      assert.equal(decision, expected, namespace);
+      if (namespace === 'broken') assert.equal(annotations['authorization.k8s.io/reason'], 'internal error');
+      else assert.match(annotations['authorization.k8s.io/reason'] ?? '', /never|by webhook/);
+    }
+    assert.deepEqual(codes, [403, 500, 403, 404]);
+  });
+
+  it('counts it all', async () => {
+    const { text } = await server.call('GET', '/metrics');
+    const counts = new Map(
+      text
+        .split('\n')
+        .filter((line) => line.startsWith('apiserver_authorization_'))
+        .map((line) => line.slice('apiserver_authorization_'.length).split(' ') as [string, string]),
+    );
+    for (const [series, least] of [
+      ['decisions_total{decision="denied",name="deny",type="Webhook"}', 2],
+      ['decisions_total{decision="allowed",name="answer",type="Webhook"}', 2],
+      ['decisions_total{decision="allowed",name="node",type="Node"}', 1],
+      ['webhook_evaluations_total{name="broken",result="error"}', 2],
+      ['webhook_evaluations_fail_open_total{name="broken",result="error"}', 2],
+      ['webhook_duration_seconds_count{name="deny",result="success"}', 2],
+      ['match_condition_exclusions_total{name="answer",type="Webhook"}', 2],
+    ] as const)
+      assert.ok(Number(counts.get(series)) >= least, `${series}: ${counts.get(series)}`);
+  });
+
+  it('asks again after what may be over in a moment, and takes what comes at last', async () => {
+    let left = 2;
+    hooks.on('/answer', (_review, response) => {
+      if (left > 0) {
+        left -= 1;
+        response.statusCode = 500;
+        return 'soon';
+      }
+      return JSON.stringify({ status: { allowed: true } });
+    });
+    assert.equal((await review({ verb: 'get', resource: 'pods' })).status['allowed'], true);
+    assert.equal(left, 0);
+  });
+});
