@@ -24,6 +24,39 @@ export interface FieldError {
 const MAX_ECHO = 4096;
 /** How many failures one answer names. */
 const MAX_FAILURES = 128;
+/** Found so many, a validation is given up: a document of 3 MB can have millions, and nobody is told of the others. */
+const MAX_FOUND = 20_000;
+
+/** What has been found by the validation that runs now; validations are synchronous. */
+let found: { count: number; readonly first: FieldError[] } | undefined;
+
+class GivenUp extends Error {}
+
+/**
+ * What a validation finds; the first failures, as many as an answer names, where they are so many that it was given up. `tries`: it makes failures that do not
+ * count, of alternatives for one, and bounds them itself.
+ */
+export function failuresOf(validate: () => FieldError[], tries = false): FieldError[] {
+  if (tries) return validate();
+  const own = { count: 0, first: [] };
+  found = own;
+  try {
+    return validate();
+  } catch (error) {
+    if (error instanceof GivenUp) return own.first;
+    throw error;
+  } finally {
+    found = undefined;
+  }
+}
+
+function noted(error: FieldError): FieldError {
+  if (found === undefined) return error;
+  found.count += 1;
+  if (found.first.length < MAX_FAILURES) found.first.push(error);
+  if (found.count > MAX_FOUND) throw new GivenUp();
+  return error;
+}
 
 /** A list that is not there: shown as `null`, where a missing value is shown as `"null"`. */
 export const NULL: unique symbol = Symbol('null');
@@ -35,55 +68,63 @@ const quote = (value: unknown): string => {
 };
 
 export const fieldError = {
-  required: (field: string, detail = ''): FieldError => ({
-    type: 'FieldValueRequired',
-    field,
-    message: `Required value${detail === '' ? '' : `: ${detail}`}`,
-  }),
-  invalid: (field: string, value: unknown, detail: string): FieldError => ({
-    type: 'FieldValueInvalid',
-    field,
-    message: `Invalid value: ${quote(value)}: ${detail}`,
-  }),
-  notSupported: (field: string, value: unknown, supported: readonly string[]): FieldError => ({
-    type: 'FieldValueNotSupported',
-    field,
-    message: `Unsupported value: ${quote(value)}: supported values: ${supported.map((each) => JSON.stringify(each)).join(', ')}`,
-  }),
-  forbidden: (field: string, detail: string): FieldError => ({
-    type: 'FieldValueForbidden',
-    field,
-    message: `Forbidden: ${detail}`,
-  }),
-  duplicate: (field: string, value: unknown): FieldError => ({
-    type: 'FieldValueDuplicate',
-    field,
-    message: `Duplicate value: ${quote(value)}`,
-  }),
-  notFound: (field: string, value: unknown): FieldError => ({
-    type: 'FieldValueNotFound',
-    field,
-    message: `Not found: ${quote(value)}`,
-  }),
-  tooMany: (field: string, actual: number, max: number): FieldError => ({
-    type: 'FieldValueTooMany',
-    field,
-    message: `Too many: ${actual}: must have at most ${max} items`,
-  }),
-  tooLong: (field: string, maxBytes: number): FieldError => ({
-    type: 'FieldValueTooLong',
-    field,
-    message: `Too long: may not be more than ${maxBytes} bytes`,
-  }),
+  required: (field: string, detail = ''): FieldError =>
+    noted({
+      type: 'FieldValueRequired',
+      field,
+      message: `Required value${detail === '' ? '' : `: ${detail}`}`,
+    }),
+  invalid: (field: string, value: unknown, detail: string): FieldError =>
+    noted({
+      type: 'FieldValueInvalid',
+      field,
+      message: `Invalid value: ${quote(value)}: ${detail}`,
+    }),
+  notSupported: (field: string, value: unknown, supported: readonly string[]): FieldError =>
+    noted({
+      type: 'FieldValueNotSupported',
+      field,
+      message: `Unsupported value: ${quote(value)}: supported values: ${supported.map((each) => JSON.stringify(each)).join(', ')}`,
+    }),
+  forbidden: (field: string, detail: string): FieldError =>
+    noted({
+      type: 'FieldValueForbidden',
+      field,
+      message: `Forbidden: ${detail}`,
+    }),
+  duplicate: (field: string, value: unknown): FieldError =>
+    noted({
+      type: 'FieldValueDuplicate',
+      field,
+      message: `Duplicate value: ${quote(value)}`,
+    }),
+  notFound: (field: string, value: unknown): FieldError =>
+    noted({
+      type: 'FieldValueNotFound',
+      field,
+      message: `Not found: ${quote(value)}`,
+    }),
+  tooMany: (field: string, actual: number, max: number): FieldError =>
+    noted({
+      type: 'FieldValueTooMany',
+      field,
+      message: `Too many: ${actual}: must have at most ${max} items`,
+    }),
+  tooLong: (field: string, maxBytes: number): FieldError =>
+    noted({
+      type: 'FieldValueTooLong',
+      field,
+      message: `Too long: may not be more than ${maxBytes} bytes`,
+    }),
 };
 
 /** The 422 that carries the field errors (the first of very many), worded as upstream's `NewInvalid`. */
 export function invalid(
   subject: { readonly group: string; readonly kind: string },
   name: string,
-  found: readonly FieldError[],
+  all: readonly FieldError[],
 ): ApiError {
-  const failures = found.slice(0, MAX_FAILURES);
+  const failures = all.slice(0, MAX_FAILURES);
   // Said once however often it was found; the causes keep them all.
   const texts = [...new Set(failures.map((failure) => `${failure.field}: ${failure.message}`))];
   const text = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;

@@ -17,6 +17,7 @@ import {
   isEmpty,
   recursiveDifference,
   union,
+  unionAll,
 } from './field-set.ts';
 import {
   atTime,
@@ -224,20 +225,32 @@ function* withoutLost(
 }
 
 function ownedByAll(managed: ManagedFields): FieldSet {
-  let all: FieldSet = EMPTY_SET;
-  for (const entry of managed.values()) all = union(all, entry.fields);
-  return all;
+  return unionAll([...managed.values()].map(({ fields }) => fields));
 }
 
 function conflictsWith(managed: ManagedFields, identity: string, changesIn: ChangesIn): Conflict[] {
   const conflicts: Conflict[] = [];
+  const written = writtenIn();
   for (const [id, owner] of managed) {
     const changes = id === identity ? undefined : changesIn(owner.apiVersion);
     if (changes === undefined) continue;
-    const fields = intersection(owner.fields, union(changes.modified, changes.added));
+    const fields = intersection(owner.fields, written(changes));
     if (!isEmpty(fields)) conflicts.push({ owner, fields });
   }
   return conflicts;
+}
+
+/** What was written of a change, put together once for all owners. */
+function writtenIn(): (changes: Comparison) => FieldSet {
+  const known = new Map<Comparison, FieldSet>();
+  return (changes) => {
+    let both = known.get(changes);
+    if (both === undefined) {
+      both = union(changes.modified, changes.added);
+      known.set(changes, both);
+    }
+    return both;
+  };
 }
 
 /**
@@ -251,14 +264,14 @@ function* yieldFields(
   regaining?: string,
 ): Steps<ManagedFields> {
   const left = new Map<string, ManagedEntry>();
+  const written = writtenIn();
   for (const [id, entry] of managed) {
     let { fields } = entry;
     if (id !== writer) {
       yield;
       const changes = changesIn(entry.apiVersion);
       if (changes === undefined) continue;
-      if (id !== regaining || entry.read === undefined)
-        fields = difference(fields, union(changes.modified, changes.added));
+      if (id !== regaining || entry.read === undefined) fields = difference(fields, written(changes));
       fields = difference(fields, changes.removed);
     }
     if (!isEmpty(fields)) left.set(id, withFields(entry, fields));

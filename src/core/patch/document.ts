@@ -37,13 +37,36 @@ export function clone<T extends JsonValue>(value: T): T;
 export function clone(value: JsonValue): JsonValue {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => clone(item));
+  const keys = Object.keys(value);
+  if (keys.length > MANY) return cloneMany(value, keys);
   // Spreading takes the whole shape of the object over at once, `__proto__` as the field that it is.
   const copy: JsonObject = { ...value };
-  for (const key of Object.keys(copy)) {
+  for (const key of keys) {
     const own = copy[key];
     if (own === undefined) delete copy[key];
     else if (typeof own === 'object') copy[key] = clone(own);
   }
+  return copy;
+}
+
+/** Objects of so many fields have no shape to be taken over: to spread one costs several times what it costs to put its fields into another one by one. */
+const MANY = 512;
+
+function cloneMany(value: JsonObject, keys: readonly string[]): JsonObject {
+  const copy: JsonObject = {};
+  for (const key of keys) {
+    const own = value[key];
+    if (own !== undefined) setField(copy, key, clone(own));
+  }
+  return copy;
+}
+
+/** A copy of the object itself; what is in its fields is shared. */
+export function shallowCopy<T>(object: Readonly<Record<string, T>>): Record<string, T> {
+  const keys = Object.keys(object);
+  if (keys.length <= MANY) return { ...object };
+  const copy: Record<string, T> = {};
+  for (const key of keys) setField(copy as JsonObject, key, object[key] as JsonValue);
   return copy;
 }
 

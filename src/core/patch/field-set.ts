@@ -7,7 +7,7 @@
  */
 
 import { parseJson } from '../../base/json.ts';
-import { isObject, type JsonObject, type JsonValue } from './document.ts';
+import { isObject, type JsonObject, type JsonValue, shallowCopy } from './document.ts';
 
 export interface FieldSet {
   readonly [element: string]: FieldSet;
@@ -42,11 +42,26 @@ export function fieldElement(name: string): string {
 
 /** A node for a path that is a member and has `below` under it. */
 export function memberNode(below: FieldSet): FieldSet {
-  return isEmpty(below) ? EMPTY_SET : { [SELF]: EMPTY_SET, ...below };
+  if (isEmpty(below)) return EMPTY_SET;
+  const node: Record<string, FieldSet> = { [SELF]: EMPTY_SET };
+  for (const element of Object.keys(below)) node[element] = below[element] ?? EMPTY_SET;
+  return node;
 }
 
 export function union(a: FieldSet, b: FieldSet): FieldSet {
   return isEmpty(a) ? b : isEmpty(b) ? a : joined(a, b);
+}
+
+/** Of many: halves of them, and halves of those, so that no element is put into place more often than there are halves. */
+export function unionAll(sets: readonly FieldSet[]): FieldSet {
+  let left = sets;
+  while (left.length > 1) {
+    const pairs: FieldSet[] = [];
+    for (let index = 0; index < left.length; index += 2)
+      pairs.push(union(left[index] ?? EMPTY_SET, left[index + 1] ?? EMPTY_SET));
+    left = pairs;
+  }
+  return left[0] ?? EMPTY_SET;
 }
 
 /** Of two nodes, or of two roots that are not empty. */
@@ -62,7 +77,7 @@ function joined(a: FieldSet, b: FieldSet): FieldSet {
     const ours = child(a, element);
     const both = ours === undefined ? theirs : element === SELF ? ours : joined(ours, theirs);
     if (both === ours) continue;
-    result ??= { ...a };
+    result ??= shallowCopy(a);
     result[element] = both;
   }
   return result ?? a;
@@ -86,7 +101,7 @@ function combine(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet {
     const theirs = child(b, element);
     const left = theirs === undefined ? (wanted ? undefined : ours) : combineNode(ours, theirs, wanted);
     if (left === ours) continue;
-    result ??= { ...a };
+    result ??= shallowCopy(a);
     if (left === undefined) delete result[element];
     else result[element] = left;
   }
@@ -97,10 +112,18 @@ function combine(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet {
 function combineNode(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet | undefined {
   const member = isMember(a) && isMember(b) === wanted;
   const below = combine(a, b, wanted);
-  const { [SELF]: _self, ...children } = below;
-  if (isEmpty(children)) return member ? (isEmpty(a) ? a : EMPTY_SET) : undefined;
+  if (!hasElements(below)) return member ? (isEmpty(a) ? a : EMPTY_SET) : undefined;
   if (member === isMember(a) && below === a) return a;
-  return member ? memberNode(children) : children;
+  if (member) return memberNode(below);
+  if (!Object.hasOwn(below, SELF)) return below;
+  const children = shallowCopy(below);
+  delete children[SELF];
+  return children;
+}
+
+function hasElements(set: FieldSet): boolean {
+  for (const element in set) if (element !== SELF) return true;
+  return false;
 }
 
 /** `a` without the members of `b` and everything below them. */
@@ -116,7 +139,7 @@ export function recursiveDifference(a: FieldSet, b: FieldSet): FieldSet {
       left = isEmpty(rest) && !isEmpty(ours) ? undefined : rest;
     }
     if (left === ours) continue;
-    result ??= { ...a };
+    result ??= shallowCopy(a);
     if (left === undefined) delete result[element];
     else result[element] = left;
   }

@@ -7,7 +7,7 @@ import {
   parseFieldSet,
   recursiveDifference,
   sorted,
-  union,
+  unionAll,
 } from './field-set.ts';
 import type { Steps } from './steps.ts';
 
@@ -107,12 +107,22 @@ export function decodeManagedFields(
   if (value === undefined || value === null) return NO_MANAGED_FIELDS;
   if (!Array.isArray(value)) return undefined;
   const managed = new Map<string, ManagedEntry>();
+  const twins = new Map<string, FieldSet[]>();
   for (const item of value) {
     const entry = decodeEntry(item, options.stored);
     if (entry === undefined) return undefined;
     const identity = identityOf(entry);
-    const twin = managed.get(identity);
-    managed.set(identity, twin === undefined ? entry : withFields(entry, union(twin.fields, entry.fields)));
+    const before = managed.get(identity);
+    if (before !== undefined) {
+      const sets = twins.get(identity);
+      if (sets === undefined) twins.set(identity, [before.fields, entry.fields]);
+      else sets.push(entry.fields);
+    }
+    managed.set(identity, entry);
+  }
+  for (const [identity, sets] of twins) {
+    const last = managed.get(identity);
+    if (last !== undefined) managed.set(identity, withFields(last, unionAll(sets)));
   }
   return managed;
 }
@@ -220,7 +230,7 @@ function capped(entries: readonly ManagedEntry[]): ManagedEntry[] {
   let excess = updates.length - MAX_UPDATE_ENTRIES;
   if (excess <= 0) return [...entries];
   const kept: ManagedEntry[] = [];
-  const ancient = new Map<string, ManagedEntry>();
+  const ancient = new Map<string, { readonly last: ManagedEntry; readonly sets: FieldSet[] }>();
   for (const entry of entries) {
     const isAncient = entry.operation === 'Update' && entry.manager === ANCIENT_MANAGER;
     const foldable = entry.operation === 'Update' && (isAncient || excess > 0);
@@ -232,14 +242,15 @@ function capped(entries: readonly ManagedEntry[]): ManagedEntry[] {
     const bucket = ancient.get(key);
     // The first entry of a bucket saves nothing, the ones after it save one each.
     if (bucket !== undefined) excess--;
-    const { read: _read, ...own } = entry;
-    ancient.set(key, {
-      ...own,
-      manager: ANCIENT_MANAGER,
-      fields: bucket === undefined ? entry.fields : union(bucket.fields, entry.fields),
-    });
+    const sets = bucket?.sets ?? [];
+    sets.push(entry.fields);
+    ancient.set(key, { last: entry, sets });
   }
-  return [...kept, ...ancient.values()].sort(compareEntries);
+  for (const { last, sets } of ancient.values()) {
+    const { read: _read, ...own } = last;
+    kept.push({ ...own, manager: ANCIENT_MANAGER, fields: unionAll(sets) });
+  }
+  return kept.sort(compareEntries);
 }
 
 function compare(a: string, b: string): number {

@@ -4,7 +4,7 @@
  */
 import type { SchemaNode } from '../../api/schema/node.ts';
 import type { JsonObject, JsonValue } from './document.ts';
-import { EMPTY_SET, type FieldSet, intersection, isEmpty, union } from './field-set.ts';
+import { type FieldSet, intersection, isEmpty, unionAll } from './field-set.ts';
 import type { ManagedFields } from './managed-fields.ts';
 import { type Comparison, compare, pruneUnowned } from './typed.ts';
 
@@ -67,7 +67,5 @@ export function prunedAcross(
 }
 
 function ownedIn(managed: ManagedFields, apiVersion: string): FieldSet {
-  let all: FieldSet = EMPTY_SET;
-  for (const entry of managed.values()) if (entry.apiVersion === apiVersion) all = union(all, entry.fields);
-  return all;
+  return unionAll([...managed.values()].filter((entry) => entry.apiVersion === apiVersion).map(({ fields }) => fields));
 }

@@ -33,12 +33,18 @@ export function ownerReferences(authorization: Authorization, kinds: () => Kinds
       if (!authorization.allows(request.user, removal)) {
         throw forbid(request, "cannot set an ownerRef on a resource you can't delete");
       }
-      for (const owner of newlyBlocking(now, before)) checkBlocking(request, owner, namespace);
+      const all = kinds().all;
+      for (const owner of newlyBlocking(now, before)) checkBlocking(request, owner, namespace, all);
     },
   };
 
-  function checkBlocking(request: AdmissionRequest, owner: OwnerReference, namespace: string): void {
-    const served = kindOf(owner);
+  function checkBlocking(
+    request: AdmissionRequest,
+    owner: OwnerReference,
+    namespace: string,
+    all: readonly ServedKind[],
+  ): void {
+    const served = all.find((kind) => kind.kind === owner.kind && kind.apiVersion === owner.apiVersion);
     if (served === undefined) {
       throw forbid(
         request,
@@ -59,10 +65,6 @@ export function ownerReferences(authorization: Authorization, kinds: () => Kinds
         "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on",
       );
     }
-  }
-
-  function kindOf(owner: OwnerReference): ServedKind | undefined {
-    return kinds().all.find((kind) => kind.kind === owner.kind && kind.apiVersion === owner.apiVersion);
   }
 }
 

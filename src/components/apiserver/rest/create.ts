@@ -1,6 +1,6 @@
 /** POST: decoded → named → defaulted → admitted → validated → committed under the guard that the key does not exist. */
 import type { Service } from 'kubernetes-types/core/v1';
-import { invalid } from '../../../api/meta/field-error.ts';
+import { failuresOf, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { validateObjectMeta } from '../../../api/meta/validation.ts';
@@ -84,10 +84,19 @@ export async function createObject(
   metadata.uid = context.random.uuid();
   metadata.creationTimestamp = timestamp(context.clock.nowMs());
   definition.strategy.prepareForCreate?.(stored, strategyContext(context, request.user));
-  const failures = validateObjectMeta(stored.metadata, definition);
-  failures.push(...(definition.strategy.validate?.(stored) ?? []));
-  failures.push(...(definition.strategy.validateCreate?.(stored) ?? []));
-  failures.push(...(definition.strategy.validateVersion?.(request.kind.apiVersion, stored, undefined) ?? []));
+  const { strategy } = definition;
+  const failures = failuresOf(() => validateObjectMeta(stored.metadata, definition));
+  if (large) await giveTurn();
+  failures.push(
+    ...failuresOf(
+      () => [
+        ...(strategy.validate?.(stored) ?? []),
+        ...(strategy.validateCreate?.(stored) ?? []),
+        ...(strategy.validateVersion?.(request.kind.apiVersion, stored, undefined) ?? []),
+      ],
+      definition.custom !== undefined,
+    ),
+  );
   if (definition.strategy.judge !== undefined)
     failures.push(...(await judgement(definition.strategy, stored, undefined, failures)));
   if (failures.length > 0) throw invalid(definition, metadata.name ?? metadata.generateName ?? '', failures);

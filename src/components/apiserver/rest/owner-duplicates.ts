@@ -1,5 +1,4 @@
 /** The same owner named twice. Source: k8s.io/apiserver/pkg/endpoints/handlers/rest.go. */
-import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 
 const LATE = ' after mutating admission happens';
@@ -12,15 +11,17 @@ export function dropDuplicateOwners(
 ): void {
   const owners = metadata?.ownerReferences;
   if (metadata === undefined || owners === undefined || owners.length < 2) return;
-  const kept: typeof owners = [];
+  const kept = new Set<string>();
   const duplicates: string[] = [];
-  for (const owner of owners) {
-    const known = kept.some((each) => each.uid === owner.uid && semanticEqual(each, owner));
-    if (known) duplicates.push(owner.uid);
-    else kept.push(owner);
-  }
+  const left = owners.filter((owner) => {
+    const { apiVersion, kind, name, uid, controller, blockOwnerDeletion } = owner;
+    const identity = JSON.stringify([apiVersion, kind, name, uid, controller, blockOwnerDeletion]);
+    if (kept.has(identity)) duplicates.push(uid);
+    else return kept.add(identity);
+    return false;
+  });
   if (duplicates.length === 0) return;
-  metadata.ownerReferences = kept;
+  metadata.ownerReferences = left;
   const warning = `.metadata.ownerReferences contains duplicate entries${afterAdmission ? LATE : ''}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ${duplicates.join(', ')}`;
   // A write is worked out again after a conflict.
   if (!warnings.includes(warning)) warnings.push(warning);

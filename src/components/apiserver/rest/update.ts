@@ -4,7 +4,7 @@
  */
 import type { Service } from 'kubernetes-types/core/v1';
 import { semanticEqualBut } from '../../../api/meta/equality.ts';
-import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
+import { type FieldError, failuresOf, fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { validateObjectMetaUpdate } from '../../../api/meta/validation.ts';
@@ -129,12 +129,18 @@ async function attemptUpdate(
   keepSystemFields(old, next);
   change.strategy.prepareForUpdate?.(next, old, strategyContext(context, request.user));
   if (large) await giveTurn();
-  const failures = [
-    ...validateObjectMetaUpdate(next, old, definition),
-    ...(change.strategy.validate?.(next, old) ?? []),
-    ...(change.strategy.validateUpdate?.(next, old) ?? []),
-    ...(change.strategy.validateVersion?.(kind.apiVersion, next, old) ?? []),
-  ];
+  const failures = failuresOf(() => validateObjectMetaUpdate(next, old, definition));
+  if (large) await giveTurn();
+  failures.push(
+    ...failuresOf(
+      () => [
+        ...(change.strategy.validate?.(next, old) ?? []),
+        ...(change.strategy.validateUpdate?.(next, old) ?? []),
+        ...(change.strategy.validateVersion?.(kind.apiVersion, next, old) ?? []),
+      ],
+      definition.custom !== undefined,
+    ),
+  );
   if (change.strategy.judge !== undefined) failures.push(...(await judgement(change.strategy, next, old, failures)));
   if (failures.length > 0) throw invalid(definition, request.name, failures);
   if (large) await giveTurn();
