@@ -40,6 +40,7 @@ export const TEST_PROGRAMS: readonly HostProgram[] = [
   { program: 'openssl', debianPackage: 'openssl' },
   { program: 'serf', debianPackage: 'serf' },
   { program: 'protoc', debianPackage: 'protobuf-compiler' },
+  { program: 'unzip', debianPackage: 'unzip' },
 ];
 
 async function onPath(program: string): Promise<boolean> {

