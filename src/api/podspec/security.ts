@@ -8,7 +8,9 @@ import { validateWindowsOptions } from './windows.ts';
 /** User and group ids are unsigned 31-bit. */
 const MAX_ID = 2 ** 31 - 1;
 const PROFILE_TYPES = ['Localhost', 'RuntimeDefault', 'Unconfined'];
-const SYSCTL = /^(?:[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9][-_a-z0-9]*$/;
+/** As upstream's message shows it. */
+const SYSCTL_FORM = String.raw`([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?`;
+const SYSCTL = new RegExp(`^${SYSCTL_FORM}$`);
 const MAX_SYSCTL_LENGTH = 253;
 
 export function validateSecurityContext(
@@ -77,7 +79,7 @@ export function validatePodSecurityContext(spec: PodSpec, path: string): FieldEr
         fieldError.invalid(
           name,
           sysctl.name,
-          `must have at most ${MAX_SYSCTL_LENGTH} characters and match ${SYSCTL.source}`,
+          `must have at most ${MAX_SYSCTL_LENGTH} characters and match regex ${SYSCTL_FORM}`,
         ),
       );
     } else if (seen.has(sysctl.name)) errors.push(fieldError.duplicate(name, sysctl.name));

@@ -2,7 +2,7 @@
  * What may change in a pod after it was created. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodUpdate,
  * ValidatePodStatusUpdate, ValidatePodEphemeralContainersUpdate, ValidatePodResize.
  */
-import type { Container, Pod, PodSpec, Toleration } from 'kubernetes-types/core/v1';
+import type { Container, Pod, PodSpec, ResourceRequirements, Toleration } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet, validateImmutable } from '../meta/validation.ts';
@@ -12,6 +12,11 @@ import { MIRROR_ANNOTATION, validatePodSpec } from './validate.ts';
 
 const ALLOWED_CHANGES =
   'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)';
+
+/** What of a container can be changed while it runs. */
+const RESIZED = ['cpu', 'memory'];
+
+type ResourceList = Readonly<Record<string, string>>;
 
 /** Runs after `validatePod`. */
 export function validatePodUpdate(pod: Pod, old: Pod): FieldError[] {
@@ -206,21 +211,71 @@ export function validatePodResize(pod: Pod, old: Pod): FieldError[] {
   }
   const counts = containerCounts(spec, before);
   if (counts.length > 0) return [...errors, ...counts];
-  const withResources = (
-    containers: readonly Container[] | undefined,
-    old: readonly Container[] | undefined,
-  ): Container[] =>
-    (containers ?? []).map((container, index) => {
-      const resources = old?.[index]?.resources;
-      return resources === undefined ? container : { ...container, resources };
-    });
+  const renamed = spec.containers.flatMap(({ name }, index) =>
+    name === before.containers[index]?.name
+      ? []
+      : [
+          fieldError.forbidden(
+            `spec.containers[${index}].name`,
+            'containers may not be renamed or reordered on resize',
+          ),
+        ],
+  );
+  if (renamed.length > 0) return [...errors, ...renamed];
   const munged = {
     ...spec,
-    containers: withResources(spec.containers, before.containers),
-    initContainers: withResources(spec.initContainers, before.initContainers),
+    containers: resized(spec.containers, before.containers, 'spec.containers', errors),
+    initContainers: resized(spec.initContainers ?? [], before.initContainers ?? [], 'spec.initContainers', errors),
   };
   if (!semanticEqual(munged, before)) {
     errors.push(fieldError.forbidden('spec', 'only cpu and memory resources are mutable'));
   }
   return errors;
+}
+
+/** The containers with the cpu and memory they had; what may not change of these is added to `errors`. */
+function resized(
+  containers: readonly Container[],
+  before: readonly Container[],
+  path: string,
+  errors: FieldError[],
+): Container[] {
+  return containers.map((container, index) => {
+    const at = `${path}[${index}]`;
+    const old = before[index]?.resources;
+    // Init containers that have ended have no resources that could change.
+    if (path === 'spec.initContainers' && container.restartPolicy !== 'Always') {
+      if (semanticEqual(container.resources, old)) return container;
+      errors.push(fieldError.forbidden(`${at}.resources`, 'resources for non-sidecar init containers are immutable'));
+      return withResources(container, old);
+    }
+    for (const sort of ['requests', 'limits'] as const) {
+      const now = container.resources?.[sort] ?? {};
+      if (!RESIZED.some((name) => Object.hasOwn(old?.[sort] ?? {}, name) && !Object.hasOwn(now, name))) continue;
+      errors.push(fieldError.forbidden(`${at}.resources.${sort}`, `resource ${sort} cannot be removed`));
+    }
+    const { requests, limits, ...rest } = container.resources ?? {};
+    return withResources(container, {
+      ...rest,
+      ...amountsKept('requests', requests, old?.requests),
+      ...amountsKept('limits', limits, old?.limits),
+    });
+  });
+}
+
+function withResources(container: Container, resources: ResourceRequirements | undefined): Container {
+  const { resources: _, ...rest } = container;
+  return resources === undefined ? rest : { ...rest, resources };
+}
+
+function amountsKept(
+  sort: 'requests' | 'limits',
+  now: ResourceList = {},
+  old: ResourceList = {},
+): ResourceRequirements {
+  const amounts = [
+    ...Object.entries(now).filter(([name]) => !RESIZED.includes(name)),
+    ...Object.entries(old).filter(([name]) => RESIZED.includes(name)),
+  ];
+  return amounts.length === 0 ? {} : { [sort]: Object.fromEntries(amounts) };
 }

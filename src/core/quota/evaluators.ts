@@ -117,6 +117,54 @@ function claimStorage({ spec, status }: PersistentVolumeClaim): Quantity | undef
   return rest === 0n ? larger : { ...larger, nanos: larger.nanos - rest + NANO };
 }
 
+const DEVICES_SUFFIX = '.deviceclass.resource.k8s.io/devices';
+const DEVICE_CLAIMS = { group: 'resource.k8s.io', plural: 'resourceclaims' };
+const DEVICE_CLAIMS_COUNT = countName(DEVICE_CLAIMS);
+/** The most devices that one claim can be given. */
+const MAX_DEVICES = 32;
+
+interface DeviceAsk {
+  readonly deviceClassName?: string;
+  readonly allocationMode?: string;
+  readonly count?: number;
+}
+
+interface DeviceRequest {
+  readonly exactly?: DeviceAsk;
+  readonly firstAvailable?: readonly DeviceAsk[];
+}
+
+function devicesOf({ allocationMode, count = 1 }: DeviceAsk): number {
+  if (allocationMode === 'All') return MAX_DEVICES;
+  return allocationMode === 'ExactCount' ? count : 0;
+}
+
+/** Claims of devices are counted, and how many devices of each class they can come to at the most. */
+const deviceClaims: Evaluator = {
+  handles: writes,
+  counts: (name) => name === DEVICE_CLAIMS_COUNT || name.endsWith(DEVICES_SUFFIX),
+  matchesScope: () => false,
+  constraint: none,
+  usage(object) {
+    const { spec } = object as {
+      readonly spec?: { readonly devices?: { readonly requests?: readonly DeviceRequest[] } };
+    };
+    const totals = new Map<string, number>();
+    for (const { exactly, firstAvailable = [] } of spec?.devices?.requests ?? []) {
+      // One of several is chosen: of each class the one that asks for most counts.
+      const most = new Map<string, number>();
+      for (const ask of exactly === undefined ? firstAvailable : [exactly]) {
+        const name = ask.deviceClassName ?? '';
+        most.set(name, Math.max(most.get(name) ?? 0, devicesOf(ask)));
+      }
+      for (const [name, devices] of most) totals.set(name, (totals.get(name) ?? 0) + devices);
+    }
+    const usage = new Map<string, Quantity>([[DEVICE_CLAIMS_COUNT, one]]);
+    for (const [name, devices] of totals) usage.set(`${name}${DEVICES_SUFFIX}`, quantityOf(devices));
+    return usage;
+  },
+};
+
 /** Any kind, custom ones too, can be counted. */
 function counting(resource: GroupResource): Evaluator {
   const names = [
@@ -141,6 +189,7 @@ export function evaluatorOf(resource: GroupResource): Evaluator | undefined {
     if (plural === 'services') return services;
     if (plural === 'persistentvolumeclaims') return claims;
   }
+  if (group === DEVICE_CLAIMS.group && plural === DEVICE_CLAIMS.plural) return deviceClaims;
   return counting(resource);
 }
 
@@ -151,6 +200,7 @@ export function countedBy(name: string): GroupResource | undefined {
     return plural === '' ? undefined : { group, plural };
   }
   if (LEGACY_NAMES.has(name)) return { group: '', plural: name };
+  if (deviceClaims.counts(name)) return DEVICE_CLAIMS;
   if (services.counts(name)) return { group: '', plural: 'services' };
   if (claims.counts(name)) return { group: '', plural: 'persistentvolumeclaims' };
   return podCounts(name) ? { group: '', plural: 'pods' } : undefined;

@@ -438,6 +438,29 @@ test('what a service was given stays when a client does not send it back', () =>
   ]);
 });
 
+test('a service that becomes a name gives back what it was given, also when only its addresses are cleared', () => {
+  const { strategy } = kindNamed('Service');
+  const old = created('Service');
+  Object.assign(at(old, 'spec'), { clusterIP: '10.0.0.9', clusterIPs: ['10.0.0.9'] });
+  Object.assign(at(old, 'spec'), { ipFamilies: ['IPv4'], ipFamilyPolicy: 'SingleStack' });
+  const now = structuredClone(old);
+  Object.assign(at(now, 'spec'), { type: 'ExternalName', externalName: 'example.com', clusterIP: '' });
+  delete at(now, 'spec')['clusterIPs'];
+  strategy.prepareForUpdate?.(now, old, context);
+  assert.deepEqual(texts(strategy.validateUpdate?.(now, old)), []);
+  assert.equal(at(now, 'spec')['ipFamilyPolicy'], undefined);
+});
+
+test('addresses of load balancers are reached as they are, unless somebody says otherwise', () => {
+  const ingress = [{ ip: '192.0.2.1' }, { ip: '192.0.2.2', ipMode: 'Proxy' }, { hostname: 'lb.example.com' }];
+  const service = defaulted('Service', (document) => {
+    at(document, 'spec')['type'] = 'LoadBalancer';
+    document['status'] = { loadBalancer: { ingress } };
+  });
+  const modes = (at(service, 'status', 'loadBalancer')['ingress'] as { ipMode?: string }[]).map((each) => each.ipMode);
+  assert.deepEqual(modes, ['VIP', 'Proxy', undefined]);
+});
+
 test('an address that is changed or cleared by its older name alone is so by both', () => {
   const kind = kindNamed('Service');
   const old = created('Service', (d) => {

@@ -425,6 +425,16 @@ const CASES: readonly Case[] = [
   ],
   [
     (spec) => {
+      const named = ['a-', 'b..', 'kernel.shmmax', 'c-d_e/f'].map((name) => ({ name, value: '1' }));
+      spec['securityContext'] = { sysctls: named };
+    },
+    [0, 1].map(
+      (index) =>
+        `spec.securityContext.sysctls[${index}].name: Invalid value: ${['"a-"', '"b.."'][index]}: must have at most 253 characters and match regex ([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?`,
+    ),
+  ],
+  [
+    (spec) => {
       main(spec)['securityContext'] = { privileged: true, allowPrivilegeEscalation: false };
     },
     [
@@ -557,7 +567,63 @@ test('resizing keeps the quality of service', () => {
   main(at(other, 'spec'))['resources'] = {};
   assert.deepEqual(texts(strategy.validateUpdate?.(other, old)), [
     'spec: Invalid value: "BestEffort": Pod QOS Class may not change as a result of resizing',
+    'spec.containers[0].resources.requests: Forbidden: resource requests cannot be removed',
+    'spec.containers[0].resources.limits: Forbidden: resource limits cannot be removed',
   ]);
+});
+
+test('resizing changes cpu and memory of containers that run, and takes none away', () => {
+  const strategy = pods.subresourceStrategies?.['resize'];
+  const old = created('Pod', (pod) => {
+    const spec = at(pod, 'spec');
+    const resources = { requests: { cpu: '1', memory: '1Gi', 'ephemeral-storage': '1Gi' }, limits: { cpu: '2' } };
+    spec['containers'] = [
+      { name: 'a', image: 'i', resources },
+      { name: 'b', image: 'i' },
+    ];
+    spec['initContainers'] = [
+      { name: 'once', image: 'i', resources: { requests: { cpu: '1' } } },
+      { name: 'beside', image: 'i', restartPolicy: 'Always', resources: { requests: { cpu: '1' } } },
+    ];
+  });
+  const cases: [change: (spec: Record<string, unknown>) => unknown, refusals: string[]][] = [
+    [
+      (spec) =>
+        (main(spec)['resources'] = {
+          requests: { cpu: '2', memory: '2Gi', 'ephemeral-storage': '1Gi' },
+          limits: { cpu: '3', memory: '3Gi' },
+        }),
+      [],
+    ],
+    [
+      (spec) => delete at(main(spec), 'resources', 'limits')['cpu'],
+      ['spec.containers[0].resources.limits: Forbidden: resource limits cannot be removed'],
+    ],
+    [
+      (spec) => delete at(main(spec), 'resources', 'requests')['memory'],
+      ['spec.containers[0].resources.requests: Forbidden: resource requests cannot be removed'],
+    ],
+    [
+      (spec) => (at(main(spec), 'resources', 'requests')['ephemeral-storage'] = '2Gi'),
+      ['spec: Forbidden: only cpu and memory resources are mutable'],
+    ],
+    [
+      (spec) => (spec['containers'] as unknown[]).reverse(),
+      [0, 1].map(
+        (index) => `spec.containers[${index}].name: Forbidden: containers may not be renamed or reordered on resize`,
+      ),
+    ],
+    [
+      (spec) => (at(spec, 'initContainers', 0, 'resources', 'requests')['cpu'] = '2'),
+      ['spec.initContainers[0].resources: Forbidden: resources for non-sidecar init containers are immutable'],
+    ],
+    [(spec) => (at(spec, 'initContainers', 1, 'resources', 'requests')['cpu'] = '2'), []],
+  ];
+  for (const [change, refusals] of cases) {
+    const now = structuredClone(old);
+    change(at(now, 'spec'));
+    assert.deepEqual(texts(strategy?.validateUpdate?.(now, old)), refusals);
+  }
 });
 
 test('only pods that a kubelet runs are deleted with grace', () => {

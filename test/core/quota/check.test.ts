@@ -173,6 +173,22 @@ describe('what is used', () => {
     assert.deepEqual(service({ type: 'LoadBalancer', ports, allocateLoadBalancerNodePorts: false }), of(1, 1));
   });
 
+  it('claims of devices: of each class what they can come to at the most', () => {
+    const ask = (deviceClassName: string, count: number) => ({ deviceClassName, allocationMode: 'ExactCount', count });
+    const claims = { group: 'resource.k8s.io', plural: 'resourceclaims' };
+    const requests = [
+      { name: 'a', exactly: ask('gold', 2) },
+      { name: 'b', exactly: { deviceClassName: 'gold', allocationMode: 'All' } },
+      { name: 'c', firstAvailable: [ask('gold', 1), ask('silver', 2), ask('silver', 3)] },
+    ];
+    assert.deepEqual(usage(claims, object({ spec: { devices: { requests } } })), {
+      'count/resourceclaims.resource.k8s.io': '1',
+      'gold.deviceclass.resource.k8s.io/devices': '35',
+      'silver.deviceclass.resource.k8s.io/devices': '3',
+    });
+    assert.deepEqual(countedBy('gold.deviceclass.resource.k8s.io/devices'), claims);
+  });
+
   it('claims: by class too, in whole bytes, and for what is set aside', () => {
     const claim = (body: Loose) => usage({ group: '', plural: 'persistentvolumeclaims' }, object(body));
     assert.deepEqual(

@@ -3,6 +3,11 @@ import type { Service, ServicePort, ServiceSpec } from 'kubernetes-types/core/v1
 import { semanticEqual } from '../../meta/equality.ts';
 import { isSet } from '../../meta/validation.ts';
 
+interface Ingress {
+  readonly ip?: string;
+  ipMode?: string;
+}
+
 /** Three hours. */
 const AFFINITY_SECONDS = 10800;
 
@@ -23,7 +28,11 @@ export function setServiceDefaults(service: Service): void {
   }
   if (needsNodePort(spec) && !isSet(spec.externalTrafficPolicy)) spec.externalTrafficPolicy = 'Cluster';
   if (spec.type === 'ClusterIP' || needsNodePort(spec)) spec.internalTrafficPolicy ??= 'Cluster';
-  if (spec.type === 'LoadBalancer') spec.allocateLoadBalancerNodePorts ??= true;
+  if (spec.type !== 'LoadBalancer') return;
+  spec.allocateLoadBalancerNodePorts ??= true;
+  for (const ingress of (service.status?.loadBalancer?.ingress ?? []) as Ingress[]) {
+    if (isSet(ingress.ip)) ingress.ipMode ??= 'VIP';
+  }
 }
 
 export function needsClusterIp(spec: ServiceSpec | undefined): boolean {
@@ -83,11 +92,13 @@ export function dropForOtherType(service: Service, old: Service): void {
   const spec = service.spec;
   const before = old.spec;
   if (spec === undefined || before === undefined || spec.type === before.type) return;
-  if (needsClusterIp(before) && !needsClusterIp(spec) && semanticEqual(spec.clusterIPs, before.clusterIPs)) {
-    delete spec.clusterIP;
-    delete spec.clusterIPs;
-    delete spec.ipFamilies;
-    delete spec.ipFamilyPolicy;
+  if (needsClusterIp(before) && !needsClusterIp(spec)) {
+    if (semanticEqual(spec.clusterIPs, before.clusterIPs)) {
+      delete spec.clusterIP;
+      delete spec.clusterIPs;
+    }
+    if (semanticEqual(spec.ipFamilies, before.ipFamilies)) delete spec.ipFamilies;
+    if (spec.ipFamilyPolicy === before.ipFamilyPolicy) delete spec.ipFamilyPolicy;
   }
   if (needsNodePort(before) && !needsNodePort(spec)) {
     const had = new Set((before.ports ?? []).map((port) => port.nodePort));

@@ -4,7 +4,7 @@ import type { Ingress } from 'kubernetes-types/networking/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { AdmissionPlugin } from './index.ts';
-import { forbid, isFor } from './subject.ts';
+import { isFor } from './subject.ts';
 
 const STORAGE_DEFAULT = [
   'storageclass.kubernetes.io/is-default-class',
@@ -50,9 +50,7 @@ export function defaultIngressClass(classes: () => Iterable<CachedObject>): Admi
       const ingress = request.object as Ingress;
       if (ingress.spec?.ingressClassName !== undefined) return;
       if (ingress.metadata?.annotations?.[INGRESS_ANNOTATION] !== undefined) return;
-      const found = defaults(classes(), INGRESS_DEFAULT);
-      if (found.length > 1) throw forbid(request, `${found.length} default IngressClasses were found, only 1 allowed`);
-      const name = found[0]?.metadata?.name;
+      const name = defaults(classes(), INGRESS_DEFAULT)[0]?.metadata?.name;
       if (name !== undefined) ingress.spec = { ...ingress.spec, ingressClassName: name };
     },
   };

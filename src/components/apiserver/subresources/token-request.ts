@@ -25,6 +25,14 @@ export async function createToken(
   await context.cache.freshen();
   const account = context.cache.kind('serviceaccounts').get(request.namespace, request.name)?.parse<ServiceAccount>();
   if (account === undefined) throw errors.notFound(request.kind, request.name);
+  const uid = body.metadata?.uid ?? '';
+  if (uid !== '' && uid !== account.metadata?.uid) {
+    throw errors.conflict(
+      { group: SUBJECT.group, plural: SUBJECT.kind },
+      request.name,
+      `the UID in the token request (${uid}) does not match the UID of the service account (${account.metadata?.uid})`,
+    );
+  }
   const seconds = body.spec?.expirationSeconds ?? DEFAULT_SECONDS;
   const failures = [];
   if (seconds < MIN_SECONDS) {

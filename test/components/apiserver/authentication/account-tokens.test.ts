@@ -108,6 +108,20 @@ describe('tokens of service accounts', () => {
     assert.equal(await whoami(token), '401');
   });
 
+  it('gives no token for an account of the same name that was there before', async () => {
+    const ask = (of: string) =>
+      server.call<{ message: string }>('POST', '/api/v1/namespaces/default/serviceaccounts/robot/token', {
+        body: { apiVersion: AUTH, kind: 'TokenRequest', metadata: { uid: of }, spec: {} },
+      });
+    assert.equal((await ask(uid)).code, 201);
+    const { code, body } = await ask('former');
+    assert.equal(code, 409);
+    assert.equal(
+      body.message,
+      `Operation cannot be fulfilled on TokenRequest.authentication.k8s.io "robot": the UID in the token request (former) does not match the UID of the service account (${uid})`,
+    );
+  });
+
   it('extends the hour of a pod’s token to a year, tells the hour, and cuts what is too long', async () => {
     const pod = await server.call<{ metadata: { uid: string } }>('POST', '/api/v1/namespaces/default/pods', {
       body: {
