@@ -82,7 +82,8 @@ export async function stream(context: RestContext, exchange: Exchange, info: Res
     headers['x-forwarded-host'] = request.headers.host ?? '';
     headers['x-forwarded-proto'] = 'https';
   }
-  const hasBody = request.method !== 'GET' && request.method !== 'HEAD' && info.subresource === 'proxy';
+  const mayHaveBody = request.method !== 'GET' && request.method !== 'HEAD' && info.subresource === 'proxy';
+  const hasBody = mayHaveBody && !request.readableEnded;
   if (!hasBody) delete headers['content-length'];
   const answer = await context.backends.request(
     backendRequest(target, request.method ?? 'GET', headers, exchange.signal),

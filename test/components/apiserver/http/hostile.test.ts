@@ -57,6 +57,26 @@ describe('hostile and odd clients', () => {
     assert.match(text, /^HTTP\/1\.1 400 /);
   });
 
+  it('answers what announces no body and has none, one after the other on a connection', async () => {
+    const maps = '/api/v1/namespaces/default/configmaps';
+    const bare = (method: string, path: string, more = ''): string =>
+      `${method} ${path} HTTP/1.1\r\nHost: x\r\n${more}\r\n`;
+    const text = await raw(
+      [
+        bare('GET', '/version'),
+        bare('DELETE', `${maps}/nobody`),
+        bare('POST', maps, 'Content-Type: application/json\r\n'),
+        bare('PATCH', `${maps}/nobody`, 'Content-Type: application/merge-patch+json\r\nContent-Encoding: gzip\r\n'),
+        bare('GET', '/version', 'Connection: close\r\n'),
+      ].join(''),
+    );
+    assert.deepEqual(
+      [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, code]) => code),
+      ['200', '404', '400', '400', '200'],
+      text,
+    );
+  });
+
   it('refuses oversized headers', async () => {
     // The answer may be lost when the connection is reset with unread bytes; that it is refused is what counts.
     const text = await raw(`GET /version HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(70_000)}\r\n\r\n`);
