@@ -26,10 +26,13 @@ export class Histogram {
     const bounds = this.#bounds;
     return Array.from(this.#counts, (count, index) => {
       total += count;
-      return [index < bounds.length ? String(bounds[index]) : '+Inf', total] as const;
+      return [index < bounds.length ? written(bounds[index] as number) : '+Inf', total] as const;
     });
   }
 }
+
+/** As Prometheus writes it: exponents have two digits. */
+const written = (bound: number): string => String(bound).replace(/e-(\d)$/, 'e-0$1');
 
 /** `buckets` bounds that double, the first one `first`. */
 export function doubling(first: number, buckets: number): number[] {

@@ -53,8 +53,9 @@ export function compileSelect(compiler: Compiler, expr: Extract<Expr, { op: 'sel
         frame.budget.spend(1);
         const object = value instanceof Optional ? (value.value ?? null) : value;
         if (value instanceof Optional && value.value === undefined) return false;
-        if (!(object instanceof CelMap)) throw new EvaluationError(`no such key: ${field}`);
-        return object.get(field) !== undefined;
+        if (isList(object)) throw new EvaluationError("unsupported index type 'string' in list");
+        // What has no fields, null before all, does not have this one.
+        return object instanceof CelMap && object.get(field) !== undefined;
       },
     };
   }

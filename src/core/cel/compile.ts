@@ -39,6 +39,9 @@ export function compile(source: string, environment: Environment): Program {
   };
 }
 
+/** Times of documents without a schema are texts, whatever has been declared. */
+const SEEN_LATER: ReadonlySet<Type['kind']> = new Set(['dyn', 'param', 'null', 'timestamp', 'duration']);
+
 export class Compiler {
   readonly issues: { at: number; message: string }[] = [];
   readonly used = new Set<string>();
@@ -286,9 +289,7 @@ export class Compiler {
     const type = sized && result.max === undefined ? ({ ...result, max: largest } as Type) : result;
     const overloads = found.map(({ overload }) => overload);
     // What is known of the arguments decides now, unless something is known only when it is there.
-    const settled =
-      found.length === 1 &&
-      args.every((each) => each.type.kind !== 'dyn' && each.type.kind !== 'param' && each.type.kind !== 'null');
+    const settled = found.length === 1 && args.every((each) => !SEEN_LATER.has(each.type.kind));
     const [only] = overloads;
     return {
       type,

@@ -75,6 +75,26 @@ export function formatType(type: Type): string {
   }
 }
 
+const DECLARED: Readonly<Partial<Record<Type['kind'], string>>> = {
+  null: 'null_type',
+  timestamp: 'google.protobuf.Timestamp',
+  duration: 'google.protobuf.Duration',
+};
+
+/** As it is declared, which messages about results show: `list(google.protobuf.Duration)`. */
+export function declaredName(type: Type): string {
+  switch (type.kind) {
+    case 'list':
+      return `list(${declaredName(type.of)})`;
+    case 'map':
+      return `map(${declaredName(type.key)}, ${declaredName(type.value)})`;
+    case 'optional':
+      return `optional_type(${declaredName(type.of)})`;
+    default:
+      return DECLARED[type.kind] ?? formatType(type);
+  }
+}
+
 export type Bindings = Map<string, Type>;
 
 /** Whether a value of type `actual` may stand where `expected` is asked for; type parameters get bound on the way. */

@@ -392,4 +392,9 @@ describe('CEL', () => {
       assert.throws(() => run(source), /no such key/, source);
     assert.equal(run('has(d.constructor)'), false);
   });
+
+  it('finds no field in what has none, and does not look for one in lists', () => {
+    for (const source of ['has(dyn(null).a)', 'has(dyn(1).a)', "has(dyn('a').a)"]) assert.equal(run(source), false);
+    assert.throws(() => run('has(dyn([1]).a)'), /unsupported index type 'string' in list/);
+  });
 });

@@ -95,6 +95,8 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     nowMs: () => deps.clock.monotonicMs(),
   });
   const { settings } = deps;
+  const nowMs = (): number => deps.clock.monotonicMs();
+  const policySources = { kinds: deps.kinds, namespaces, access: authorization, metrics: deps.metrics, nowMs };
   const node = (name: string) => cache.kind('minions').get('', name);
   const optional = [
     namespaceAutoProvision(namespaces, deps.createNamespace),
@@ -161,19 +163,15 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     deviceAdminAccess(namespaces),
     // What comes from outside sees what the plug-ins of this server have made of an object, and judges last.
     mutatingPolicies({
+      ...policySources,
       policies: () => cache.kind('mutatingadmissionpolicies'),
       bindings: () => cache.kind('mutatingadmissionpolicybindings'),
-      kinds: deps.kinds,
-      namespaces,
-      access: authorization,
     }),
     mutatingWebhooks(caller, () => cache.kind('mutatingwebhookconfigurations'), deps.kinds),
     validatingPolicies({
+      ...policySources,
       policies: () => cache.kind('validatingadmissionpolicies'),
       bindings: () => cache.kind('validatingadmissionpolicybindings'),
-      kinds: deps.kinds,
-      namespaces,
-      access: authorization,
     }),
     validatingWebhooks(caller, () => cache.kind('validatingwebhookconfigurations'), deps.kinds),
     // Behind everything that could still refuse: what it sets aside is then as good as used.
@@ -183,7 +181,6 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       clock: deps.clock,
     }),
   ];
-  const nowMs = (): number => deps.clock.monotonicMs();
   const plugins = all.filter(({ name }) => !deps.disabled.has(name));
   return measured(createAdmission(plugins, pluginTimes(deps.metrics, nowMs)), deps.metrics, nowMs);
 }

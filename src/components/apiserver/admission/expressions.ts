@@ -13,12 +13,13 @@ import { standardFunctions } from '../../../core/cel/library/index.ts';
 import { APPLY_TYPE, mutationStructure, PATCH_TYPE } from '../../../core/cel/mutation.ts';
 import { Budget, type Program, TURN_COST } from '../../../core/cel/part.ts';
 import {
-  assignable,
   BOOL,
   DYN,
-  formatType,
+  declaredName,
+  INT,
   listOf,
   mapOf,
+  parseType,
   STRING,
   structureOf,
   type Type,
@@ -34,6 +35,7 @@ export const MAX_CONDITIONS_COST = 2_500_000;
 /** What all expressions of a policy together may cost for one request, or those of one mutation. */
 export const MAX_POLICY_COST = 10_000_000;
 
+const TIMESTAMP = parseType('timestamp');
 const KIND = structureOf('kubernetes.GroupVersionKind', { group: STRING, version: STRING, kind: STRING });
 const RESOURCE = structureOf('kubernetes.GroupVersionResource', { group: STRING, version: STRING, resource: STRING });
 const USER = structureOf('kubernetes.UserInfo', {
@@ -57,17 +59,54 @@ const REQUEST = structureOf('kubernetes.AdmissionRequest', {
   options: DYN,
 });
 
-/** What expressions of webhooks can speak of. */
+/** What of a namespace expressions may speak of. */
+const NAMESPACE = structureOf('kubernetes.Namespace', {
+  metadata: structureOf('kubernetes.NamespaceMetadata', {
+    name: STRING,
+    generateName: STRING,
+    namespace: STRING,
+    labels: mapOf(STRING, STRING),
+    annotations: mapOf(STRING, STRING),
+    UID: STRING,
+    creationTimestamp: TIMESTAMP,
+    deletionGracePeriodSeconds: INT,
+    deletionTimestamp: TIMESTAMP,
+    generation: INT,
+    resourceVersion: STRING,
+    finalizers: listOf(STRING),
+  }),
+  spec: structureOf('kubernetes.NamespaceSpec', { finalizers: listOf(STRING) }),
+  status: structureOf('kubernetes.NamespaceStatus', {
+    conditions: listOf(
+      structureOf('kubernetes.NamespaceCondition', {
+        status: STRING,
+        type: STRING,
+        lastTransitionTime: TIMESTAMP,
+        message: STRING,
+        reason: STRING,
+      }),
+    ),
+    phase: STRING,
+  }),
+});
+
+/** What every expression can speak of, but for messages, which cannot ask who may do what. Of webhooks' namespaces nothing is known. */
 const VARIABLES: ReadonlyMap<string, Type> = new Map<string, Type>([
   ['object', DYN],
   ['oldObject', DYN],
+  ['namespaceObject', NAMESPACE],
   ['request', REQUEST],
+]);
+const AUTHORIZERS: readonly (readonly [string, Type])[] = [
   ['authorizer', AUTHORIZER_TYPE],
   ['authorizer.requestResource', RESOURCE_CHECK_TYPE],
-]);
+];
 
-/** What an expression has to yield; a configuration is `Object{…}`, a patch a list of `JSONPatch{…}`. */
-export type Expected = 'bool' | 'string' | 'any' | 'configuration' | 'patch';
+/**
+ * What an expression has to yield, known when it is written; a message is a text, an annotation one or null, a configuration `Object{…}`,
+ * a patch a list of `JSONPatch{…}`.
+ */
+export type Expected = 'bool' | 'message' | 'annotation' | 'any' | 'configuration' | 'patch';
 
 const PATCHES = listOf(PATCH_TYPE);
 
@@ -80,25 +119,29 @@ export function compileExpression(
   const mutates = expected === 'configuration' || expected === 'patch';
   const program = compile(source, {
     functions: standardFunctions(),
-    variables: new Map([...VARIABLES, ...more]),
+    variables: new Map([...VARIABLES, ...(expected === 'message' ? [] : AUTHORIZERS), ...more]),
     ...(mutates ? { structure: mutationStructure } : {}),
   });
   const wanted = problemOfResult(program.type, expected);
-  if (wanted !== undefined) throw new Error(`must evaluate to ${wanted} but got ${formatType(program.type)}`);
+  if (wanted !== undefined) throw new Error(`must evaluate to ${wanted} but got ${declaredName(program.type)}`);
   return program;
 }
 
-/** What is asked for, where `type` is something else. */
+/** What is asked for, where `type` is something else. What may be anything is something else too. */
 function problemOfResult(type: Type, expected: Expected): string | undefined {
   switch (expected) {
     case 'bool':
-      return type.kind === 'bool' || type.kind === 'dyn' ? undefined : 'bool';
-    case 'string':
-      return ['string', 'null', 'dyn'].includes(type.kind) ? undefined : 'string';
+      return type.kind === 'bool' ? undefined : 'bool';
+    case 'message':
+      return type.kind === 'string' ? undefined : 'string';
+    case 'annotation':
+      return type.kind === 'string' || type.kind === 'null' ? undefined : 'one of [string null_type]';
     case 'configuration':
       return type.kind === 'object' && type.name === APPLY_TYPE.name ? undefined : APPLY_TYPE.name;
     case 'patch':
-      return type.kind === 'list' && assignable(PATCHES, type, new Map()) ? undefined : formatType(PATCHES);
+      return type.kind === 'list' && type.of.kind === 'object' && type.of.name === PATCH_TYPE.name
+        ? undefined
+        : declaredName(PATCHES);
     default:
       return undefined;
   }
@@ -152,30 +195,50 @@ export class CostBudget {
   }
 }
 
-/** Evaluates within `budget`; what it cost is taken off. Throws an Error worded as upstream. */
+export const OUT_OF_BUDGET =
+  'validation failed due to running out of cost budget, no further validation rules will be run';
+
+/** All expressions together cost more than they may. */
+export class OutOfBudget extends Error {
+  constructor() {
+    super(OUT_OF_BUDGET);
+  }
+}
+
+/** Evaluates within `budget`; what it cost is taken off. Throws an Error worded as upstream, OutOfBudget where nothing may follow. */
 export function evaluate(
   program: Program,
   source: string,
   variables: (name: string) => Value,
   budget: CostBudget,
 ): Value {
-  if (budget.left <= 0) throw outOfBudget();
+  if (budget.left <= 0) throw new OutOfBudget();
+  const isLast = budget.left <= MAX_CALL_COST;
   const own = new Budget(Math.max(budget.call, 0));
   const started = own.left;
   try {
     return program.evaluate(variables, own);
   } catch (error) {
     rethrowPending(error);
-    if (error instanceof BudgetError) throw outOfBudget();
-    throw new Error(`expression '${source}' resulted in error: ${messageOf(error)}`, { cause: error });
+    const isTooMuch = error instanceof BudgetError;
+    if (error instanceof OutOfBudget || (isTooMuch && isLast)) throw new OutOfBudget();
+    const why = isTooMuch ? 'operation cancelled: actual cost limit exceeded' : messageOf(error);
+    throw new FailedExpression(source, why, error);
   } finally {
     // Variables that were worked out on the way have taken off theirs.
     budget.left -= started - Math.max(own.left, 0);
   }
 }
 
-const outOfBudget = (): Error =>
-  new Error('validation failed due to running out of cost budget, no further validation rules will be run');
+/** `why`: without saying of which expression. */
+export class FailedExpression extends Error {
+  readonly why: string;
+
+  constructor(source: string, why: string, cause: unknown) {
+    super(`expression '${source}' resulted in error: ${why}`, { cause });
+    this.why = why;
+  }
+}
 
 export interface Condition {
   readonly name: string;
@@ -213,6 +276,7 @@ export function* conditionsHold(
       if (evaluate(program, source, variables, budget) !== true) return false;
     } catch (error) {
       rethrowPending(error);
+      if (error instanceof OutOfBudget) throw error;
       failures.push(messageOf(error));
     }
     if (budget.isTurnOver()) yield;

@@ -128,6 +128,14 @@ export async function namespaceOf(request: AdmissionRequest, source: NamespaceSo
   return found.shared();
 }
 
+/** The namespace that expressions of policies know: none of what is in none, and none of namespaces themselves. */
+export async function knownNamespace(
+  request: AdmissionRequest,
+  source: NamespaceSource,
+): Promise<KubeObject | undefined> {
+  return request.kind.definition.namespaced ? await namespaceOf(request, source) : undefined;
+}
+
 function matchesObject(spec: MatchSpec, request: AdmissionRequest): boolean {
   if (isEverything(spec.objects)) return true;
   const labelled = (object: unknown): boolean => {

@@ -265,6 +265,26 @@ describe('mutating admission policies', () => {
     assert.equal(await order(), 'awaw', 'a sees what the webhook did, the webhook what a did then');
   });
 
+  it('see again what they alone have made, and that no namespace has a condition', async () => {
+    const order = '[JSONPatch{op: "add", path: "/data/order", value: object.data.order + "a"}]';
+    const matchConditions = [{ name: 'none', expression: 'namespaceObject == null' }];
+    await policy({ reinvocationPolicy: 'IfNeeded', matchConditions, mutations: [patch(order)] });
+    assert.equal((await map({ order: '' })).body.data?.['order'], 'aa');
+    const { text } = await server.call('GET', '/metrics');
+    assert.match(
+      text,
+      /apiserver_mutating_admission_policy_check_total\{error_type="no_error",policy="p",policy_binding="p-b"\} \d/,
+    );
+    const paramKind = { apiVersion: 'v1', kind: 'Nothing' };
+    await policy({ paramKind, mutations: [patch(order)] }, 'q');
+    const refused = await map({ order: '' });
+    assert.equal(
+      refused.body.message,
+      `policy "q" denied request: failed to configure policy: failed to find resource referenced by paramKind: '/v1, Kind=Nothing'`,
+    );
+    assert.equal(refused.body.reason, 'Forbidden', 'nothing was tried');
+  });
+
   it('are made for custom resources too, and not for those who are left out', async () => {
     await define(server, 'lab.test', 'Rig', {
       spec: {

@@ -140,8 +140,108 @@ describe('validating admission policies', () => {
     const began = performance.now();
     const refused = await create(data);
     assert.equal(refused.code, 422, refused.text);
-    assert.match(refused.body.message, /running out of cost budget/);
+    assert.match(
+      refused.body.message,
+      / expression '.*' resulted in error: operation cancelled: actual cost limit exceeded$/,
+    );
     assert.ok(performance.now() - began < 10_000);
+  });
+
+  it('that cost too much together say so, and nothing that came before', async () => {
+    const loop = 'object.data.all(a, object.data.all(b, object.data.all(c, a + b + c != "")))';
+    const many = Array.from({ length: 40 }, (_, index) => ({ expression: `${loop} && ${index} >= 0` }));
+    await policy({ validations: [{ expression: 'false', message: 'never' }, ...many] });
+    await bind();
+    const refused = await create(Object.fromEntries(Array.from({ length: 48 }, (_, index) => [`k${index}`, 'v'])));
+    assert.equal(
+      refused.body.message,
+      `configmaps "m${serial}" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: validation failed due to running out of cost budget, no further validation rules will be run`,
+    );
+  });
+
+  it('have to be seen to yield what is asked for, and to speak of what there is', async () => {
+    const validation = (expression: string, more: object = {}) => ({ validations: [{ expression, ...more }] });
+    const annotation = (valueExpression: string) => ({ auditAnnotations: [{ key: 'a', valueExpression }] });
+    const condition = { matchConditions: [{ name: 'c', expression: 'object.data.on' }] };
+    const composed = { matchConditions: [{ name: 'c', expression: 'variables.x' }] };
+    const variables = [{ name: 'x', expression: 'request.userInfo' }];
+    const cases: [object, RegExp | undefined][] = [
+      [validation('object.data.on'), /validations\[0\]\.expression: .*: must evaluate to bool but got dyn/],
+      [validation("['a']"), /must evaluate to bool but got list\(string\)/],
+      [validation('true', { messageExpression: 'object.data.a' }), /messageExpression: .*string but got dyn/],
+      [validation('true', { messageExpression: 'null' }), /must evaluate to string but got null_type/],
+      [annotation('object.data.a'), /valueExpression: .*must evaluate to one of \[string null_type\] but got dyn/],
+      [annotation("duration('1s')"), /one of \[string null_type\] but got google\.protobuf\.Duration/],
+      [annotation('null'), undefined],
+      [{ ...condition, ...validation('true') }, /must evaluate to bool but got dyn/],
+      [{ ...composed, variables, ...validation('true') }, /undeclared reference to 'variables'/],
+      [{ variables, ...validation("variables.x.nobody == 'a'") }, undefined],
+      [
+        validation('true', { messageExpression: "string(authorizer.path('/x').check('get').allowed())" }),
+        /messageExpression: .*undeclared reference to 'authorizer'/s,
+      ],
+      [validation("namespaceObject.spec.x == ''"), /undefined field 'x'/],
+      [validation("namespaceObject.metadata.creationTimestamp < timestamp('2100-01-01T00:00:00Z')"), undefined],
+    ];
+    for (const [index, [spec, wrong]] of cases.entries()) {
+      const made = await policy(spec, `t${index}`);
+      if (wrong === undefined) assert.equal(made.code, 201, made.text);
+      else assert.match(made.body.message, wrong, JSON.stringify(spec));
+    }
+  });
+
+  it('know no namespace of what is in none, and take what has no fields for something without this one', async () => {
+    await policy({
+      matchConstraints: { resourceRules: [{ ...rules[0], resources: ['configmaps', 'namespaces'] }] },
+      paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
+      validations: [
+        {
+          expression:
+            "namespaceObject == null || has(namespaceObject.metadata.labels) && namespaceObject.metadata.name == 'default'",
+        },
+        { expression: 'has(params.data)', message: ' no parameters ' },
+      ],
+    });
+    await bind({ validationActions: ['Warn'] });
+    for (const made of [
+      await server.call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'in-none' } } }),
+      await create({}),
+    ]) {
+      assert.equal(made.code, 201, made.text);
+      assert.match(String(made.headers['warning']), /^299 - "[^"]*binding 'b': no parameters"$/);
+    }
+  });
+
+  it('whose parameters are of a kind that nobody serves refuse for themselves', async () => {
+    await policy({ paramKind: { apiVersion: 'lab.test/v1', kind: 'Nothing' }, validations: [{ expression: 'true' }] });
+    await bind({ paramRef: { name: 'x', parameterNotFoundAction: 'Allow' } });
+    assert.equal(
+      (await create({})).body.message,
+      `configmaps "m${serial}" is forbidden: ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: failed to find resource referenced by paramKind: 'lab.test/v1, Kind=Nothing'`,
+    );
+  });
+
+  it('are counted by what was done', async () => {
+    const counted = async (action: string, error: string): Promise<number> => {
+      const { text } = await server.call('GET', '/metrics');
+      const labels = `enforcement_action="${action}",error_type="${error}",policy="counted",policy_binding="b"`;
+      assert.doesNotMatch(text, /e-\d"/, 'bounds have exponents of two digits');
+      const line = `apiserver_validating_admission_policy_check_total{${labels}} `;
+      return Number(
+        text
+          .split('\n')
+          .find((each) => each.startsWith(line))
+          ?.slice(line.length) ?? 0,
+      );
+    };
+    await policy({ failurePolicy: 'Ignore', validations: [{ expression: "object.data.a == '1'" }] }, 'counted');
+    await bind({ policyName: 'counted' });
+    assert.equal((await create({ a: '2' })).code, 422);
+    assert.equal(await counted('deny', 'invalid_error'), 1);
+    assert.equal((await create({ b: '2' })).code, 201);
+    assert.equal(await counted('allow', 'invalid_error'), 1);
+    assert.equal((await create({ a: '1' })).code, 201);
+    assert.equal(await counted('allow', 'no_error'), 0, 'what was as it should be is not counted');
   });
 
   it('are held against the kinds they match, and what does not fit is said in their status', async () => {

@@ -202,4 +202,68 @@ describe('audit', () => {
       await hooks.stop();
     }
   });
+
+  it('tells what policies have to say: of an annotation every value once, of failures the first', async () => {
+    const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
+    const post = async (path: string, body: object): Promise<void> => {
+      const made = await server.call('POST', path, { body });
+      assert.equal(made.code, 201, made.text);
+    };
+    const other = '/api/v1/namespaces/kube-system/configmaps';
+    for (const name of ['one', 'two', 'three'])
+      await post(other, { metadata: { name, labels: { of: 'audit' } }, data: { v: name === 'three' ? 'two' : name } });
+    await post(`${REGISTRATION}/validatingadmissionpolicies`, {
+      metadata: { name: 'p' },
+      spec: {
+        matchConstraints: {
+          resourceRules: [{ operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] }],
+        },
+        paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
+        validations: [{ expression: 'true' }, { expression: '1 < 0' }, { expression: '2 < 0' }],
+        auditAnnotations: [
+          { key: 'value', valueExpression: "' ' + params.data.v" },
+          { key: 'none', valueExpression: 'null' },
+          { key: 'failing', valueExpression: "object.data.a == 'b' ? '' : string(object.data.c)" },
+        ],
+      },
+    });
+    await post(`${REGISTRATION}/validatingadmissionpolicybindings`, {
+      metadata: { name: 'b' },
+      spec: {
+        policyName: 'p',
+        validationActions: ['Warn', 'Audit'],
+        paramRef: {
+          namespace: 'kube-system',
+          selector: { matchLabels: { of: 'audit' } },
+          parameterNotFoundAction: 'Deny',
+        },
+        matchResources: { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'default' } } },
+      },
+    });
+    try {
+      const [event] = await during(() => server.call('POST', MAPS, { body: map('judged') }));
+      assert.deepEqual(
+        Object.entries(event?.annotations ?? {}).filter(([key]) => /^p\/|validation_failure/.test(key)),
+        [
+          [
+            'validation.policy.admission.k8s.io/validation_failure',
+            '[{"message":"failed expression: 1 \\u003c 0","policy":"p","binding":"b","expressionIndex":1,"validationActions":["Warn","Audit"]}]',
+          ],
+          ['p/value', 'one, two'],
+        ],
+      );
+      // An annotation that fails refuses, whatever becomes of validations.
+      const refused = await server.call<{ message: string; code: number }>('POST', MAPS, {
+        body: { ...map('unjudged'), data: {} },
+      });
+      assert.equal(refused.code, 422, refused.text);
+      assert.match(
+        refused.body.message,
+        /'p' with binding 'b' denied request: expression '.*' resulted in error: no such key: data/,
+      );
+    } finally {
+      for (const kind of ['policies', 'policybindings'])
+        await server.call('DELETE', `${REGISTRATION}/validatingadmission${kind}`);
+    }
+  });
 });

@@ -1,4 +1,5 @@
 /** The policies there are, with their bindings, and those of them that may concern a request. */
+import type { Metrics } from '../../../metrics.ts';
 import type { Kinds, ServedKind } from '../../../rest/kinds.ts';
 import type { CachedObject } from '../../../watchcache/cached-object.ts';
 import type { KindCache } from '../../../watchcache/kind-cache.ts';
@@ -14,6 +15,8 @@ export interface PolicySources {
   kinds(): Kinds;
   readonly namespaces: NamespaceSource;
   readonly access: AccessSource;
+  readonly metrics: Metrics;
+  nowMs(): number;
 }
 
 export interface Bound<P extends Policy> {

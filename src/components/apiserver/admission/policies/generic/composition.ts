@@ -2,10 +2,18 @@
 import type { MatchCondition, MatchResources, Variable } from 'kubernetes-types/admissionregistration/v1';
 import { messageOf } from '../../../../../base/errors.ts';
 import type { Program } from '../../../../../core/cel/part.ts';
-import { DYN, type Type } from '../../../../../core/cel/types.ts';
+import { DYN, listOf, mapOf, type Type } from '../../../../../core/cel/types.ts';
 import { CelMap, EvaluationError, type MapKey, type Value } from '../../../../../core/cel/values.ts';
 import { rethrowPending } from '../../authorizer.ts';
-import { type CostBudget, compileExpression, type Expected, evaluate, explainProblem } from '../../expressions.ts';
+import {
+  type CostBudget,
+  compileExpression,
+  type Expected,
+  evaluate,
+  explainProblem,
+  FailedExpression,
+  OutOfBudget,
+} from '../../expressions.ts';
 import { compileMatch, type MatchSpec } from '../../matching.ts';
 
 /** An expression with what became of it: a program, or what is wrong with it. */
@@ -39,6 +47,10 @@ export interface ParamKind {
   readonly kind: string;
 }
 
+/** As upstream writes a kind: the group that has no name leaves its slash. */
+export const gvkText = ({ apiVersion, kind }: ParamKind): string =>
+  `${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind}`;
+
 /** The declarations know fewer of the fields than there are. */
 interface PolicySpec {
   readonly paramKind?: { readonly apiVersion?: string; readonly kind?: string };
@@ -58,32 +70,58 @@ export class PolicyCompiler {
     const { paramKind } = spec;
     this.paramKind =
       paramKind === undefined ? undefined : { apiVersion: paramKind.apiVersion ?? '', kind: paramKind.kind ?? '' };
-    this.#always = [['namespaceObject', DYN], ...(paramKind === undefined ? [] : [['params', DYN] as [string, Type]])];
+    this.#always = paramKind === undefined ? [] : [['params', DYN]];
     // Conditions are judged before there are variables.
     this.conditions = (spec.matchConditions ?? []).map(({ name, expression }, index) => ({
       name,
-      ...this.expression(`spec.matchConditions[${index}].expression`, expression, 'bool'),
+      ...this.#compiled(`spec.matchConditions[${index}].expression`, expression, 'bool', this.#always),
     }));
     const variables = new Map<string, Expression>();
     // Each may speak of those before it.
     for (const [index, { name, expression }] of (spec.variables ?? []).entries()) {
       const compiled = this.expression(`spec.variables[${index}].expression`, expression, 'any');
       variables.set(name, compiled);
-      this.#fields.set(name, compiled.program?.type ?? DYN);
+      this.#fields.set(name, typeOfVariable(compiled.program?.type));
     }
     this.variables = variables;
   }
 
   expression(at: string, source: string | undefined, expected: Expected): Expression {
-    const variables: [string, Type][] = [
+    return this.#compiled(at, source, expected, [
       ...this.#always,
       ['variables', { kind: 'object', name: 'kubernetes.variables', fields: new Map(this.#fields) }],
-    ];
+    ]);
+  }
+
+  #compiled(
+    at: string,
+    source: string | undefined,
+    expected: Expected,
+    variables: readonly (readonly [string, Type])[],
+  ): Expression {
     try {
       return { at, source: source ?? '', program: compileExpression(source ?? '', expected, variables), problem: '' };
     } catch (error) {
       return { at, source: source ?? '', program: undefined, problem: explainProblem(error) };
     }
+  }
+}
+
+/** What others know of a variable: of structures and of what is CEL's alone, nothing. */
+export function typeOfVariable(type: Type = DYN): Type {
+  switch (type.kind) {
+    case 'list':
+      return listOf(typeOfVariable(type.of));
+    case 'map':
+      return mapOf(typeOfVariable(type.key), typeOfVariable(type.value));
+    case 'object':
+    case 'opaque':
+    case 'optional':
+    case 'param':
+    case 'type':
+      return DYN;
+    default:
+      return { kind: type.kind };
   }
 }
 
@@ -147,9 +185,10 @@ class Composed extends CelMap {
         known = { value: this.#evaluate(expression) };
       } catch (error) {
         rethrowPending(error);
+        if (error instanceof OutOfBudget) throw error;
         known = {
           error: new EvaluationError(
-            `composited variable ${JSON.stringify(key)} fails to evaluate: ${messageOf(error)}`,
+            `composited variable ${JSON.stringify(key)} fails to evaluate: ${error instanceof FailedExpression ? error.why : messageOf(error)}`,
           ),
         };
       }

@@ -6,7 +6,20 @@ import { shown } from '../../../rest/view.ts';
 import type { CachedObject } from '../../../watchcache/cached-object.ts';
 import type { AdmissionRequest } from '../../index.ts';
 import type { Binding } from './bindings.ts';
-import type { Policy } from './composition.ts';
+import { gvkText, type ParamKind, type Policy } from './composition.ts';
+
+function kindOfParams({ apiVersion, kind }: ParamKind, kinds: Kinds): ServedKind | undefined {
+  return kinds.all.find((each) => each.apiVersion === apiVersion && each.kind === kind);
+}
+
+const unknownParams = (paramKind: ParamKind): string =>
+  `failed to find resource referenced by paramKind: '${gvkText(paramKind)}'`;
+
+/** What of a policy keeps it from being applied with any binding; undefined: nothing. */
+export function misconfiguration({ paramKind }: Policy, kinds: Kinds): string | undefined {
+  if (paramKind === undefined || kindOfParams(paramKind, kinds)?.cache !== undefined) return undefined;
+  return `failed to configure policy: ${unknownParams(paramKind)}`;
+}
 
 /** Each is judged by; undefined stands for no parameter. None: the binding does not apply. Throws what is wrong with the binding. */
 export async function paramsOf(
@@ -18,12 +31,8 @@ export async function paramsOf(
   const { paramKind } = policy;
   const ref = binding.paramRef;
   if (paramKind === undefined || ref === undefined) return [undefined];
-  const kind = kinds.all.find((each) => each.apiVersion === paramKind.apiVersion && each.kind === paramKind.kind);
-  if (kind?.cache === undefined) {
-    throw new Error(
-      `failed to find resource referenced by paramKind: '${paramKind.apiVersion}, Kind=${paramKind.kind}'`,
-    );
-  }
+  const kind = kindOfParams(paramKind, kinds);
+  if (kind?.cache === undefined) throw new Error(unknownParams(paramKind));
   const namespace = namespaceOfParams(kind, ref.namespace ?? '', request);
   let found: readonly CachedObject[];
   if (ref.selector === undefined) {
@@ -48,7 +57,7 @@ function namespaceOfParams(kind: ServedKind, named: string, request: AdmissionRe
   }
   if (named !== '') return named;
   if (request.namespace === '') {
-    throw new Error("can't use namespaced paramRef in policy binding that matches cluster-scoped resources");
+    throw new Error('cannot use namespaced paramRef in policy binding that matches cluster-scoped resources');
   }
   return request.namespace;
 }

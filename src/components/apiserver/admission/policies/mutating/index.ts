@@ -13,25 +13,27 @@ import { authorizerOf, withAnswers } from '../../authorizer.ts';
 import { exchangeObject, targetOf } from '../../exchange.ts';
 import { CostBudget, conditionsHold, documentsOf, MAX_POLICY_COST, variablesOf } from '../../expressions.ts';
 import type { AdmissionPlugin, AdmissionRequest, Mutation as Pass } from '../../index.ts';
-import { isExemptOfPolicies, matchRules, namespaceOf, selects } from '../../matching.ts';
+import { isExemptOfPolicies, knownNamespace, matchRules, selects } from '../../matching.ts';
 import { describeRequest } from '../../review.ts';
 import { forbid } from '../../subject.ts';
 import { type Binding, isBound } from '../generic/bindings.ts';
 import { type Bound, BoundPolicies, type PolicySources } from '../generic/bound.ts';
 import { composedVariables, type Expression, evaluateOne } from '../generic/composition.ts';
-import { paramsOf } from '../generic/params.ts';
+import { PolicyMetrics } from '../generic/metrics.ts';
+import { misconfiguration, paramsOf } from '../generic/params.ts';
 import { compileMutating, type MutatingPolicy, type Mutation } from './compile.ts';
 import { withConfiguration, withPatches } from './patch.ts';
 
 export function mutatingPolicies(sources: PolicySources): AdmissionPlugin {
   const present = new BoundPolicies(sources, (object) => compileMutating(object.parse()));
+  const metrics = new PolicyMetrics(sources.metrics, 'mutating');
   return {
     name: 'MutatingAdmissionPolicy',
     takesBodies: true,
     mutate(request, pass) {
       const concerned = present.concerned(request);
       if (concerned.length === 0 || isExemptOfPolicies(request)) return;
-      return new Dispatch(sources, request, pass).run(concerned);
+      return new Dispatch(sources, metrics, request, pass).run(concerned);
     },
   };
 }
@@ -44,16 +46,26 @@ interface Invocation {
   readonly param: KubeObject | undefined;
 }
 
+interface Failed {
+  readonly message: string;
+  /** It was never tried: the policy or its binding does not fit what there is. */
+  readonly misconfigured: boolean;
+}
+
 class Dispatch {
   readonly #sources: PolicySources;
+  readonly #metrics: PolicyMetrics;
   readonly #request: AdmissionRequest;
   readonly #pass: Pass;
   readonly #authorizer: ReturnType<typeof authorizerOf>;
-  readonly #errors: string[] = [];
+  readonly #errors: Failed[] = [];
+  /** A mutation has been made, whether it changed anything or not. */
+  #made = false;
   #namespace: KubeObject | undefined;
 
-  constructor(sources: PolicySources, request: AdmissionRequest, pass: Pass) {
+  constructor(sources: PolicySources, metrics: PolicyMetrics, request: AdmissionRequest, pass: Pass) {
     this.#sources = sources;
+    this.#metrics = metrics;
     this.#request = request;
     this.#pass = pass;
     this.#authorizer = authorizerOf(request, sources.access);
@@ -61,23 +73,29 @@ class Dispatch {
 
   /** Throws an ApiError with everything that failed and may not. */
   async run(concerned: readonly Bound<MutatingPolicy>[]): Promise<void> {
-    this.#namespace = await namespaceOf(this.#request, this.#sources.namespaces);
+    this.#namespace = await knownNamespace(this.#request, this.#sources.namespaces);
     await this.#request.noteOwners?.();
     for (const invocation of await this.#invocations(concerned)) await this.#invoke(invocation);
+    if (this.#made) {
+      // As upstream: policies that are made again see what all have made of the object, the last one what it has made itself.
+      this.#pass.changed = true;
+      for (const seen of this.#pass.seen) if (typeof seen === 'string') this.#pass.due.add(seen);
+    }
     const [first] = this.#errors;
     if (first === undefined) return;
-    const { details, httpCode } = forbid(this.#request, first);
+    const { details, httpCode } = forbid(this.#request, first.message);
     throw new ApiError(
-      'Invalid',
-      first,
-      { ...details, causes: this.#errors.map((message) => ({ message })) },
+      first.misconfigured ? 'Forbidden' : 'Invalid',
+      first.message,
+      { ...details, causes: this.#errors.map(({ message }) => ({ message })) },
       httpCode,
     );
   }
 
-  #failed(policy: MutatingPolicy, binding: Binding, message: string): void {
+  #failed(policy: MutatingPolicy, binding: Binding | undefined, message: string, misconfigured = false): void {
     if (policy.ignoresFailure) return;
-    this.#errors.push(`policy '${policy.name}' with binding '${binding.name}' denied request: ${message}`);
+    const which = binding === undefined ? `"${policy.name}"` : `'${policy.name}' with binding '${binding.name}'`;
+    this.#errors.push({ message: `policy ${which} denied request: ${message}`, misconfigured });
   }
 
   /** All are determined before the first is made: what one changes does not decide which others are. */
@@ -87,13 +105,18 @@ class Dispatch {
     for (const { policy, bindings } of concerned) {
       const as = matchRules(policy.match, this.#request, kinds());
       if (as === undefined || !(await selects(policy.match, this.#request, namespaces))) continue;
+      const problem = misconfiguration(policy, kinds());
+      if (problem !== undefined) {
+        this.#failed(policy, undefined, problem, true);
+        continue;
+      }
       for (const binding of bindings) {
         if (!(await isBound(binding, this.#request, kinds(), namespaces))) continue;
         try {
           const params = await paramsOf(policy, binding, this.#request, kinds());
           for (const param of params) found.push({ policy, binding, as, param });
         } catch (error) {
-          this.#failed(policy, binding, `failed to configure binding: ${messageOf(error)}`);
+          this.#failed(policy, binding, `failed to configure binding: ${messageOf(error)}`, true);
         }
       }
     }
@@ -104,27 +127,28 @@ class Dispatch {
     const { policy, binding } = invocation;
     const pass = this.#pass;
     const key = keyOf(invocation);
-    if (pass.again && !pass.due.has(key)) return;
     try {
       if (!(await this.#isMeant(invocation))) return;
     } catch (error) {
       this.#failed(policy, binding, messageOf(error));
       return;
     }
-    let changed = false;
+    if (pass.again && !pass.due.has(key)) return;
     for (const mutation of targetOf(this.#request) === undefined ? [] : policy.mutations) {
+      const began = this.#sources.nowMs();
+      const done = (wrong: string | undefined): void => {
+        const seconds = (this.#sources.nowMs() - began) / 1000;
+        this.#metrics.record({ policy: policy.name, binding: binding.name, wrong, seconds });
+      };
       try {
-        if (await this.#mutate(invocation, mutation)) changed = true;
+        if (await this.#mutate(invocation, mutation)) for (const seen of pass.seen) pass.due.add(seen);
+        this.#made = true;
+        done(undefined);
       } catch (error) {
+        done(messageOf(error));
         if (isApiError(error)) throw error;
         this.#failed(policy, binding, messageOf(error));
       }
-    }
-    if (changed) {
-      pass.changed = true;
-      // Those that came before see what became of the object; this one has just had its say.
-      for (const seen of pass.seen) pass.due.add(seen);
-      pass.due.delete(key);
     }
     if (policy.reinvoked) pass.seen.add(key);
   }
@@ -132,7 +156,8 @@ class Dispatch {
   async #isMeant({ policy, as, param }: Invocation): Promise<boolean> {
     if (policy.conditions.length === 0) return true;
     try {
-      const variables = this.#variables(await describeRequest(this.#request, as, ''), param);
+      // Conditions know of no namespace.
+      const variables = this.#variables(await describeRequest(this.#request, as, ''), param, undefined);
       return await withAnswers(() => conditionsHold(policy.conditions, variables));
     } catch (error) {
       // A policy whose failures are ignored and that cannot tell whether it is meant, is not.
@@ -142,12 +167,16 @@ class Dispatch {
   }
 
   /** What expressions can speak of, of a request that is described so. */
-  #variables(described: JsonObject, param: KubeObject | undefined): ReturnType<typeof variablesOf> {
+  #variables(
+    described: JsonObject,
+    param: KubeObject | undefined,
+    namespace: KubeObject | undefined,
+  ): ReturnType<typeof variablesOf> {
     return variablesOf(
       {
         ...documentsOf(described),
         params: param as JsonValue | undefined,
-        namespaceObject: this.#namespace as JsonValue | undefined,
+        namespaceObject: namespace as JsonValue | undefined,
       },
       this.#authorizer,
     );
@@ -173,7 +202,7 @@ class Dispatch {
     param: KubeObject | undefined,
   ): Generator<undefined, Value> {
     const budget = new CostBudget(MAX_POLICY_COST);
-    const variables = composedVariables(policy, this.#variables(described, param), budget);
+    const variables = composedVariables(policy, this.#variables(described, param, this.#namespace), budget);
     const value = evaluateOne(expression, variables, budget);
     if (budget.isTurnOver()) yield;
     return value;

@@ -31,12 +31,16 @@ export function compileValidating(policy: ValidatingAdmissionPolicy): Validating
       messageExpression:
         (validation.messageExpression ?? '') === ''
           ? undefined
-          : compiler.expression(`spec.validations[${index}].messageExpression`, validation.messageExpression, 'string'),
+          : compiler.expression(
+              `spec.validations[${index}].messageExpression`,
+              validation.messageExpression,
+              'message',
+            ),
       reason: validation.reason,
     })),
     annotations: (spec.auditAnnotations ?? []).map(({ key, valueExpression }, index) => ({
       key,
-      expression: compiler.expression(`spec.auditAnnotations[${index}].valueExpression`, valueExpression, 'string'),
+      expression: compiler.expression(`spec.auditAnnotations[${index}].valueExpression`, valueExpression, 'annotation'),
     })),
   };
 }

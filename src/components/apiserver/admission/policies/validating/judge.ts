@@ -1,83 +1,152 @@
 /** One policy's judgement of one request. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/validator.go. */
+import { utf8Length } from '../../../../../api/meta/validation.ts';
 import { messageOf } from '../../../../../base/errors.ts';
 import type { Value } from '../../../../../core/cel/values.ts';
 import { rethrowPending } from '../../authorizer.ts';
-import { CostBudget, conditionsHold, MAX_POLICY_COST } from '../../expressions.ts';
+import { CostBudget, conditionsHold, MAX_POLICY_COST, OutOfBudget } from '../../expressions.ts';
 import { composedVariables, type Expression, evaluateOne } from '../generic/composition.ts';
 import type { ValidatingPolicy } from './compile.ts';
 
 const MAX_MESSAGE = 5 * 1024;
-const MAX_ANNOTATION = 10 * 1024;
 
 export interface Failure {
   readonly message: string;
+  /** Undefined: what failed was not the request, but judging it. */
   readonly reason: string | undefined;
-  /** Which of the validations; undefined where it was none of them. */
-  readonly index: number | undefined;
+  /** Which of the validations; the first where it was none of them. */
+  readonly index: number;
+  readonly seconds: number;
 }
 
 interface Judgement {
   readonly failures: readonly Failure[];
+  /** Those that the policy passes over. */
+  readonly ignored: readonly Failure[];
   readonly annotations: readonly (readonly [string, string])[];
+  /** Of annotations: they refuse, whatever is done about other failures. */
+  readonly unannotated: readonly Failure[];
 }
 
-const NOTHING: Judgement = { failures: [], annotations: [] };
+const NOTHING: Judgement = { failures: [], ignored: [], annotations: [], unannotated: [] };
 
-/**
- * `given`: the variables of expressions, but for those that the policy itself defines. Stops where others should have their turn.
- */
-export function* judge(policy: ValidatingPolicy, given: (name: string) => Value): Generator<undefined, Judgement> {
-  const budget = new CostBudget(MAX_POLICY_COST);
-  const variables = composedVariables(policy, given, budget);
+/** What expressions can speak of, but for what the policy itself defines; match conditions know of no namespace. */
+export interface Given {
+  readonly conditions: (name: string) => Value;
+  readonly others: (name: string) => Value;
+}
+
+/** Stops where others should have their turn. */
+export function* judge(policy: ValidatingPolicy, given: Given, nowMs: () => number): Generator<undefined, Judgement> {
+  const failed = (error: unknown): Judgement => {
+    rethrowPending(error);
+    const failure = { message: messageOf(error), reason: undefined, index: 0, seconds: 0 };
+    return policy.ignoresFailure ? { ...NOTHING, ignored: [failure] } : { ...NOTHING, failures: [failure] };
+  };
+  const own = new CostBudget(MAX_POLICY_COST);
   try {
+    const variables = composedVariables(policy, given.conditions, own);
     if (policy.conditions.length > 0 && !(yield* conditionsHold(policy.conditions, variables))) return NOTHING;
   } catch (error) {
     rethrowPending(error);
     // A policy whose failures are ignored and that cannot tell whether it is meant, is not.
-    if (policy.ignoresFailure) return NOTHING;
-    return { failures: [{ message: messageOf(error), reason: undefined, index: undefined }], annotations: [] };
+    return policy.ignoresFailure ? NOTHING : failed(error);
   }
-  const failures: Failure[] = [];
-  const annotations: [string, string][] = [];
-  const broken = (error: unknown, index: number | undefined): void => {
-    rethrowPending(error);
-    if (!policy.ignoresFailure) failures.push({ message: messageOf(error), reason: undefined, index });
-  };
-  for (const [index, { expression, message, messageExpression, reason }] of policy.validations.entries()) {
-    try {
-      const holds = evaluateOne(expression, variables, budget) === true;
-      if (budget.isTurnOver()) yield;
-      if (holds) continue;
-      const said = messageExpression === undefined ? undefined : messageBy(messageExpression, variables, budget);
-      failures.push({ message: said ?? message ?? `failed expression: ${expression.source.trim()}`, reason, index });
-    } catch (error) {
-      broken(error, index);
-    }
-    if (budget.isTurnOver()) yield;
+  const run = new Run(policy, nowMs);
+  try {
+    yield* run.validate(given.others);
+    yield* run.annotate(given.others);
+  } catch (error) {
+    // What came before does not count either.
+    if (error instanceof OutOfBudget) return failed(error);
+    throw error;
   }
-  for (const { key, expression } of policy.annotations) {
-    try {
-      const value = evaluateOne(expression, variables, budget);
-      if (typeof value === 'string' && value.trim() !== '') {
-        annotations.push([`${policy.name}/${key}`, value.trim().slice(0, MAX_ANNOTATION)]);
-      }
-    } catch (error) {
-      broken(error, undefined);
-    }
-    if (budget.isTurnOver()) yield;
-  }
-  return { failures, annotations };
+  return run;
 }
 
-/** Undefined where it yields nothing that can stand in a message: then the plain message does. */
-function messageBy(expression: Expression, variables: (name: string) => Value, budget: CostBudget): string | undefined {
+class Run implements Judgement {
+  readonly failures: Failure[] = [];
+  readonly ignored: Failure[] = [];
+  readonly annotations: [string, string][] = [];
+  readonly unannotated: Failure[] = [];
+  readonly #policy: ValidatingPolicy;
+  readonly #nowMs: () => number;
+
+  constructor(policy: ValidatingPolicy, nowMs: () => number) {
+    this.#policy = policy;
+    this.#nowMs = nowMs;
+  }
+
+  *validate(given: (name: string) => Value): Generator<undefined, void> {
+    const budget = new CostBudget(MAX_POLICY_COST);
+    const variables = composedVariables(this.#policy, given, budget);
+    for (const [
+      index,
+      { expression, message, messageExpression, reason = 'Invalid' },
+    ] of this.#policy.validations.entries()) {
+      const began = this.#nowMs();
+      const judged = (what: string, why: string | undefined): Failure => ({
+        message: what,
+        reason: why,
+        index,
+        seconds: (this.#nowMs() - began) / 1000,
+      });
+      const broken = (what: string): void =>
+        void (this.#policy.ignoresFailure ? this.ignored : this.failures).push(judged(what, undefined));
+      try {
+        const holds = evaluateOne(expression, variables, budget) === true;
+        if (budget.isTurnOver()) yield;
+        if (holds) continue;
+      } catch (error) {
+        stopped(error);
+        broken(messageOf(error));
+        continue;
+      }
+      try {
+        const said = messageExpression === undefined ? '' : messageBy(messageExpression, variables, budget);
+        const plain = said === '' ? (message ?? '').trim() : said;
+        this.failures.push(judged(plain === '' ? `failed expression: ${expression.source.trim()}` : plain, reason));
+      } catch (error) {
+        rethrowPending(error);
+        broken(`failed messageExpression: ${messageOf(error)}`);
+      }
+      if (budget.isTurnOver()) yield;
+    }
+  }
+
+  *annotate(given: (name: string) => Value): Generator<undefined, void> {
+    const budget = new CostBudget(MAX_POLICY_COST);
+    const variables = composedVariables(this.#policy, given, budget);
+    for (const { key, expression } of this.#policy.annotations) {
+      const began = this.#nowMs();
+      try {
+        const value = evaluateOne(expression, variables, budget);
+        if (typeof value === 'string' && value.trim() !== '') this.annotations.push([key, value.trim()]);
+      } catch (error) {
+        stopped(error);
+        if (this.#policy.ignoresFailure) continue;
+        const seconds = (this.#nowMs() - began) / 1000;
+        this.unannotated.push({ message: messageOf(error), reason: undefined, index: 0, seconds });
+      }
+      if (budget.isTurnOver()) yield;
+    }
+  }
+}
+
+/** Throws what ends more than one expression. */
+function stopped(error: unknown): void {
+  rethrowPending(error);
+  if (error instanceof OutOfBudget) throw error;
+}
+
+/** '' where it yields nothing that can stand in a message: then the plain message does. Throws OutOfBudget. */
+function messageBy(expression: Expression, variables: (name: string) => Value, budget: CostBudget): string {
   try {
     const value = evaluateOne(expression, variables, budget);
-    if (typeof value !== 'string') return undefined;
+    if (typeof value !== 'string') return '';
     const text = value.trim();
-    return text === '' || text.includes('\n') || text.length > MAX_MESSAGE ? undefined : text;
+    return text.includes('\n') || utf8Length(text) > MAX_MESSAGE ? '' : text;
   } catch (error) {
-    rethrowPending(error);
-    return undefined;
+    stopped(error);
+    return '';
   }
 }

@@ -3,11 +3,11 @@
  * Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go.
  */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
-import { schemaOf } from '../../../../../api/schema/index.ts';
 import { typeOfNode } from '../../../../../core/cel/kinds.ts';
 import { DYN, type Type } from '../../../../../core/cel/types.ts';
 import type { Kinds, ServedKind } from '../../../rest/kinds.ts';
 import { compileExpression, explainProblem } from '../../expressions.ts';
+import { gvkText, typeOfVariable } from '../generic/composition.ts';
 
 export interface ExpressionWarning {
   readonly fieldRef: string;
@@ -42,7 +42,7 @@ export async function typeCheck(
       const problem = problemOf(source, variables);
       if (problem === undefined) continue;
       const all = found.get(at) ?? [];
-      found.set(at, [...all, `${kind.apiVersion}, Kind=${kind.kind}: ${problem}\n`]);
+      found.set(at, [...all, `${gvkText(kind)}: ${problem}\n`]);
     }
   }
   return written.flatMap(({ at }) => {
@@ -69,13 +69,11 @@ async function variablesFor(
   pause: () => Promise<void>,
 ): Promise<Variables> {
   const object = kind.schema === undefined ? DYN : typeOfNode(kind.schema);
-  const namespace = schemaOf({ group: '', version: 'v1', kind: 'Namespace' });
   const { paramKind, variables = [] } = policy.spec ?? {};
   const param = kinds.all.find((each) => each.apiVersion === paramKind?.apiVersion && each.kind === paramKind.kind);
   const given: (readonly [string, Type])[] = [
     ['object', object],
     ['oldObject', object],
-    ['namespaceObject', namespace === undefined ? DYN : typeOfNode(namespace)],
     ...(paramKind === undefined
       ? []
       : [['params', param?.schema === undefined ? DYN : typeOfNode(param.schema)] as const]),
@@ -95,7 +93,7 @@ async function variablesFor(
 /** Of a variable that does not fit, nothing is known: those who use it are not to blame. */
 function typeOf(source: string, variables: Variables): Type {
   try {
-    return compileExpression(source, 'any', variables).type;
+    return typeOfVariable(compileExpression(source, 'any', variables).type);
   } catch {
     return DYN;
   }
