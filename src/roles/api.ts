@@ -77,6 +77,7 @@ function valuesOf(config: MasterConfig, configFile: string): ApiValues {
     'authConfig.requestHeader.clientCommonNames',
     ...(requestHeader?.clientCommonNames ?? []),
   );
+  if (requestHeader !== undefined) give('requestheader-uid-headers', 'authConfig.requestHeader', 'X-Remote-Uid');
   const proxyClient = config.aggregatorConfig?.proxyClientInfo;
   give('proxy-client-cert-file', 'aggregatorConfig.proxyClientInfo.certFile', proxyClient?.certFile);
   give('proxy-client-key-file', 'aggregatorConfig.proxyClientInfo.keyFile', proxyClient?.keyFile);

@@ -1,6 +1,6 @@
 /** The encryption configuration, followed while the server runs. A file that turns bad changes nothing but the log. */
 import type { Log } from '../base/log.ts';
-import type { EncryptionConfiguration, EncryptionSource } from '../components/apiserver/index.ts';
+import type { EncryptionConfiguration, EncryptionSource, Reloads } from '../components/apiserver/index.ts';
 import { createKmsPlugin } from '../io/grpc/index.ts';
 import { type OpenKmsPlugin, parseEncryption } from './config/encryption.ts';
 import { type OpenSecret, readSecret } from './files.ts';
@@ -8,6 +8,7 @@ import { followFile } from './followed-file.ts';
 import { systemClock as clock } from './process.ts';
 
 export interface FollowedEncryption extends EncryptionSource {
+  readonly reloads: Reloads;
   stop(): void;
 }
 
@@ -43,6 +44,9 @@ export async function openEncryption(
   return {
     get current(): EncryptionConfiguration {
       return followed.current;
+    },
+    get reloads(): Reloads {
+      return followed.reloads;
     },
     refresh: options.follow ? followed.refresh : async () => {},
     stop: () => {

@@ -2,12 +2,13 @@
 import { readFile } from 'node:fs/promises';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import type { Followed } from '../components/apiserver/index.ts';
+import type { Followed, Reloads } from '../components/apiserver/index.ts';
 
 /** How soon a changed file is noticed. */
 const LOOK_MS = 2_000;
 
 export interface FollowedFile<T> extends Followed<T> {
+  readonly reloads: Reloads;
   /** Looks now. */
   refresh(): Promise<void>;
   stop(): void;
@@ -34,6 +35,10 @@ export async function followFile<T>(
   let text = await options.first();
   let current = await parse(text);
   let complained = '';
+  const reloads: Record<'success' | 'failure', Reloads['success']> = { success: undefined, failure: undefined };
+  const note = (status: keyof typeof reloads): void => {
+    reloads[status] = { count: (reloads[status]?.count ?? 0) + 1, lastMs: Date.now() };
+  };
   const refresh = async (): Promise<void> => {
     try {
       const now = await (options.read?.() ?? readFile(file, 'utf8'));
@@ -41,11 +46,15 @@ export async function followFile<T>(
       current = await parse(now);
       text = now;
       complained = '';
+      note('success');
       log.info(`${what} configuration read anew`, { file });
       options.changed?.();
     } catch (error) {
       const message = messageOf(error);
-      if (message !== complained) log.error(`${what} configuration is kept as it was`, { error: message });
+      if (message !== complained) {
+        note('failure');
+        log.error(`${what} configuration is kept as it was`, { error: message });
+      }
       complained = message;
     }
   };
@@ -61,6 +70,9 @@ export async function followFile<T>(
   return {
     get current(): T {
       return current;
+    },
+    get reloads(): Reloads {
+      return { text, ...reloads };
     },
     refresh,
     stop: () => clearInterval(timer),

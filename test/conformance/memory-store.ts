@@ -196,6 +196,10 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
     ping: async () => {
       readable(undefined);
     },
+    size: async () => {
+      readable(undefined);
+      return 4096;
+    },
     close: async () => {
       closed = true;
       for (const timer of leases.values()) clearTimeout(timer);

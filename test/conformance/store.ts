@@ -398,6 +398,10 @@ export function storeConformance(suite: StoreSuite): void {
       assert.deepEqual(Buffer.compare(Buffer.from(kv?.value ?? []), Buffer.from(value)), 0);
     });
 
+    it('says how large it is', async () => {
+      assert.ok((await store.size(5000)) > 0);
+    });
+
     it('answers a ping', async () => {
       await store.ping(5000);
     });

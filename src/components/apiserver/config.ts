@@ -17,6 +17,22 @@ export type Authorizer = { readonly name?: string } & (
 /** What may change while the server runs: another value when it has. */
 export interface Followed<T> {
   readonly current: T;
+  /** Of a file. */
+  readonly reloads?: Reloads;
+}
+
+/** How it went with a file since the start. */
+export interface Reloads {
+  /** What is in force. */
+  readonly text: string;
+  readonly success: Reload | undefined;
+  /** It could not be read or understood, and what was in force still is. */
+  readonly failure: Reload | undefined;
+}
+
+interface Reload {
+  readonly count: number;
+  readonly lastMs: number;
 }
 
 /** Whom it believes of those whom others know, and whom it lets in without credentials. */
@@ -80,7 +96,7 @@ export interface ApiServerConfig {
   readonly requestHeader?: {
     readonly ca: string;
     readonly allowedNames: readonly string[];
-    /** Lower case. Defaults: x-remote-user, x-remote-group, x-remote-extra-, x-remote-uid. */
+    /** Lower case. Defaults: x-remote-user, x-remote-group, x-remote-extra-, and none for UIDs. */
     readonly userHeaders?: readonly string[];
     readonly groupHeaders?: readonly string[];
     readonly extraPrefixes?: readonly string[];

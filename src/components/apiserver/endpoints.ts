@@ -6,6 +6,7 @@ import { createDiscovery } from './discovery/index.ts';
 import { answerHealth, type HealthCheck, type HealthEndpoint, HealthResults } from './health/index.ts';
 import type { Exchange } from './http/exchange.ts';
 import { longRunningMetrics, type Metrics } from './metrics.ts';
+import { objectMetrics } from './object-metrics.ts';
 import { processMetrics } from './process-metrics.ts';
 import type { RestContext } from './rest/context.ts';
 import { noSuchResource } from './rest/dispatch.ts';
@@ -49,8 +50,8 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
     [
       '/metrics',
       async (exchange) => {
-        const ofProcess = await processMetrics(context.clock.nowMs());
-        const text = `${metrics.render()}${ofProcess}\n`;
+        const [ofProcess, ofStore] = await Promise.all([processMetrics(context.clock.nowMs()), storeSize(context)]);
+        const text = `${metrics.render()}${ofStore}${ofProcess}\n`;
         exchange.sendBytes(200, Buffer.from(text), METRICS_TYPE);
       },
     ],
@@ -94,7 +95,7 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
   };
 }
 
-function versionDocument(): object {
+function versionDocument() {
   return {
     major: KUBERNETES_VERSION.major,
     minor: KUBERNETES_VERSION.minor,
@@ -155,20 +156,45 @@ function healthEndpoints(deps: EndpointsDeps): HealthEndpoint[] {
 }
 
 function gauges(context: RestContext): string {
-  const lines = [
-    '# HELP apiserver_storage_objects Number of stored objects at the time of last check split by kind.',
-    '# TYPE apiserver_storage_objects gauge',
-  ];
-  for (const [prefix, kind] of context.cache.kinds()) {
-    lines.push(`apiserver_storage_objects{resource="${prefix}"} ${kind.size}`);
+  return [
+    objectMetrics(context.kinds.all),
+    longRunningMetrics(Array.from(openWatches(context).all, ({ info }) => info)),
+    BUILD_INFO,
+  ].join('\n');
+}
+
+/** Source: k8s.io/component-base/metrics/prometheus/version. */
+const BUILD_INFO = (() => {
+  const { goVersion, gitVersion, gitCommit, gitTreeState, buildDate, compiler, platform, major, minor } =
+    versionDocument();
+  const labels = Object.entries({
+    build_date: buildDate,
+    compiler,
+    git_commit: gitCommit,
+    git_tree_state: gitTreeState,
+    git_version: gitVersion,
+    go_version: goVersion,
+    major,
+    minor,
+    platform,
+  }).map(([name, value]) => `${name}="${value}"`);
+  return [
+    "# HELP kubernetes_build_info A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree state, build date, Go version, and compiler from which Kubernetes was built, and platform on which it is running.",
+    '# TYPE kubernetes_build_info gauge',
+    `kubernetes_build_info{${labels.join(',')}} 1`,
+  ].join('\n');
+})();
+
+/** Without it where the store does not say. Source: k8s.io/apiserver/pkg/storage/etcd3/metrics (monitorCollector). */
+async function storeSize({ store }: RestContext): Promise<string> {
+  try {
+    const bytes = await store.size(STORE_TIMEOUT_MS);
+    return [
+      '# HELP apiserver_storage_size_bytes Size of the storage database file physically allocated in bytes.',
+      '# TYPE apiserver_storage_size_bytes gauge',
+      `apiserver_storage_size_bytes{storage_cluster_id="etcd-0"} ${bytes}\n`,
+    ].join('\n');
+  } catch {
+    return '';
   }
-  lines.push(
-    '# HELP apiserver_registered_watchers Number of currently registered watchers for a given resources',
-    '# TYPE apiserver_registered_watchers gauge',
-  );
-  for (const [prefix, kind] of context.cache.kinds()) {
-    if (kind.watchers > 0) lines.push(`apiserver_registered_watchers{resource="${prefix}"} ${kind.watchers}`);
-  }
-  lines.push(longRunningMetrics(Array.from(openWatches(context).all, ({ info }) => info)));
-  return lines.join('\n');
 }

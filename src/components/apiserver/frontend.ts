@@ -329,13 +329,11 @@ export class Frontend {
     // Whatever else anybody writes there must not become a series of its own.
     const known = info.resource && kind !== undefined && hasSubresource(kind, info.subresource);
     if (known && info.resource) this.#noteDeprecated(info, kind);
-    this.#metrics.record(
-      info,
-      known,
-      response.statusCode,
-      exchange.longRunning ? undefined : ms / 1000,
-      exchange.sentBytes,
-    );
+    const { compressedBytes } = exchange;
+    const bytes = compressedBytes === undefined ? exchange.sentBytes : undefined;
+    this.#metrics.record(info, known, response.statusCode, exchange.longRunning ? undefined : ms / 1000, bytes);
+    // It is still being compressed.
+    void compressedBytes?.then((sent) => this.#metrics.recordSize(info, known, sent));
     if (log.enabled(6)) {
       log.v(6, 'request', {
         verb: info.verb,

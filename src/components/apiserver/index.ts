@@ -22,6 +22,7 @@ export type {
   Followed,
   FollowedCertificates,
   IdentitySettings,
+  Reloads,
 } from './config.ts';
 export type { ApiServer, ApiServerDeps } from './deps.ts';
 export type { EncryptionConfiguration, EncryptionProvider, EncryptionSource } from './encryption/configuration.ts';

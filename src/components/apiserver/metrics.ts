@@ -70,7 +70,7 @@ export class Metrics {
   }
 
   /**
-   * `known`: the path names a resource that is served; others share one label set. `bytes`: those of the answer, before it is compressed; undefined: nobody
+   * `known`: the path names a resource that is served; others share one label set. `bytes`: those of the answer, as they are sent; undefined: nobody
    * counted them.
    */
   record(
@@ -90,7 +90,16 @@ export class Metrics {
     if (seconds === undefined) return;
     counted.durations ??= this.#series(counted.labels);
     if (counted.durations !== undefined) observe(counted.durations, seconds);
-    if (bytes === undefined || (counted.verb !== 'get' && counted.verb !== 'list')) return;
+    if (bytes !== undefined) this.#observeSize(counted, bytes);
+  }
+
+  /** The size of an answer that was not known when the request was recorded. */
+  recordSize(info: RequestInfo | undefined, known: boolean, bytes: number): void {
+    this.#observeSize(this.#countedBy(info, known), bytes);
+  }
+
+  #observeSize(counted: Counted, bytes: number): void {
+    if (counted.verb !== 'get' && counted.verb !== 'list') return;
     counted.sizes ??= this.#sizesOf(counted.labels);
     counted.sizes?.observe(bytes);
   }

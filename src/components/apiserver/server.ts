@@ -36,6 +36,7 @@ import { ensureFlowObjects } from './flowcontrol/keeper.ts';
 import { Frontend } from './frontend.ts';
 import { Metrics } from './metrics.ts';
 import type { Listener, ListenOptions } from './port.ts';
+import { reloadMetrics } from './reload-metrics.ts';
 import type { RestContext } from './rest/context.ts';
 import { cacheOptions, type Kinds, serveKinds } from './rest/kinds.ts';
 import { Compactor } from './storage/compactor.ts';
@@ -140,6 +141,13 @@ class Server implements ApiServer {
     const { authorizers = { current: config.authorizers ?? DEFAULT_AUTHORIZERS } } = deps;
     const authorization = new Authorization(() => authorizers.current, { backends: deps.http.backends, clock, log });
     this.#metrics.addGauge(() => authorization.metrics());
+    const followed = { authentication: deps.identities, authorization: deps.authorizers, encryption: deps.encryption };
+    for (const what of ['authentication', 'authorization', 'encryption'] as const) {
+      const { [what]: source } = followed;
+      if (source?.reloads === undefined) continue;
+      const server = `apiserver-${config.advertiseAddress}`;
+      this.#metrics.addGauge(() => (source.reloads === undefined ? '' : reloadMetrics(what, source.reloads, server)));
+    }
     const stored = new StoreMetrics();
     const objects = new ObjectStore(
       store,

@@ -95,6 +95,8 @@ export interface Store {
   compact(revision: Revision): Promise<void>;
   /** Resolves when the store answers a linearizable read within `timeoutMs`; else throws StoreError 'unavailable'. */
   ping(timeoutMs: number): Promise<void>;
+  /** Bytes that its database takes on disk, at one of its members. Throws StoreError 'unavailable'. */
+  size(timeoutMs: number): Promise<number>;
   close(): Promise<void>;
 }
 

@@ -49,6 +49,9 @@ export function createEtcdStore(options: EtcdStoreOptions): Store {
 /** Requests are encoded synchronously, one at a time. */
 const writer = new Writer(16 << 10);
 
+/** Field of etcdserverpb.StatusResponse. */
+const DB_SIZE = 3;
+
 class EtcdStore implements Store {
   readonly #channel: Channel;
   readonly #watches: WatchClient;
@@ -138,6 +141,16 @@ class EtcdStore implements Store {
     } catch (error) {
       throw new StoreError('unavailable', `store does not answer: ${(error as Error).message}`, { cause: error });
     }
+  }
+
+  async size(timeoutMs: number): Promise<number> {
+    const status = await this.#call('/etcdserverpb.Maintenance/Status', Buffer.alloc(0), undefined, timeoutMs);
+    const reader = new Reader(status);
+    for (let field = reader.field(); field !== 0; field = reader.field()) {
+      if (field === DB_SIZE) return reader.int();
+      reader.skip();
+    }
+    return 0;
   }
 
   async close(): Promise<void> {

@@ -110,9 +110,12 @@ describe('AuthorizationConfiguration', () => {
       const before = followed.current;
       await followed.refresh();
       assert.equal(followed.current, before, 'nothing has changed');
+      const reloads = () => [followed.reloads.text, followed.reloads.success?.count, followed.reloads.failure?.count];
+      assert.deepEqual(reloads(), [FILE, undefined, undefined]);
       await writeFile(file, `${HEAD}authorizers: [{type: Oracle, name: o}]\n`);
       await followed.refresh();
       assert.equal(followed.current, before);
+      assert.deepEqual(reloads(), [FILE, undefined, 1]);
       await writeFile(file, `${HEAD}authorizers: [{type: RBAC, name: r}]\n`);
       // By itself, too.
       for (let deadline = performance.now() + 30_000; types().length !== 1; ) {
@@ -120,6 +123,7 @@ describe('AuthorizationConfiguration', () => {
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
       assert.deepEqual(types(), ['RBAC']);
+      assert.deepEqual(reloads().slice(1), [1, 1]);
     } finally {
       followed.stop();
     }

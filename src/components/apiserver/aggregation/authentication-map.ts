@@ -98,7 +98,7 @@ function dataOf(
   data['requestheader-username-headers'] = names(requestHeader.userHeaders ?? ['x-remote-user']);
   data['requestheader-group-headers'] = names(requestHeader.groupHeaders ?? ['x-remote-group']);
   data['requestheader-extra-headers-prefix'] = names(requestHeader.extraPrefixes ?? ['x-remote-extra-']);
-  data['requestheader-uid-headers'] = names(requestHeader.uidHeaders ?? ['x-remote-uid']);
+  data['requestheader-uid-headers'] = names(requestHeader.uidHeaders ?? []);
   return data;
 }
 

@@ -9,7 +9,7 @@ export function createFrontProxyAuthenticator(settings: NonNullable<ApiServerCon
     userHeaders = ['x-remote-user'],
     groupHeaders = ['x-remote-group'],
     extraPrefixes = ['x-remote-extra-'],
-    uidHeaders = ['x-remote-uid'],
+    uidHeaders = [],
   } = settings;
   const authorities = parseAuthorities(settings.ca);
   const trusted = new WeakMap<ConnectionInfo, boolean>();

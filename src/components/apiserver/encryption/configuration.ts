@@ -1,4 +1,5 @@
 /** What is encrypted in the store, and with what. Source: apiserver.config.k8s.io/v1 EncryptionConfiguration. */
+import type { Reloads } from '../config.ts';
 import type { KmsPlugin } from './kms-port.ts';
 
 export interface EncryptionKey {
@@ -27,6 +28,7 @@ export interface EncryptionConfiguration {
 export interface EncryptionSource {
   /** Another object whenever it has changed. */
   readonly current: EncryptionConfiguration;
+  readonly reloads?: Reloads;
   /** Looks at once whether there is a newer one. Never rejects. */
   refresh(): Promise<void>;
 }

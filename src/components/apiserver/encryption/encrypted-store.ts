@@ -214,6 +214,9 @@ export class EncryptedStore implements Store {
   ping(timeoutMs: number): Promise<void> {
     return this.#deps.store.ping(timeoutMs);
   }
+  size(timeoutMs: number): Promise<number> {
+    return this.#deps.store.size(timeoutMs);
+  }
   /** Rejects when a KMS plug-in does not answer or is not well. */
   checkPlugins(): Promise<void> {
     return this.#current().check();

@@ -41,8 +41,10 @@ export class Exchange implements Placed {
   /** Of a watch: called when it has begun. */
   initialised: (() => void) | undefined;
   readonly warnings: string[] = [];
-  /** The answer's body, before it is compressed; undefined: somebody else's, or one that nobody has counted. */
+  /** The answer's body, where it is not compressed; undefined: somebody else's, or one that nobody has counted. */
   sentBytes: number | undefined;
+  /** Of a body that is compressed: its size then. Never rejects; may stay open when the client goes away. */
+  compressedBytes: Promise<number> | undefined;
   /** Set when the request has no end of its own: watches, logs. */
   longRunning = false;
   /** The header of that name of the answer. */
@@ -174,7 +176,12 @@ export class Exchange implements Placed {
     if (response.headersSent || response.destroyed) return;
     const headers = this.headers(contentType);
     if (body.length >= GZIP_FROM && acceptsGzip(this.request)) {
+      let counted: (bytes: number) => void = () => {};
+      this.compressedBytes = new Promise((resolve) => {
+        counted = resolve;
+      });
       gzip(body, { level: 1 }, (error, zipped) => {
+        counted(error === null ? zipped.length : body.length);
         if (response.headersSent || response.destroyed) return;
         headers['vary'] = 'Accept-Encoding';
         if (error === null) headers['content-encoding'] = 'gzip';

@@ -62,6 +62,11 @@ async function stream(
     const gzip = createGzip({ level: 1 });
     response.once('close', () => gzip.destroy());
     gzip.on('error', () => response.destroy());
+    let bytes = 0;
+    gzip.on('data', (piece: Buffer) => {
+      bytes += piece.length;
+    });
+    exchange.compressedBytes = new Promise((resolve) => gzip.once('end', () => resolve(bytes)));
     gzip.pipe(response);
     await write(gzip);
     gzip.end();

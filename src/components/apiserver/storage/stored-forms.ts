@@ -93,6 +93,9 @@ export class StoredForms implements Store {
   ping(timeoutMs: number): Promise<void> {
     return this.#store.ping(timeoutMs);
   }
+  size(timeoutMs: number): Promise<number> {
+    return this.#store.size(timeoutMs);
+  }
   close(): Promise<void> {
     return this.#store.close();
   }

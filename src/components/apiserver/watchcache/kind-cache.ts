@@ -50,6 +50,8 @@ export class KindCache {
   readonly #labels = new LabelIndex();
   readonly #subscribers: Subscribers;
   #lastChange = 0;
+  /** Events that the store has told of. */
+  received = 0;
   /** Of the last key that was read. */
   #namespace = '';
   #pending: CacheEvent[] = [];
@@ -185,6 +187,7 @@ export class KindCache {
   }
 
   applyPut(key: string, value: Uint8Array, revision: number, createRevision: number): void {
+    this.received += 1;
     const object = this.#expected(key, revision) ?? this.decode(key, value, revision, createRevision);
     if (object === undefined || revision <= this.#joined) return;
     const previous = this.get(object.namespace, object.name);
@@ -209,6 +212,7 @@ export class KindCache {
   }
 
   applyDelete(key: string, revision: number): void {
+    this.received += 1;
     this.#expected(key, revision);
     const parts = this.#split(key);
     if (parts === undefined) return;

@@ -86,13 +86,22 @@ const general: readonly ClusterRole[] = [
   clusterRole('system:public-info-viewer', [urlRule('get', '/healthz /livez /readyz /version /version/')]),
   clusterRole('system:monitoring', [
     urlRule('get', '/healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/*'),
+    urlRule('get', '/flagz'),
+    urlRule('get', '/statusz'),
   ]),
   clusterRole('system:service-account-issuer-discovery', [
-    urlRule('get', '/.well-known/openid-configuration /openid/v1/jwks'),
+    urlRule(
+      'get',
+      '/.well-known/openid-configuration /.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/',
+    ),
   ]),
   clusterRole('system:auth-delegator', [
     rule('create', 'authentication.k8s.io', 'tokenreviews'),
     rule('create', 'authorization.k8s.io', 'subjectaccessreviews'),
+  ]),
+  clusterRole('system:heapster', [
+    rule(READ, 'core', 'events namespaces nodes pods'),
+    rule(READ, 'extensions', 'deployments'),
   ]),
   clusterRole('system:kube-aggregator', [rule(READ, 'core', 'endpoints services')]),
   clusterRole('system:kube-dns', [
@@ -115,6 +124,7 @@ const nodes: readonly ClusterRole[] = [
     rule('list watch', 'core', 'endpoints services'),
     rule(READ, 'core', 'nodes'),
     rule('list watch', 'discovery.k8s.io', 'endpointslices'),
+    rule('list watch', 'networking.k8s.io', 'servicecidrs'),
     eventsRule,
   ]),
   clusterRole('system:node-problem-detector', [
@@ -183,6 +193,10 @@ const controlPlane: readonly ClusterRole[] = [
     rule('create', 'authentication.k8s.io', 'tokenreviews'),
     rule('create', 'authorization.k8s.io', 'subjectaccessreviews'),
     rule(READ, 'storage.k8s.io', 'csidrivers csinodes csistoragecapacities volumeattachments'),
+    rule(`${READ} patch update`, 'core', 'pods/finalizers'),
+    rule(READ, 'resource.k8s.io', 'deviceclasses devicetaintrules resourceslices'),
+    rule(`${READ} patch update`, 'resource.k8s.io', 'resourceclaims resourceclaims/status'),
+    rule('patch update', 'resource.k8s.io', 'resourceclaims/binding'),
   ]),
   clusterRole('system:volume-scheduler', [
     rule('get list patch update watch', 'core', 'persistentvolumeclaims persistentvolumes'),

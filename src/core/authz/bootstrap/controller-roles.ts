@@ -78,6 +78,15 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
     ],
   ],
   [
+    'device-taint-eviction-controller',
+    [
+      rule('delete get list watch', 'core', 'pods'),
+      rule('patch update', 'core', 'pods/status'),
+      rule(READ, 'resource.k8s.io', 'deviceclasses devicetaintrules resourceclaims resourceslices'),
+      eventsRule,
+    ],
+  ],
+  [
     'disruption-controller',
     [
       rule(READ, WORKLOADS, 'deployments replicasets statefulsets'),
@@ -119,12 +128,22 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
     ],
   ],
   [
+    'ephemeral-volume-controller',
+    [
+      rule(READ, 'core', 'pods'),
+      rule('update', 'core', 'pods/finalizers'),
+      rule('create get list watch', 'core', 'persistentvolumeclaims'),
+      eventsRule,
+    ],
+  ],
+  [
     'expand-controller',
     [
       rule('get list patch update watch', 'core', 'persistentvolumes'),
       rule('patch update', 'core', 'persistentvolumeclaims/status'),
       rule(READ, 'core', 'persistentvolumeclaims'),
       rule(READ, 'storage.k8s.io', 'storageclasses'),
+      rule('get', 'core', 'services'),
       eventsRule,
     ],
   ],
@@ -135,8 +154,8 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       rule(READ, 'autoscaling', 'horizontalpodautoscalers'),
       rule('update', 'autoscaling', 'horizontalpodautoscalers/status'),
       rule('get update', '*', '*/scale'),
-      rule('list', 'metrics.k8s.io', 'pods'),
-      rule('get list', 'custom.metrics.k8s.io external.metrics.k8s.io', '*'),
+      rule('list watch', 'metrics.k8s.io', 'pods'),
+      rule(READ, 'custom.metrics.k8s.io external.metrics.k8s.io', '*'),
       rule('list watch', 'core', 'pods'),
       eventsRule,
     ],
@@ -148,6 +167,13 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       rule('update', 'batch', 'jobs/finalizers jobs/status'),
       rule('create delete list patch watch', 'core', 'pods'),
       eventsRule,
+    ],
+  ],
+  [
+    'legacy-service-account-token-cleaner',
+    [
+      rule('get', 'core', 'configmaps', 'kube-apiserver-legacy-service-account-token-tracking'),
+      rule('delete patch', 'core', 'secrets'),
     ],
   ],
   [
@@ -179,6 +205,7 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
       rule('create delete get list watch', 'core', 'pods'),
       rule('watch', 'core', 'events'),
       rule(READ, 'core', 'nodes'),
+      rule('get', 'core', 'services'),
       eventsRule,
     ],
   ],
@@ -200,11 +227,31 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
     [...owner('core', 'replicationcontrollers'), rule('create delete list patch watch', 'core', 'pods'), eventsRule],
   ],
   [
+    'resource-claim-controller',
+    [
+      rule(READ, 'core', 'pods'),
+      rule('update', 'core', 'pods/finalizers'),
+      rule('create delete get list watch', 'resource.k8s.io', 'resourceclaims'),
+      rule('patch update', 'resource.k8s.io', 'resourceclaims resourceclaims/status'),
+      rule('patch update', 'resource.k8s.io', 'resourceclaims/binding'),
+      rule('patch update', 'core', 'pods/status'),
+      eventsRule,
+    ],
+  ],
+  [
     'resourcequota-controller',
     [rule('list watch', '*', '*'), rule('update', 'core', 'resourcequotas/status'), eventsRule],
   ],
   ['root-ca-cert-publisher', [rule('create update', 'core', 'configmaps'), eventsRule]],
   ['route-controller', [rule('list watch', 'core', 'nodes'), rule('patch', 'core', 'nodes/status'), eventsRule]],
+  [
+    'selinux-warning-controller',
+    [
+      rule(READ, 'core', 'persistentvolumeclaims persistentvolumes pods'),
+      rule(READ, 'storage.k8s.io', 'csidrivers'),
+      eventsRule,
+    ],
+  ],
   ['service-account-controller', [rule('create', 'core', 'serviceaccounts'), eventsRule]],
   [
     'service-cidrs-controller',
@@ -238,6 +285,22 @@ export const CONTROLLER_RULES: ReadonlyMap<string, readonly PolicyRule[]> = new 
   ],
   ['ttl-after-finished-controller', [rule('delete get list watch', 'batch', 'jobs'), eventsRule]],
   ['ttl-controller', [rule('list patch update watch', 'core', 'nodes'), eventsRule]],
+  [
+    'validatingadmissionpolicy-status-controller',
+    [
+      rule(READ, 'admissionregistration.k8s.io', 'validatingadmissionpolicies'),
+      rule('get patch update', 'admissionregistration.k8s.io', 'validatingadmissionpolicies/status'),
+      eventsRule,
+    ],
+  ],
+  [
+    'volumeattributesclass-protection-controller',
+    [
+      rule(READ, 'core', 'persistentvolumeclaims persistentvolumes'),
+      rule('get list update watch', 'storage.k8s.io', 'volumeattributesclasses'),
+      eventsRule,
+    ],
+  ],
 ]);
 
 export const controllerRoleName = (controller: string): string => `system:controller:${controller}`;

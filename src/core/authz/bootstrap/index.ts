@@ -58,11 +58,13 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   ),
 ];
 
-const leaderLocking = (name: string, ...more: readonly PolicyRule[]): Role =>
+/** Releases before 1.24 can be told to elect their leader by a config map. */
+const leaderLocking = (name: string): Role =>
   role(SYSTEM, `system::leader-locking-${name}`, [
     rule('watch', 'core', 'configmaps'),
     rule('get update', 'core', 'configmaps', name),
-    ...more,
+    rule('create get list update watch', 'coordination.k8s.io', 'leases'),
+    rule('create get list update watch', 'coordination.k8s.io', 'leasecandidates'),
   ]);
 
 const roles: readonly Role[] = [
@@ -70,13 +72,14 @@ const roles: readonly Role[] = [
     rule(READ, 'core', 'configmaps', 'extension-apiserver-authentication'),
   ]),
   role(SYSTEM, 'system:controller:bootstrap-signer', [rule(READ, 'core', 'secrets')]),
+  role(SYSTEM, 'system:controller:cloud-provider', [rule('create get list watch', 'core', 'configmaps')]),
   role(SYSTEM, 'system:controller:token-cleaner', [rule('delete get list watch', 'core', 'secrets'), eventsRule]),
   role(PUBLIC, 'system:controller:bootstrap-signer', [
     rule(READ, 'core', 'configmaps'),
     rule('update', 'core', 'configmaps', 'cluster-info'),
     eventsRule,
   ]),
-  leaderLocking('kube-controller-manager', rule('create get list update watch', 'coordination.k8s.io', 'leases')),
+  leaderLocking('kube-controller-manager'),
   leaderLocking('kube-scheduler'),
 ];
 
@@ -90,9 +93,11 @@ const roleBindings: readonly RoleBinding[] = [
   roleBinding(SYSTEM, 'system::leader-locking-kube-controller-manager', [
     CONTROLLER_MANAGER,
     serviceAccount('kube-controller-manager'),
+    serviceAccount('leader-election-controller'),
   ]),
   roleBinding(SYSTEM, 'system::leader-locking-kube-scheduler', [SCHEDULER, serviceAccount('kube-scheduler')]),
   roleBinding(SYSTEM, 'system:controller:bootstrap-signer', [serviceAccount('bootstrap-signer'), CONTROLLER_MANAGER]),
+  roleBinding(SYSTEM, 'system:controller:cloud-provider', [serviceAccount('cloud-provider')]),
   roleBinding(SYSTEM, 'system:controller:token-cleaner', [serviceAccount('token-cleaner'), CONTROLLER_MANAGER]),
   roleBinding(PUBLIC, 'system:controller:bootstrap-signer', [serviceAccount('bootstrap-signer'), CONTROLLER_MANAGER]),
 ];

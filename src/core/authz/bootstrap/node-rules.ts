@@ -17,7 +17,7 @@ export const NODE_RULES: readonly PolicyRule[] = [
   rule('patch update', 'core', 'pods/status'),
   rule('create', 'core', 'pods/eviction'),
   rule(READ, 'core', 'configmaps secrets'),
-  rule('get', 'core', 'persistentvolumeclaims persistentvolumes'),
+  rule('get', 'core', 'endpoints persistentvolumeclaims persistentvolumes'),
   rule('get patch update', 'core', 'persistentvolumeclaims/status'),
   rule('create get list watch', 'certificates.k8s.io', 'certificatesigningrequests'),
   rule('create delete get patch update', 'coordination.k8s.io', 'leases'),

@@ -36,7 +36,7 @@ describe('identities', () => {
     proxyCa = await createAuthority('front-proxy', day);
     server = await startServer({
       config: {
-        requestHeader: { ca: proxyCa.certPem, allowedNames: ['aggregator'] },
+        requestHeader: { ca: proxyCa.certPem, allowedNames: ['aggregator'], uidHeaders: ['x-who-uid'] },
         staticTokens: 'secret,carol,u1,"dev,ops"\n',
       },
     });

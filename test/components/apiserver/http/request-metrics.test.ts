@@ -64,6 +64,18 @@ test('requests are counted by method and scope, and so are those for deprecated 
       new RegExp(`apiserver_response_sizes_bucket\\{${ofMaps},scope="resource",.*,le="1000000000"\\} 1\n`),
     );
     assert.doesNotMatch(text, /apiserver_response_sizes.*verb="(?:POST|PUT|DELETE|WATCH)"/);
+    assert.match(text, /^apiserver_storage_size_bytes\{storage_cluster_id="etcd-0"\} [1-9]\d*$/m);
+    assert.match(
+      text,
+      /^kubernetes_build_info\{build_date=".*",.*,git_version="v1\..*",.*,minor="\d+",platform=".*"\} 1$/m,
+    );
+    assert.match(text, /^apiserver_storage_objects\{resource="namespaces"\} [1-9]/m);
+    assert.match(text, /^apiserver_storage_objects\{resource="deployments\.apps"\} 0$/m);
+    assert.match(
+      text,
+      /^apiserver_resource_objects\{group="rbac\.authorization\.k8s\.io",resource="clusterroles"\} [1-9]/m,
+    );
+    assert.match(text, /^apiserver_storage_events_received_total\{group="",resource="configmaps"\} [1-9]/m);
     const open = Number(/^process_open_fds (\d+)$/m.exec(text)?.[1]);
     assert.ok(open > 3 && open <= Number(/^process_max_fds (\d+)$/m.exec(text)?.[1]), `${open}`);
     const started = Number(/^process_start_time_seconds (\S+)$/m.exec(text)?.[1]);
@@ -85,6 +97,48 @@ test('what health checks have said is told apart, by check and by whom it was as
     assert.match(text, /^kubernetes_healthchecks_total\{name="etcd",type="livez",status="success"\} 1$/m);
     assert.match(text, /^kubernetes_healthchecks_total\{name="ping",type="livez",status="success"\} 2$/m);
     assert.doesNotMatch(text, /type="readyz"/, 'single checks are not counted');
+  } finally {
+    await server.stop();
+  }
+});
+
+test('sizes of answers are counted as they are sent, compressed ones when they have been', async () => {
+  const server = await startServer();
+  try {
+    const maps = '/api/v1/namespaces/default/configmaps';
+    const data = { text: 'a'.repeat(300_000) };
+    const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'large' }, data };
+    await server.call('POST', maps, { body: map });
+    const zipped = { 'accept-encoding': 'gzip' };
+    for (const [path, scope, verb] of [
+      [`${maps}/large`, 'resource', 'GET'],
+      [maps, 'namespace', 'LIST'],
+    ] as const) {
+      const { bytes, headers } = await server.call('GET', path, { headers: zipped });
+      assert.equal(headers['content-encoding'], 'gzip');
+      const sum = `apiserver_response_sizes_sum{component="apiserver",group="",resource="configmaps",scope="${scope}",subresource="",verb="${verb}",version="v1"} ${bytes.length}`;
+      while (!(await server.call('GET', '/metrics')).text.includes(`${sum}\n`))
+        await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  } finally {
+    await server.stop();
+  }
+});
+
+test('files that are followed say how that goes', async () => {
+  const reloads = { text: 'of now', success: { count: 2, lastMs: 1_500 }, failure: undefined };
+  const server = await startServer({ identities: { current: {}, reloads } as never });
+  try {
+    const { text } = await server.call('GET', '/metrics');
+    const prefix = 'apiserver_authentication_config_controller';
+    const labels = 'apiserver_id_hash="sha256:[0-9a-f]{64}"';
+    assert.match(text, new RegExp(`^${prefix}_automatic_reloads_total\\{${labels},status="success"\\} 2$`, 'm'));
+    assert.match(
+      text,
+      new RegExp(`^${prefix}_automatic_reload_last_timestamp_seconds\\{${labels},status="success"\\} 1\\.5$`, 'm'),
+    );
+    assert.match(text, new RegExp(`^${prefix}_last_config_info\\{${labels},hash="sha256:[0-9a-f]{64}"\\} 1$`, 'm'));
+    assert.doesNotMatch(text, /status="failure"|apiserver_authorization_config_controller/);
   } finally {
     await server.stop();
   }
