@@ -7,7 +7,7 @@ import type { Timer } from '../../base/clock.ts';
 import { UnderWay } from '../../base/under-way.ts';
 import { delegateOf, isLongRunning, passOn, passUpgradeOn } from './aggregation/proxy.ts';
 import { ANONYMOUS, unauthorized } from './authentication/index.ts';
-import { impersonate } from './authorization/impersonation.ts';
+import { Impersonation, type ImpersonationNote } from './authorization/impersonation.ts';
 import { actionOf } from './authorization/index.ts';
 import type { Endpoints } from './endpoints.ts';
 import type { Gate } from './flowcontrol/gate.ts';
@@ -35,11 +35,17 @@ const UPGRADABLE: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward'
 /** Paths that say nothing about the cluster; load balancers and probes have no credentials. */
 const PUBLIC = /^\/(?:healthz|livez|readyz|version)(?:\/|$)/;
 
+interface Identified extends ImpersonationNote {
+  /** Who it was before any impersonation. */
+  authenticated: UserInfo | undefined;
+}
+
 export class Frontend {
   readonly #context: RestContext;
   readonly #metrics: Metrics;
   readonly #endpoints: Endpoints;
   readonly #gate: Gate;
+  readonly #impersonation: Impersonation;
   readonly #timeoutMs: number;
   readonly #browsers: Browsers | undefined;
   /** Requests that have to end. */
@@ -55,6 +61,7 @@ export class Frontend {
     this.#metrics = metrics;
     this.#endpoints = endpoints;
     this.#gate = gate;
+    this.#impersonation = new Impersonation(context.authorization);
     this.#timeoutMs = (context.config.requestTimeoutSeconds ?? REQUEST_TIMEOUT_SECONDS) * 1000;
     const { browsers } = context.config;
     this.#browsers = browsers === undefined ? undefined : new Browsers(browsers);
@@ -158,7 +165,7 @@ export class Frontend {
     exchange.audit = record;
     response.setHeader('audit-id', record.id);
     const recorded = record.received();
-    if (authenticated !== user) record.impersonates(user);
+    if (authenticated !== user) record.impersonates(user, exchange.impersonation);
     return recorded;
   }
 
@@ -182,13 +189,13 @@ export class Frontend {
     request: HttpRequest,
     connection: ConnectionInfo,
     info: RequestInfo,
-    note: { authenticated: UserInfo | undefined },
+    note: Identified,
   ): UserInfo | Promise<UserInfo> {
     const user = this.#context.authenticator.authenticate(request, connection);
     if (user instanceof Promise) {
       return user.then((known) => {
         note.authenticated = known;
-        return impersonate(request, known, this.#context.authorization);
+        return this.#impersonation.of(request, known, info, note);
       });
     }
     note.authenticated = user;
@@ -198,7 +205,7 @@ export class Frontend {
       if (anonymous === 'all' || (anonymous === 'health' && !info.resource && PUBLIC.test(info.path))) return ANONYMOUS;
       throw unauthorized();
     }
-    return impersonate(request, user, this.#context.authorization);
+    return this.#impersonation.of(request, user, info, note);
   }
 
   #answerPath(exchange: Exchange): Promise<void> | undefined {
@@ -389,13 +396,13 @@ export class Frontend {
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, connection: ConnectionInfo): Promise<void> {
     const info = parseRequestInfo(request.method ?? '', request.url ?? '');
-    const note: { authenticated: UserInfo | undefined } = { authenticated: undefined };
+    const note: Identified = { authenticated: undefined, impersonation: '' };
     const user = await this.#identify(request, connection, info, note);
     const { audit, authorization } = this.#context;
     const authenticated = note.authenticated ?? user;
     const record = audit?.begin({ request, connection, info, authenticated });
     const recorded = record?.received();
-    if (authenticated !== user) record?.impersonates(user);
+    if (authenticated !== user) record?.impersonates(user, note.impersonation);
     if (recorded !== undefined && !(await recorded)) throw new ApiError('InternalError', 'failed to store audit event');
     try {
       await authorization.requireRecorded(user, info, (decision) => record?.decided(decision));

@@ -64,6 +64,7 @@ export class AuditRecord {
   readonly #annotations: Record<string, string> = {};
   readonly #reference: Record<string, string> = {};
   #impersonated: UserInfo | undefined;
+  #constraint = '';
   #request: string | undefined;
   #response: string | undefined;
   #failure: JsonObject | undefined;
@@ -96,8 +97,10 @@ export class AuditRecord {
     this.#completed = true;
   }
 
-  impersonates(user: UserInfo): void {
+  /** `constraint`: the verb that allowed it for such requests only; '' where it was allowed for all. */
+  impersonates(user: UserInfo, constraint: string): void {
     this.#impersonated = user;
+    this.#constraint = constraint;
   }
 
   /** Source: k8s.io/apiserver/pkg/endpoints/filters/authorization.go. */
@@ -215,6 +218,7 @@ export class AuditRecord {
       verb: info.verb,
       user: userOf(authenticated),
       ...(this.#impersonated === undefined ? {} : { impersonatedUser: userOf(this.#impersonated) }),
+      ...(this.#constraint === '' ? {} : { authenticationMetadata: { impersonationConstraint: this.#constraint } }),
       sourceIPs: sourcesOf(request, connection),
       ...(request.headers['user-agent'] === undefined
         ? {}

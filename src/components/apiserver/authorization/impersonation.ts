@@ -1,56 +1,101 @@
-/** Acting as somebody else, by those who may. Source: k8s.io/apiserver/pkg/endpoints/filters/impersonation.go. */
-
-import { ApiError } from '../../../api/meta/status.ts';
+/**
+ * Acting as somebody else, by those who may. Sources: k8s.io/apiserver/pkg/endpoints/filters/impersonation; KEP-5284: whoever may not act as
+ * somebody whatever they do (`impersonate`) may be allowed to do so for certain requests only (`impersonate:MODE` with `impersonate-on:MODE:VERB`).
+ */
+import { type ApiError, errors, isApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
-import type { Action } from '../../../core/authz/types.ts';
 import { extraOf, valuesOf } from '../authentication/front-proxy.ts';
+import type { RequestInfo } from '../http/request-info.ts';
 import type { HttpRequest } from '../port.ts';
+import { type Asked, checksOf, LEGACY, MODES, type Mode } from './impersonation-modes.ts';
 import type { Authorization } from './index.ts';
 
-const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
 const EXTRA_PREFIX = 'impersonate-extra-';
-const AUTHENTICATION_GROUP = 'authentication.k8s.io';
+/** Users whose mode is remembered. */
+const MAX_REMEMBERED = 10_000;
 
-/** The user to go on as: the impersonated one, or `user` when nothing is asked. Throws, or rejects with, 'Forbidden'. */
-export function impersonate(
-  request: HttpRequest,
-  user: UserInfo,
-  authorization: Authorization,
-): UserInfo | Promise<UserInfo> {
+export interface ImpersonationNote {
+  /** What was allowed: `impersonate:MODE`; '' for what does not look at the request. */
+  impersonation: string;
+}
+
+export class Impersonation {
+  readonly #authorization: Authorization;
+  /** By user, what was last allowed: tried first, so that who may do everything is not asked for each mode again. */
+  readonly #modes = new Map<string, Mode>();
+
+  constructor(authorization: Authorization) {
+    this.#authorization = authorization;
+  }
+
+  /** The user to go on as: the impersonated one, or `user` when nothing is asked. Throws, or rejects with, 'Forbidden'. */
+  of(request: HttpRequest, user: UserInfo, info: RequestInfo, note: ImpersonationNote): UserInfo | Promise<UserInfo> {
+    const asked = askedBy(request);
+    if (asked === undefined) return user;
+    const last = this.#modes.get(user.name);
+    const modes = last === undefined ? MODES : [last, ...MODES.filter((mode) => mode !== last)];
+    return this.#try(modes, 0, asked, user, info, note, undefined);
+  }
+
+  /** What the first mode that applies has to say against it is what is told. */
+  #try(
+    modes: readonly Mode[],
+    at: number,
+    asked: Asked,
+    user: UserInfo,
+    info: RequestInfo,
+    note: ImpersonationNote,
+    refused: unknown,
+  ): UserInfo | Promise<UserInfo> {
+    const mode = modes[at];
+    if (mode === undefined) throw refused;
+    const next = (error: unknown): UserInfo | Promise<UserInfo> => {
+      if (error !== undefined && !isApiError(error)) throw error;
+      return this.#try(modes, at + 1, asked, user, info, note, refused ?? error);
+    };
+    if (!mode.applies(asked, user)) return next(undefined);
+    const done = (never: ApiError | undefined): UserInfo | Promise<UserInfo> => {
+      if (never !== undefined) return next(never);
+      this.#remember(user.name, mode);
+      note.impersonation = mode === LEGACY ? '' : mode.verb;
+      return mode.become(asked);
+    };
+    try {
+      const { by, actions, never } = checksOf(mode, asked, user, info);
+      const allowed = this.#authorization.requireEach(by, actions);
+      return allowed === undefined ? done(never) : allowed.then(() => done(never), next);
+    } catch (error) {
+      return next(error);
+    }
+  }
+
+  #remember(name: string, mode: Mode): void {
+    if (this.#modes.size >= MAX_REMEMBERED) this.#modes.clear();
+    this.#modes.set(name, mode);
+  }
+}
+
+/** Undefined: nobody. Throws 'BadRequest' for groups and the like of nobody. */
+function askedBy(request: HttpRequest): Asked | undefined {
   const { headers } = request;
-  const name = headers['impersonate-user'];
-  const wantsMore =
-    headers['impersonate-group'] !== undefined ||
-    headers['impersonate-uid'] !== undefined ||
-    Object.keys(headers).some((header) => header.startsWith(EXTRA_PREFIX));
-  if (name === undefined || name === '') {
-    if (wantsMore) throw new ApiError('InternalError', 'requested to impersonate without impersonating a user');
-    return user;
-  }
-  const asked = String(name);
-  const account = SERVICE_ACCOUNT.exec(asked);
-  const needed: Action[] = [];
-  const need = (group: string, resource: string, subresource: string, namespace: string, name: string): void => {
-    needed.push({ verb: 'impersonate', group, resource, subresource, namespace, name });
-  };
-  if (account !== null) need('', 'serviceaccounts', '', account[1] ?? '', account[2] ?? '');
-  else need('', 'users', '', '', asked);
-  const groups = valuesOf(request, 'impersonate-group');
-  for (const group of groups) need('', 'groups', '', '', group);
-  const extra = extraOf(request, EXTRA_PREFIX);
-  for (const [key, values] of Object.entries(extra)) {
-    for (const value of values) need(AUTHENTICATION_GROUP, 'userextras', key, '', value);
-  }
-  const uid = headers['impersonate-uid'];
-  if (typeof uid === 'string' && uid !== '') need(AUTHENTICATION_GROUP, 'uids', '', '', uid);
-  const all = [...groups];
-  if (account !== null && all.length === 0) {
-    all.push('system:serviceaccounts', `system:serviceaccounts:${account[1]}`);
-  }
-  const authenticated = asked !== 'system:anonymous';
-  const marker = authenticated ? 'system:authenticated' : 'system:unauthenticated';
-  if (!all.includes(marker)) all.push(marker);
-  const other = { name: asked, groups: all, extra, ...(typeof uid === 'string' && uid !== '' ? { uid } : {}) };
-  const allowed = authorization.requireEach(user, needed);
-  return allowed === undefined ? other : allowed.then(() => other);
+  const name = String(headers['impersonate-user'] ?? '');
+  const uid = String(headers['impersonate-uid'] ?? '');
+  const more = uid !== '' || Object.keys(headers).some(isPart);
+  if (name === '' && !more) return undefined;
+  const asked = { name, uid, groups: valuesOf(request, 'impersonate-group'), extra: extraOf(request, EXTRA_PREFIX) };
+  if (name === '') throw errors.badRequest(`requested ${goText(asked)} without impersonating a user name`);
+  return asked;
+}
+
+function isPart(header: string): boolean {
+  return header === 'impersonate-group' || header.startsWith(EXTRA_PREFIX);
+}
+
+/** As Go prints it. */
+function goText({ name, uid, groups, extra }: Asked): string {
+  const list = (values: readonly string[]): string =>
+    values.length === 0 ? '[]string(nil)' : `[]string{${values.map((value) => JSON.stringify(value)).join(', ')}}`;
+  const entries = Object.entries(extra).map(([key, values]) => `${JSON.stringify(key)}:${list(values)}`);
+  const map = entries.length === 0 ? 'map[string][]string(nil)' : `map[string][]string{${entries.sort().join(', ')}}`;
+  return `&user.DefaultInfo{Name:${JSON.stringify(name)}, UID:${JSON.stringify(uid)}, Groups:${list(groups)}, Extra:${map}}`;
 }

@@ -30,6 +30,8 @@ export class Exchange implements Placed {
   user: UserInfo;
   /** Who it was before any impersonation; undefined until that is known. */
   authenticated: UserInfo | undefined;
+  /** The verb that let it be somebody else for this request only; '' where that does not look at the request. */
+  impersonation = '';
   /** What is recorded of this request; undefined: nothing. */
   audit: AuditRecord | undefined;
   /** The schema and the level that priority and fairness have put it to. */

@@ -15,6 +15,7 @@ interface Event {
   readonly verb: string;
   readonly user: { readonly username?: string; readonly groups?: string[] };
   readonly impersonatedUser?: { readonly username: string };
+  readonly authenticationMetadata?: { readonly impersonationConstraint?: string };
   readonly objectRef?: Record<string, string>;
   readonly responseStatus?: { readonly code: number; readonly reason?: string };
   readonly requestObject?: { readonly data?: Record<string, string>; readonly metadata?: Record<string, unknown> };
@@ -148,6 +149,10 @@ describe('audit', () => {
     );
     assert.equal(event?.user.username, 'system:admin');
     assert.equal(event?.impersonatedUser?.username, 'alice');
+    assert.deepEqual(event?.authenticationMetadata, { impersonationConstraint: 'impersonate:user-info' });
+    const headers = { 'impersonate-user': 'alice', 'impersonate-group': 'system:masters' };
+    const [free] = await during(() => server.call('GET', '/api/v1/pods', { headers }));
+    assert.equal(free?.authenticationMetadata, undefined, 'allowed for all requests');
     assert.equal(event?.auditID, 'mine');
   });
 
