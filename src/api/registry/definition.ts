@@ -98,6 +98,8 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly durability?: Durability;
   /** Time to live of an object in seconds (events: 3600). */
   readonly ttlSeconds?: number;
+  /** As of an alias: a kind of which there is no other version. */
+  readonly deprecated?: { readonly since: string; readonly removed: string };
   /** Further versions of the kind, all stored as this one. */
   readonly aliases?: readonly KindAlias<T>[];
   /** Versions, the stored one among them, that are switched off: as `group/version`. */

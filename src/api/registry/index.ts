@@ -35,6 +35,7 @@ import { persistentVolumeClaims } from '../kinds/persistentvolumeclaims/index.ts
 import { persistentVolumes } from '../kinds/persistentvolumes/index.ts';
 import { podDisruptionBudgets } from '../kinds/poddisruptionbudgets/index.ts';
 import { pods } from '../kinds/pods/index.ts';
+import { podSecurityPolicies } from '../kinds/podsecuritypolicies/index.ts';
 import { podTemplates } from '../kinds/podtemplates/index.ts';
 import { priorityClasses } from '../kinds/priorityclasses/index.ts';
 import { priorityLevelConfigurations } from '../kinds/prioritylevelconfigurations/index.ts';
@@ -114,6 +115,7 @@ export const builtinKinds: readonly KindDefinition[] = [
   cronJobs,
   horizontalPodAutoscalers,
   podDisruptionBudgets,
+  podSecurityPolicies,
   ingresses,
   ingressClasses,
   networkPolicies,

@@ -70,6 +70,7 @@ const SKELETONS: Readonly<Record<string, JsonObject>> = {
   'networking.v1.IngressClass': { spec: {} },
   'networking.v1.NetworkPolicy': { spec: { podSelector: {} } },
   'policy.v1.PodDisruptionBudget': WITH_SPEC,
+  'policy.v1beta1.PodSecurityPolicy': { spec: { seLinux: {}, runAsUser: {}, supplementalGroups: {}, fsGroup: {} } },
   'rbac.v1.ClusterRole': { rules: null },
   'rbac.v1.ClusterRoleBinding': ROLE_REF,
   'rbac.v1.Role': { rules: null },

@@ -191,6 +191,10 @@ const KEPT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     VolumeError: 'errorCode',
     VolumeNodeResources: 'count',
   },
+  'io.k8s.api.policy.v1beta1': {
+    PodSecurityPolicySpec: 'allowPrivilegeEscalation defaultAllowPrivilegeEscalation',
+    RuntimeClassStrategyOptions: 'defaultRuntimeClassName',
+  },
   'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1': {
     CustomResourceDefinitionStatus: 'conditions storedVersions',
     CustomResourceDefinitionVersion: 'deprecationWarning',
@@ -209,7 +213,7 @@ const KEPT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     DeleteOptions:
       'gracePeriodSeconds ignoreStoreReadErrorWithClusterBreakingPotential orphanDependents propagationPolicy',
     ListMeta: 'remainingItemCount',
-    ObjectMeta: 'deletionGracePeriodSeconds',
+    ObjectMeta: 'deletionGracePeriodSeconds managedFields',
     OwnerReference: 'blockOwnerDeletion controller',
     Preconditions: 'resourceVersion uid',
   },

@@ -248,6 +248,55 @@ for (const version of ['flowcontrol.v1beta1', 'flowcontrol.v1beta2']) {
   for (const [name, fields] of Object.entries(types)) own[named(`autoscaling.v2beta1.${name}`)] = { f: fields };
 }
 
+{
+  const local = (name: string): string => `#${named(`policy.v1beta1.${name}`)}`;
+  const type = (name: string, r: readonly string[], f: Readonly<Record<string, string>>): void => {
+    own[named(`policy.v1beta1.${name}`)] = { ...(r.length === 0 ? {} : { r }), f };
+  };
+  const ranges = `[]${local('IDRange')}`;
+  kind('policy.v1beta1.PodSecurityPolicy', { spec: local('PodSecurityPolicySpec') });
+  type('PodSecurityPolicySpec', ['fsGroup', 'runAsUser', 'seLinux', 'supplementalGroups'], {
+    allowPrivilegeEscalation: 'boolean',
+    allowedCSIDrivers: `[]${local('AllowedCSIDriver')}`,
+    allowedCapabilities: '[]string',
+    allowedFlexVolumes: `[]${local('AllowedFlexVolume')}`,
+    allowedHostPaths: `[]${local('AllowedHostPath')}`,
+    allowedProcMountTypes: '[]string',
+    allowedUnsafeSysctls: '[]string',
+    defaultAddCapabilities: '[]string',
+    defaultAllowPrivilegeEscalation: 'boolean',
+    forbiddenSysctls: '[]string',
+    fsGroup: local('FSGroupStrategyOptions'),
+    hostIPC: 'boolean',
+    hostNetwork: 'boolean',
+    hostPID: 'boolean',
+    hostPorts: `[]${local('HostPortRange')}`,
+    privileged: 'boolean',
+    readOnlyRootFilesystem: 'boolean',
+    requiredDropCapabilities: '[]string',
+    runAsGroup: local('RunAsGroupStrategyOptions'),
+    runAsUser: local('RunAsUserStrategyOptions'),
+    runtimeClass: local('RuntimeClassStrategyOptions'),
+    seLinux: local('SELinuxStrategyOptions'),
+    supplementalGroups: local('SupplementalGroupsStrategyOptions'),
+    volumes: '[]string',
+  });
+  type('AllowedCSIDriver', ['name'], { name: 'string' });
+  type('AllowedFlexVolume', ['driver'], { driver: 'string' });
+  type('AllowedHostPath', [], { pathPrefix: 'string', readOnly: 'boolean' });
+  type('HostPortRange', ['max', 'min'], { max: 'int32', min: 'int32' });
+  type('IDRange', ['max', 'min'], { max: 'int64', min: 'int64' });
+  type('FSGroupStrategyOptions', [], { ranges, rule: 'string' });
+  type('RunAsGroupStrategyOptions', ['rule'], { ranges, rule: 'string' });
+  type('RunAsUserStrategyOptions', ['rule'], { ranges, rule: 'string' });
+  type('SupplementalGroupsStrategyOptions', [], { ranges, rule: 'string' });
+  type('RuntimeClassStrategyOptions', ['allowedRuntimeClassNames'], {
+    allowedRuntimeClassNames: '[]string',
+    defaultRuntimeClassName: 'string',
+  });
+  type('SELinuxStrategyOptions', ['rule'], { rule: 'string', seLinuxOptions: `${CORE}.SELinuxOptions` });
+}
+
 export const olderTypes: Readonly<Record<string, GeneratedType>> = own;
 
 /** The name of the stable type that a type looks like; its own when there is none. */

@@ -1,7 +1,6 @@
 /** Names of drivers. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateCSIDriverName. */
 import { dns1123SubdomainErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
-import { validateNameRule } from './scalars.ts';
 
 const MAX_DRIVER_NAME = 63;
 
@@ -9,6 +8,6 @@ export function validateDriverName(name: string, path: string): FieldError[] {
   if (name === '') return [fieldError.required(path)];
   return [
     ...(name.length > MAX_DRIVER_NAME ? [fieldError.tooLong(path, MAX_DRIVER_NAME)] : []),
-    ...validateNameRule(name.toLowerCase(), dns1123SubdomainErrors, path),
+    ...dns1123SubdomainErrors(name.toLowerCase()).map((message) => fieldError.invalid(path, name, message)),
   ];
 }

@@ -61,7 +61,7 @@ export function dispatch(
   const { subresource, verb } = info;
   const { deprecation } = kind.definition.custom ?? {};
   if (deprecation !== undefined) exchange.warnings.push(deprecation);
-  if (kind.alias?.deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
+  if ((kind.alias ?? kind.definition).deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
   if (kind.definition.virtual === true) {
     // They are asked for only: there is no path to one that has a name.

@@ -184,9 +184,9 @@ export function toStored(kind: ServedKind, object: KubeObject): KubeObject {
 
 /** What clients of a deprecated version are told, in upstream's words. */
 export function deprecationWarning({ apiVersion, kind, alias, definition }: ServedKind): string {
-  const { since = '', removed = '' } = alias?.deprecated ?? {};
-  const replacement = successor(definition);
-  return `${apiVersion} ${kind} is deprecated in v${since}+, unavailable in v${removed}+; use ${apiVersionOf(replacement)} ${kind}`;
+  const { since = '', removed = '' } = (alias ?? definition).deprecated ?? {};
+  const warning = `${apiVersion} ${kind} is deprecated in v${since}+, unavailable in v${removed}+`;
+  return alias === undefined ? warning : `${warning}; use ${apiVersionOf(successor(definition))} ${kind}`;
 }
 
 /** Events are stored in the core group; everything that is deprecated of them points to the group that came after. */

@@ -991,6 +991,29 @@ describe('objects over HTTPS', () => {
     assert.equal((await bind('n2')).code, 409);
   });
 
+  it('forgets who owns what when a whole object says that nobody does', async () => {
+    const owned = configMap('shared-out', { key: 'value' });
+    const headers = { 'content-type': 'application/apply-patch+yaml' };
+    const made = await call('PATCH', `${MAPS}/shared-out?fieldManager=m`, { body: owned, headers });
+    assert.equal(made.body.metadata.managedFields?.length, 1, made.text);
+    const body = { ...owned, metadata: { ...owned.metadata, managedFields: [], labels: { a: 'b' } } };
+    assert.equal((await call('PUT', `${MAPS}/shared-out`, { body })).body.metadata.managedFields, undefined);
+  });
+
+  it('keeps pod security policies, and says that nothing enforces them', async () => {
+    const path = '/apis/policy/v1beta1/podsecuritypolicies';
+    const any = { rule: 'RunAsAny' };
+    const spec = { seLinux: any, runAsUser: any, supplementalGroups: any, fsGroup: any, volumes: ['*'] };
+    const made = await call('POST', path, { body: { metadata: { name: 'restricted' }, spec } });
+    assert.equal(made.code, 201, made.text);
+    assert.match(
+      made.headers['warning'] as string,
+      /policy\/v1beta1 PodSecurityPolicy is deprecated in v1.21\+, unavailable in v1.25\+".*not enforced/,
+    );
+    assert.deepEqual(made.body.spec, { ...spec, allowPrivilegeEscalation: true });
+    assert.equal((await call('DELETE', `${path}/restricted`)).code, 200);
+  });
+
   it('deletes collections by selector', async () => {
     for (const name of ['c-1', 'c-2']) await call('POST', MAPS, { body: { metadata: { name, labels: { col: 'x' } } } });
     const gone = await call('DELETE', `${MAPS}?labelSelector=col%3Dx`);

@@ -1,8 +1,8 @@
 /** The messages of the API, from the generated table, made on first use. */
 import { MESSAGES as GENERATED } from './generated/messages.ts';
-import { withRegistration } from './registration-messages.ts';
+import { withNamed } from './named-messages.ts';
 
-const MESSAGES = withRegistration(GENERATED);
+const MESSAGES = withNamed(GENERATED);
 
 export const PROTOBUF = 'application/vnd.kubernetes.protobuf';
 
