@@ -40,7 +40,8 @@ export function compileSelect(compiler: Compiler, expr: Extract<Expr, { op: 'sel
     if (!assignable(inner.key, STRING, new Map()))
       return compiler.fail(at, `type '${formatType(inner)}' does not support field selection`);
     type = inner.value;
-  } else if (inner.kind !== 'dyn')
+  } else if (inner.kind === 'opaque') return compiler.fail(at, `unexpected failed resolution of '${inner.name}'`);
+  else if (inner.kind !== 'dyn')
     return compiler.fail(at, `type '${formatType(inner)}' does not support field selection`);
   const cost = target.cost + 1;
   if (expr.test) {

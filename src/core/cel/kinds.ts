@@ -1,62 +1,129 @@
 /**
  * Kinds as CEL's types: what an expression about an object may name. Source: k8s.io/apiserver/pkg/cel/common/schemas.go, and
- * pkg/cel/openapi. Lenient where a document's form says less than its schema: times and bytes are texts in JSON.
+ * pkg/cel/openapi. Structures are named after the place where they stand.
  */
+import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import type { SchemaNode } from '../../api/schema/node.ts';
+import { isObject } from '../../api/structural/schema.ts';
 import { escapeName } from './schema.ts';
-import { BOOL, DOUBLE, DYN, INT, listOf, mapOf, STRING, type Type } from './types.ts';
+import { BOOL, BYTES, DOUBLE, DYN, INT, listOf, mapOf, parseType, STRING, type Type } from './types.ts';
 
-export function typeOfNode(node: SchemaNode): Type {
+const TIMESTAMP = parseType('timestamp');
+const DURATION = parseType('duration');
+
+/** Undefined where expressions cannot see it: quantities are published as several types, and that is none. */
+export function typeOfNode(node: SchemaNode, name: string): Type | undefined {
   switch (node.kind) {
     case 'object':
-      return { kind: 'object', name: nameOf(node.typeName), fields: new NodeFields(node.fields) };
+      return structure(
+        name,
+        (field) => {
+          const below = node.fields.get(field);
+          return below === undefined ? undefined : typeOfNode(below, `${name}.${field}`);
+        },
+        () => node.fields.keys(),
+      );
     case 'map':
-      return mapOf(STRING, typeOfNode(node.items));
+      return mapTo(typeOfNode(node.items, `${name}.@elem`));
     case 'list':
-      return listOf(typeOfNode(node.items));
+      return listWith(typeOfNode(node.items, `${name}.@idx`));
     default:
-      switch (node.type) {
-        case 'string':
-        case 'quantity':
-          return STRING;
-        case 'int32':
-        case 'int64':
-          return INT;
-        case 'number':
-          return DOUBLE;
-        case 'boolean':
-          return BOOL;
-        default:
-          return DYN;
-      }
+      return SCALARS[node.type];
   }
 }
 
-const nameOf = (typeName: string): string => typeName.slice(typeName.lastIndexOf('.') + 1) || 'object';
+const SCALARS: Readonly<Record<Extract<SchemaNode, { kind: 'scalar' }>['type'], Type | undefined>> = {
+  string: STRING,
+  int32: INT,
+  int64: INT,
+  number: DOUBLE,
+  boolean: BOOL,
+  byte: BYTES,
+  'date-time': TIMESTAMP,
+  'date-time-micro': TIMESTAMP,
+  'int-or-string': DYN,
+  quantity: undefined,
+  any: DYN,
+};
+
+const FORMATS: Readonly<Record<string, Type>> = {
+  date: TIMESTAMP,
+  'date-time': TIMESTAMP,
+  duration: DURATION,
+  byte: BYTES,
+};
+
+/**
+ * Of a schema as it is published, which refers to nothing but metadata (of the type `metadata`). Fields that are kept without being named
+ * are none.
+ */
+export function typeOfPublished(schema: JsonObject, name: string, metadata: SchemaNode): Type | undefined {
+  if (schema['x-kubernetes-int-or-string'] === true) return DYN;
+  const { type, items, properties, additionalProperties, format } = schema;
+  const below = (value: JsonValue | undefined, at: string): Type | undefined => {
+    if (!isObject(value)) return undefined;
+    return '$ref' in value || ('allOf' in value && value['type'] === undefined)
+      ? typeOfNode(metadata, at)
+      : typeOfPublished(value, at, metadata);
+  };
+  switch (type) {
+    case 'array':
+      return listWith(below(items, `${name}.@idx`));
+    case 'object': {
+      if (isObject(additionalProperties)) return mapTo(below(additionalProperties, `${name}.@elem`));
+      const fields = isObject(properties) ? properties : {};
+      return structure(
+        name,
+        (field) => (Object.hasOwn(fields, field) ? below(fields[field], `${name}.${field}`) : undefined),
+        () => Object.keys(fields),
+      );
+    }
+    case 'string':
+      return FORMATS[String(format)] ?? STRING;
+    case 'integer':
+      return INT;
+    case 'number':
+      return DOUBLE;
+    case 'boolean':
+      return BOOL;
+    default:
+      return undefined;
+  }
+}
+
+const listWith = (of: Type | undefined): Type | undefined => (of === undefined ? undefined : listOf(of));
+const mapTo = (value: Type | undefined): Type | undefined => (value === undefined ? undefined : mapOf(STRING, value));
+
+const structure = (name: string, typeOf: (field: string) => Type | undefined, names: () => Iterable<string>): Type => ({
+  kind: 'object',
+  name,
+  fields: new Fields(typeOf, names),
+});
 
 /** Made when asked for: types may contain themselves. Names count as they are, and escaped. */
-class NodeFields extends Map<string, Type> {
-  readonly #nodes: ReadonlyMap<string, SchemaNode>;
-  #escaped: ReadonlyMap<string, SchemaNode> | undefined;
+class Fields extends Map<string, Type> {
+  readonly #typeOf: (field: string) => Type | undefined;
+  readonly #names: () => Iterable<string>;
+  #escaped: ReadonlyMap<string, string> | undefined;
 
-  constructor(nodes: ReadonlyMap<string, SchemaNode>) {
+  constructor(typeOf: (field: string) => Type | undefined, names: () => Iterable<string>) {
     super();
-    this.#nodes = nodes;
+    this.#typeOf = typeOf;
+    this.#names = names;
   }
 
   override get(name: string): Type | undefined {
     const known = super.get(name);
     if (known !== undefined) return known;
-    const node = this.#nodes.get(name) ?? this.#byEscapedName(name);
-    if (node === undefined) return undefined;
-    const type = typeOfNode(node);
-    super.set(name, type);
+    const type = this.#typeOf(name) ?? this.#byEscapedName(name);
+    if (type !== undefined) super.set(name, type);
     return type;
   }
 
-  #byEscapedName(name: string): SchemaNode | undefined {
+  #byEscapedName(name: string): Type | undefined {
     if (!name.includes('__')) return undefined;
-    this.#escaped ??= new Map([...this.#nodes].map(([key, node]) => [escapeName(key) ?? key, node]));
-    return this.#escaped.get(name);
+    this.#escaped ??= new Map(Array.from(this.#names(), (key) => [escapeName(key) ?? key, key]));
+    const field = this.#escaped.get(name);
+    return field === undefined ? undefined : this.#typeOf(field);
   }
 }

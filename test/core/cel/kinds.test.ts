@@ -1,11 +1,9 @@
 /** Kinds as types of expressions: what may be named, and as what. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { schemaOf } from '../../../src/api/schema/index.ts';
-import { mergeSchemaOf } from '../../../src/api/structural/merge-schema.ts';
-import { parseSchema } from '../../../src/api/structural/schema.ts';
+import { schemaOf, schemaOfType } from '../../../src/api/schema/index.ts';
 import { compile } from '../../../src/core/cel/compile.ts';
-import { typeOfNode } from '../../../src/core/cel/kinds.ts';
+import { typeOfNode, typeOfPublished } from '../../../src/core/cel/kinds.ts';
 import { standardFunctions } from '../../../src/core/cel/library/index.ts';
 import { DYN, formatType, type Type } from '../../../src/core/cel/types.ts';
 
@@ -15,52 +13,62 @@ const typeIn = (object: Type, source: string): string =>
 describe('types of kinds', () => {
   it('are those of the built-in schemas', () => {
     const node = schemaOf({ group: '', version: 'v1', kind: 'Pod' });
-    const pod = node === undefined ? DYN : typeOfNode(node);
+    const pod = (node === undefined ? undefined : typeOfNode(node, 'Pod')) ?? DYN;
     const cases: [string, string][] = [
       ['object', 'Pod'],
       ['object.metadata.labels', 'map(string, string)'],
       ['object.spec.containers[0].ports[0].containerPort', 'int'],
-      ['object.spec.containers[0].resources.limits', 'map(string, string)'],
+      ['object.spec.containers[0].ports[0]', 'Pod.spec.containers.@idx.ports.@idx'],
       ['object.spec.containers[0].livenessProbe.httpGet.port', 'dyn'],
-      ['object.metadata.creationTimestamp', 'dyn'],
+      ['object.metadata.creationTimestamp', 'timestamp'],
       ['object.metadata.managedFields[0].fieldsV1', 'dyn'],
     ];
     for (const [source, type] of cases) assert.equal(typeIn(pod, source), type, source);
-    for (const wrong of ['object.spec.container', 'object.metadata.name + 1', 'object.spec.nodeName.size']) {
+    // Quantities are published as several types, and are none.
+    for (const wrong of [
+      'object.spec.containers[0].resources.limits',
+      'object.spec.container',
+      'object.metadata.name + 1',
+      'object.spec.nodeName.size',
+    ]) {
       assert.throws(() => typeIn(pod, wrong), /ERROR/, wrong);
     }
   });
 
-  it('are those of custom resources’ schemas, open where these are', () => {
-    const raw = {
-      type: 'object',
-      properties: {
-        spec: {
-          type: 'object',
-          properties: {
-            size: { type: 'integer' },
-            ratio: { type: 'number' },
-            'with-dash': { type: 'boolean' },
-            any: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
-            port: { 'x-kubernetes-int-or-string': true },
-            names: { type: 'object', additionalProperties: { type: 'string' } },
-          },
-        },
-      },
+  it('are those of custom resources’ schemas as they are published: what is not named is not there', () => {
+    const properties = {
+      size: { type: 'integer' },
+      ratio: { type: 'number' },
+      'with-dash': { type: 'boolean' },
+      any: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+      port: { 'x-kubernetes-int-or-string': true },
+      names: { type: 'object', additionalProperties: { type: 'string' } },
+      when: { type: 'string', format: 'date-time' },
+      ttl: { type: 'string', format: 'duration' },
+      blob: { type: 'string', format: 'byte' },
+      steps: { type: 'array', items: { type: 'object', properties: { in: { type: 'string' } } } },
     };
-    const { schema } = parseSchema(raw, 'openAPIV3Schema');
-    const rig = typeOfNode(mergeSchemaOf(schema));
+    const meta = schemaOfType('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta');
+    assert.ok(meta);
+    const metadata = { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' };
+    const schema = { type: 'object', properties: { metadata, spec: { type: 'object', properties } } };
+    const rig = typeOfPublished(schema, 'Rig', meta) ?? DYN;
     const cases: [string, string][] = [
       ['object.spec.size', 'int'],
       ['object.spec.ratio', 'double'],
       ['object.spec.with__dash__dash', 'bool'],
-      ['object.spec.any.whatever.else', 'dyn'],
+      ['object.spec.any', 'Rig.spec.any'],
       ['object.spec.port', 'dyn'],
       ["object.spec.names['a']", 'string'],
+      ['object.spec.when', 'timestamp'],
+      ['object.spec.ttl', 'duration'],
+      ['object.spec.blob', 'bytes'],
+      ['object.spec.steps[0].__in__', 'string'],
       ['object.metadata.annotations', 'map(string, string)'],
-      ['object.kind', 'string'],
+      ['object.metadata', 'Rig.metadata'],
     ];
     for (const [source, type] of cases) assert.equal(typeIn(rig, source), type, source);
-    assert.throws(() => typeIn(rig, 'object.spec.sise'), /undefined field 'sise'/);
+    for (const field of ['spec.sise', 'spec.any.whatever', 'other'])
+      assert.throws(() => typeIn(rig, `object.${field}`), /undefined field/, field);
   });
 });

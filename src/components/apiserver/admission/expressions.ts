@@ -104,9 +104,9 @@ const AUTHORIZERS: readonly (readonly [string, Type])[] = [
 
 /**
  * What an expression has to yield, known when it is written; a message is a text, an annotation one or null, a configuration `Object{…}`,
- * a patch a list of `JSONPatch{…}`.
+ * a patch a list of `JSONPatch{…}`. What is only `checked` is never evaluated, and knows nothing of `authorizer.requestResource`, as upstream.
  */
-export type Expected = 'bool' | 'message' | 'annotation' | 'any' | 'configuration' | 'patch';
+export type Expected = 'checked' | 'bool' | 'message' | 'annotation' | 'any' | 'configuration' | 'patch';
 
 const PATCHES = listOf(PATCH_TYPE);
 
@@ -116,10 +116,11 @@ export function compileExpression(
   expected: Expected,
   more: readonly (readonly [string, Type])[] = [],
 ): Program {
+  const asking = expected === 'message' ? 0 : expected === 'checked' ? 1 : AUTHORIZERS.length;
   const mutates = expected === 'configuration' || expected === 'patch';
   const program = compile(source, {
     functions: standardFunctions(),
-    variables: new Map([...VARIABLES, ...(expected === 'message' ? [] : AUTHORIZERS), ...more]),
+    variables: new Map([...VARIABLES, ...AUTHORIZERS.slice(0, asking), ...more]),
     ...(mutates ? { structure: mutationStructure } : {}),
   });
   const wanted = problemOfResult(program.type, expected);

@@ -272,12 +272,13 @@ describe('validating admission policies', () => {
       variables: [{ name: 'replicas', expression: 'object.spec.replicas' }],
       validations: [
         { expression: 'object.spec.paused || variables.replicas > 1' },
+        { expression: "authorizer.requestResource.check('get').allowed() || object.spec == oldObject.metadata" },
         { expression: "variables.replicas == 'three'", messageExpression: "'not ' + params.dat.a" },
         {
           expression:
-            "object.metadata.labels['a'] == 'b' && quantity(object.spec.template.spec.containers[0].resources.limits['cpu']).isLessThan(quantity('1'))" +
+            "object.metadata.labels['a'] == 'b' && object.spec.template.spec.containers[0].ports[0].containerPort == 1" +
             " && oldObject == null && namespaceObject.metadata.name != '' && params.data['a'] == 'x' && size(object.metadata.annotations) > 0" +
-            " && timestamp(object.metadata.creationTimestamp) < timestamp('2100-01-01T00:00:00Z')",
+            " && object.metadata.creationTimestamp < timestamp('2100-01-01T00:00:00Z')",
         },
       ],
     };
@@ -293,6 +294,18 @@ describe('validating admission policies', () => {
       {
         fieldRef: 'spec.validations[1].expression',
         warning: ['Deployment', 'ReplicaSet']
+          .map((kind) => {
+            const [source, at] = [
+              `\n | ${spec.validations[1]?.expression}\n | `,
+              `apps/v1, Kind=${kind}: ERROR: <input>:1:`,
+            ];
+            return `${at}11: unexpected failed resolution of 'kubernetes.authorization.Authorizer'${source}..........^\nERROR: <input>:1:66: found no matching overload for '_==_' applied to '(${kind}.spec, ${kind}.metadata)'${source}${'.'.repeat(65)}^\n`;
+          })
+          .join('\n'),
+      },
+      {
+        fieldRef: 'spec.validations[2].expression',
+        warning: ['Deployment', 'ReplicaSet']
           .map(
             (kind) =>
               `apps/v1, Kind=${kind}: ERROR: <input>:1:20: found no matching overload for '_==_' applied to '(int, string)'\n | variables.replicas == 'three'\n | ...................^\n`,
@@ -300,7 +313,7 @@ describe('validating admission policies', () => {
           .join('\n'),
       },
       {
-        fieldRef: 'spec.validations[1].messageExpression',
+        fieldRef: 'spec.validations[2].messageExpression',
         warning: ['Deployment', 'ReplicaSet']
           .map(
             (kind) =>

@@ -3,7 +3,8 @@
  * Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go.
  */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
-import { typeOfNode } from '../../../../../core/cel/kinds.ts';
+import { schemaOfType } from '../../../../../api/schema/index.ts';
+import { typeOfNode, typeOfPublished } from '../../../../../core/cel/kinds.ts';
 import { DYN, type Type } from '../../../../../core/cel/types.ts';
 import type { Kinds, ServedKind } from '../../../rest/kinds.ts';
 import { compileExpression, explainProblem } from '../../expressions.ts';
@@ -55,7 +56,7 @@ type Variables = readonly (readonly [string, Type])[];
 
 function problemOf(source: string, variables: Variables): string | undefined {
   try {
-    compileExpression(source, 'any', variables);
+    compileExpression(source, 'checked', variables);
     return undefined;
   } catch (error) {
     return explainProblem(error).replace(/^compilation failed: /, '');
@@ -68,15 +69,13 @@ async function variablesFor(
   kinds: Kinds,
   pause: () => Promise<void>,
 ): Promise<Variables> {
-  const object = kind.schema === undefined ? DYN : typeOfNode(kind.schema);
+  const object = typeOfKind(kind);
   const { paramKind, variables = [] } = policy.spec ?? {};
   const param = kinds.all.find((each) => each.apiVersion === paramKind?.apiVersion && each.kind === paramKind.kind);
   const given: (readonly [string, Type])[] = [
     ['object', object],
     ['oldObject', object],
-    ...(paramKind === undefined
-      ? []
-      : [['params', param?.schema === undefined ? DYN : typeOfNode(param.schema)] as const]),
+    ...(paramKind === undefined ? [] : [['params', param === undefined ? DYN : typeOfKind(param)] as const]),
   ];
   const fields = new Map<string, Type>();
   const composed = (): Variables => [
@@ -90,10 +89,17 @@ async function variablesFor(
   return composed();
 }
 
+const META = schemaOfType('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta');
+
+function typeOfKind({ kind, schema, definition: { custom } }: ServedKind): Type {
+  if (custom !== undefined && META !== undefined) return typeOfPublished(custom.openapi(3), kind, META) ?? DYN;
+  return (schema === undefined ? undefined : typeOfNode(schema, kind)) ?? DYN;
+}
+
 /** Of a variable that does not fit, nothing is known: those who use it are not to blame. */
 function typeOf(source: string, variables: Variables): Type {
   try {
-    return typeOfVariable(compileExpression(source, 'any', variables).type);
+    return typeOfVariable(compileExpression(source, 'checked', variables).type);
   } catch {
     return DYN;
   }
