@@ -4,24 +4,30 @@
  */
 export function semanticEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
-  if (isEmpty(a) || isEmpty(b)) return isEmpty(a) && isEmpty(b);
-  if (typeof a !== 'object' || typeof b !== 'object') return false;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return isEmpty(a) && isEmpty(b);
   if (Array.isArray(a) || Array.isArray(b)) {
-    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
-    return a.every((item, index) => semanticEqual(item, b[index]));
+    if (!Array.isArray(a) || !Array.isArray(b)) return isEmpty(a) && isEmpty(b);
+    return a.length === b.length && a.every((item, index) => semanticEqual(item, b[index]));
   }
-  return semanticEqualBut(a as object, b as object, NOTHING);
+  return sameFields(a as Fields, b as Fields, NOTHING);
 }
 
 /** As `semanticEqual`, of two objects whose fields `ignored` are not looked at. */
 export function semanticEqualBut(a: object, b: object, ignored: readonly string[]): boolean {
-  const left = a as Record<string, unknown>;
-  const right = b as Record<string, unknown>;
-  for (const key of Object.keys(left)) {
+  return sameFields(a as Fields, b as Fields, ignored);
+}
+
+type Fields = Record<string, unknown>;
+
+function sameFields(left: Fields, right: Fields, ignored: readonly string[]): boolean {
+  const [own, others] = [Object.keys(left), Object.keys(right)];
+  // What has no fields equals only that; fields that are there and empty are some.
+  if (ignored === NOTHING && (own.length === 0 || others.length === 0)) return own.length === others.length;
+  for (const key of own) {
     if (ignored.includes(key)) continue;
     if (!semanticEqual(left[key], Object.hasOwn(right, key) ? right[key] : undefined)) return false;
   }
-  for (const key of Object.keys(right)) {
+  for (const key of others) {
     if (!Object.hasOwn(left, key) && !ignored.includes(key) && !isEmpty(right[key])) return false;
   }
   return true;

@@ -132,7 +132,9 @@ function validateMetaContent(meta: ObjectMeta, path: string, custom: boolean): F
 
 export function validateLabels(labels: Readonly<Record<string, string>> | undefined, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  for (const [key, value] of Object.entries(labels ?? {})) {
+  const all = labels ?? {};
+  for (const key of Object.keys(all)) {
+    const value = all[key] ?? '';
     for (const message of qualifiedNameErrors(key)) errors.push(fieldError.invalid(path, key, message));
     for (const message of labelValueErrors(value)) errors.push(fieldError.invalid(path, value, message));
   }
@@ -145,7 +147,9 @@ export function validateAnnotations(
 ): FieldError[] {
   const errors: FieldError[] = [];
   let bytes = 0;
-  for (const [key, value] of Object.entries(annotations ?? {})) {
+  const all = annotations ?? {};
+  for (const key of Object.keys(all)) {
+    const value = all[key] ?? '';
     for (const message of qualifiedNameErrors(key.toLowerCase())) errors.push(fieldError.invalid(path, key, message));
     bytes += utf8Length(key) + utf8Length(value);
   }

@@ -8,7 +8,7 @@ import { messageOf } from '../../base/errors.ts';
 import { canonicalQuantity, parseQuantity } from '../../base/quantity.ts';
 import type { JsonValue } from '../meta/object.ts';
 import { keptWhenEmpty } from './kept-when-empty.ts';
-import type { ObjectNode, ScalarNode, SchemaNode } from './node.ts';
+import type { MapNode, ObjectNode, ScalarNode, SchemaNode } from './node.ts';
 import { currentTypeName } from './older-types.ts';
 
 export interface DecodeFindings {
@@ -63,22 +63,21 @@ function checkObject(schema: ObjectNode, object: Container, place: Place): void 
       continue;
     }
     if (value !== '' && isPlainString(node, value)) continue;
-    const checked = checkValue(node, value, {
+    const below: Place = {
       findings: place.findings,
       path: joinPath(place.path, key),
       goPath: joinPath(place.goPath, key),
       struct: place.struct,
-    });
-    // Go's encoder leaves empty maps out, so nobody can tell one from none.
-    if (node.kind === 'map' && isEmptyContainer(checked)) delete object[key];
-    else if (kept !== undefined && isEmpty(node, checked) && !kept.has(key) && !required.includes(key))
-      delete object[key];
+    };
+    if (node.kind === 'map' && isContainer(value)) {
+      // Go's encoder leaves empty maps out, so nobody can tell one from none.
+      if (checkMap(node, value, below) === 0) delete object[key];
+      continue;
+    }
+    const checked = checkValue(node, value, below);
+    if (kept !== undefined && isEmpty(node, checked) && !kept.has(key) && !required.includes(key)) delete object[key];
     else if (checked !== value) object[key] = checked;
   }
-}
-
-function isEmptyContainer(value: JsonValue): boolean {
-  return isContainer(value) && Object.keys(value).length === 0;
 }
 
 /** What Go's encoder leaves out of a field that may be left out, unless it is a pointer's. */
@@ -105,12 +104,7 @@ function checkValue(node: SchemaNode, value: JsonValue, place: Place): JsonValue
     }
     case 'map': {
       if (!isContainer(value)) return wrongType(value, goType(node), place, 'map from');
-      for (const key of Object.keys(value)) {
-        const item = value[key] ?? null;
-        if (isPlainString(node.items, item)) continue;
-        const checked = item === null ? zeroOf(node.items) : checkValue(node.items, item, at(place, `.${key}`));
-        if (checked !== item) value[key] = checked;
-      }
+      checkMap(node, value, place);
       return value;
     }
     case 'list': {
@@ -124,6 +118,18 @@ function checkValue(node: SchemaNode, value: JsonValue, place: Place): JsonValue
       return value;
     }
   }
+}
+
+/** How many entries it has. */
+function checkMap(node: MapNode, map: Container, place: Place): number {
+  const keys = Object.keys(map);
+  for (const key of keys) {
+    const item = map[key] ?? null;
+    if (isPlainString(node.items, item)) continue;
+    const checked = item === null ? zeroOf(node.items) : checkValue(node.items, item, at(place, `.${key}`));
+    if (checked !== item) map[key] = checked;
+  }
+  return keys.length;
 }
 
 function at(place: Place, suffix: string): Place {

@@ -4,8 +4,9 @@
  */
 import type { SchemaNode } from '../../api/schema/node.ts';
 import { parseJson } from '../../base/json.ts';
+import { atOnce, type Steps } from '../../base/steps.ts';
 import { type Conflict, conflictError } from './conflicts.ts';
-import { createdFields } from './created-fields.ts';
+import { createdFields, createdFieldsSteps } from './created-fields.ts';
 import { clone, equal, field, isObject, type JsonObject, type JsonValue } from './document.ts';
 import { badPatch } from './errors.ts';
 import {
@@ -34,8 +35,7 @@ import {
   withFields,
 } from './managed-fields.ts';
 import { type ChangesIn, changesByVersion, prunedAcross, type Versions } from './other-versions.ts';
-import { atOnce, type Steps } from './steps.ts';
-import { type Comparison, checkApplied, compare, fieldsOf, mergeTyped, pruneUnowned } from './typed.ts';
+import { type Comparison, checkApplied, compare, compareSteps, fieldsOf, mergeTyped, pruneUnowned } from './typed.ts';
 
 interface WriteFacts {
   /** The field manager. */
@@ -71,6 +71,8 @@ export interface UpdateOptions extends WriteFacts {
   readonly updated: JsonObject;
   /** What is in every new object of the kind: nobody's. Default: nothing. */
   readonly skeleton?: JsonObject;
+  /** One pass over it is no step, but many. Default: it is. */
+  readonly large?: boolean;
 }
 
 /** Upstream's name for whoever owned the fields of an object when the first apply came. */
@@ -131,7 +133,7 @@ export function* managedFieldsSteps(options: UpdateOptions): Steps<JsonValue[]> 
   // Through a sub-resource nobody edits them.
   if (isReset(sent) && (options.subresource ?? '') === '') return [];
   if (live === undefined && (sent === undefined || sent === null)) {
-    return ownersOfNew(options);
+    return yield* ownersOfNew(options);
   }
   const known = managedForUpdate(options, sent);
   // An object whose owners are not kept is not begun with in the middle of its life, except by an apply.
@@ -140,10 +142,11 @@ export function* managedFieldsSteps(options: UpdateOptions): Steps<JsonValue[]> 
   const ignored = ignoredFields(options);
   const before = live === undefined ? withMetadata(options.skeleton) : unmanaged(live);
   const after = unmanaged(updated);
-  const changes = withoutIgnored(compare(before, after, schema), ignored);
+  const all = options.large === true ? yield* compareSteps(before, after, schema) : compare(before, after, schema);
+  const changes = withoutIgnored(all, ignored);
   yield;
   const identity = identityOf({ ...entryFacts(options), operation: 'Update' });
-  const changesIn = changesByVersion(options, changes, before, after, (all) => withoutIgnored(all, ignored));
+  const changesIn = changesByVersion(options, changes, before, after, (each) => withoutIgnored(each, ignored));
   const others = yield* yieldFields(known, changesIn, undefined, identity);
   yield;
   const gained = stripped(union(changes.added, changes.modified));
@@ -169,9 +172,13 @@ function exists(live: JsonObject | undefined): boolean {
 }
 
 /** A new object has one owner, of all that is in it: the same as comparing it with nothing, in one walk. */
-function ownersOfNew(options: UpdateOptions): JsonValue[] {
-  const { updated, schema, skeleton } = options;
-  const fields = recursiveDifference(createdFields(updated, schema, withMetadata(skeleton)), ignoredFields(options));
+function* ownersOfNew(options: UpdateOptions): Steps<JsonValue[]> {
+  const { updated, schema, skeleton, large } = options;
+  const all =
+    large === true
+      ? yield* createdFieldsSteps(updated, schema, withMetadata(skeleton))
+      : createdFields(updated, schema, withMetadata(skeleton));
+  const fields = recursiveDifference(all, ignoredFields(options));
   if (isEmpty(fields)) return [];
   return [encodeOrdered({ ...entryFacts(options), operation: 'Update', time: options.nowIso, fields })];
 }

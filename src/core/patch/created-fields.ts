@@ -2,9 +2,11 @@
  * The fields of a new object, which all belong to whoever creates it: one walk that makes the set in the order in which it is stored.
  * Every create takes it. Says the same as comparing the object with its kind's skeleton and taking away what is nobody's.
  */
-import type { ListNode, MapNode, ObjectNode, SchemaNode } from '../../api/schema/node.ts';
-import { equal, field, isObject, type JsonObject, type JsonValue } from './document.ts';
-import { EMPTY_SET, type FieldSet, fieldElement, isEmpty, SELF, sorted, union } from './field-set.ts';
+import type { ListNode, ObjectNode, SchemaNode } from '../../api/schema/node.ts';
+import type { Steps } from '../../base/steps.ts';
+import { isHeavy, Pieces, Weigher } from '../../base/weight.ts';
+import { equal, field, isObject, type JsonObject, type JsonValue, setField } from './document.ts';
+import { child, EMPTY_SET, type FieldSet, fieldElement, isEmpty, SELF, sorted, union } from './field-set.ts';
 import { isUnowned, isUnownedMetadata } from './managed-fields.ts';
 import { compare, descends, hasParts, isContainer, itemsOf } from './typed.ts';
 
@@ -19,6 +21,103 @@ export function createdFields(object: JsonObject, schema: SchemaNode | undefined
   return besides(object, schema, skeleton, isUnowned, true);
 }
 
+/** As `createdFields`, a piece at a time. */
+export function* createdFieldsSteps(
+  object: JsonObject,
+  schema: SchemaNode | undefined,
+  skeleton: JsonObject,
+): Steps<FieldSet> {
+  return yield* new LargeWalk().besides(object, schema, skeleton, isUnowned, true);
+}
+
+/** The same walk over a large object: into its large parts step by step, over all others at once. */
+class LargeWalk {
+  readonly #weigher = new Weigher();
+  readonly #pieces = new Pieces();
+
+  /** As `besides`. What is large and was not there before is walked over apart from the rest. */
+  *besides(
+    object: JsonObject,
+    schema: SchemaNode | undefined,
+    before: JsonObject,
+    passed: Passed,
+    root: boolean,
+  ): Steps<FieldSet> {
+    const structure = schema?.kind === 'object' ? schema : undefined;
+    const items = schema?.kind === 'map' ? schema.items : undefined;
+    const rest: JsonObject = {};
+    const apart: Node = {};
+    for (const name of this.#weigher.names(object)) {
+      const value = object[name];
+      if (value === undefined || passed(name)) continue;
+      const known = field(before, name);
+      const own = structure === undefined ? items : structure.fields.get(name);
+      if (own === undefined || !isHeavy(this.#weigher.weight(value))) setField(rest, name, value);
+      else if (known === undefined)
+        apart[elementIn(structure, name)] = yield* this.#node(value, own, selfIn(structure, value));
+      else if (root && name === 'metadata' && isObject(value) && isObject(known)) {
+        const found = yield* this.besides(value, own, known, isUnownedMetadata, false);
+        if (found !== NOTHING) apart[elementIn(structure, name)] = found;
+      } else if (known === null && hasParts(value, own)) {
+        const parts = yield* this.#node(value, own, false);
+        if (!isEmpty(parts)) apart[elementIn(structure, name)] = parts;
+      } else if (isObject(value) && isObject(known) && descends(known, value, own)) {
+        const found = yield* this.besides(value, own, known, NONE, false);
+        if (found !== NOTHING) apart[elementIn(structure, name)] = found;
+      } else setField(rest, name, value);
+    }
+    yield;
+    const set = besides(rest, schema, before, passed, root);
+    const elements = Object.keys(apart);
+    if (elements.length === 0) return set;
+    const all: Node = {};
+    for (const element of [...elements, ...Object.keys(set)].sort())
+      all[element] = apart[element] ?? child(set, element) ?? EMPTY_SET;
+    return all;
+  }
+
+  /** As `node`. */
+  *#node(value: JsonValue, schema: SchemaNode | undefined, self: boolean): Steps<FieldSet> {
+    const weight = this.#weigher.weight(value);
+    if (!isHeavy(weight)) {
+      if (this.#pieces.isOver(weight)) yield;
+      return node(value, schema, self);
+    }
+    if (Array.isArray(value)) {
+      if (schema?.kind !== 'list' || schema.listType === 'atomic') return EMPTY_SET;
+      return yield* this.#items(value, schema, self);
+    }
+    const below = fieldsBelow(schema);
+    return below === undefined || !isObject(value) ? EMPTY_SET : yield* this.#fields(value, below, self);
+  }
+
+  *#items(list: readonly JsonValue[], schema: ListNode, self: boolean): Steps<FieldSet> {
+    yield;
+    const items = itemsOf(list, schema);
+    if (items === undefined || items.size === 0) return EMPTY_SET;
+    yield;
+    const elements = [...items.keys()].sort();
+    const set = begun(self);
+    for (const element of elements) set[element] = yield* this.#node(items.get(element) ?? null, schema.items, true);
+    return set;
+  }
+
+  *#fields(value: JsonObject, schema: FieldsSchema, self: boolean): Steps<FieldSet> {
+    yield;
+    const names = inOrder(this.#weigher.names(value).slice());
+    yield;
+    const set = begun(self);
+    for (const name of names) {
+      const own = value[name];
+      if (own === undefined) continue;
+      const { structure, items } = schema;
+      const below = structure === undefined ? items : structure.fields.get(name);
+      set[elementIn(structure, name)] = yield* this.#node(own, below, selfIn(structure, own));
+    }
+    return set;
+  }
+}
+
 /** What an object has besides `before`. */
 function besides(
   object: JsonObject,
@@ -30,7 +129,7 @@ function besides(
   const structure = schema?.kind === 'object' ? schema : undefined;
   const items = schema?.kind === 'map' ? schema.items : undefined;
   let set: Node | undefined;
-  for (const name of inOrder(object)) {
+  for (const name of inOrder(Object.keys(object))) {
     const value = object[name];
     if (value === undefined || passed(name)) continue;
     const own = structure === undefined ? items : structure.fields.get(name);
@@ -76,18 +175,28 @@ function node(value: JsonValue, schema: SchemaNode | undefined, self: boolean): 
   if (Array.isArray(value)) {
     return schema?.kind === 'list' && schema.listType !== 'atomic' ? itemsNode(value, schema, self) : EMPTY_SET;
   }
-  if (schema === undefined || (schema.kind === 'scalar' && schema.type === 'any')) {
-    return fieldsNode(value, undefined, self);
-  }
-  if (schema.kind !== 'object' && schema.kind !== 'map') return EMPTY_SET;
-  return schema.atomic ? EMPTY_SET : fieldsNode(value, schema, self);
+  const below = fieldsBelow(schema);
+  return below === undefined ? EMPTY_SET : fieldsNode(value, below, self);
 }
 
-function fieldsNode(value: JsonObject, schema: ObjectNode | MapNode | undefined, self: boolean): FieldSet {
-  const structure = schema?.kind === 'object' ? schema : undefined;
-  const items = schema?.kind === 'map' ? schema.items : undefined;
+/** What an object's fields are by its schema: of a structure, of a map, or of nothing that is known. */
+interface FieldsSchema {
+  readonly structure: ObjectNode | undefined;
+  readonly items: SchemaNode | undefined;
+}
+
+const UNKNOWN_FIELDS: FieldsSchema = { structure: undefined, items: undefined };
+
+/** Undefined: the object is owned as a whole. */
+function fieldsBelow(schema: SchemaNode | undefined): FieldsSchema | undefined {
+  if (schema === undefined || (schema.kind === 'scalar' && schema.type === 'any')) return UNKNOWN_FIELDS;
+  if (schema.kind === 'object') return schema.atomic ? undefined : { structure: schema, items: undefined };
+  return schema.kind === 'map' && !schema.atomic ? { structure: undefined, items: schema.items } : undefined;
+}
+
+function fieldsNode(value: JsonObject, { structure, items }: FieldsSchema, self: boolean): FieldSet {
   let set: Node | undefined;
-  for (const name of inOrder(value)) {
+  for (const name of inOrder(Object.keys(value))) {
     const own = value[name];
     if (own === undefined) continue;
     const below = structure === undefined ? items : structure.fields.get(name);
@@ -112,9 +221,8 @@ function begun(self: boolean): Node {
 /** So many names are put in their places one by one: for a few, `sort` does more to get ready than to sort. */
 const FEW = 16;
 
-/** The names of an object's fields, sorted; most are few, and many come sorted. */
-function inOrder(object: JsonObject): string[] {
-  const names = Object.keys(object);
+/** The names of an object's fields, sorted in place; most are few, and many come sorted. */
+function inOrder(names: string[]): string[] {
   for (let index = 1; index < names.length; index++) {
     const name = names[index] ?? '';
     if ((names[index - 1] ?? '') <= name) continue;

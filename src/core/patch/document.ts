@@ -91,7 +91,12 @@ export function isDeeperThan(value: JsonValue, limit: number): boolean {
     const next: JsonValue[] = [];
     for (const each of level) {
       if (typeof each !== 'object' || each === null) continue;
-      for (const child of Array.isArray(each) ? each : Object.values(each)) {
+      if (Array.isArray(each)) {
+        for (const child of each) if (typeof child === 'object' && child !== null) next.push(child);
+        continue;
+      }
+      for (const key of Object.keys(each)) {
+        const child = each[key];
         if (typeof child === 'object' && child !== null) next.push(child);
       }
     }

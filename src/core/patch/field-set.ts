@@ -69,9 +69,10 @@ function joined(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b) return a;
   // An empty node is a member: where the other has children, that must be said with a dot.
   if (isEmpty(a)) return isEmpty(b) ? a : isMember(b) ? b : memberNode(b);
-  if (isEmpty(b)) return isMember(a) ? a : memberNode(a);
+  const names = Object.keys(b);
+  if (names.length === 0) return Object.hasOwn(a, SELF) ? a : memberNode(a);
   let result: Record<string, FieldSet> | undefined;
-  for (const element of Object.keys(b)) {
+  for (const element of names) {
     const theirs = b[element];
     if (theirs === undefined) continue;
     const ours = child(a, element);
@@ -159,10 +160,17 @@ export function* members(set: FieldSet, path: readonly string[] = []): Generator
 
 /** Puts the elements in upstream's order: fields, keys, values, indexes, each sorted; a dot first. */
 export function sorted(set: FieldSet): FieldSet {
-  if (elements(set).length === 0) return EMPTY_SET;
+  const names = Object.keys(set);
+  if (names.length === 0 || (names.length === 1 && names[0] === SELF)) return EMPTY_SET;
   const result: Record<string, FieldSet> = {};
-  for (const element of Object.keys(set).sort(compareElements)) result[element] = sorted(set[element] ?? EMPTY_SET);
+  for (const element of inOrder(names)) result[element] = sorted(set[element] ?? EMPTY_SET);
   return result;
+}
+
+/** Most are of one kind, which are in the order of any texts. */
+function inOrder(names: string[]): string[] {
+  const [kind] = names[0] ?? '';
+  return names.every((name) => name[0] === kind) ? names.sort() : names.sort(compareElements);
 }
 
 const KIND_ORDER = '.fkvi';

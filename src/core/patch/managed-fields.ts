@@ -1,3 +1,4 @@
+import type { Steps } from '../../base/steps.ts';
 import { field, isObject, type JsonObject, type JsonValue } from './document.ts';
 import {
   difference,
@@ -9,7 +10,6 @@ import {
   sorted,
   unionAll,
 } from './field-set.ts';
-import type { Steps } from './steps.ts';
 
 /** One entry of `metadata.managedFields`, read. */
 export interface ManagedEntry {

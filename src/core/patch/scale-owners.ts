@@ -2,6 +2,8 @@
  * Who owns the number of replicas, seen from the object that has it and from its scale. Source: k8s.io/apimachinery's
  * managedfields.ScaleHandler.
  */
+
+import { atOnce } from '../../base/steps.ts';
 import type { JsonValue } from './document.ts';
 import { difference, EMPTY_SET, type FieldSet, fieldElement, intersection, isEmpty } from './field-set.ts';
 import {
@@ -12,7 +14,6 @@ import {
   NO_MANAGED_FIELDS,
   withFields,
 } from './managed-fields.ts';
-import { atOnce } from './steps.ts';
 
 const SCALE_VERSION = 'autoscaling/v1';
 const IN_SCALE: FieldSet = { 'f:spec': { 'f:replicas': EMPTY_SET } };

@@ -5,6 +5,8 @@
 import type { ListNode, ScalarType, SchemaNode } from '../../api/schema/node.ts';
 import { goText } from '../../base/go-text.ts';
 import { parseJson } from '../../base/json.ts';
+import type { Steps } from '../../base/steps.ts';
+import { isHeavy, Pieces, Weigher } from '../../base/weight.ts';
 import { clone, equal, field, isObject, isScalar, type JsonObject, type JsonValue, setField } from './document.ts';
 import { untyped } from './errors.ts';
 import { child, EMPTY_SET, type FieldSet, fieldElement, isEmpty, isMember, memberNode } from './field-set.ts';
@@ -161,6 +163,73 @@ export function compare(before: JsonValue, after: JsonValue, schema: SchemaNode 
   return SAME;
 }
 
+/** As `compare`, a piece at a time. */
+export function* compareSteps(before: JsonValue, after: JsonValue, schema: SchemaNode | undefined): Steps<Comparison> {
+  return yield* new LargeComparison().compare(before, after, schema);
+}
+
+/** Goes step by step into what is large; the rest is compared at once. */
+class LargeComparison {
+  readonly #weigher = new Weigher();
+  readonly #pieces = new Pieces();
+
+  *compare(before: JsonValue, after: JsonValue, schema: SchemaNode | undefined): Steps<Comparison> {
+    const shape = shapeOf(after, schema);
+    const found = new ComparisonBuilder();
+    if (before === after) return SAME;
+    if (shape.kind === 'fields' && isObject(before) && isObject(after)) {
+      for (const name of this.#weigher.names(after)) {
+        const self = !declares(shape, name);
+        const below = fieldSchema(shape, name);
+        yield* this.#child(found, fieldElement(name), field(before, name), after[name], below, self);
+      }
+      yield;
+      for (const name of this.#weigher.names(before)) {
+        if (Object.hasOwn(after, name)) continue;
+        const self = !declares(shape, name);
+        const below = fieldSchema(shape, name);
+        yield* this.#child(found, fieldElement(name), field(before, name), undefined, below, self);
+      }
+      return found.result();
+    }
+    if (shape.kind !== 'list' || !Array.isArray(before) || !Array.isArray(after)) return SAME;
+    const old = itemsOf(before, shape.schema);
+    yield;
+    const now = itemsOf(after, shape.schema);
+    if (old === undefined || now === undefined) return SAME;
+    for (const [element, item] of now)
+      yield* this.#child(found, element, old.get(element), item, shape.schema.items, true);
+    for (const [element, item] of old) {
+      if (!now.has(element)) yield* this.#child(found, element, item, undefined, shape.schema.items, true);
+    }
+    return found.result();
+  }
+
+  *#child(
+    found: ComparisonBuilder,
+    element: string,
+    before: JsonValue | undefined,
+    after: JsonValue | undefined,
+    schema: SchemaNode | undefined,
+    self: boolean,
+  ): Steps<void> {
+    if (before === after) {
+      if (this.#pieces.isOver()) yield;
+      return;
+    }
+    const weight = this.#weigher.weight(after ?? before);
+    if (isHeavy(weight) && isContainer(before ?? null) && isContainer(after ?? null)) {
+      yield;
+      if (descends(before ?? null, after ?? null, schema)) {
+        found.putBelow(element, yield* this.compare(before ?? null, after ?? null, schema));
+        return;
+      }
+    }
+    found.compareChild(element, before, after, schema, self);
+    if (this.#pieces.isOver(weight)) yield;
+  }
+}
+
 const SAME: Comparison = { added: EMPTY_SET, modified: EMPTY_SET, removed: EMPTY_SET };
 
 /** Most places are as they were: sets are made when there is something to put into them. */
@@ -202,6 +271,11 @@ class ComparisonBuilder {
         this.#removed = put(this.#removed, element, addedBelow(before, schema));
       return;
     }
+    this.putBelow(element, below);
+  }
+
+  /** What differs below the element. */
+  putBelow(element: string, below: Comparison): void {
     if (!isEmpty(below.added)) this.#added = put(this.#added, element, below.added);
     if (!isEmpty(below.modified)) this.#modified = put(this.#modified, element, below.modified);
     if (!isEmpty(below.removed)) this.#removed = put(this.#removed, element, below.removed);

@@ -72,3 +72,80 @@ it('folds the entries of very many owners into one in no more than a moment', ()
   // One by one into a set that grows, it takes minutes.
   assert.ok(user + system < 5_000_000, `${user + system} µs`);
 });
+
+it('says of a large new object what it says of a small one', () => {
+  const pod = schemaOfType('io.k8s.api.core.v1.Pod');
+  const many = <T>(make: (n: number) => T): T[] => Array.from({ length: 1_500 }, (_, n) => make(n));
+  const labels = Object.fromEntries(many((n) => [`l${(n * 7919) % 1500}`, 'x']));
+  const containers = many((n) => ({
+    name: `c${n}`,
+    ports: [{ containerPort: 80 }],
+    resources: { limits: { cpu: '1' } },
+  }));
+  const spec = { containers, tolerations: many((n) => ({ key: `k${n}` })), nodeSelector: { ...labels, '.': 'x' } };
+  const documents: readonly (readonly [JsonObject, typeof pod])[] = [
+    [{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'large', labels, generation: 1 }, spec, status: {} }, pod],
+    [
+      {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name: 'large' },
+        spec: { ...spec, containers: [...containers, {}] },
+      },
+      pod,
+    ],
+    [{ apiVersion: 'x/v1', kind: 'Odd', spec: { deep: { labels, list: containers } } }, undefined],
+    [configMap('one'), facts.schema],
+  ];
+  for (const [updated, schema] of documents) {
+    for (const skeleton of [
+      {},
+      { spec: {}, status: { phase: 'Pending' } },
+      { spec: { containers: null, tolerations: [] } },
+      { spec: { nodeSelector: { l1: 'x' } } },
+    ]) {
+      const write = { ...facts, schema, live: undefined, updated, skeleton, resetFields: [['status']] };
+      assert.equal(
+        JSON.stringify(managedFieldsAfter({ ...write, large: true })),
+        JSON.stringify(managedFieldsAfter(write)),
+      );
+    }
+  }
+});
+
+it('says of a change of a large object what it says of a small one', () => {
+  const pod = schemaOfType('io.k8s.api.core.v1.Pod');
+  const containers = (from: number, image: string) =>
+    Array.from({ length: 1_500 }, (_, n) => ({ name: `c${n + from}`, image, args: n % 7 === 0 ? ['x', image] : [] }));
+  const podOf = (spec: object): JsonObject => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'large', uid: 'x' },
+    spec: spec as JsonObject,
+  });
+  const states = [
+    podOf({ containers: containers(0, 'a') }),
+    podOf({ containers: containers(0, 'b') }),
+    podOf({ containers: containers(3, 'a'), volumes: Array.from({ length: 1_200 }, (_, n) => ({ name: `v${n}` })) }),
+    podOf({ containers: [...containers(0, 'a'), {}] }),
+    podOf({ nodeSelector: configMap('x')['data'] ?? {} }),
+    podOf({ nodeSelector: null, affinity: null }),
+  ];
+  for (const [from, before] of states.entries()) {
+    const live = applyServerSide({
+      ...facts,
+      manager: 'b',
+      schema: pod,
+      live: undefined,
+      applied: before,
+      force: false,
+    });
+    for (const [to, updated] of states.entries()) {
+      for (const schema of [pod, undefined]) {
+        const write = { ...facts, schema, live, updated };
+        const [large, small] = [managedFieldsAfter({ ...write, large: true }), managedFieldsAfter(write)];
+        assert.equal(JSON.stringify(large), JSON.stringify(small), `from ${from} to ${to}`);
+      }
+    }
+  }
+});

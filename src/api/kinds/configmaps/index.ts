@@ -16,25 +16,27 @@ function validate(map: ConfigMap): FieldError[] {
   const errors: FieldError[] = [];
   let units = 0;
   let bytes = 0;
-  for (const [key, value] of Object.entries(map.data ?? {})) {
-    errors.push(...validateKey(key, 'data'));
+  const data = map.data ?? {};
+  const keys = Object.keys(data);
+  for (const key of keys) {
+    checkKey(key, 'data', errors);
     if (map.binaryData !== undefined && Object.hasOwn(map.binaryData, key)) {
       errors.push(fieldError.invalid(`data[${key}]`, key, 'duplicate of key present in binaryData'));
     }
-    units += value.length;
+    units += (data[key] ?? '').length;
   }
   for (const [key, value] of Object.entries(map.binaryData ?? {})) {
-    errors.push(...validateKey(key, 'binaryData'));
+    checkKey(key, 'binaryData', errors);
     bytes += base64Bytes(value);
   }
   // No UTF-16 unit makes more than three bytes: most maps are so small that nobody has to count theirs.
-  if (bytes + units * 3 > MAX_DATA_BYTES) for (const value of Object.values(map.data ?? {})) bytes += utf8Length(value);
+  if (bytes + units * 3 > MAX_DATA_BYTES) for (const key of keys) bytes += utf8Length(data[key] ?? '');
   if (bytes > MAX_DATA_BYTES) errors.push(fieldError.tooLong('[]', MAX_DATA_BYTES));
   return errors;
 }
 
-function validateKey(key: string, path: string): FieldError[] {
-  return configMapKeyErrors(key).map((message) => fieldError.invalid(`${path}[${key}]`, key, message));
+function checkKey(key: string, path: string, errors: FieldError[]): void {
+  for (const message of configMapKeyErrors(key)) errors.push(fieldError.invalid(`${path}[${key}]`, key, message));
 }
 
 const FROZEN = 'field is immutable when `immutable` is set';
@@ -47,7 +49,7 @@ function validateUpdate(map: ConfigMap, old: ConfigMap): FieldError[] {
       if (!semanticEqual(map[field], old[field])) errors.push(fieldError.forbidden(field, FROZEN));
     }
   }
-  return [...errors, ...validate(map)];
+  return errors;
 }
 
 export const configMaps: KindDefinition<ConfigMap> = {

@@ -28,9 +28,9 @@ function validate(secret: Secret): FieldError[] {
   const data = secret.data ?? {};
   const type = secret.type ?? '';
   let bytes = 0;
-  for (const [key, value] of Object.entries(data)) {
+  for (const key of Object.keys(data)) {
     for (const message of configMapKeyErrors(key)) errors.push(fieldError.invalid(`data[${key}]`, key, message));
-    bytes += base64Bytes(value);
+    bytes += base64Bytes(data[key] ?? '');
   }
   if (bytes > MAX_DATA_BYTES) errors.push(fieldError.tooLong('data', MAX_DATA_BYTES));
   if (type === 'kubernetes.io/service-account-token') {

@@ -5,7 +5,6 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { validateObjectMeta } from '../../../api/meta/validation.ts';
 import { type AdmissionRequest, storeAdmitted } from '../admission/index.ts';
-import { encodeObject } from '../storage/encode.ts';
 import { NO_EFFECTS } from '../storage/object-store.ts';
 import { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
@@ -13,6 +12,7 @@ import { toStored } from './kinds.ts';
 import { keepOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { dropDuplicateOwners } from './owner-duplicates.ts';
 import { giveTurn, isLarge, judgement } from './turns.ts';
+import { encoded } from './view.ts';
 import { metadataOf, placeOf, randomSuffix, strategyContext, timestamp, type WriteRequest } from './write-request.ts';
 
 /** Upstream's tries for a generated name, and ours for an address another server took meanwhile. */
@@ -108,7 +108,7 @@ export async function createObject(
     admission,
     () =>
       storedWithinLimit(stored, owned, () =>
-        commit(context, request, stored, generated === '' ? undefined : generated),
+        commit(context, request, stored, generated === '' ? undefined : generated, large),
       ),
     () => true,
   );
@@ -143,6 +143,7 @@ async function commit(
   request: WriteRequest,
   stored: KubeObject,
   generated: string | undefined,
+  large: boolean,
 ): Promise<CachedObject> {
   const { definition } = request.kind;
   const metadata = metadataOf(stored);
@@ -154,9 +155,9 @@ async function commit(
     if (request.options.dryRun) {
       if ((await existing(context, request, place.name)) !== undefined)
         throw errors.alreadyExists(request.kind, place.name);
-      return new CachedObject(place.namespace, place.name, encodeObject(request.kind, stored), 0, 0);
+      return new CachedObject(place.namespace, place.name, await encoded(request.kind, stored, large), 0, 0);
     }
-    const result = await context.objects.create(place, stored, effects);
+    const result = await context.objects.create(place, stored, effects, large);
     if (result.written) return result.object;
     if ('lostGuard' in result) {
       if (attempt >= MAX_TRIES) throw context.services.taken(stored as Service, result.lostGuard);

@@ -11,6 +11,7 @@ import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import type { DeleteOptions } from './delete-options.ts';
+import { isLarge } from './turns.ts';
 import { rendered } from './view.ts';
 import { conflictMessage, metadataOf, placeOf, timestamp, type WriteRequest } from './write-request.ts';
 
@@ -88,7 +89,13 @@ async function attemptDelete(
   if (decision === 'pending') return { done: true, deleted: { object: current, removed: false } };
   if (options.dryRun) {
     const removed = decision === 'remove';
-    return { done: true, deleted: { object: removed ? current : rendered(place, current, next), removed } };
+    return {
+      done: true,
+      deleted: {
+        object: removed ? current : await rendered(place, current, next, isLarge(current.bytes.length)),
+        removed,
+      },
+    };
   }
   if (decision === 'remove') {
     const effects = place.definition.plural === 'services' ? context.services.release(old as Service) : NO_EFFECTS;

@@ -87,7 +87,7 @@ export function trackWrite(
     ...(request.subresource === '' ? {} : { subresource: request.subresource }),
   };
   if (!large) return note(managedFieldsAfter(write));
-  const fields = inTurns(managedFieldsSteps(write));
+  const fields = inTurns(managedFieldsSteps({ ...write, large }));
   return fields instanceof Promise ? fields.then(note) : note(fields);
 }
 

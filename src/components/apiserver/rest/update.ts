@@ -299,10 +299,11 @@ async function write(
   if (removesItself(next, old)) {
     // The answer shows the object as it goes: without the finalizer that holds it.
     if (request.options.dryRun)
-      return { done: true, updated: { object: rendered(place, current, next), removed: true } };
+      return { done: true, updated: { object: await rendered(place, current, next, large), removed: true } };
     const effects = isService ? context.services.release(old as Service) : NO_EFFECTS;
     const result = await context.objects.remove(place, current, effects);
-    if (result.written) return { done: true, updated: { object: rendered(place, current, next), removed: true } };
+    if (result.written)
+      return { done: true, updated: { object: await rendered(place, current, next, large), removed: true } };
     return { done: false, current: 'current' in result ? result.current : current };
   }
   const effects = isService ? context.services.allocate(next as Service, old as Service) : NO_EFFECTS;
@@ -310,9 +311,9 @@ async function write(
   if (large) await giveTurn();
   if (unchanged && !context.objects.isStale(place)) return { done: true, updated: { object: current, removed: false } };
   if (request.options.dryRun) {
-    return { done: true, updated: { object: rendered(place, current, next), removed: false } };
+    return { done: true, updated: { object: await rendered(place, current, next, large), removed: false } };
   }
-  const result = await context.objects.update(place, current, next, effects);
+  const result = await context.objects.update(place, current, next, effects, large);
   if (result.written) return { done: true, updated: { object: result.object, removed: false } };
   if ('lostGuard' in result) throw context.services.taken(next as Service, result.lostGuard);
   return { done: false, current: result.current };

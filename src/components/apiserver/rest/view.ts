@@ -3,10 +3,11 @@
  * than today's. A view shows stored objects as one version has them now.
  */
 import type { KubeObject } from '../../../api/meta/object.ts';
-import { encodeObject } from '../storage/encode.ts';
+import { encodeObject, encodeSteps } from '../storage/encode.ts';
 import type { Place } from '../storage/object-store.ts';
 import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
 import type { ServedKind } from './kinds.ts';
+import { inTurns } from './turns.ts';
 
 export interface ObjectView {
   /** At once where it can be, else when somebody who was asked has answered. Rejects with an ApiError when that fails. */
@@ -22,9 +23,23 @@ export function shown(kind: ServedKind, object: CachedObject): CachedObject | Pr
   return kind.view === undefined ? object : kind.view.of(object);
 }
 
+/** Of what is `large`, in turns with others. */
+export function encoded(
+  type: { readonly apiVersion: string; readonly kind: string },
+  object: KubeObject,
+  large: boolean,
+): Buffer | Promise<Buffer> {
+  return large ? inTurns(encodeSteps(type, object)) : encodeObject(type, object);
+}
+
 /** `next` at the revision of `current`: an answer that was not stored. */
-export function rendered(place: Place, current: CachedObject, next: KubeObject): CachedObject {
+export async function rendered(
+  place: Place,
+  current: CachedObject,
+  next: KubeObject,
+  large: boolean,
+): Promise<CachedObject> {
   const type = { apiVersion: next.apiVersion ?? '', kind: next.kind ?? '' };
-  const bytes = spliceRevision(encodeObject(type, next), current.revision);
+  const bytes = spliceRevision(await encoded(type, next, large), current.revision);
   return new CachedObject(place.namespace, place.name, bytes, current.revision, current.createRevision);
 }

@@ -1,13 +1,31 @@
 /** Objects as the store keeps them: JSON in canonical order, without the revision, which the store is about to give. */
 import type { KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
+import { jsonSteps } from '../../../base/json-steps.ts';
+import type { Steps } from '../../../base/steps.ts';
 
-export function encodeObject(gvk: { readonly apiVersion: string; readonly kind: string }, object: KubeObject): Buffer {
+export function encodeObject(gvk: Gvk, object: KubeObject): Buffer {
+  return Buffer.from(JSON.stringify(inPlace(gvk, object)));
+}
+
+/** As `encodeObject`, a piece at a time. */
+export function* encodeSteps(gvk: Gvk, object: KubeObject): Steps<Buffer> {
+  const text = yield* jsonSteps(inPlace(gvk, object));
+  yield;
+  return Buffer.from(text);
+}
+
+interface Gvk {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+function inPlace(gvk: Gvk, object: KubeObject): KubeObject {
   // One object with everything in its place, without another one on the way.
   const all = { apiVersion: gvk.apiVersion, kind: gvk.kind, metadata: NO_METADATA, ...object };
   all.apiVersion = gvk.apiVersion;
   all.kind = gvk.kind;
   all.metadata = inOrder(object.metadata ?? NO_METADATA);
-  return Buffer.from(JSON.stringify(all));
+  return all;
 }
 
 const NO_METADATA: ObjectMeta = {};

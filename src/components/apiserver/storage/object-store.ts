@@ -2,10 +2,11 @@
 import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import type { Commit, CommitResult, Guard, KeyValue, Put, Store } from '../../../core/mvcc/port.ts';
+import { inTurns } from '../rest/turns.ts';
 import type { ObjectView } from '../rest/view.ts';
 import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
-import { encodeObject } from './encode.ts';
+import { encodeObject, encodeSteps } from './encode.ts';
 import type { ExpiryLeases } from './expiry-leases.ts';
 import type { StoreOperation } from './store-metrics.ts';
 
@@ -85,8 +86,9 @@ export class ObjectStore {
     return this.#isStale(storeKey(place));
   }
 
-  create(place: Place, object: KubeObject, effects: Effects = NO_EFFECTS): Promise<WriteResult> {
-    return this.#put(place, undefined, object, effects);
+  /** What is `large` is encoded in turns with others. */
+  create(place: Place, object: KubeObject, effects: Effects = NO_EFFECTS, large = false): Promise<WriteResult> {
+    return this.#put(place, undefined, object, effects, large);
   }
 
   update(
@@ -94,8 +96,9 @@ export class ObjectStore {
     previous: CachedObject,
     object: KubeObject,
     effects: Effects = NO_EFFECTS,
+    large = false,
   ): Promise<WriteResult> {
-    return this.#put(place, previous, object, effects);
+    return this.#put(place, previous, object, effects, large);
   }
 
   /** Changes all of them or none: none when one is not as it is known. For objects that are stored as they are written. */
@@ -139,16 +142,17 @@ export class ObjectStore {
     previous: CachedObject | undefined,
     object: KubeObject,
     effects: Effects,
+    large: boolean,
   ): Promise<WriteResult> {
     const { definition, view } = place;
     const key = storeKey(place);
     const type = { apiVersion: apiVersionOf(definition), kind: definition.kind };
     const converted = view?.toStorage(object);
     const stored = converted instanceof Promise ? await converted : converted;
-    const value =
-      stored === undefined
-        ? encodeObject(type, object)
-        : encodeObject({ apiVersion: stored.apiVersion ?? type.apiVersion, kind: definition.kind }, stored);
+    const storedType = stored === undefined ? type : { ...type, apiVersion: stored.apiVersion ?? type.apiVersion };
+    const value = large
+      ? await inTurns(encodeSteps(storedType, stored ?? object))
+      : encodeObject(storedType, stored ?? object);
     const lease = definition.ttlSeconds === undefined ? undefined : await this.#leases.lease(definition.ttlSeconds);
     const revision = await this.#commit(place, previous === undefined ? 'create' : 'update', {
       guards: [{ key, modRevision: previous?.revision ?? 0 }, ...effects.guards],
