@@ -17,6 +17,7 @@ import type {
   Network,
   UpgradeAnswer,
 } from '../../components/apiserver/port.ts';
+import { connectionFailure, isVouchedFor, looksSelfSigned } from './server-certificate.ts';
 import { openTunnel } from './tunnel.ts';
 
 const refused = (host: string, address: string): CodedError =>
@@ -43,12 +44,14 @@ const pool = new Agent({ keepAlive: true, maxFreeSockets: 16, timeout: 60_000 })
 
 type Connection = NonNullable<RequestOptions['createConnection']>;
 
+const placeOf = (target: BackendRequest, host: string): string =>
+  `${host.includes(':') ? `[${host}]` : host}:${target.port}`;
+
 /** Connects to `target` through a proxy; TLS, if any, is with `target`. */
 function through(proxy: EgressProxy, target: BackendRequest, host: string): Connection {
   return (options, done) => {
-    const authority = `${host.includes(':') ? `[${host}]` : host}:${target.port}`;
     const opened = (error: Error | null, socket?: Duplex): void => done?.(error, socket as Duplex);
-    openTunnel(proxy, authority, target.connectTimeoutMs, target.signal).then(
+    openTunnel(proxy, placeOf(target, host), target.connectTimeoutMs, target.signal).then(
       (socket): void => {
         if (target.scheme === 'http') {
           opened(null, socket);
@@ -67,7 +70,49 @@ function through(proxy: EgressProxy, target: BackendRequest, host: string): Conn
   };
 }
 
-function open(target: BackendRequest, pooled: boolean, proxy: EgressProxy | undefined): ClientRequest {
+/** Connects to `target`, whose certificate is judged here and not by OpenSSL, before anything is sent. */
+function judged(proxy: EgressProxy | undefined, target: BackendRequest, host: string): Connection {
+  return (_, done) => {
+    const { authority = '', certificate, key, serverName = host } = target.tls ?? {};
+    const opened = (error: Error | null, socket?: Duplex): void => done?.(error, socket as Duplex);
+    const connect = (socket?: Duplex): void => {
+      const secured = connectTls({
+        ...(socket === undefined ? { host, port: target.port, lookup: guardedLookup(target) } : { socket }),
+        ...(certificate === undefined ? {} : { cert: certificate, key }),
+        servername: isIP(serverName) === 0 ? serverName : '',
+        rejectUnauthorized: false,
+      });
+      const late = setTimeout(() => secured.destroy(new Error('no TLS handshake in time')), target.connectTimeoutMs);
+      secured.once('close', () => clearTimeout(late));
+      secured.once('error', opened).once('secureConnect', () => {
+        clearTimeout(late);
+        secured.removeListener('error', opened);
+        const leaf = secured.getPeerX509Certificate();
+        if (leaf !== undefined && isVouchedFor(leaf, authority, serverName, Date.now())) {
+          opened(null, secured);
+          return;
+        }
+        secured.destroy();
+        opened(Object.assign(new Error('refused certificate'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }));
+      });
+    };
+    if (proxy === undefined) connect();
+    else {
+      openTunnel(proxy, placeOf(target, host), target.connectTimeoutMs, target.signal).then(connect, opened);
+    }
+    return undefined;
+  };
+}
+
+/** How a connection is made. */
+interface Route {
+  readonly pooled: boolean;
+  readonly proxy: EgressProxy | undefined;
+  /** The server's certificate is judged by us. */
+  readonly judging?: true;
+}
+
+function open(target: BackendRequest, { pooled, proxy, judging }: Route): ClientRequest {
   const host = target.host.startsWith('[') ? target.host.slice(1, -1) : target.host;
   if (isIP(host) !== 0 && !target.allowAddress(host)) throw refused(host, host);
   const options: RequestOptions = {
@@ -82,12 +127,18 @@ function open(target: BackendRequest, pooled: boolean, proxy: EgressProxy | unde
     signal: target.signal,
   };
   if (target.scheme === 'http') return httpRequest(options);
+  if (judging) {
+    const { agent: _, lookup: __, ...plain } = options;
+    return httpsRequest({ ...plain, createConnection: judged(proxy, target, host) });
+  }
   const tls = target.tls ?? {};
   return httpsRequest({
     ...options,
     ...(tls.certificate === undefined ? {} : { cert: tls.certificate, key: tls.key }),
     ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
-    ...(tls.authority === undefined ? { rejectUnauthorized: false } : { ca: tls.authority }),
+    ...(tls.authority === undefined
+      ? { rejectUnauthorized: false }
+      : { ca: tls.authority, allowPartialTrustChain: true }),
   });
 }
 
@@ -95,12 +146,12 @@ function open(target: BackendRequest, pooled: boolean, proxy: EgressProxy | unde
 function exchange(
   target: BackendRequest,
   send: (request: ClientRequest) => void,
-  { pooled, proxy }: { readonly pooled: boolean; readonly proxy: EgressProxy | undefined },
+  route: Route,
 ): Promise<UpgradeAnswer> {
   return new Promise((resolve, reject) => {
     let request: ClientRequest;
     try {
-      request = open(target, pooled, proxy);
+      request = open(target, route);
     } catch (error) {
       reject(error);
       return;
@@ -114,7 +165,7 @@ function exchange(
       );
     }, target.connectTimeoutMs);
     request.once('socket', (socket) => {
-      if (request.reusedSocket || proxy !== undefined) clearTimeout(timer);
+      if (request.reusedSocket || route.proxy !== undefined || route.judging) clearTimeout(timer);
       else socket.once(target.scheme === 'https' ? 'secureConnect' : 'connect', () => clearTimeout(timer));
     });
     request.once('error', (error) => {
@@ -124,7 +175,9 @@ function exchange(
       else if (target.signal.aborted) reject(new CodedError('aborted', 'the client went away', { cause: error }));
       else
         reject(
-          new CodedError('connect-failed', `${target.host}:${target.port}: ${messageOf(error)}`, { cause: error }),
+          new CodedError('connect-failed', `${target.host}:${target.port}: ${connectionFailure(error)}`, {
+            cause: error,
+          }),
         );
     });
     request.once('response', (response) => {
@@ -159,10 +212,14 @@ async function answered(
     if (body === undefined || Buffer.isBuffer(body)) request.end(body);
     else body.pipe(request);
   };
+  const hasBodyAtHand = body === undefined || Buffer.isBuffer(body);
   try {
     return await exchange(target, send, { pooled: target.pooled === true, proxy });
   } catch (error) {
-    const repeatable = body === undefined ? target.method === 'GET' || target.method === 'HEAD' : Buffer.isBuffer(body);
+    // Nothing has been sent to a server that was not believed.
+    if (hasBodyAtHand && looksSelfSigned((error as CodedError).cause))
+      return exchange(target, send, { pooled: false, proxy, judging: true });
+    const repeatable = body === undefined ? target.method === 'GET' || target.method === 'HEAD' : hasBodyAtHand;
     if (!(error instanceof StaleConnection) || !repeatable) throw error;
     return exchange(target, send, { pooled: false, proxy });
   }
