@@ -20,6 +20,7 @@ import { createAuthenticator } from './authentication/index.ts';
 import { ServiceAccountTokens } from './authentication/service-accounts.ts';
 import { Authorization, DEFAULT_AUTHORIZERS } from './authorization/index.ts';
 import { bootstrap, ensure } from './bootstrap/index.ts';
+import { ensureTokenTracking, TokenUses } from './bootstrap/legacy-tokens.ts';
 import { MasterEndpoints } from './bootstrap/masters.ts';
 import { ServiceAddressRepair } from './bootstrap/service-addresses.ts';
 import { ensureServiceRange } from './bootstrap/service-range.ts';
@@ -128,6 +129,7 @@ class Server implements ApiServer {
     const cache = new WatchCache({ store, clock, log, soleWriter: config.soleWriter }, cacheOptions());
     const nowMs = (): number => clock.nowMs();
     const { serviceAccounts } = config;
+    const tokenUses = new TokenUses();
     const tokens = new ServiceAccountTokens({
       signingKey: serviceAccounts.signingKey,
       publicKeys: serviceAccounts.publicKeys,
@@ -135,6 +137,7 @@ class Server implements ApiServer {
       audiences: serviceAccounts.audiences ?? [serviceAccounts.issuer],
       cache,
       nowMs,
+      noteUse: (namespace, secret, day) => tokenUses.note(this.#context, namespace, secret, day),
     });
     const { identities = { current: config } } = deps;
     const certificates = deps.certificates ?? { current: certificatesOf(config) };
@@ -357,6 +360,7 @@ class Server implements ApiServer {
         this.#masters.start(config.advertisePort ?? port),
         this.#registration.start(),
         this.#authenticationMap.start(),
+        ensureTokenTracking(this.#context),
       ]);
       await this.#cache.freshen();
       await this.#fairness.keep();

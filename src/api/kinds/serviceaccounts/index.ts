@@ -4,6 +4,8 @@ import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
 
+const MOUNTABLE_SECRETS = 'kubernetes.io/enforce-mountable-secrets';
+
 export const serviceAccounts: KindDefinition<ServiceAccount> = {
   group: '',
   version: 'v1',
@@ -16,7 +18,15 @@ export const serviceAccounts: KindDefinition<ServiceAccount> = {
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.core.v1.ServiceAccount',
   storagePrefix: 'serviceaccounts',
-  strategy: {},
+  strategy: {
+    warnings: ({ metadata }, old) =>
+      metadata?.annotations?.[MOUNTABLE_SECRETS] !== undefined &&
+      old?.metadata?.annotations?.[MOUNTABLE_SECRETS] === undefined
+        ? [
+            `metadata.annotations[${MOUNTABLE_SECRETS}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets`,
+          ]
+        : [],
+  },
   columns: [
     nameColumn,
     column<ServiceAccount>('Secrets', 'How many secrets the account has.', (account) => account.secrets?.length ?? 0),

@@ -19,6 +19,7 @@ import {
 
 interface Reference {
   readonly name: string;
+  /** Empty: of a node that was not there when the token of one of its pods was made. */
   readonly uid: string;
 }
 
@@ -58,6 +59,10 @@ interface Verified {
     readonly secret: string;
     readonly token: string;
     seen: CachedObject | undefined;
+    /** The day that its secret says it was last used on. */
+    lastUsed: string | undefined;
+    /** Somebody has put it out of use. */
+    invalid: boolean;
   };
 }
 
@@ -75,6 +80,8 @@ export interface TokenIdentity {
   readonly audiences: readonly string[];
 }
 
+const LAST_USED = 'kubernetes.io/legacy-token-last-used';
+const INVALID_SINCE = 'kubernetes.io/legacy-token-invalid-since';
 const LEGACY_ISSUER = 'kubernetes/serviceaccount';
 const MAX_CACHED_TOKENS = 4096;
 /** Clocks of nodes and masters differ; upstream's leeway. */
@@ -90,6 +97,8 @@ export interface ServiceAccountTokensOptions {
   readonly audiences: readonly string[];
   readonly cache: WatchCache;
   nowMs(): number;
+  /** A token that is kept in a secret has been used on a day that the secret does not say. */
+  noteUse?(namespace: string, secret: string, day: string): void;
 }
 
 export class ServiceAccountTokens {
@@ -137,7 +146,7 @@ export class ServiceAccountTokens {
       jti: order.id,
       'kubernetes.io': {
         namespace: order.namespace,
-        ...(order.node === undefined ? {} : { node: order.node }),
+        ...(order.node === undefined ? {} : { node: order.node.uid === '' ? { name: order.node.name } : order.node }),
         ...(order.pod === undefined ? {} : { pod: order.pod }),
         ...(order.secret === undefined ? {} : { secret: order.secret }),
         serviceaccount: order.serviceAccount,
@@ -197,7 +206,7 @@ export class ServiceAccountTokens {
       const reference = own[kind];
       if (reference === undefined) continue;
       extra[`authentication.kubernetes.io/${kind}-name`] = [reference.name];
-      extra[`authentication.kubernetes.io/${kind}-uid`] = [reference.uid];
+      if (reference.uid !== '') extra[`authentication.kubernetes.io/${kind}-uid`] = [reference.uid];
     }
     return {
       user: {
@@ -224,6 +233,8 @@ export class ServiceAccountTokens {
         const kept = Buffer.from(data?.['token'] ?? '', 'base64').toString('utf8');
         if (metadata?.deletionTimestamp !== undefined || kept !== legacy.token) return false;
         legacy.seen = secret;
+        legacy.lastUsed = metadata?.labels?.[LAST_USED];
+        legacy.invalid = (metadata?.labels?.[INVALID_SINCE] ?? '') !== '';
       }
     }
     for (const bound of verified.bound) {
@@ -238,9 +249,17 @@ export class ServiceAccountTokens {
         if (Date.parse(deleted) + DELETION_LEEWAY_MS < nowMs) return false;
       } else bound.seen = live;
     }
-    return true;
+    if (legacy === undefined) return true;
+    const day = dayOf(nowMs);
+    // The clock of another server may be ahead of this one's.
+    if (legacy.lastUsed !== day && legacy.lastUsed !== dayOf(nowMs + DAY_MS))
+      this.#options.noteUse?.(legacy.namespace, legacy.secret, day);
+    return !legacy.invalid;
   }
 }
+
+const DAY_MS = 24 * 3600 * 1000;
+const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
 /** Undefined when the token is for somebody else. */
 function identityFor({ user, audiences }: Verified, wanted: readonly string[]): TokenIdentity | undefined {
@@ -274,7 +293,7 @@ function legacyToken(
     expiresMs: Number.POSITIVE_INFINITY,
     notBeforeMs: 0,
     bound: [{ prefix: 'serviceaccounts', namespace, name, uid, seen: undefined }],
-    legacy: { namespace, secret, token, seen: undefined },
+    legacy: { namespace, secret, token, seen: undefined, lastUsed: undefined, invalid: false },
   };
 }
 
@@ -297,7 +316,7 @@ function kubernetesClaims(value: unknown): KubernetesClaims | undefined {
   const account = referenceOf(claims['serviceaccount']);
   if (typeof claims['namespace'] !== 'string' || account === undefined) return undefined;
   const pod = referenceOf(claims['pod']);
-  const node = referenceOf(claims['node']);
+  const node = referenceOf(claims['node'], pod !== undefined);
   const secret = referenceOf(claims['secret']);
   return {
     namespace: claims['namespace'],
@@ -308,8 +327,9 @@ function kubernetesClaims(value: unknown): KubernetesClaims | undefined {
   };
 }
 
-function referenceOf(value: unknown): Reference | undefined {
+/** `nameAlone`: there may be no UID. */
+function referenceOf(value: unknown, nameAlone = false): Reference | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
-  const { name, uid } = value as Record<string, unknown>;
+  const { name, uid = nameAlone ? '' : undefined } = value as Record<string, unknown>;
   return typeof name === 'string' && typeof uid === 'string' ? { name, uid } : undefined;
 }

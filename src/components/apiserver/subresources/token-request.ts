@@ -33,6 +33,7 @@ export async function createToken(
       `the UID in the token request (${uid}) does not match the UID of the service account (${account.metadata?.uid})`,
     );
   }
+  checkNames(request, body);
   const seconds = body.spec?.expirationSeconds ?? DEFAULT_SECONDS;
   const failures = [];
   if (seconds < MIN_SECONDS) {
@@ -49,6 +50,8 @@ export async function createToken(
   const audiences = (body.spec?.audiences ?? []).length === 0 ? context.tokens.defaultAudiences : body.spec.audiences;
   const limits = context.config.serviceAccounts;
   const lifetimeSeconds = Math.min(seconds, limits.maxTokenSeconds ?? seconds);
+  if (lifetimeSeconds < seconds)
+    request.warnings.push(`requested expiration of ${seconds} seconds shortened to ${lifetimeSeconds} seconds`);
   const own = bound(context, request, body);
   // What a pod's volume asks for when nobody said otherwise: programs that read their token only once go on for a year.
   const extended =
@@ -90,6 +93,7 @@ export async function createToken(
     metadata: {
       name: request.name,
       namespace: request.namespace,
+      uid: account.metadata?.uid ?? '',
       creationTimestamp: timestamp(context.clock.nowMs()),
     },
     spec: { ...body.spec, audiences: [...audiences], expirationSeconds: lifetimeSeconds },
@@ -100,6 +104,17 @@ export async function createToken(
       ),
     },
   };
+}
+
+/** What a request says of the account must be the account's. */
+function checkNames(request: WriteRequest, { metadata = {} }: TokenRequest): void {
+  const { name = '', namespace = '' } = metadata;
+  if (namespace !== '' && namespace !== request.namespace)
+    throw errors.badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  if (name !== '' && name !== request.name)
+    throw invalid(SUBJECT, request.name, [
+      fieldError.invalid('metadata.name', name, 'must match the service account name if specified'),
+    ]);
 }
 
 /** The object that the token's life is tied to; it must exist, be the one that is meant, and a pod must run as this account. */
@@ -136,7 +151,8 @@ function bound(
       const node = nodeName === '' ? undefined : context.cache.kind('minions').get('', nodeName)?.parse<Node>();
       return {
         pod: { name, uid: pod.metadata?.uid ?? '' },
-        ...(node === undefined ? {} : { node: { name: nodeName, uid: node.metadata?.uid ?? '' } }),
+        // Upstream names the node that a pod is bound to also where there is none of that name.
+        ...(nodeName === '' ? {} : { node: { name: nodeName, uid: node?.metadata?.uid ?? '' } }),
       };
     }
     case 'v1 Node':

@@ -104,8 +104,55 @@ describe('tokens of service accounts', () => {
     assert.equal(await whoami(token), '401');
     await server.call('PUT', `${secrets}/robot-token`, { body });
     assert.equal(await whoami(token), 'system:serviceaccount:default:robot');
+    // Whoever cleans up wants to know that it is used, and may put it out of use.
+    const labelsOf = async () => {
+      const { body: kept } = await server.call<{ metadata: { labels?: Record<string, string> } }>(
+        'GET',
+        `${secrets}/robot-token`,
+      );
+      return kept.metadata.labels ?? {};
+    };
+    const today = () => new Date().toISOString().slice(0, 10);
+    const before = today();
+    while ((await labelsOf())['kubernetes.io/legacy-token-last-used'] === undefined)
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    assert.ok([before, today()].includes((await labelsOf())['kubernetes.io/legacy-token-last-used'] ?? ''));
+    const label = (invalid: string | null) =>
+      server.call('PATCH', `${secrets}/robot-token`, {
+        raw: JSON.stringify({ metadata: { labels: { 'kubernetes.io/legacy-token-invalid-since': invalid } } }),
+        type: 'application/merge-patch+json',
+      });
+    await label('2026-01-01');
+    assert.equal(await whoami(token), '401');
+    await label('');
+    assert.equal(await whoami(token), 'system:serviceaccount:default:robot');
+    const tracking = await server.call<{ data: { since: string } }>(
+      'GET',
+      '/api/v1/namespaces/kube-system/configmaps/kube-apiserver-legacy-service-account-token-tracking',
+    );
+    assert.match(tracking.body.data.since, /^\d{4}-\d\d-\d\d$/);
     await server.call('DELETE', `${secrets}/robot-token`);
     assert.equal(await whoami(token), '401');
+  });
+
+  it('is asked for by no other name or namespace, and answers with the account’s UID', async () => {
+    const ask = (metadata: object) =>
+      server.call<{ message: string; metadata: { uid: string } }>(
+        'POST',
+        '/api/v1/namespaces/default/serviceaccounts/robot/token',
+        { body: { apiVersion: AUTH, kind: 'TokenRequest', metadata, spec: {} } },
+      );
+    assert.equal((await ask({})).body.metadata.uid, uid);
+    const name = await ask({ name: 'other' });
+    assert.deepEqual(
+      [name.code, name.body.message],
+      [
+        422,
+        'TokenRequest.authentication.k8s.io "robot" is invalid: metadata.name: Invalid value: "other": must match the service account name if specified',
+      ],
+    );
+    const namespace = await ask({ namespace: 'other' });
+    assert.deepEqual([namespace.code, /does not match the namespace/.test(namespace.body.message)], [400, true]);
   });
 
   it('gives no token for an account of the same name that was there before', async () => {
@@ -128,11 +175,11 @@ describe('tokens of service accounts', () => {
         apiVersion: 'v1',
         kind: 'Pod',
         metadata: { name: 'p' },
-        spec: { serviceAccountName: 'robot', containers: [{ name: 'c', image: 'i' }] },
+        spec: { serviceAccountName: 'robot', nodeName: 'absent', containers: [{ name: 'c', image: 'i' }] },
       },
     });
     const request = async (spec: object) => {
-      const { body } = await server.call<{ status: { token: string; expirationTimestamp: string } }>(
+      const { body, headers } = await server.call<{ status: { token: string; expirationTimestamp: string } }>(
         'POST',
         '/api/v1/namespaces/default/serviceaccounts/robot/token',
         { body: { apiVersion: AUTH, kind: 'TokenRequest', spec } },
@@ -141,18 +188,21 @@ describe('tokens of service accounts', () => {
       const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as {
         exp: number;
         iat: number;
-        'kubernetes.io': { warnafter?: number };
+        'kubernetes.io': { warnafter?: number; node?: object };
       };
       const said = Date.parse(body.status.expirationTimestamp) / 1000 - claims.iat;
-      return { life: claims.exp - claims.iat, said, warnafter: claims['kubernetes.io'].warnafter, iat: claims.iat };
+      const { warnafter, node } = claims['kubernetes.io'];
+      return { life: claims.exp - claims.iat, said, warnafter, node, iat: claims.iat, warning: headers['warning'] };
     };
     const reference = { kind: 'Pod', apiVersion: 'v1', name: 'p', uid: pod.body.metadata.uid };
     const extended = await request({ expirationSeconds: 3607, boundObjectRef: reference });
     assert.deepEqual([extended.life, extended.said], [365 * 24 * 3600, 3607]);
     assert.equal(extended.warnafter, extended.iat + 3607);
+    assert.deepEqual([extended.node, extended.warning], [{ name: 'absent' }, undefined]);
     assert.equal((await request({ expirationSeconds: 3607 })).life, 3607);
     assert.equal((await request({ expirationSeconds: 3607, audiences: ['x'], boundObjectRef: reference })).life, 3607);
     const long = await request({ expirationSeconds: 86_400 });
     assert.deepEqual([long.life, long.said], [7200, 7200]);
+    assert.equal(long.warning, '299 - "requested expiration of 86400 seconds shortened to 7200 seconds"');
   });
 });

@@ -1,0 +1,46 @@
+/**
+ * Tokens that are kept in secrets: since when their use is noted, and when each was last used, for whoever cleans up those that nobody needs.
+ * Source: k8s.io/kubernetes/pkg/controlplane/controller/legacytokentracking, pkg/serviceaccount/legacy.go; KEP-2799.
+ */
+import type { ConfigMap } from 'kubernetes-types/core/v1';
+import { messageOf } from '../../../base/errors.ts';
+import type { RestContext } from '../rest/context.ts';
+import { updateObject } from '../rest/update.ts';
+import { ensure, ownRequest } from './index.ts';
+
+const NAME = 'kube-apiserver-legacy-service-account-token-tracking';
+const NAMESPACE = 'kube-system';
+const LAST_USED = 'kubernetes.io/legacy-token-last-used';
+
+/** Says since when uses are noted, where that is not said yet. */
+export async function ensureTokenTracking(context: RestContext): Promise<void> {
+  const since = { since: new Date(context.clock.nowMs()).toISOString().slice(0, 10) };
+  const map: ConfigMap = { metadata: { name: NAME, namespace: NAMESPACE }, data: since };
+  await ensure(context, 'configmaps', '', map, (stored) => {
+    const { data } = stored as ConfigMap;
+    return /^\d{4}-\d\d-\d\d$/.test(data?.['since'] ?? '') ? undefined : { ...stored, data: { ...data, ...since } };
+  });
+}
+
+/** Writes down on which day a token was used; once for each that is under way. Nobody waits for it. */
+export class TokenUses {
+  readonly #underWay = new Set<string>();
+
+  note(context: RestContext, namespace: string, name: string, day: string): void {
+    const key = `${namespace}/${name}`;
+    if (this.#underWay.has(key)) return;
+    this.#underWay.add(key);
+    const request = ownRequest(context, 'secrets', '', namespace, name);
+    updateObject(context, request, {
+      strategy: request.kind.definition.strategy,
+      next: (current) => ({
+        ...current,
+        metadata: { ...current.metadata, labels: { ...current.metadata?.labels, [LAST_USED]: day } },
+      }),
+    })
+      .catch((error: unknown) =>
+        context.log.warn('cannot note that a token was used', { secret: key, error: messageOf(error) }),
+      )
+      .finally(() => this.#underWay.delete(key));
+  }
+}
