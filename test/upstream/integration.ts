@@ -54,7 +54,6 @@ PACKAGES.push(CRD, `${CRD}/conversion`);
 
 /** What does not apply to ours, and why. */
 const LEFT_OUT: ReadonlyArray<readonly [tests: RegExp, reason: string]> = [
-  [/^TestApplyCRD(NonStructural|Unhandled)Schema$/, 'definitions without a structural schema, which v1 refuses'],
   [
     /^TestStopTrackingManagedFieldsOnFeatureDisabled$/,
     'server-side apply cannot be switched off in a current Kubernetes',
@@ -70,7 +69,6 @@ const LEFT_OUT: ReadonlyArray<readonly [tests: RegExp, reason: string]> = [
   [/^TestWebhookAdmission\w+\/\.v1\.serviceaccounts\.token\//, 'the test has nothing for it'],
   [/^TestStorageVersion/, 'wraps what is inside the process'],
   [/^TestAudit$/, 'also wants logs of audit.k8s.io/v1beta1; its cases of v1 apply'],
-  [/^TestOpenAPIApiextensionsOverlapProtection$/, 'paths of apiextensions.k8s.io/v1beta1'],
   [/^TestPod(Patch|Update)EphemeralContainers$/, 'sends a kind EphemeralContainers, which is a Pod since 1.22'],
   [/^TestApiserverMetrics(Pods|Namespaces)$/, 'a label contentType that 1.21 has dropped'],
   [/^TestInsecurePodLogs$/, 'the words of Go’s TLS'],
@@ -79,19 +77,8 @@ const LEFT_OUT: ReadonlyArray<readonly [tests: RegExp, reason: string]> = [
   [/^TestSecretsShouldBeTransformed$/, 'looks for a text in what is stored, which is JSON here and has it in base64'],
   [/^TestStatus$/, 'who has no name: the harness has to give one'],
   [/^TestObjectSizeResponses$/, 'words of Go’s gRPC, and what 1.36 says of annotations'],
-  [
-    /^Test(CRDOpenAPI|CustomResource(Validation|UpdateValidation|ValidationErrors)|CRValidationOnCRDUpdate)$/,
-    'definitions without a structural schema, which v1 refuses',
-  ],
-  [
-    /^Test(Validat(ionSchemaWithStatus|eOnlyStatus)|ForbiddenFieldsInSchema|NonStructuralSchemaCondition.*)$/,
-    'definitions without a structural schema, which v1 refuses',
-  ],
-  [
-    /^TestInternalVersionIsHandlerVersion$/,
-    'restricts apiVersion in a schema that is not structural, which v1 refuses',
-  ],
-  [/^Test(ColumnsPatch|PatchCleanTopLevelColumns)$/, 'patches definitions in the form of v1beta1'],
+  [/^TestCustomResourceValidationErrors$/, 'the words of a text that is too long have changed since'],
+  [/^TestInternalVersionIsHandlerVersion$/, 'what an update leaves as it was is not refused since 1.30'],
   [/^TestListOptions$/, 'compacts the store that all share; each server here has its own'],
   [/^TestServerSidePrint$/, 'columns are described in words of our own, and kinds that are gone are looked for'],
   [

@@ -50,7 +50,7 @@ export const olderWebhooks: KindAlias<never> = {
       webhook.matchPolicy ??= 'Exact';
       webhook.timeoutSeconds ??= OLDER_TIMEOUT_SECONDS;
       if (!isSet(webhook.sideEffects)) webhook.sideEffects = 'Unknown';
-      webhook.admissionReviewVersions ??= ['v1beta1'];
+      if ((webhook.admissionReviewVersions ?? []).length === 0) webhook.admissionReviewVersions = ['v1beta1'];
     }
     return configuration as never;
   },
@@ -68,13 +68,15 @@ export const webhookStrategy: WriteStrategy<Configuration> = {
       metadataOf(configuration).generation = nextGeneration(old);
     }
   },
-  validate(configuration) {
+  validate(configuration, old) {
     const names = new Set<string>();
+    // In v1beta1 names could be there twice.
+    const mayRepeat = isBeta(configuration) || (old !== undefined && hasRepeated(old));
     return (configuration.webhooks ?? []).flatMap((webhook, index) => {
       const at = `webhooks[${index}]`;
       const errors = validateWebhook(webhook, at);
       const name = webhook.name ?? '';
-      if (name !== '' && names.has(name)) errors.push(fieldError.duplicate(`${at}.name`, name));
+      if (!mayRepeat && name !== '' && names.has(name)) errors.push(fieldError.duplicate(`${at}.name`, name));
       names.add(name);
       return errors;
     });
@@ -83,6 +85,9 @@ export const webhookStrategy: WriteStrategy<Configuration> = {
   validateUpdate: (configuration, old) =>
     validateSideEffects(configuration, !isBeta(configuration) && validateSideEffects(old, true).length === 0),
 };
+
+const hasRepeated = ({ webhooks = [] }: Configuration): boolean =>
+  new Set(webhooks.map((each) => each.name)).size < webhooks.length;
 
 function validateSideEffects({ webhooks = [] }: Configuration, strict: boolean): FieldError[] {
   const known = strict ? SIDE_EFFECTS : OLDER_SIDE_EFFECTS;

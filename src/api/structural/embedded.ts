@@ -43,6 +43,9 @@ function coerceOwn(resource: JsonObject, path: string, findings: DecodeFindings,
     return;
   }
   const own = pruneAndCheck(schema, metadata);
+  const owners = metadata['managedFields'];
+  // Here, unlike in built-in kinds, an empty list is the same as none.
+  if (Array.isArray(owners) && owners.length === 0) delete metadata['managedFields'];
   if (drop && own.typeErrors.length > 0) {
     for (const name of Object.keys(metadata)) {
       const alone = { [name]: metadata[name] ?? null };

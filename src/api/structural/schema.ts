@@ -37,7 +37,11 @@ export interface Schema {
   readonly title: string;
   readonly description: string;
   readonly format: string;
-  readonly pattern: { readonly text: string; readonly regexp: Regexp } | undefined;
+  /** `problem`: why it is none; no text matches it then. */
+  readonly pattern:
+    | { readonly text: string; readonly regexp: Regexp }
+    | { readonly text: string; readonly problem: string }
+    | undefined;
   readonly enum: readonly JsonValue[] | undefined;
   readonly required: readonly string[];
   readonly maximum: number | undefined;
@@ -246,14 +250,7 @@ class Reader {
     try {
       return { text, regexp: compileRegexp(text) };
     } catch (error) {
-      this.errors.push(
-        fieldError.invalid(
-          `${path}.pattern`,
-          text,
-          `must be a valid regular expression, but isn't: ${messageOf(error)}`,
-        ),
-      );
-      return undefined;
+      return { text, problem: messageOf(error) };
     }
   }
 

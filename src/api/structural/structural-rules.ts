@@ -129,6 +129,10 @@ function alternatives(
     nested(each, `${path}.allOf[${index}]`, plainFirst && index === 0, found);
   for (const [index, each] of schema.oneOf.entries()) nested(each, `${path}.oneOf[${index}]`, false, found);
   if (schema.not !== undefined) nested(schema.not, `${path}.not`, false, found);
+  const { pattern } = schema;
+  if (pattern === undefined || !('problem' in pattern)) return;
+  const what = `must be a valid regular expression, but isn't: ${pattern.problem}`;
+  found.push(fieldError.invalid(`${path}.pattern`, pattern.text, what));
 }
 
 const ONLY_STRUCTURE: readonly (readonly [name: string, what: string])[] = [

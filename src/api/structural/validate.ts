@@ -113,6 +113,8 @@ class Walk {
     if (maxLength !== undefined && length > maxLength) this.#add(fieldError.tooLong(pathOf(path), maxLength));
     else if (minLength !== undefined && length < minLength)
       this.#invalid(path, value, `should be at least ${minLength} chars long`);
+    else if (pattern !== undefined && 'problem' in pattern)
+      this.#invalid(path, value, `should match '${pattern.text}, but pattern is invalid: ${pattern.problem}'`);
     else if (pattern !== undefined) {
       try {
         if (!pattern.regexp.test(value)) this.#invalid(path, value, `should match '${pattern.text}'`);

@@ -4,6 +4,7 @@ import { semanticEqual } from '../../../src/api/meta/equality.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../src/api/meta/object.ts';
 import type { KindAlias, KindDefinition } from '../../../src/api/registry/definition.ts';
 import { builtinKinds } from '../../../src/api/registry/index.ts';
+import { noteVersion } from '../../../src/api/registry/versions.ts';
 import { pruneAndCheck } from '../../../src/api/schema/decode.ts';
 import { type ObjectNode, schemaOf, schemaOfType } from '../../../src/api/schema/index.ts';
 import { defaulted, kindNamed } from '../kinds/samples.ts';
@@ -220,4 +221,21 @@ test('slices of v1beta1 say in a map where an endpoint is', () => {
       topology: { 'topology.kubernetes.io/zone': 'z', 'kubernetes.io/hostname': 'n1' },
     },
   ]);
+});
+
+test('webhooks of v1beta1 may have one name twice, and need not say which reviews they understand', () => {
+  const kind = kindNamed('ValidatingWebhookConfiguration');
+  const alias = aliasOf('ValidatingWebhookConfiguration', 'admissionregistration.k8s.io', 'v1beta1');
+  const hook = { name: 'a.b.c', clientConfig: { url: 'https://x.test/' }, admissionReviewVersions: [] };
+  const made = () =>
+    alias.convertTo({ metadata: { name: 'x' }, webhooks: [{ ...hook }, { ...hook }] } as unknown as KubeObject);
+  const [older, newer] = [made(), made()];
+  noteVersion(older, 'v1beta1');
+  const [webhook] = (older as unknown as { webhooks: { admissionReviewVersions: string[] }[] }).webhooks;
+  assert.deepEqual(webhook?.admissionReviewVersions, ['v1beta1']);
+  const refusals = (object: KubeObject, old?: KubeObject): string[] =>
+    (kind.strategy.validate?.(object, old) ?? []).map(({ field, message }) => `${field}: ${message}`);
+  assert.deepEqual(refusals(older), []);
+  assert.deepEqual(refusals(newer), ['webhooks[1].name: Duplicate value: "a.b.c"']);
+  assert.deepEqual(refusals(newer, older), []);
 });

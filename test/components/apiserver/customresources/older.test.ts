@@ -59,6 +59,7 @@ describe('definitions in v1beta1', () => {
       [{ version: 'v1' }, /^$/],
       [{ version: 'v1', validation: validation(LOOSE) }, /^$/],
       [{ version: 'v1', validation: validation({ properties: { a: { type: 'foo' } } }) }, /^$/],
+      [{ version: 'v1', validation: validation({ properties: { a: { pattern: '(?=a)' } } }) }, /^$/],
       [
         { version: 'v1', preserveUnknownFields: false },
         /openAPIV3Schema: Required value: because otherwise all fields/,
