@@ -26,11 +26,12 @@ const memos: { readonly [tables in 'withTables' | 'without']: { readonly protobu
 
 /**
  * The first acceptable form in the client's order of preference. `protobuf`: the object can be said in it; metadata alone always can.
- * `tables`: there are columns to show it by, which what is only answered and never stored has not. Throws 'NotAcceptable'.
+ * `tables`: there are columns to show it by, which what is only answered and never stored has not. `streams`: a watch could be asked for at the same
+ * address. Throws 'NotAcceptable'.
  */
-export function negotiate(accept: string | undefined, protobuf: boolean, tables = true): AnswerForm {
+export function negotiate(accept: string | undefined, protobuf: boolean, tables = true, streams = false): AnswerForm {
   if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') return PLAIN;
-  if (accept.length > MAX_ACCEPT) throw notAcceptable(protobuf);
+  if (accept.length > MAX_ACCEPT) throw notAcceptable('', protobuf, streams);
   const memo = memos[tables ? 'withTables' : 'without'][protobuf ? 'protobuf' : 'other'];
   let form = memo.get(accept);
   if (form === undefined) {
@@ -38,15 +39,29 @@ export function negotiate(accept: string | undefined, protobuf: boolean, tables 
     if (memo.size >= MAX_MEMO) memo.clear();
     memo.set(accept, form);
   }
-  if (form === null) throw notAcceptable(protobuf);
+  if (form === null) throw notAcceptable(accept, protobuf, streams);
   return form;
 }
 
-const notAcceptable = (protobuf: boolean): ApiError =>
-  new ApiError(
+const TYPES = ['application/json', 'application/yaml', PROTOBUF];
+const STREAM_TYPES = ['application/json;stream=watch', `${PROTOBUF};stream=watch`];
+
+/**
+ * Upstream's routes know the media types of what is built in, and refuse others before anybody looks at parameters; `protobuf` tells those kinds.
+ * Source: emicklei/go-restful, jsr311.go; k8s.io/apiserver/pkg/server (serviceErrorHandler).
+ */
+function notAcceptable(accept: string, protobuf: boolean, streams: boolean): ApiError {
+  const bare = accept.split(',').map((clause) => clause.split(';', 1)[0]?.trim());
+  if (protobuf && !bare.some((type) => type === '*/*' || TYPES.includes(type ?? ''))) {
+    const available = streams ? [...TYPES, ...STREAM_TYPES] : TYPES;
+    const message = `406: Not Acceptable\n\nAvailable representations: ${available.join(', ')}`;
+    return new ApiError('NotAcceptable', message, {});
+  }
+  return new ApiError(
     'NotAcceptable',
     `only the following media types are accepted: application/json, application/yaml${protobuf ? `, ${PROTOBUF}` : ''}`,
   );
+}
 
 /** As `negotiate`, for a watch, which no YAML can be. */
 export function negotiateStream(accept: string | undefined, protobuf: boolean): AnswerForm {
@@ -54,11 +69,11 @@ export function negotiateStream(accept: string | undefined, protobuf: boolean): 
   const spoken = clauses.filter((each) => !each.trim().toLowerCase().startsWith('application/yaml'));
   const refusal = new ApiError(
     'NotAcceptable',
-    `only the following media types are accepted: application/json;stream=watch, ${PROTOBUF};stream=watch`,
+    `only the following media types are accepted: ${STREAM_TYPES.join(', ')}`,
   );
   if (spoken.length === 0 && clauses.length > 0) throw refusal;
   try {
-    return negotiate(spoken.length === clauses.length ? accept : spoken.join(','), protobuf);
+    return negotiate(spoken.length === clauses.length ? accept : spoken.join(','), protobuf, true, true);
   } catch (error) {
     // What no answer could be is refused as for every read; what only a stream cannot be, as for streams.
     const isOwn = spoken.length < clauses.length && error instanceof ApiError && error.reason === 'NotAcceptable';

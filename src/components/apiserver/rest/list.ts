@@ -51,7 +51,7 @@ export function list(
   const { cache } = kind;
   if (cache === undefined)
     throw new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
-  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
+  const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind), true, true);
   if (form.as === 'PartialObjectMetadata')
     throw new ApiError('NotAcceptable', `you requested ${form.as}, but the requested object is a list`);
   const options = parseListOptions(kind, info.query, false);

@@ -27,7 +27,10 @@ export function patchForm(contentType: string | undefined, custom = false): Patc
   const type = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const form = Object.hasOwn(FORMS, type) ? FORMS[type] : undefined;
   if (form === undefined || (custom && form === 'strategic')) {
-    throw unsupportedPatch(custom ? CUSTOM_FORMS : Object.keys(FORMS));
+    // Of what is built in upstream's routes know the types. Source: emicklei/go-restful, jsr311.go.
+    throw custom
+      ? unsupportedPatch(CUSTOM_FORMS)
+      : new ApiError('UnsupportedMediaType', '415: Unsupported Media Type', {});
   }
   return form;
 }

@@ -288,6 +288,30 @@ describe('formats', () => {
     }
   });
 
+  it('refuses media types that no route knows as upstream’s routes do', async () => {
+    const types = `application/json, application/yaml, ${PROTOBUF}`;
+    const streams = `application/json;stream=watch, ${PROTOBUF};stream=watch`;
+    for (const [method, path, available] of [
+      ['GET', `${MAPS}/none`, types],
+      ['GET', MAPS, `${types}, ${streams}`],
+      ['GET', `${MAPS}?watch=1`, `${types}, ${streams}`],
+      ['DELETE', `${MAPS}/none`, types],
+    ] as const) {
+      const { code, body } = await server.call(method, path, { headers: { accept: 'text/html, image/png;q=0.5' } });
+      const message = `406: Not Acceptable\n\nAvailable representations: ${available}`;
+      assert.deepEqual(
+        [code, body['message'], body['reason'], body['details']],
+        [406, message, 'NotAcceptable', {}],
+        path,
+      );
+    }
+    const patch = await server.call('PATCH', `${MAPS}/none`, { raw: '{}', type: 'application/json' });
+    assert.deepEqual(
+      [patch.code, patch.body['message'], patch.body['reason'], patch.body['details']],
+      [415, '415: Unsupported Media Type', 'UnsupportedMediaType', {}],
+    );
+  });
+
   it('falls back to JSON for kinds without numbers, or says 406', async () => {
     const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
     const both = await server.call('GET', path, { headers: { accept: `${PROTOBUF},application/json` } });
