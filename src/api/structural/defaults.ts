@@ -1,5 +1,6 @@
 /** Fills in defaults. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting. */
 import type { JsonObject, JsonValue } from '../meta/object.ts';
+import { factsOf } from './facts.ts';
 import { fieldOf, isObject, type Schema, setFieldOf } from './schema.ts';
 
 /** Sets defaults of absent fields, in place; nulls where none may be become the default, or go: unless they stay to be refused. */
@@ -9,6 +10,7 @@ export function applyDefaults(schema: Schema, resource: JsonObject, nulls: 'drop
 }
 
 function fill(schema: Schema, value: JsonValue): void {
+  if (!factsOf(schema).defaults) return;
   if (Array.isArray(value)) {
     const { items } = schema;
     if (items === undefined) return;
@@ -36,14 +38,16 @@ function fill(schema: Schema, value: JsonValue): void {
 
 function dropNulls(schema: Schema, value: JsonValue): void {
   if (Array.isArray(value)) {
-    if (schema.items !== undefined) for (const item of value) dropNulls(schema.items, item);
+    const { items } = schema;
+    if (items === undefined) return;
+    for (const item of value) if (typeof item === 'object' && item !== null) dropNulls(items, item);
   } else if (isObject(value)) {
     for (const name of Object.keys(value)) {
       const below = schemaAt(schema, name);
       if (below === undefined) continue;
       const now = value[name] ?? null;
       if (now === null && !below.nullable) delete value[name];
-      else dropNulls(below, now);
+      else if (typeof now === 'object') dropNulls(below, now);
     }
   }
 }

@@ -8,6 +8,7 @@ import type { JsonObject, JsonValue, ObjectMeta } from '../meta/object.ts';
 import { isSet, validateObjectMeta } from '../meta/validation.ts';
 import { type DecodeFindings, pruneAndCheck } from '../schema/decode.ts';
 import { schemaOfType } from '../schema/index.ts';
+import { factsOf } from './facts.ts';
 import { fieldOf, isObject, type Schema } from './schema.ts';
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
@@ -59,14 +60,6 @@ function coerceOwn(resource: JsonObject, path: string, findings: DecodeFindings,
   findings.typeErrors.push(...own.typeErrors.map(shown));
 }
 
-/** Whether the schema has embedded resources. */
-export function hasEmbedded({ embedded, items, properties, additional }: Schema): boolean {
-  if (embedded || (items !== undefined && hasEmbedded(items))) return true;
-  if (typeof additional === 'object' && hasEmbedded(additional)) return true;
-  for (const property of properties.values()) if (hasEmbedded(property)) return true;
-  return false;
-}
-
 /** Embedded resources must say what they are. */
 export function validateEmbedded(schema: Schema, resource: JsonObject): FieldError[] {
   const errors: FieldError[] = [];
@@ -105,6 +98,7 @@ function each(
   path: string,
   visit: (embedded: JsonObject, path: string) => void,
 ): void {
+  if (!factsOf(schema).embeds) return;
   if (Array.isArray(value)) {
     if (schema.items === undefined) return;
     for (const [index, item] of value.entries()) {

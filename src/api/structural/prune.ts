@@ -22,7 +22,8 @@ export function pruneValue(schema: Schema, value: JsonValue): string[] {
 function pruneBelow(schema: Schema | undefined, value: JsonValue, path: string, dropped: string[]): void {
   if (Array.isArray(value)) {
     if (schema?.items === undefined && schema?.preserve === true) return;
-    for (const [index, item] of value.entries()) pruneBelow(schema?.items, item, `${path}[${index}]`, dropped);
+    for (const [index, item] of value.entries())
+      if (isContainer(item)) pruneBelow(schema?.items, item, `${path}[${index}]`, dropped);
   } else if (isObject(value)) pruneObject(schema, value, path, dropped, schema?.embedded === true);
 }
 
@@ -35,17 +36,23 @@ function pruneObject(
 ): void {
   for (const name of Object.keys(value)) {
     if (resource && RESOURCE_FIELDS.has(name)) continue;
-    const at = path === '' ? name : `${path}.${name}`;
     const below = value[name];
     const known = schema?.properties.get(name);
     if (known !== undefined) {
-      if (below !== undefined) pruneBelow(known, below, at, dropped);
+      if (isContainer(below)) pruneBelow(known, below, placeOf(path, name), dropped);
     } else if (schema?.additional !== undefined) {
       const values = typeof schema.additional === 'object' ? schema.additional : undefined;
-      if (below !== undefined && (!schema.preserve || values !== undefined)) pruneBelow(values, below, at, dropped);
+      if (isContainer(below) && (!schema.preserve || values !== undefined))
+        pruneBelow(values, below, placeOf(path, name), dropped);
     } else if (schema?.preserve !== true) {
-      if (dropped.length < MAX_REPORTED) dropped.push(at);
+      if (dropped.length < MAX_REPORTED) dropped.push(placeOf(path, name));
       delete value[name];
     }
   }
 }
+
+const placeOf = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
+
+/** Nothing has to be pruned in anything else. */
+const isContainer = (value: JsonValue | undefined): value is JsonObject | JsonValue[] =>
+  typeof value === 'object' && value !== null;

@@ -5,6 +5,7 @@
 import { messageOf } from '../../base/errors.ts';
 import { type FieldError, fieldError, NULL } from '../meta/field-error.ts';
 import type { JsonObject, JsonValue } from '../meta/object.ts';
+import { factsOf } from './facts.ts';
 import { isFormat, matchesFormat } from './formats.ts';
 import { fieldOf, isObject, jsonEqual, type Schema } from './schema.ts';
 
@@ -55,6 +56,17 @@ class Walk {
     if (value === null) return;
     if (isObject(value)) this.#object(schema, value, path, old);
     this.matches += 3;
+  }
+
+  /** Whether the value is of the type that is all that the schema asks for; such a one is done with. Counts what `check` would. */
+  #fits({ type }: Schema, value: JsonValue): boolean {
+    const isNumber =
+      typeof value === 'number' && (type === 'integer' ? Number.isSafeInteger(value) : type === 'number');
+    if (!isNumber && typeof value !== type) return false;
+    this.#steps.count += 1;
+    if (this.#steps.count > MAX_STEPS) return false;
+    this.matches += isNumber ? 7 : 5;
+    return true;
   }
 
   #add(error: FieldError): void {
@@ -159,7 +171,9 @@ class Walk {
     const { maxItems, minItems, items } = schema;
     if (items !== undefined) {
       const before = correlated(schema, old);
-      for (const [index, item] of value.entries()) this.check(items, item, `${path}[${index}]`, before(item));
+      const plain = isPlain(items);
+      for (const [index, item] of value.entries())
+        if (!plain || !this.#fits(items, item)) this.check(items, item, `${path}[${index}]`, before(item));
     }
     if (minItems !== undefined && value.length < minItems)
       this.#invalid(path, value.length, `should have at least ${minItems} items`);
@@ -177,11 +191,12 @@ class Walk {
       this.#add(tooMany(pathOf(path), names.length, maxProperties));
     const at = (name: string): string => (path === '' ? name : `${path}.${name}`);
     const before = isObject(old) ? old : undefined;
+    const plain = typeof additional === 'object' && isPlain(additional) ? additional : undefined;
     for (const name of names) {
       const below = properties.get(name) ?? (typeof additional === 'object' ? additional : undefined);
       if (below === undefined && additional === false)
         this.#add(fieldError.invalid(pathOf(path), name, `${at(name)} in body is a forbidden property`));
-      if (below === undefined) continue;
+      if (below === undefined || (below === plain && this.#fits(below, value[name] ?? null))) continue;
       this.check(below, value[name] ?? null, at(name), before === undefined ? undefined : fieldOf(before, name));
     }
     this.#steps.count += required.length;
@@ -255,6 +270,17 @@ class Walk {
   }
 }
 
+/** Whether a schema of a scalar asks for no more than its type. */
+function isPlain(schema: Schema): boolean {
+  if (!PLAIN_TYPES.has(schema.type) || schema.format !== '' || schema.intOrString || schema.enum !== undefined)
+    return false;
+  if (schema.anyOf.length + schema.oneOf.length + schema.allOf.length > 0 || schema.not !== undefined) return false;
+  return LIMITS.every((limit) => schema[limit] === undefined);
+}
+
+const PLAIN_TYPES: ReadonlySet<string> = new Set(['string', 'integer', 'number', 'boolean']);
+const LIMITS = ['pattern', 'maxLength', 'minLength', 'maximum', 'minimum', 'multipleOf'] as const;
+
 const pathOf = (path: string): string => (path === '' ? '<nil>' : path);
 
 /** Formats count as types. */
@@ -312,7 +338,7 @@ export function validateLists(schema: Schema, value: JsonValue, path = ''): Fiel
 }
 
 function checkLists(schema: Schema, value: JsonValue, path: string, found: FieldError[]): void {
-  if (found.length >= MAX_FINDINGS) return;
+  if (found.length >= MAX_FINDINGS || !factsOf(schema).keyed) return;
   if (Array.isArray(value)) {
     if (schema.listType === 'set' || schema.listType === 'map') duplicateItems(schema, value, path, found);
     if (schema.items !== undefined) {

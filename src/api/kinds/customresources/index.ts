@@ -13,7 +13,8 @@ import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies
 import type { DecodeFindings } from '../../schema/decode.ts';
 import type { ObjectNode } from '../../schema/node.ts';
 import { applyDefaults } from '../../structural/defaults.ts';
-import { coerceMetadata, hasEmbedded, validateEmbedded } from '../../structural/embedded.ts';
+import { coerceMetadata, validateEmbedded } from '../../structural/embedded.ts';
+import { factsOf } from '../../structural/facts.ts';
 import { mergeSchemaOf } from '../../structural/merge-schema.ts';
 import { publishedSchema } from '../../structural/openapi.ts';
 import { simplePath, valueAt } from '../../structural/paths.ts';
@@ -44,7 +45,6 @@ class VersionSchema {
   #schema: Schema | undefined;
   #rules: RuleCheck | undefined;
   #merge: ObjectNode | undefined;
-  #embeds: boolean | undefined;
   /** Unknown fields are kept wherever they are. */
   readonly preserves: boolean;
 
@@ -61,8 +61,7 @@ class VersionSchema {
 
   /** Whether resources may be embedded in those of this version. */
   get embeds(): boolean {
-    this.#embeds ??= hasEmbedded(this.schema);
-    return this.#embeds;
+    return factsOf(this.schema).embeds;
   }
 
   get rules(): RuleCheck {
