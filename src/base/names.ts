@@ -3,17 +3,22 @@
  * All patterns are linear: a hostile name costs no more than its length.
  * Source: k8s.io/apimachinery/pkg/util/validation (RFC 1123, RFC 1035).
  */
+/** What is longer is no name in any case and is not looked at. */
+const MAX_TESTED = 4096;
 export const MAX_LABEL_LENGTH = 63;
 export const MAX_SUBDOMAIN_LENGTH = 253;
 
 const LABEL_1123 = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
+const LABEL_WITH_UNDERSCORE = /^_?[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?$/;
 const LABEL_1035 = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/;
 const QUALIFIED = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 const CONFIG_MAP_KEY = /^[-._a-zA-Z0-9]+$/;
 const HTTP_HEADER = /^[-A-Za-z0-9]+$/;
 const PORT_NAME_CHARACTERS = /^[-a-z0-9]+$/;
 
-const tooLong = (length: number): string => `must be no more than ${length} bytes`;
+/** Names are measured in characters, labels in bytes: both are ASCII, so this is a matter of words alone. */
+const tooLong = (length: number, unit: 'bytes' | 'characters' = 'characters'): string =>
+  `must be no more than ${length} ${unit}`;
 
 /** Upstream's RegexError text: the rule, examples, and its published pattern. */
 function rule(message: string, pattern: string, ...examples: string[]): string {
@@ -31,6 +36,12 @@ const LABEL_1123_RULE = rule(
 const SUBDOMAIN_RULE = rule(
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
   `${LABEL_1123_PATTERN}(\\.${LABEL_1123_PATTERN})*`,
+  'example.com',
+);
+const UNDERSCORE_PATTERN = '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?';
+const SEARCH_DOMAIN_RULE = rule(
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character",
+  `${UNDERSCORE_PATTERN}(\\.${UNDERSCORE_PATTERN})*`,
   'example.com',
 );
 const WILDCARD_RULE = rule(
@@ -51,7 +62,7 @@ const QUALIFIED_RULE = rule(
   'my.name',
   '123-abc',
 );
-const QUALIFIED_PREFIX_RULE = `a qualified name ${rule(
+const QUALIFIED_PREFIX_RULE = `a valid label key ${rule(
   "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
   '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]',
   'MyName',
@@ -81,14 +92,27 @@ const HTTP_HEADER_RULE = rule(
 export function dns1123LabelErrors(value: string): string[] {
   const errors: string[] = [];
   if (value.length > MAX_LABEL_LENGTH) errors.push(tooLong(MAX_LABEL_LENGTH));
-  if (!LABEL_1123.test(value)) errors.push(LABEL_1123_RULE);
+  if (!LABEL_1123.test(value)) errors.push(isSubdomain(value) ? 'must not contain dots' : LABEL_1123_RULE);
   return errors;
 }
 
 export function dns1123SubdomainErrors(value: string): string[] {
+  return subdomainErrors(value, 'characters');
+}
+
+function subdomainErrors(value: string, unit: 'bytes' | 'characters'): string[] {
+  const errors: string[] = [];
+  if (value.length > MAX_SUBDOMAIN_LENGTH) errors.push(tooLong(MAX_SUBDOMAIN_LENGTH, unit));
+  if (!isSubdomain(value)) errors.push(SUBDOMAIN_RULE);
+  return errors;
+}
+
+/** A domain that is searched for names without one: its labels may have underscores. */
+export function searchDomainErrors(value: string): string[] {
   const errors: string[] = [];
   if (value.length > MAX_SUBDOMAIN_LENGTH) errors.push(tooLong(MAX_SUBDOMAIN_LENGTH));
-  if (!isSubdomain(value)) errors.push(SUBDOMAIN_RULE);
+  const fine = value.length <= MAX_TESTED && value.split('.').every((label) => LABEL_WITH_UNDERSCORE.test(label));
+  if (!fine) errors.push(SEARCH_DOMAIN_RULE);
   return errors;
 }
 
@@ -115,20 +139,20 @@ export function qualifiedNameErrors(value: string): string[] {
     const prefix = parts[0] ?? '';
     name = parts[1] ?? '';
     if (prefix === '') errors.push('prefix part must be non-empty');
-    else errors.push(...dns1123SubdomainErrors(prefix).map((each) => `prefix part ${each}`));
+    else errors.push(...subdomainErrors(prefix, 'bytes').map((each) => `prefix part ${each}`));
   } else if (parts.length > 2) {
     errors.push(QUALIFIED_PREFIX_RULE);
     return errors;
   }
   if (name === '') errors.push('name part must be non-empty');
-  else if (name.length > MAX_LABEL_LENGTH) errors.push(`name part ${tooLong(MAX_LABEL_LENGTH)}`);
+  else if (name.length > MAX_LABEL_LENGTH) errors.push(`name part ${tooLong(MAX_LABEL_LENGTH, 'bytes')}`);
   if (!QUALIFIED.test(name)) errors.push(`name part ${QUALIFIED_RULE}`);
   return errors;
 }
 
 export function labelValueErrors(value: string): string[] {
   const errors: string[] = [];
-  if (value.length > MAX_LABEL_LENGTH) errors.push(tooLong(MAX_LABEL_LENGTH));
+  if (value.length > MAX_LABEL_LENGTH) errors.push(tooLong(MAX_LABEL_LENGTH, 'bytes'));
   if (value !== '' && !QUALIFIED.test(value)) errors.push(LABEL_VALUE_RULE);
   return errors;
 }
@@ -167,7 +191,7 @@ export function environmentNameErrors(value: string): string[] {
 /** An IANA service name: a container's named port. */
 export function portNameErrors(value: string): string[] {
   const errors: string[] = [];
-  if (value.length > 15) errors.push('must be no more than 15 characters');
+  if (value.length > 15) errors.push(tooLong(15));
   if (!PORT_NAME_CHARACTERS.test(value)) {
     errors.push('must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)');
   }
@@ -186,5 +210,5 @@ export function httpHeaderNameErrors(value: string): string[] {
 }
 
 function isSubdomain(value: string): boolean {
-  return value.length <= 4096 && value.split('.').every((label) => LABEL_1123.test(label));
+  return value.length <= MAX_TESTED && value.split('.').every((label) => LABEL_1123.test(label));
 }

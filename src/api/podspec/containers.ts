@@ -3,24 +3,30 @@ import type { Container, ContainerPort, EphemeralContainer, PodSpec } from 'kube
 import { dns1123LabelErrors, portNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
-import { validateIp, validateNameRule, validateOneOf, validatePortNumber } from '../validation/scalars.ts';
+import { validateNameRule, validateOneOf, validatePortNumber } from '../validation/scalars.ts';
 import { validateEnv, validateEnvFrom } from './env.ts';
+import { validateVolumeDevices, validateVolumeMounts } from './mounts.ts';
 import { validateLifecycle, validateProbe } from './probes.ts';
 import { validateResources } from './resources.ts';
 import { validateSecurityContext } from './security.ts';
-import { validateVolumeDevices, validateVolumeMounts } from './volumes.ts';
+import type { Volumes } from './volumes.ts';
 
 /** What containers are checked against. */
 export interface ContainerContext {
   readonly spec: PodSpec;
-  readonly volumes: ReadonlySet<string>;
+  readonly volumes: Volumes;
   readonly claims: ReadonlySet<string>;
-  readonly graceSeconds: number;
+  /** Undefined where it was left out, which is told elsewhere. */
+  readonly graceSeconds: number | undefined;
+  /** Not a template. */
+  readonly isPod: boolean;
 }
 
 const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'];
-const MESSAGE_POLICIES = ['FallbackToLogsOnError', 'File'];
+const MESSAGE_POLICIES = ['File', 'FallbackToLogsOnError'];
 const RESTART_POLICIES = ['Always', 'Never', 'OnFailure'];
+const MAX_RESTART_RULES = 20;
+const MAX_EXIT_CODES = 255;
 
 export function validateContainers(context: ContainerContext, path: string): FieldError[] {
   const containers = context.spec.containers ?? [];
@@ -33,7 +39,7 @@ export function validateContainers(context: ContainerContext, path: string): Fie
     errors.push(...validateContainer(container, at, context));
     errors.push(...validateLifecycle(container.lifecycle, `${at}.lifecycle`, context.graceSeconds));
     errors.push(...validateProbes(container, at, context));
-    errors.push(...validateOneOf(restartPolicyOf(container), RESTART_POLICIES, `${at}.restartPolicy`, false));
+    errors.push(...validateRestarts(container, at));
   });
   errors.push(...validateHostPorts(containers, `${path}.containers`));
   return errors;
@@ -46,9 +52,10 @@ export function validateInitContainers(context: ContainerContext, path: string):
     const at = `${path}.initContainers[${index}]`;
     errors.push(...validateName(container.name, at, names));
     errors.push(...validateContainer(container, at, context));
-    const policy = restartPolicyOf(container);
-    errors.push(...validateOneOf(policy, RESTART_POLICIES, `${at}.restartPolicy`, false));
-    if (policy === 'Always') {
+    errors.push(...validateRestarts(container, at));
+    // One runs after the other: each may have the ports of the one before.
+    errors.push(...validateHostPorts([container], `${path}.initContainers`));
+    if (container.restartPolicy === 'Always') {
       errors.push(...validateLifecycle(container.lifecycle, `${at}.lifecycle`, context.graceSeconds));
       errors.push(...validateProbes(container, at, context));
       return;
@@ -64,14 +71,17 @@ export function validateInitContainers(context: ContainerContext, path: string):
   return errors;
 }
 
-/** Fields an ephemeral container may not have. */
+/** Fields an ephemeral container may not have, in upstream's order. */
 const NOT_FOR_EPHEMERAL = [
   'ports',
+  'resources',
+  'resizePolicy',
+  'restartPolicy',
+  'restartPolicyRules',
   'livenessProbe',
   'readinessProbe',
   'startupProbe',
   'lifecycle',
-  'restartPolicy',
 ] as const;
 
 export function validateEphemeralContainers(context: ContainerContext, path: string): FieldError[] {
@@ -84,17 +94,20 @@ export function validateEphemeralContainers(context: ContainerContext, path: str
     const at = `${path}.ephemeralContainers[${index}]`;
     errors.push(...validateName(container.name, at, names));
     errors.push(...validateContainer(container, at, context));
-    for (const field of NOT_FOR_EPHEMERAL) {
-      if (container[field] !== undefined) {
-        errors.push(fieldError.forbidden(`${at}.${field}`, 'cannot be set for an Ephemeral Container'));
-      }
-    }
-    if (Object.keys(container.resources ?? {}).length > 0) {
-      errors.push(fieldError.forbidden(`${at}.resources`, 'cannot be set for an Ephemeral Container'));
-    }
     if (isSet(container.targetContainerName) && !targets.has(container.targetContainerName)) {
       errors.push(fieldError.notFound(`${at}.targetContainerName`, container.targetContainerName));
     }
+    const forbid = (field: string): void => {
+      errors.push(fieldError.forbidden(`${at}.${field}`, 'cannot be set for an Ephemeral Container'));
+    };
+    for (const field of NOT_FOR_EPHEMERAL) {
+      const value = (container as unknown as Readonly<Record<string, unknown>>)[field];
+      if (value !== undefined && !(field === 'resources' && Object.keys(value as object).length === 0)) forbid(field);
+    }
+    (container.volumeMounts ?? []).forEach((mount, position) => {
+      if (isSet(mount.subPath)) forbid(`volumeMounts[${position}].subPath`);
+      if (isSet(mount.subPathExpr)) forbid(`volumeMounts[${position}].subPathExpr`);
+    });
   });
   return errors;
 }
@@ -115,24 +128,19 @@ function validateContainer(
   const errors: FieldError[] = [];
   const { image } = container;
   if (!isSet(image)) errors.push(fieldError.required(`${at}.image`));
-  else if (image.trim() !== image) {
+  else if (context.isPod && image.trim() !== image) {
     errors.push(fieldError.invalid(`${at}.image`, image, 'must not have leading or trailing whitespace'));
   }
   errors.push(
     ...validateOneOf(container.terminationMessagePolicy, MESSAGE_POLICIES, `${at}.terminationMessagePolicy`),
-    ...validatePorts(container.ports, context.spec.hostNetwork === true, `${at}.ports`),
+    ...validatePorts(container.ports, `${at}.ports`),
     ...validateEnv(container.env, `${at}.env`),
     ...validateEnvFrom(container.envFrom, `${at}.envFrom`),
-    ...validateVolumeMounts(
-      container.volumeMounts,
-      context.volumes,
-      `${at}.volumeMounts`,
-      container.securityContext?.privileged === true,
-    ),
-    ...validateVolumeDevices(container.volumeDevices, context.volumes, `${at}.volumeDevices`),
+    ...validateVolumeMounts(container, context.volumes, `${at}.volumeMounts`),
+    ...validateVolumeDevices(container, context.volumes, `${at}.volumeDevices`),
     ...validateOneOf(container.imagePullPolicy, PULL_POLICIES, `${at}.imagePullPolicy`),
     ...validateResources(container.resources, `${at}.resources`, context.claims),
-    ...validateResizePolicy(container, `${at}.resizePolicy`),
+    ...validateResizePolicy(container, `${at}.resizePolicy`, context.spec.restartPolicy === 'Never'),
     ...validateSecurityContext(container.securityContext, `${at}.securityContext`, context.spec.hostUsers !== false),
   );
   return errors;
@@ -144,30 +152,38 @@ function validateProbes(container: Container, at: string, { graceSeconds }: Cont
   );
 }
 
-function validatePorts(ports: readonly ContainerPort[] | undefined, hostNetwork: boolean, path: string): FieldError[] {
+function validatePorts(ports: readonly ContainerPort[] | undefined, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const names = new Set<string>();
   (ports ?? []).forEach((port, index) => {
     const at = `${path}[${index}]`;
     if (isSet(port.name)) {
-      errors.push(...validateNameRule(port.name, portNameErrors, `${at}.name`));
-      if (names.has(port.name)) errors.push(fieldError.duplicate(`${at}.name`, port.name));
-      names.add(port.name);
+      const wrong = validateNameRule(port.name, portNameErrors, `${at}.name`);
+      errors.push(...wrong);
+      if (wrong.length === 0) {
+        if (names.has(port.name)) errors.push(fieldError.duplicate(`${at}.name`, port.name));
+        names.add(port.name);
+      }
     }
     if ((port.containerPort ?? 0) === 0) errors.push(fieldError.required(`${at}.containerPort`));
     else errors.push(...validatePortNumber(port.containerPort, `${at}.containerPort`));
-    if ((port.hostPort ?? 0) !== 0) {
-      errors.push(...validatePortNumber(port.hostPort, `${at}.hostPort`));
-      if (hostNetwork && port.hostPort !== port.containerPort) {
-        errors.push(
-          fieldError.invalid(`${at}.hostPort`, port.hostPort, 'must match `containerPort` when `hostNetwork` is true'),
-        );
-      }
-    }
-    if (isSet(port.hostIP)) errors.push(...validateIp(port.hostIP, `${at}.hostIP`));
+    if ((port.hostPort ?? 0) !== 0) errors.push(...validatePortNumber(port.hostPort, `${at}.hostPort`));
     errors.push(...validateOneOf(port.protocol, ['SCTP', 'TCP', 'UDP'], `${at}.protocol`));
   });
   return errors;
+}
+
+/** On the host's network a container has the host's ports; a template may leave them to its pods. */
+export function validateHostNetworkPorts({ spec, isPod }: ContainerContext, path: string): FieldError[] {
+  if (spec.hostNetwork !== true) return [];
+  return (spec.containers ?? []).flatMap((container, index) =>
+    ((container.ports ?? []) as ContainerPort[]).flatMap((port, position) => {
+      const { hostPort = 0, containerPort = 0 } = port;
+      if (hostPort === containerPort || (hostPort === 0 && !isPod)) return [];
+      const at = `${path}.containers[${index}].ports[${position}].hostPort`;
+      return [fieldError.invalid(at, hostPort, 'must match `containerPort` when `hostNetwork` is true')];
+    }),
+  );
 }
 
 function validateHostPorts(containers: readonly Container[], path: string): FieldError[] {
@@ -184,18 +200,57 @@ function validateHostPorts(containers: readonly Container[], path: string): Fiel
   return errors;
 }
 
-function validateResizePolicy(container: Container | EphemeralContainer, path: string): FieldError[] {
+function validateResizePolicy(
+  container: Container | EphemeralContainer,
+  path: string,
+  neverRestarts: boolean,
+): FieldError[] {
   const errors: FieldError[] = [];
   const seen = new Set<string>();
-  for (const policy of container.resizePolicy ?? []) {
-    if (seen.has(policy.resourceName)) errors.push(fieldError.duplicate(path, policy.resourceName));
+  (container.resizePolicy ?? []).forEach((policy, index) => {
+    if (seen.has(policy.resourceName)) errors.push(fieldError.duplicate(`${path}[${index}]`, policy.resourceName));
     seen.add(policy.resourceName);
     errors.push(...validateOneOf(policy.resourceName, ['cpu', 'memory'], path));
     errors.push(...validateOneOf(policy.restartPolicy, ['NotRequired', 'RestartContainer'], path));
-  }
+    if (neverRestarts && policy.restartPolicy !== 'NotRequired') {
+      const why = "must be 'NotRequired' when `restartPolicy` is 'Never'";
+      errors.push(fieldError.invalid(path, policy.restartPolicy ?? '', why));
+    }
+  });
   return errors;
 }
 
-function restartPolicyOf(container: Container): string | undefined {
-  return container.restartPolicy;
+/** Newer than the schema the types are taken from. */
+interface RestartRule {
+  readonly action?: string;
+  readonly exitCodes?: { readonly operator?: string; readonly values?: readonly number[] };
+}
+
+/** When a container is started again, which may differ from what holds for its pod. */
+function validateRestarts(container: Container, at: string): FieldError[] {
+  const { restartPolicy, restartPolicyRules } = container as Container & { restartPolicyRules?: RestartRule[] };
+  const errors = validateOneOf(restartPolicy, RESTART_POLICIES, `${at}.restartPolicy`, false);
+  const rules = restartPolicyRules ?? [];
+  if (rules.length === 0) return errors;
+  const path = `${at}.restartPolicyRules`;
+  if (restartPolicy === undefined) {
+    errors.push(fieldError.required(`${at}.restartPolicy`, 'must specify restartPolicy when restart rules are used'));
+  }
+  if (rules.length > MAX_RESTART_RULES) errors.push(fieldError.tooMany(path, rules.length, MAX_RESTART_RULES));
+  rules.forEach(({ action = '', exitCodes }, index) => {
+    const rule = `${path}[${index}]`;
+    if (action !== 'Restart') errors.push(fieldError.notSupported(`${rule}.action`, action, ['Restart']));
+    if (exitCodes === undefined) errors.push(fieldError.required(`${rule}.exitCodes`, 'must be specified'));
+    else {
+      const { operator = '', values = [] } = exitCodes;
+      const codes = `${rule}.exitCodes`;
+      if (operator !== 'In' && operator !== 'NotIn') {
+        errors.push(fieldError.notSupported(`${codes}.operator`, operator, ['In', 'NotIn']));
+      }
+      if (values.length === 0) errors.push(fieldError.required(`${codes}.values`, 'must be specified'));
+      if (values.length > MAX_EXIT_CODES)
+        errors.push(fieldError.tooMany(`${codes}.values`, values.length, MAX_EXIT_CODES));
+    }
+  });
+  return errors;
 }

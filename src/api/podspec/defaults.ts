@@ -12,6 +12,8 @@ import type {
   Volume,
 } from 'kubernetes-types/core/v1';
 import { isSet } from '../meta/validation.ts';
+import { setPodResourceDefaults } from './pod-resources.ts';
+import type { ImageSource } from './volumes.ts';
 
 /** Permissions of files from secrets, config maps and the like: 0644. */
 const DEFAULT_FILE_MODE = 0o644;
@@ -35,6 +37,7 @@ export function setPodDefaults(pod: Pod): void {
       if (!Object.hasOwn(container.resources.requests, name)) container.resources.requests[name] = limit;
     }
   }
+  setPodResourceDefaults(pod);
   if (spec.enableServiceLinks === undefined) spec.enableServiceLinks = true;
   setPodSpecDefaults(spec);
   if (spec.hostNetwork === true) {
@@ -131,6 +134,8 @@ function setVolumeDefaults(volume: Volume): void {
       setDownwardDefaults(source.downwardAPI?.items);
     }
   }
+  const { image } = volume as { image?: ImageSource };
+  if (image !== undefined && !isSet(image.pullPolicy)) image.pullPolicy = pullPolicyOf(image.reference ?? '');
   if (volume.iscsi !== undefined && !isSet(volume.iscsi.iscsiInterface)) volume.iscsi.iscsiInterface = 'default';
   const claim = volume.ephemeral?.volumeClaimTemplate?.spec;
   if (claim !== undefined && !isSet(claim.volumeMode)) claim.volumeMode = 'Filesystem';

@@ -12,7 +12,7 @@ import {
   environmentNameErrors,
   qualifiedNameErrors,
 } from '../../base/names.ts';
-import { tryParseQuantity } from '../../base/quantity.ts';
+import { formatQuantity, tryParseQuantity } from '../../base/quantity.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateNameRule } from '../validation/scalars.ts';
@@ -70,16 +70,22 @@ function validateValueFrom(variable: EnvVar, source: EnvVarSource, path: string)
   for (const field of ['configMapKeyRef', 'secretKeyRef'] as const) {
     const reference = source[field];
     if (reference === undefined) continue;
-    if (!isSet(reference.name)) errors.push(fieldError.required(`${path}.${field}.name`));
+    errors.push(...validateNameRule(reference.name ?? '', dns1123SubdomainErrors, `${path}.${field}.name`));
     if (!isSet(reference.key)) errors.push(fieldError.required(`${path}.${field}.key`));
     else errors.push(...validateNameRule(reference.key, configMapKeyErrors, `${path}.${field}.key`));
+  }
+  const file = (source as { fileKeyRef?: Readonly<Record<string, string>> }).fileKeyRef;
+  if (file !== undefined) {
+    for (const field of ['volumeName', 'path', 'key']) {
+      if (!isSet(file[field])) errors.push(fieldError.required(`${path}.fileKeyRef.${field}`));
+    }
   }
   if (sources === 0) {
     errors.push(
       fieldError.invalid(
         path,
         '',
-        'must specify one of: `configMapKeyRef`, `fieldRef`, `fileKeyRef`, `resourceFieldRef` or `secretKeyRef`',
+        'must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`',
       ),
     );
   } else if (isSet(variable.value)) {
@@ -90,7 +96,15 @@ function validateValueFrom(variable: EnvVar, source: EnvVarSource, path: string)
   return errors;
 }
 
-const SUBSCRIPT = /^(metadata\.(?:labels|annotations))\['([^']*)'\]$/;
+const SUBSCRIPT = /^([^[]*)\['([^']*)'\]$/;
+/** Fields of pods that can be read at all. */
+const READABLE = new Set([
+  ...ENV_FIELD_PATHS,
+  ...VOLUME_FIELD_PATHS,
+  'spec.restartPolicy',
+  'spec.schedulerName',
+  'status.phase',
+]);
 
 export function validateFieldRef(
   reference: ObjectFieldSelector,
@@ -99,15 +113,23 @@ export function validateFieldRef(
 ): FieldError[] {
   if (!isSet(reference.apiVersion)) return [fieldError.required(`${path}.apiVersion`)];
   if (!isSet(reference.fieldPath)) return [fieldError.required(`${path}.fieldPath`)];
+  const unreadable = (why: string): FieldError[] => [
+    fieldError.invalid(`${path}.fieldPath`, reference.fieldPath, `error converting fieldPath: ${why}`),
+  ];
+  if (reference.apiVersion !== 'v1') return unreadable(`unsupported pod version: ${reference.apiVersion}`);
   const subscript = SUBSCRIPT.exec(reference.fieldPath);
   if (subscript !== null) {
-    const key = subscript[2] ?? '';
-    const subject = subscript[1] === 'metadata.annotations' ? key.toLowerCase() : key;
-    return qualifiedNameErrors(subject).map((message) => fieldError.invalid(path, key, message));
+    const [, field, key = ''] = subscript;
+    if (field !== 'metadata.annotations' && field !== 'metadata.labels') {
+      return unreadable(`field label does not support subscript: ${reference.fieldPath}`);
+    }
+    const subject = field === 'metadata.annotations' ? key.toLowerCase() : key;
+    return validateNameRule(subject, qualifiedNameErrors, path);
   }
-  return allowed.includes(reference.fieldPath)
-    ? []
-    : [fieldError.notSupported(`${path}.fieldPath`, reference.fieldPath, allowed)];
+  // What the field was called before v1.
+  const field = reference.fieldPath === 'spec.host' ? 'spec.nodeName' : reference.fieldPath;
+  if (!READABLE.has(field)) return unreadable(`field label not supported: ${field}`);
+  return allowed.includes(field) ? [] : [fieldError.notSupported(`${path}.fieldPath`, field, allowed)];
 }
 
 /** `volume`: a file has to name its container, a variable stands in one. */
@@ -117,19 +139,31 @@ export function validateResourceFieldRef(
   volume: boolean,
 ): FieldError[] {
   const errors: FieldError[] = [];
+  const { resource = '' } = reference;
   if (volume && !isSet(reference.containerName)) errors.push(fieldError.required(`${path}.containerName`));
-  if (!isSet(reference.resource)) errors.push(fieldError.required(`${path}.resource`));
-  else if (
-    !RESOURCE_FIELDS.includes(reference.resource) &&
-    !/^(?:limits|requests)\.hugepages-/.test(reference.resource)
-  ) {
-    errors.push(fieldError.notSupported(`${path}.resource`, reference.resource, RESOURCE_FIELDS));
+  else if (resource === '') errors.push(fieldError.required(`${path}.resource`));
+  else if (!RESOURCE_FIELDS.includes(resource) && !HUGE_PAGES_FIELD.test(resource)) {
+    errors.push(fieldError.notSupported(`${path}.resource`, resource, RESOURCE_FIELDS));
   }
-  const divisor = tryParseQuantity(reference.divisor ?? '0');
-  if (divisor === undefined || divisor.nanos < 0n) {
-    errors.push(fieldError.invalid(`${path}.divisor`, reference.divisor, 'must be a non-negative quantity'));
-  }
-  return errors;
+  return [...errors, ...validateDivisor(resource, reference.divisor, `${path}.divisor`)];
+}
+
+const HUGE_PAGES_FIELD = /^(?:limits|requests)\.hugepages-/;
+const BYTE_DIVISORS = ['1', '1k', '1M', '1G', '1T', '1P', '1E', '1Ki', '1Mi', '1Gi', '1Ti', '1Pi', '1Ei'];
+
+/** How a resource may be counted; 0 stands for what was left out. */
+function validateDivisor(resource: string, divisor: string | undefined, path: string): FieldError[] {
+  const quantity = tryParseQuantity(divisor ?? '0');
+  if (quantity?.nanos === 0n) return [];
+  const text = quantity === undefined ? '' : formatQuantity(quantity);
+  const unless = (allowed: readonly string[], why: string): FieldError[] =>
+    allowed.includes(text) ? [] : [fieldError.invalid(path, resource, `only divisor's values ${why} resource`)];
+  const bytes = `${BYTE_DIVISORS.join(', ')} are supported with the`;
+  const kind = resource.slice(resource.indexOf('.') + 1);
+  if (kind === 'cpu') return unless(['1m', '1'], '1m and 1 are supported with the cpu');
+  if (kind === 'memory') return unless(BYTE_DIVISORS, `${bytes} memory`);
+  if (kind === 'ephemeral-storage') return unless(BYTE_DIVISORS, `${bytes} local ephemeral storage`);
+  return HUGE_PAGES_FIELD.test(resource) ? unless(BYTE_DIVISORS, `${bytes} hugepages`) : [];
 }
 
 export function validateEnvFrom(sources: readonly EnvFromSource[] | undefined, path: string): FieldError[] {
@@ -146,9 +180,9 @@ export function validateEnvFrom(sources: readonly EnvFromSource[] | undefined, p
       else errors.push(...validateNameRule(reference.name, dns1123SubdomainErrors, `${at}.${field}.name`));
     }
     if (count === 0) {
-      errors.push(fieldError.invalid(at, '', 'must specify one of: `configMapRef` or `secretRef`'));
+      errors.push(fieldError.invalid(path, '', 'must specify one of: `configMapRef` or `secretRef`'));
     } else if (count > 1) {
-      errors.push(fieldError.invalid(at, '', 'may not have more than one field specified at a time'));
+      errors.push(fieldError.invalid(path, '', 'may not have more than one field specified at a time'));
     }
   });
   return errors;

@@ -11,10 +11,12 @@ import type {
 import { dns1123LabelErrors, dns1123SubdomainErrors, labelValueErrors, qualifiedNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
-import { validateNameRule, validateOneOf, validatePositive } from '../validation/scalars.ts';
+import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
 import { validateLabelSelector } from '../validation/selectors.ts';
+import { validateLabelKeys } from './label-keys.ts';
 
-const NODE_OPERATORS = ['DoesNotExist', 'Exists', 'Gt', 'In', 'Lt', 'NotIn'];
+const ACTIONS = ['DoNotSchedule', 'ScheduleAnyway'];
+const NOT_POSITIVE = 'must be greater than zero';
 const EFFECTS = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'];
 
 export function validateTolerations(tolerations: readonly Toleration[] | undefined, path: string): FieldError[] {
@@ -44,9 +46,8 @@ export function validateTolerations(tolerations: readonly Toleration[] | undefin
         );
       }
     } else if (operator === 'Equal' || !isSet(operator)) {
-      for (const message of labelValueErrors(value ?? '')) {
-        errors.push(fieldError.invalid(`${at}.operator`, value, message));
-      }
+      const wrong = labelValueErrors(value ?? '');
+      if (wrong.length > 0) errors.push(fieldError.invalid(`${at}.operator`, value, wrong.join(';')));
     } else if (operator === 'Gt' || operator === 'Lt') {
       if (!/^(?:0|-?[1-9]\d{0,18})$/.test(value ?? '')) {
         errors.push(fieldError.invalid(`${at}.value`, value ?? '', 'must be an integer'));
@@ -74,7 +75,7 @@ export function validateAffinity(affinity: Affinity | undefined, path: string): 
   (node?.preferredDuringSchedulingIgnoredDuringExecution ?? []).forEach((preferred, index) => {
     const at = `${path}.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[${index}]`;
     errors.push(...validateWeight(preferred.weight, `${at}.weight`));
-    errors.push(...validateNodeSelectorTerm(preferred.preference ?? {}, `${at}.preference`));
+    errors.push(...validateNodeSelectorTerm(preferred.preference ?? {}, `${at}.preference`, false));
   });
   errors.push(...validatePodAffinity(affinity.podAffinity, `${path}.podAffinity`));
   errors.push(...validatePodAffinity(affinity.podAntiAffinity, `${path}.podAntiAffinity`));
@@ -87,10 +88,11 @@ export function validateNodeSelector(selector: NodeSelector, path: string): Fiel
   if (terms.length === 0) {
     return [fieldError.required(`${path}.nodeSelectorTerms`, 'must have at least one node selector term')];
   }
-  return terms.flatMap((term, index) => validateNodeSelectorTerm(term, `${path}.nodeSelectorTerms[${index}]`));
+  return terms.flatMap((term, index) => validateNodeSelectorTerm(term, `${path}.nodeSelectorTerms[${index}]`, true));
 }
 
-function validateNodeSelectorTerm(term: NodeSelectorTerm, path: string): FieldError[] {
+/** `strict`: a value that no label can have is wrong; a preference may be for what no node has. */
+function validateNodeSelectorTerm(term: NodeSelectorTerm, path: string, strict: boolean): FieldError[] {
   const errors: FieldError[] = [];
   (term.matchExpressions ?? []).forEach((expression, index) => {
     const at = `${path}.matchExpressions[${index}]`;
@@ -122,11 +124,9 @@ function validateNodeSelectorTerm(term: NodeSelectorTerm, path: string): FieldEr
         errors.push(fieldError.invalid(`${at}.operator`, expression.operator ?? '', 'not a valid selector operator'));
     }
     errors.push(...validateNameRule(expression.key ?? '', qualifiedNameErrors, `${at}.key`));
-    if (!NODE_OPERATORS.includes(expression.operator)) return;
+    if (!strict) return;
     values.forEach((value, valueIndex) => {
-      if (expression.operator === 'In' || expression.operator === 'NotIn') {
-        errors.push(...validateNameRule(value, labelValueErrors, `${at}.values[${valueIndex}]`));
-      }
+      errors.push(...validateNameRule(value, labelValueErrors, `${at}.values[${valueIndex}]`));
     });
   });
   (term.matchFields ?? []).forEach((requirement, index) => {
@@ -172,8 +172,10 @@ function validatePodAffinityTerm(term: PodAffinityTerm | undefined, path: string
   for (const name of term?.namespaces ?? []) {
     errors.push(...validateNameRule(name, dns1123LabelErrors, `${path}.namespace`));
   }
-  if (!isSet(term?.topologyKey)) errors.push(fieldError.required(`${path}.topologyKey`, 'can not be empty'));
-  else errors.push(...validateNameRule(term.topologyKey, qualifiedNameErrors, `${path}.topologyKey`));
+  errors.push(...validateLabelKeys(term ?? {}, path));
+  const key = term?.topologyKey ?? '';
+  if (key === '') errors.push(fieldError.required(`${path}.topologyKey`, 'can not be empty'));
+  errors.push(...validateNameRule(key, qualifiedNameErrors, `${path}.topologyKey`));
   return errors;
 }
 
@@ -188,33 +190,28 @@ export function validateTopologySpread(
   path: string,
 ): FieldError[] {
   const errors: FieldError[] = [];
-  const pairs = new Set<string>();
+  const pairOf = (each: TopologySpreadConstraint) => `{${each.topologyKey ?? ''}, ${each.whenUnsatisfiable ?? ''}}`;
+  /** Where each pair stands last: those before it are told that they are there again. */
+  const last = new Map((constraints ?? []).map((each, index) => [pairOf(each), index]));
   (constraints ?? []).forEach((constraint, index) => {
     const at = `${path}[${index}]`;
-    errors.push(...validatePositive(constraint.maxSkew ?? 0, `${at}.maxSkew`));
-    if (!isSet(constraint.topologyKey)) errors.push(fieldError.required(`${at}.topologyKey`, 'can not be empty'));
-    else errors.push(...validateNameRule(constraint.topologyKey, qualifiedNameErrors, `${at}.topologyKey`));
-    errors.push(
-      ...validateOneOf(constraint.whenUnsatisfiable, ['DoNotSchedule', 'ScheduleAnyway'], `${at}.whenUnsatisfiable`),
-    );
-    const pair = `${constraint.topologyKey}, ${constraint.whenUnsatisfiable}`;
-    if (pairs.has(pair)) errors.push(fieldError.duplicate(`${at}.{topologyKey, whenUnsatisfiable}`, `{${pair}}`));
-    pairs.add(pair);
-    if (constraint.minDomains !== undefined) {
-      errors.push(...validatePositive(constraint.minDomains, `${at}.minDomains`));
-      if (constraint.whenUnsatisfiable !== 'DoNotSchedule') {
-        errors.push(
-          fieldError.invalid(
-            `${at}.minDomains`,
-            constraint.minDomains,
-            `can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ${constraint.whenUnsatisfiable}`,
-          ),
-        );
+    const { maxSkew = 0, topologyKey, whenUnsatisfiable: action = '' as const, minDomains } = constraint;
+    if (maxSkew <= 0) errors.push(fieldError.invalid(`${at}.maxSkew`, maxSkew, NOT_POSITIVE));
+    if (!isSet(topologyKey)) errors.push(fieldError.required(`${at}.topologyKey`, 'can not be empty'));
+    if (!ACTIONS.includes(action)) errors.push(fieldError.notSupported(`${at}.whenUnsatisfiable`, action, ACTIONS));
+    const pair = pairOf(constraint);
+    if (last.get(pair) !== index) errors.push(fieldError.duplicate(`${at}.{topologyKey, whenUnsatisfiable}`, pair));
+    if (minDomains !== undefined) {
+      const wrong = (why: string) => errors.push(fieldError.invalid(`${at}.minDomains`, minDomains, why));
+      if (minDomains <= 0) wrong(NOT_POSITIVE);
+      if (action !== 'DoNotSchedule') {
+        wrong(`can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ${action}`);
       }
     }
     for (const field of ['nodeAffinityPolicy', 'nodeTaintsPolicy'] as const) {
       errors.push(...validateOneOf(constraint[field], ['Honor', 'Ignore'], `${at}.${field}`, false));
     }
+    errors.push(...validateLabelKeys(constraint, at));
     errors.push(...validateLabelSelector(constraint.labelSelector, `${at}.labelSelector`));
   });
   return errors;

@@ -33,7 +33,7 @@ export function validateProbe(
   probe: Probe | undefined,
   kind: ProbeKind,
   path: string,
-  graceSeconds: number,
+  graceSeconds: number | undefined,
 ): FieldError[] {
   if (probe === undefined) return [];
   const errors = validateHandler(probe, path, graceSeconds);
@@ -60,7 +60,11 @@ export function validateProbe(
   return errors;
 }
 
-export function validateLifecycle(lifecycle: Lifecycle | undefined, path: string, graceSeconds: number): FieldError[] {
+export function validateLifecycle(
+  lifecycle: Lifecycle | undefined,
+  path: string,
+  graceSeconds: number | undefined,
+): FieldError[] {
   const errors: FieldError[] = [];
   if (lifecycle?.postStart !== undefined) {
     errors.push(...validateHandler(lifecycle.postStart, `${path}.postStart`, graceSeconds));
@@ -71,7 +75,7 @@ export function validateLifecycle(lifecycle: Lifecycle | undefined, path: string
   return errors;
 }
 
-function validateHandler(handler: Handler, path: string, graceSeconds: number): FieldError[] {
+function validateHandler(handler: Handler, path: string, graceSeconds: number | undefined): FieldError[] {
   const errors: FieldError[] = [];
   let handlers = 0;
   /** True for the first handler; every further one is forbidden. */
@@ -94,7 +98,7 @@ function validateHandler(handler: Handler, path: string, graceSeconds: number): 
   }
   if (handler.sleep !== undefined && only('sleep')) {
     const seconds = handler.sleep.seconds ?? 0;
-    if (seconds < 0 || seconds > graceSeconds) {
+    if (graceSeconds !== undefined && (seconds < 0 || seconds > graceSeconds)) {
       errors.push(
         fieldError.invalid(
           `${path}.sleep`,

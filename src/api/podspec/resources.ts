@@ -1,8 +1,9 @@
-/** Validation of resource requests and limits. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidateResourceRequirements. */
+/** Validation of resource requests and limits. Source: k8s.io/kubernetes/pkg/apis/core/validation validateResourceRequirements. */
 import type { ResourceRequirements } from 'kubernetes-types/core/v1';
-import { qualifiedNameErrors } from '../../base/names.ts';
-import { compareQuantity, tryParseQuantity } from '../../base/quantity.ts';
+import { dns1123LabelErrors, qualifiedNameErrors } from '../../base/names.ts';
+import { canonicalQuantity, compareQuantity, tryParseQuantity } from '../../base/quantity.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
+import { validateResourceTypeName } from '../validation/resource-names.ts';
 import { validateNameRule } from '../validation/scalars.ts';
 
 const STANDARD_CONTAINER_RESOURCES = new Set(['cpu', 'memory', 'ephemeral-storage']);
@@ -13,14 +14,27 @@ const INTEGER_RESOURCES = new Set([
   'resourcequotas',
   'secrets',
   'configmaps',
+  'persistentvolumeclaims',
+  'services.nodeports',
+  'services.loadbalancers',
 ]);
-const HUGE_PAGES = 'hugepages-';
+export const HUGE_PAGES = 'hugepages-';
+const REQUESTS = 'requests.';
 
-/** `podClaims`: names that `claims` may refer to. */
+/** What a container may ask for, as `validateRequirements` asks it. `podClaims`: names that `claims` may refer to. */
 export function validateResources(
   resources: ResourceRequirements | undefined,
   path: string,
   podClaims: ReadonlySet<string> = new Set(),
+): FieldError[] {
+  return validateRequirements(resources, path, podClaims, validateContainerResourceName);
+}
+
+export function validateRequirements(
+  resources: ResourceRequirements | undefined,
+  path: string,
+  podClaims: ReadonlySet<string>,
+  validateName: (name: string, path: string) => FieldError[],
 ): FieldError[] {
   const errors: FieldError[] = [];
   const limits = resources?.limits ?? {};
@@ -32,58 +46,118 @@ export function validateResources(
     ['requests', requests],
   ] as const) {
     for (const [name, text] of Object.entries(values)) {
-      const at = `${path}.${part}`;
-      errors.push(...validateContainerResourceName(name, at));
-      errors.push(...validateResourceQuantity(name, text, `${at}[${name}]`));
-      if (name.startsWith(HUGE_PAGES)) hugePages = true;
-      if (name === 'cpu' || name === 'memory') cpuOrMemory = true;
-    }
-  }
-  for (const [name, text] of Object.entries(requests)) {
-    const request = tryParseQuantity(text);
-    const limit = Object.hasOwn(limits, name) ? tryParseQuantity(limits[name]) : undefined;
-    if (request === undefined) continue;
-    if (limit !== undefined) {
-      const order = compareQuantity(request, limit);
-      if (isExtended(name) || name.startsWith(HUGE_PAGES)) {
-        if (order !== 0) {
-          errors.push(
-            fieldError.invalid(`${path}.requests`, text, `must be equal to ${name} limit of ${limits[name]}`),
-          );
-        }
-      } else if (order > 0) {
-        errors.push(
-          fieldError.invalid(
-            `${path}.requests`,
-            text,
-            `must be less than or equal to ${name} limit of ${limits[name]}`,
-          ),
-        );
+      const at = `${path}.${part}[${name}]`;
+      errors.push(...validateName(name, at), ...validateResourceQuantity(name, text, at));
+      if (part === 'requests') errors.push(...validateAgainstLimit(name, text, limits, path));
+      if (name.startsWith(HUGE_PAGES)) {
+        hugePages = true;
+        errors.push(...validatePages(name, text, at));
       }
-    } else if (isExtended(name) || name.startsWith(HUGE_PAGES)) {
-      errors.push(fieldError.required(`${path}.limits`, 'Limit must be set for non overcommitable resources'));
+      if (name === 'cpu' || name === 'memory') cpuOrMemory = true;
     }
   }
   if (hugePages && !cpuOrMemory) {
     errors.push(fieldError.forbidden(path, 'HugePages require cpu or memory'));
   }
-  const seen = new Set<string>();
-  (resources?.claims ?? []).forEach((claim, index) => {
-    const at = `${path}.claims[${index}]`;
-    if (claim.name === '' || claim.name === undefined) errors.push(fieldError.required(`${at}.name`));
-    else if (seen.has(claim.name)) errors.push(fieldError.duplicate(at, claim.name));
-    else if (!podClaims.has(claim.name)) errors.push(fieldError.notFound(`${at}.name`, claim.name));
-    seen.add(claim.name);
+  errors.push(...validateClaims(resources?.claims ?? [], `${path}.claims`, podClaims));
+  return errors;
+}
+
+function validateAgainstLimit(
+  name: string,
+  text: string,
+  limits: Readonly<Record<string, string>>,
+  path: string,
+): FieldError[] {
+  const limitText = Object.hasOwn(limits, name) ? limits[name] : undefined;
+  if (limitText === undefined) {
+    return isOvercommitted(name)
+      ? []
+      : [fieldError.required(`${path}.limits`, 'Limit must be set for non overcommitable resources')];
+  }
+  const request = tryParseQuantity(text);
+  const limit = tryParseQuantity(limitText);
+  if (request === undefined || limit === undefined) return [];
+  const order = compareQuantity(request, limit);
+  const must = order !== 0 && !isOvercommitted(name) ? 'equal to' : order > 0 ? 'less than or equal to' : undefined;
+  return must === undefined
+    ? []
+    : [
+        fieldError.invalid(
+          `${path}.requests`,
+          canonicalQuantity(text),
+          `must be ${must} ${name} limit of ${canonicalQuantity(limitText)}`,
+        ),
+      ];
+}
+
+/** Huge pages are given out whole. */
+function validatePages(name: string, text: string, at: string): FieldError[] {
+  const amount = tryParseQuantity(text);
+  const size = tryParseQuantity(name.slice(HUGE_PAGES.length));
+  const whole =
+    amount !== undefined &&
+    size !== undefined &&
+    size.nanos > 0n &&
+    amount.nanos >= 0n &&
+    amount.nanos % size.nanos === 0n;
+  return whole
+    ? []
+    : [
+        fieldError.invalid(
+          at,
+          canonicalQuantity(text),
+          `${canonicalQuantity(text)} is not positive integer multiple of ${name}`,
+        ),
+      ];
+}
+
+interface ClaimReference {
+  readonly name: string;
+  readonly request?: string;
+}
+
+function validateClaims(claims: readonly ClaimReference[], path: string, podClaims: ReadonlySet<string>): FieldError[] {
+  const errors: FieldError[] = [];
+  const whole = new Set<string>();
+  /** Requests of claims, by claim. */
+  const parts = new Map<string, Set<string>>();
+  claims.forEach(({ name, request = '' }, index) => {
+    const at = `${path}[${index}]`;
+    if (name === '' || name === undefined) {
+      errors.push(fieldError.required(at));
+      return;
+    }
+    const known = parts.get(name) ?? new Set();
+    if (whole.has(name)) errors.push(fieldError.duplicate(at, name));
+    else if (request === '') {
+      for (const _ of known) errors.push(fieldError.duplicate(at, name));
+      whole.add(name);
+    } else {
+      errors.push(...validateNameRule(request, dns1123LabelErrors, `${at}.request`));
+      if (known.has(request)) errors.push(fieldError.duplicate(at, `${name}/${request}`));
+      parts.set(name, known.add(request));
+    }
+    if (!podClaims.has(name)) errors.push(unknownClaim(at, name, podClaims));
   });
   return errors;
 }
 
+function unknownClaim(at: string, name: string, podClaims: ReadonlySet<string>): FieldError {
+  const names = podClaims.size === 0 ? ' which is empty' : `: ${[...podClaims].sort().join(', ')}`;
+  const error = fieldError.notFound(at, name);
+  return { ...error, message: `${error.message}: must be one of the names in pod.spec.resourceClaims${names}` };
+}
+
 /** The name of something a container may ask for. */
 export function validateContainerResourceName(name: string, path: string): FieldError[] {
-  const errors = validateNameRule(name, qualifiedNameErrors, path);
-  if (errors.length > 0) return errors;
-  if (!name.includes('/') && !STANDARD_CONTAINER_RESOURCES.has(name) && !name.startsWith(HUGE_PAGES)) {
-    errors.push(fieldError.invalid(path, name, 'must be a standard resource for containers'));
+  const errors = validateResourceTypeName(name, path);
+  if (!name.includes('/')) {
+    if (!STANDARD_CONTAINER_RESOURCES.has(name) && !name.startsWith(HUGE_PAGES)) {
+      errors.push(fieldError.invalid(path, name, 'must be a standard resource for containers'));
+    }
+  } else if (!isNative(name) && !isExtendedName(name)) {
+    errors.push(fieldError.invalid(path, name, "doesn't follow extended resource name standard"));
   }
   return errors;
 }
@@ -92,12 +166,28 @@ export function validateContainerResourceName(name: string, path: string): Field
 export function validateResourceQuantity(name: string, text: string, path: string): FieldError[] {
   const quantity = tryParseQuantity(text);
   if (quantity === undefined) return [fieldError.invalid(path, text, 'must be a quantity')];
-  if (quantity.nanos < 0n) return [fieldError.invalid(path, text, 'must be greater than or equal to 0')];
-  const whole = INTEGER_RESOURCES.has(name) || isExtended(name) || name.startsWith(HUGE_PAGES);
-  return whole && quantity.nanos % 1_000_000_000n !== 0n ? [fieldError.invalid(path, text, 'must be an integer')] : [];
+  const errors =
+    quantity.nanos < 0n
+      ? [fieldError.invalid(path, canonicalQuantity(text), 'must be greater than or equal to 0')]
+      : [];
+  const whole = INTEGER_RESOURCES.has(name) || isExtendedName(name);
+  if (whole && quantity.nanos % 1_000_000_000n !== 0n) {
+    errors.push(fieldError.invalid(path, canonicalQuantity(text), 'must be an integer'));
+  }
+  return errors;
+}
+
+/** A resource of Kubernetes' own: without a domain, or of one of its domains. */
+const isNative = (name: string): boolean => !name.includes('/') || name.includes('kubernetes.io/');
+
+function isExtendedName(name: string): boolean {
+  return !isNative(name) && !name.startsWith(REQUESTS) && qualifiedNameErrors(`${REQUESTS}${name}`).length === 0;
 }
 
 /** A resource of somebody else's domain, counted in whole units and never overcommitted. */
 export function isExtended(name: string): boolean {
-  return name.includes('/') && !name.slice(0, name.indexOf('/')).endsWith('kubernetes.io');
+  return !isNative(name);
 }
+
+/** More of it may be promised than there is. */
+export const isOvercommitted = (name: string): boolean => isNative(name) && !name.startsWith(HUGE_PAGES);

@@ -1,22 +1,16 @@
 /**
  * What may change in a pod after it was created. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodUpdate,
- * ValidatePodStatusUpdate, ValidatePodEphemeralContainersUpdate, ValidatePodResize.
+ * ValidatePodEphemeralContainersUpdate.
  */
-import type { Container, Pod, PodSpec, ResourceRequirements, Toleration } from 'kubernetes-types/core/v1';
+import type { Container, NodeSelectorTerm, Pod, PodSpec, Toleration } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
-import { isSet, validateImmutable } from '../meta/validation.ts';
-import { validateNonNegative } from '../validation/scalars.ts';
-import { qosClassOf } from './qos.ts';
-import { MIRROR_ANNOTATION, validatePodSpec } from './validate.ts';
+import { isSet } from '../meta/validation.ts';
+import { MIRROR_ANNOTATION, validateAnnotationUpdate, validateDeletionCost } from './annotations.ts';
+import { validatePod } from './validate.ts';
 
 const ALLOWED_CHANGES =
   'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)';
-
-/** What of a container can be changed while it runs. */
-const RESIZED = ['cpu', 'memory'];
-
-type ResourceList = Readonly<Record<string, string>>;
 
 /** Runs after `validatePod`. */
 export function validatePodUpdate(pod: Pod, old: Pod): FieldError[] {
@@ -24,11 +18,7 @@ export function validatePodUpdate(pod: Pod, old: Pod): FieldError[] {
   const spec = pod.spec;
   const before = old.spec;
   if (spec === undefined || before === undefined) return errors;
-  if (!semanticEqual(pod.metadata?.annotations?.[MIRROR_ANNOTATION], old.metadata?.annotations?.[MIRROR_ANNOTATION])) {
-    const path = `metadata.annotations[${MIRROR_ANNOTATION}]`;
-    const value = pod.metadata?.annotations?.[MIRROR_ANNOTATION] ?? '';
-    errors.push(fieldError.invalid(path, value, 'may not remove or update mirror pod annotation'));
-  }
+  errors.push(...validateChangedAnnotations(pod, old));
   const counts = containerCounts(spec, before);
   if (counts.length > 0) return [...errors, ...counts];
   for (const [sort, containers] of [
@@ -36,19 +26,33 @@ export function validatePodUpdate(pod: Pod, old: Pod): FieldError[] {
     ['initContainers', spec.initContainers ?? []],
   ] as const) {
     containers.forEach((container, index) => {
-      if (!isSet(container.image)) errors.push(fieldError.required(`spec.${sort}[${index}].image`));
+      const { image } = container;
+      const at = `spec.${sort}[${index}].image`;
+      if (!isSet(image)) errors.push(fieldError.required(at));
+      else if (image.trim() !== image) {
+        errors.push(fieldError.invalid(at, image, 'must not have leading or trailing whitespace'));
+      }
     });
   }
   errors.push(...validateDeadline(spec, before));
   errors.push(...validateGateRemoval(spec, before));
   errors.push(...validateAddedTolerations(spec.tolerations ?? [], before.tolerations ?? []));
+  if ((before.schedulingGates ?? []).length > 0) errors.push(...validateNarrowing(spec, before));
   if (!semanticEqual(withoutChangeable(spec, before), before)) {
     errors.push(fieldError.forbidden('spec', ALLOWED_CHANGES));
   }
   return errors;
 }
 
-function containerCounts(spec: PodSpec, before: PodSpec): FieldError[] {
+/** Of a pod that is not new. */
+export function validateChangedAnnotations(pod: Pod, old: Pod): FieldError[] {
+  const path = 'metadata.annotations';
+  const errors = validateAnnotationUpdate(pod, old, path);
+  const before = validateDeletionCost(old.metadata?.annotations, path);
+  return before.length > 0 ? errors : [...errors, ...validateDeletionCost(pod.metadata?.annotations, path)];
+}
+
+export function containerCounts(spec: PodSpec, before: PodSpec): FieldError[] {
   const message = 'pod updates may not add or remove containers';
   const count = (of: PodSpec): number => of.containers?.length ?? 0;
   if (count(spec) !== count(before)) return [fieldError.forbidden('spec.containers', message)];
@@ -81,7 +85,7 @@ function validateGateRemoval(spec: PodSpec, before: PodSpec): FieldError[] {
       old.has(gate.name)
         ? undefined
         : fieldError.forbidden(
-            `spec.schedulingGates[${index}]`,
+            `spec.schedulingGates[${index}].name`,
             `only deletion is allowed, but found new scheduling gate '${gate.name}'`,
           ),
     )
@@ -118,11 +122,15 @@ function withoutChangeable(spec: PodSpec, before: PodSpec): PodSpec {
   };
   restore(munged, before, 'activeDeadlineSeconds');
   restore(munged, before, 'tolerations');
+  restore(munged, before, 'schedulingGates');
   if ((before.schedulingGates ?? []).length > 0) {
-    // A gated pod is not scheduled yet: its placement may still be narrowed.
-    restore(munged, before, 'schedulingGates');
-    if (narrows(spec.nodeSelector, before.nodeSelector)) restore(munged, before, 'nodeSelector');
-    if (before.affinity?.nodeAffinity === undefined && spec.affinity !== undefined) restore(munged, before, 'affinity');
+    // A gated pod is not scheduled yet: its placement may still be narrowed, which is looked at elsewhere.
+    restore(munged, before, 'nodeSelector');
+    const { nodeAffinity: _now, ...others } = munged.affinity ?? {};
+    const nodeAffinity = before.affinity?.nodeAffinity;
+    if (nodeAffinity !== undefined) munged.affinity = { ...others, nodeAffinity };
+    else if (Object.keys(others).length > 0) munged.affinity = others;
+    else restore(munged, before, 'affinity');
   }
   if ((before.terminationGracePeriodSeconds ?? 0) < 0 && spec.terminationGracePeriodSeconds === 1) {
     restore(munged, before, 'terminationGracePeriodSeconds');
@@ -130,8 +138,42 @@ function withoutChangeable(spec: PodSpec, before: PodSpec): PodSpec {
   return munged;
 }
 
-function narrows(now: Readonly<Record<string, string>> = {}, before: Readonly<Record<string, string>> = {}): boolean {
-  return Object.entries(before).every(([key, value]) => now[key] === value);
+/** Until it is scheduled a pod may ask for more of its node, never for less. */
+function validateNarrowing(spec: PodSpec, before: PodSpec): FieldError[] {
+  const errors: FieldError[] = [];
+  const selector = spec.nodeSelector ?? {};
+  if (Object.entries(before.nodeSelector ?? {}).some(([key, value]) => selector[key] !== value)) {
+    const why = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)';
+    errors.push(fieldError.invalid('spec.nodeSelector', selector, why));
+  }
+  const termsOf = (of: PodSpec): readonly NodeSelectorTerm[] =>
+    of.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+  const [now, then] = [termsOf(spec), termsOf(before)];
+  const path = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms';
+  if (then.length > 0 && then.length !== now.length) {
+    const why = 'no additions/deletions to non-empty NodeSelectorTerms list are allowed';
+    return [...errors, fieldError.invalid(path, now, why)];
+  }
+  then.forEach((term, index) => {
+    const changed = now[index] ?? {};
+    if (hasOnlyAdditions(changed, term)) return;
+    errors.push(
+      fieldError.invalid(`${path}[${index}]`, changed, 'only additions are allowed (no mutations or deletions)'),
+    );
+  });
+  return errors;
+}
+
+const TERM_PARTS = ['matchExpressions', 'matchFields'] as const;
+
+/** What is there stands first and unchanged; a term without anything selects nothing, and so may not be added to. */
+function hasOnlyAdditions(now: NodeSelectorTerm, before: NodeSelectorTerm): boolean {
+  const isEmpty = (term: NodeSelectorTerm): boolean => TERM_PARTS.every((part) => (term[part] ?? []).length === 0);
+  if (isEmpty(before)) return isEmpty(now);
+  return TERM_PARTS.every((part) => {
+    const kept = before[part] ?? [];
+    return semanticEqual((now[part] ?? []).slice(0, kept.length), kept);
+  });
 }
 
 function restore<K extends keyof PodSpec>(spec: PodSpec, before: PodSpec, field: K): void {
@@ -139,143 +181,20 @@ function restore<K extends keyof PodSpec>(spec: PodSpec, before: PodSpec, field:
   else spec[field] = before[field];
 }
 
-export function validatePodStatusUpdate(pod: Pod, old: Pod): FieldError[] {
-  const errors: FieldError[] = [];
-  const now = pod.status ?? {};
-  const before = old.status ?? {};
-  if (isSet(before.qosClass) && isSet(now.qosClass)) {
-    errors.push(...validateImmutable(now.qosClass, before.qosClass, 'status.qosClass'));
-  }
-  if (isSet(pod.spec?.nodeName) && pod.spec.nodeName !== old.spec?.nodeName) {
-    errors.push(fieldError.forbidden('spec.nodeName', 'may not be changed directly'));
-  }
-  errors.push(...validateRestartCounts(pod));
-  for (const [index, condition] of (now.conditions ?? []).entries()) {
-    if (!isSet(condition.type)) errors.push(fieldError.required(`status.conditions[${index}].type`));
-    errors.push(
-      ...validateNonNegative(
-        (condition as { observedGeneration?: number }).observedGeneration,
-        `status.conditions[${index}].observedGeneration`,
-      ),
-    );
-  }
-  return errors;
-}
-
-/** With restartPolicy Never or OnFailure a terminated container does not come back to life. */
-function validateRestartCounts(pod: Pod): FieldError[] {
-  const errors: FieldError[] = [];
-  for (const list of ['containerStatuses', 'initContainerStatuses'] as const) {
-    for (const [index, status] of (pod.status?.[list] ?? []).entries()) {
-      errors.push(...validateNonNegative(status.restartCount, `status.${list}[${index}].restartCount`));
-    }
-  }
-  return errors;
-}
-
 /** `pods/ephemeralcontainers`: ephemeral containers may be added, nothing else may change. */
 export function validateEphemeralContainersUpdate(pod: Pod, old: Pod): FieldError[] {
-  const errors = validatePodSpec(pod.spec, 'spec');
+  if (old.metadata?.annotations?.[MIRROR_ANNOTATION] !== undefined) {
+    return [fieldError.forbidden('', 'static pods do not support ephemeral containers')];
+  }
+  const errors = [...validatePod(pod), ...validateChangedAnnotations(pod, old)];
   const now = pod.spec?.ephemeralContainers ?? [];
-  const before = old.spec?.ephemeralContainers ?? [];
   const byName = new Map(now.map((container) => [container.name, container]));
-  for (const container of before) {
+  for (const container of old.spec?.ephemeralContainers ?? []) {
     const found = byName.get(container.name);
-    if (found === undefined) {
-      errors.push(
-        fieldError.forbidden(
-          'spec.ephemeralContainers',
-          `existing ephemeral containers ${JSON.stringify(container.name)} may not be removed\n`,
-        ),
-      );
-    } else if (!semanticEqual(found, container)) {
-      errors.push(
-        fieldError.forbidden(
-          'spec.ephemeralContainers',
-          `existing ephemeral containers ${JSON.stringify(container.name)} may not be changed\n`,
-        ),
-      );
-    }
+    const did = found === undefined ? 'removed' : semanticEqual(found, container) ? undefined : 'changed';
+    if (did === undefined) continue;
+    const why = `existing ephemeral containers ${JSON.stringify(container.name)} may not be ${did}\n`;
+    errors.push(fieldError.forbidden('spec.ephemeralContainers', why));
   }
   return errors;
-}
-
-/** `pods/resize`: cpu and memory of containers may change as long as the quality of service stays. */
-export function validatePodResize(pod: Pod, old: Pod): FieldError[] {
-  const errors = validatePodSpec(pod.spec, 'spec');
-  const spec = pod.spec;
-  const before = old.spec;
-  if (spec === undefined || before === undefined) return errors;
-  if (qosClassOf(pod) !== qosClassOf(old)) {
-    errors.push(fieldError.invalid('spec', qosClassOf(pod), 'Pod QOS Class may not change as a result of resizing'));
-  }
-  const counts = containerCounts(spec, before);
-  if (counts.length > 0) return [...errors, ...counts];
-  const renamed = spec.containers.flatMap(({ name }, index) =>
-    name === before.containers[index]?.name
-      ? []
-      : [
-          fieldError.forbidden(
-            `spec.containers[${index}].name`,
-            'containers may not be renamed or reordered on resize',
-          ),
-        ],
-  );
-  if (renamed.length > 0) return [...errors, ...renamed];
-  const munged = {
-    ...spec,
-    containers: resized(spec.containers, before.containers, 'spec.containers', errors),
-    initContainers: resized(spec.initContainers ?? [], before.initContainers ?? [], 'spec.initContainers', errors),
-  };
-  if (!semanticEqual(munged, before)) {
-    errors.push(fieldError.forbidden('spec', 'only cpu and memory resources are mutable'));
-  }
-  return errors;
-}
-
-/** The containers with the cpu and memory they had; what may not change of these is added to `errors`. */
-function resized(
-  containers: readonly Container[],
-  before: readonly Container[],
-  path: string,
-  errors: FieldError[],
-): Container[] {
-  return containers.map((container, index) => {
-    const at = `${path}[${index}]`;
-    const old = before[index]?.resources;
-    // Init containers that have ended have no resources that could change.
-    if (path === 'spec.initContainers' && container.restartPolicy !== 'Always') {
-      if (semanticEqual(container.resources, old)) return container;
-      errors.push(fieldError.forbidden(`${at}.resources`, 'resources for non-sidecar init containers are immutable'));
-      return withResources(container, old);
-    }
-    for (const sort of ['requests', 'limits'] as const) {
-      const now = container.resources?.[sort] ?? {};
-      if (!RESIZED.some((name) => Object.hasOwn(old?.[sort] ?? {}, name) && !Object.hasOwn(now, name))) continue;
-      errors.push(fieldError.forbidden(`${at}.resources.${sort}`, `resource ${sort} cannot be removed`));
-    }
-    const { requests, limits, ...rest } = container.resources ?? {};
-    return withResources(container, {
-      ...rest,
-      ...amountsKept('requests', requests, old?.requests),
-      ...amountsKept('limits', limits, old?.limits),
-    });
-  });
-}
-
-function withResources(container: Container, resources: ResourceRequirements | undefined): Container {
-  const { resources: _, ...rest } = container;
-  return resources === undefined ? rest : { ...rest, resources };
-}
-
-function amountsKept(
-  sort: 'requests' | 'limits',
-  now: ResourceList = {},
-  old: ResourceList = {},
-): ResourceRequirements {
-  const amounts = [
-    ...Object.entries(now).filter(([name]) => !RESIZED.includes(name)),
-    ...Object.entries(old).filter(([name]) => RESIZED.includes(name)),
-  ];
-  return amounts.length === 0 ? {} : { [sort]: Object.fromEntries(amounts) };
 }

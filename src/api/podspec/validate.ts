@@ -1,56 +1,72 @@
 /** Validation of pod specs, pods and pod templates. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodSpec, ValidatePodCreate. */
-import type { Pod, PodSpec, PodTemplateSpec } from 'kubernetes-types/core/v1';
-import { dns1123LabelErrors, dns1123SubdomainErrors, qualifiedNameErrors } from '../../base/names.ts';
+import type { Pod, PodSpec, PodTemplateSpec, Volume } from 'kubernetes-types/core/v1';
+import {
+  dns1123LabelErrors,
+  dns1123SubdomainErrors,
+  qualifiedNameErrors,
+  searchDomainErrors,
+} from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet, validateAnnotations, validateLabels } from '../meta/validation.ts';
 import { validateIp, validateNameRule, validateOneOf, validateRange } from '../validation/scalars.ts';
-import { validateContainers, validateEphemeralContainers, validateInitContainers } from './containers.ts';
+import { validateDeletionCost, validateProfilesMatch, validateSpecialAnnotations } from './annotations.ts';
+import {
+  validateContainers,
+  validateEphemeralContainers,
+  validateHostNetworkPorts,
+  validateInitContainers,
+} from './containers.ts';
+import { validateHostProcesses, validateOperatingSystem } from './operating-system.ts';
 import { validateAffinity, validateTolerations, validateTopologySpread } from './placement.ts';
-import { validateResourceQuantity, validateResources } from './resources.ts';
-import { validatePodSecurityContext } from './security.ts';
-import { validateVolumes } from './volumes.ts';
-
-/** A file the kubelet made into a pod carries its origin in this annotation. */
-export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
+import { validatePodResources } from './pod-resources.ts';
+import { validateResources } from './resources.ts';
+import { validateHostUsers, validatePodSecurityContext } from './security.ts';
+import { type PodContext, validateVolumes } from './volumes.ts';
 
 const MAX_INT32 = 2 ** 31 - 1;
-const DNS_POLICIES = ['ClusterFirst', 'ClusterFirstWithHostNet', 'Default', 'None'];
+const DNS_POLICIES = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
+const ANNOTATIONS = 'metadata.annotations';
 const MAX_NAMESERVERS = 3;
 const MAX_SEARCH_PATHS = 32;
 const MAX_SEARCH_CHARACTERS = 2048;
 
 /** A pod as it stands, new or not. */
 export function validatePod(pod: Pod): FieldError[] {
-  return [...validatePodSpec(pod.spec, 'spec'), ...validatePodAnnotations(pod)];
+  const { spec } = pod;
+  const errors = validateSpecialAnnotations(pod.metadata?.annotations, spec, ANNOTATIONS);
+  errors.push(...validatePodSpec(spec, 'spec', { isPod: true, podName: pod.metadata?.name ?? '' }));
+  if (isSet(spec?.serviceAccountName)) return errors;
+  (spec?.volumes ?? []).forEach((volume, index) => {
+    (volume.projected?.sources ?? []).forEach((source, position) => {
+      if (source.serviceAccountToken === undefined) return;
+      const at = `spec.volumes[${index}].projected.sources[${position}].serviceAccountToken`;
+      errors.push(fieldError.forbidden(at, 'must not be specified when serviceAccountName is not set'));
+    });
+  });
+  return errors;
 }
 
 /** What is asked of a pod that is about to be created beyond that. */
 export function validatePodCreate(pod: Pod): FieldError[] {
-  const errors: FieldError[] = [];
+  const errors = validateDeletionCost(pod.metadata?.annotations, ANNOTATIONS);
   if ((pod.spec?.ephemeralContainers ?? []).length > 0) {
     errors.push(fieldError.forbidden('spec.ephemeralContainers', 'cannot be set on create'));
   }
   if (isSet(pod.spec?.nodeName) && (pod.spec.schedulingGates ?? []).length > 0) {
     errors.push(fieldError.forbidden('spec.nodeName', 'cannot be set until all schedulingGates have been cleared'));
   }
+  errors.push(...validateProfilesMatch(pod.metadata, pod.spec, 'spec'));
   return errors;
-}
-
-/** Mirror pods name their node; they cannot exist without one. */
-function validatePodAnnotations(pod: Pod): FieldError[] {
-  const mirror = pod.metadata?.annotations?.[MIRROR_ANNOTATION];
-  if (mirror === undefined) return [];
-  const path = `metadata.annotations[${MIRROR_ANNOTATION}]`;
-  return isSet(pod.spec?.nodeName)
-    ? []
-    : [fieldError.invalid(path, mirror, 'must set spec.nodeName if mirror pod annotation is set')];
 }
 
 /** The template of a workload; its metadata needs no name. */
 export function validatePodTemplate(template: PodTemplateSpec | undefined, path: string): FieldError[] {
   const errors = validateLabels(template?.metadata?.labels, `${path}.labels`);
   errors.push(...validateAnnotations(template?.metadata?.annotations, `${path}.annotations`));
-  errors.push(...validatePodSpec(template?.spec, `${path}.spec`));
+  errors.push(...validateSpecialAnnotations(template?.metadata?.annotations, template?.spec, `${path}.annotations`));
+  errors.push(...validateDeletionCost(template?.metadata?.annotations, `${path}.annotations`));
+  errors.push(...validatePodSpec(template?.spec, `${path}.spec`, { isPod: false, podName: '' }));
+  errors.push(...validateProfilesMatch(template?.metadata, template?.spec, `${path}.spec`));
   if ((template?.spec?.ephemeralContainers ?? []).length > 0) {
     errors.push(
       fieldError.forbidden(`${path}.spec.ephemeralContainers`, 'ephemeral containers not allowed in pod template'),
@@ -59,42 +75,41 @@ export function validatePodTemplate(template: PodTemplateSpec | undefined, path:
   return errors;
 }
 
-export function validatePodSpec(given: PodSpec | undefined, path: string): FieldError[] {
+export function validatePodSpec(given: PodSpec | undefined, path: string, about: PodContext): FieldError[] {
   const spec: PodSpec = given ?? { containers: [] };
   const errors: FieldError[] = [];
-  const graceSeconds = spec.terminationGracePeriodSeconds ?? 0;
-  if (spec.terminationGracePeriodSeconds === undefined) {
-    errors.push(fieldError.required(`${path}.terminationGracePeriodSeconds`));
-  }
-  const volumes = new Set<string>();
-  errors.push(...validateVolumes(spec.volumes, `${path}.volumes`, volumes));
-  const claims = new Set<string>();
-  errors.push(...validateResourceClaims(spec, `${path}.resourceClaims`, claims));
-  const context = { spec, volumes, claims, graceSeconds };
-  errors.push(...validateContainers(context, path));
-  errors.push(...validateInitContainers(context, path));
-  errors.push(...validateEphemeralContainers(context, path));
-  const resources = (spec as { resources?: Parameters<typeof validateResources>[0] }).resources;
-  errors.push(...validateResources(resources, `${path}.resources`));
-  errors.push(...validateOneOf(spec.restartPolicy, ['Always', 'OnFailure', 'Never'], `${path}.restartPolicy`));
-  errors.push(...validateDns(spec, path));
-  errors.push(...validateLabels(spec.nodeSelector, `${path}.nodeSelector`));
-  errors.push(...validatePodSecurityContext(spec, path));
-  errors.push(...validateNames(spec, path));
-  errors.push(...validateAffinity(spec.affinity, `${path}.affinity`));
-  errors.push(...validateTolerations(spec.tolerations, `${path}.tolerations`));
-  errors.push(...validateTopologySpread(spec.topologySpreadConstraints, `${path}.topologySpreadConstraints`));
-  errors.push(...validateHostAliases(spec, path));
-  errors.push(...validateGates(spec, path));
-  if (spec.activeDeadlineSeconds !== undefined) {
-    errors.push(...validateRange(spec.activeDeadlineSeconds, 1, MAX_INT32, `${path}.activeDeadlineSeconds`));
-  }
-  for (const [name, text] of Object.entries(spec.overhead ?? {})) {
-    errors.push(...validateResourceQuantity(name, text, `${path}.overhead[${name}]`));
-  }
+  const graceSeconds = spec.terminationGracePeriodSeconds;
+  if (graceSeconds === undefined) errors.push(fieldError.required(`${path}.terminationGracePeriodSeconds`));
+  const volumes = new Map<string, Volume>();
+  errors.push(...validateVolumes(spec.volumes, `${path}.volumes`, about, volumes));
+  const claims = new Set((spec.resourceClaims ?? []).map((claim) => claim.name).filter(isSet));
+  errors.push(...validateResourceClaims(spec, `${path}.resourceClaims`));
+  const context = { spec, volumes, claims, graceSeconds, isPod: about.isPod };
+  errors.push(
+    ...validateContainers(context, path),
+    ...validateInitContainers(context, path),
+    ...validateEphemeralContainers(context, path),
+    ...validatePodResources(spec, `${path}.resources`),
+    ...validateHostNetworkPorts(context, path),
+    ...validateOneOf(spec.restartPolicy, ['Always', 'OnFailure', 'Never'], `${path}.restartPolicy`),
+    ...validateOneOf(spec.dnsPolicy, DNS_POLICIES, `${path}.dnsPolicy`),
+    ...validateLabels(spec.nodeSelector, `${path}.nodeSelector`),
+    ...validatePodSecurityContext(spec, path),
+    ...validateAffinity(spec.affinity, `${path}.affinity`),
+    ...validateDnsConfig(spec, `${path}.dnsConfig`),
+    ...validateGates(spec, path),
+    ...validateTopologySpread(spec.topologySpreadConstraints, `${path}.topologySpreadConstraints`),
+    ...validateHostProcesses(spec, path),
+    ...validateHostUsers(spec, path),
+    ...validateNames(spec, path),
+    ...validateRange(spec.activeDeadlineSeconds, 1, MAX_INT32, `${path}.activeDeadlineSeconds`),
+    ...validateTolerations(spec.tolerations, `${path}.tolerations`),
+    ...validateHostAliases(spec, `${path}.hostAliases`),
+  );
   if (spec.preemptionPolicy !== undefined) {
     errors.push(...validateOneOf(spec.preemptionPolicy, ['PreemptLowerPriority', 'Never'], `${path}.preemptionPolicy`));
   }
+  if (spec.overhead !== undefined) errors.push(...validateResources({ limits: spec.overhead }, `${path}.overhead`));
   errors.push(...validateOperatingSystem(spec, path));
   return errors;
 }
@@ -109,35 +124,58 @@ function validateNames(spec: PodSpec, path: string): FieldError[] {
   check(spec.hostname, dns1123LabelErrors, 'hostname');
   check(spec.subdomain, dns1123LabelErrors, 'subdomain');
   check(spec.priorityClassName, dns1123SubdomainErrors, 'priorityClassName');
-  check(spec.runtimeClassName, dns1123SubdomainErrors, 'runtimeClassName');
+  // An empty name is one here, and no class has it.
+  if (spec.runtimeClassName !== undefined) {
+    errors.push(...validateNameRule(spec.runtimeClassName, dns1123SubdomainErrors, `${path}.runtimeClassName`));
+  }
   return errors;
 }
 
-function validateResourceClaims(spec: PodSpec, path: string, names: Set<string>): FieldError[] {
+/** Newer than the schema the types are taken from. */
+interface PodClaim {
+  readonly name: string;
+  readonly resourceClaimName?: string;
+  readonly resourceClaimTemplateName?: string;
+}
+
+const CLAIM_SOURCES = ['resourceClaimName', 'resourceClaimTemplateName'] as const;
+
+function validateResourceClaims(spec: PodSpec, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  (spec.resourceClaims ?? []).forEach((claim, index) => {
+  const names = new Set<string>();
+  ((spec.resourceClaims ?? []) as readonly PodClaim[]).forEach((claim, index) => {
     const at = `${path}[${index}]`;
     if (!isSet(claim.name)) errors.push(fieldError.required(`${at}.name`));
     else if (names.has(claim.name)) errors.push(fieldError.duplicate(`${at}.name`, claim.name));
     else errors.push(...validateNameRule(claim.name, dns1123LabelErrors, `${at}.name`));
     names.add(claim.name);
+    const sources = CLAIM_SOURCES.filter((field) => claim[field] !== undefined);
+    if (sources.length > 1) {
+      const why = 'at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified';
+      errors.push(fieldError.invalid(at, claim, why));
+    } else if (sources.length === 0) {
+      const why = 'must specify one of: `resourceClaimName`, `resourceClaimTemplateName`';
+      errors.push(fieldError.invalid(at, claim, why));
+    }
+    for (const field of sources) {
+      errors.push(...validateNameRule(claim[field] ?? '', dns1123SubdomainErrors, `${at}.${field}`));
+    }
   });
   return errors;
 }
 
-function validateDns(spec: PodSpec, path: string): FieldError[] {
-  const errors = validateOneOf(spec.dnsPolicy, DNS_POLICIES, `${path}.dnsPolicy`);
+function validateDnsConfig(spec: PodSpec, at: string): FieldError[] {
   const config = spec.dnsConfig;
-  const at = `${path}.dnsConfig`;
+  const errors: FieldError[] = [];
   const servers = config?.nameservers ?? [];
   if (spec.dnsPolicy === 'None') {
     if (config === undefined) {
-      return [...errors, fieldError.required(at, 'must provide `dnsConfig` when `dnsPolicy` is None')];
+      return [fieldError.required(at, 'must provide `dnsConfig` when `dnsPolicy` is None')];
     }
     if (servers.length === 0) {
-      errors.push(
+      return [
         fieldError.required(`${at}.nameservers`, 'must provide at least one DNS nameserver when `dnsPolicy` is None'),
-      );
+      ];
     }
   }
   if (config === undefined) return errors;
@@ -165,8 +203,8 @@ function validateDns(spec: PodSpec, path: string): FieldError[] {
     );
   }
   searches.forEach((search, index) => {
-    const bare = search === '.' ? '' : search.replace(/\.$/, '').replaceAll('_', '-');
-    if (bare !== '') errors.push(...validateNameRule(bare, dns1123SubdomainErrors, `${at}.searches[${index}]`));
+    if (search === '.') return;
+    errors.push(...validateNameRule(search.replace(/\.$/, ''), searchDomainErrors, `${at}.searches[${index}]`));
   });
   (config.options ?? []).forEach((option, index) => {
     if (!isSet(option.name)) errors.push(fieldError.required(`${at}.options[${index}]`, 'must not be empty'));
@@ -176,12 +214,13 @@ function validateDns(spec: PodSpec, path: string): FieldError[] {
 
 function validateHostAliases(spec: PodSpec, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  for (const alias of spec.hostAliases ?? []) {
-    errors.push(...validateIp(alias.ip ?? '', `${path}.hostAliases.ip`));
-    for (const hostname of alias.hostnames ?? []) {
-      errors.push(...validateNameRule(hostname, dns1123SubdomainErrors, `${path}.hostAliases.hostnames`));
-    }
-  }
+  (spec.hostAliases ?? []).forEach((alias, index) => {
+    errors.push(...validateIp(alias.ip ?? '', `${path}[${index}].ip`));
+    (alias.hostnames ?? []).forEach((hostname, position) => {
+      const at = `${path}[${index}].hostnames[${position}]`;
+      errors.push(...validateNameRule(hostname, dns1123SubdomainErrors, at));
+    });
+  });
   return errors;
 }
 
@@ -199,16 +238,9 @@ function validateGates(spec: PodSpec, path: string): FieldError[] {
   const names = new Set<string>();
   (spec.schedulingGates ?? []).forEach((gate, index) => {
     const at = `${path}.schedulingGates[${index}]`;
-    errors.push(...validateNameRule(gate.name ?? '', qualifiedNameErrors, `${at}.name`));
+    errors.push(...validateNameRule(gate.name ?? '', qualifiedNameErrors, at));
     if (names.has(gate.name)) errors.push(fieldError.duplicate(at, gate.name));
     names.add(gate.name);
   });
   return errors;
-}
-
-function validateOperatingSystem(spec: PodSpec, path: string): FieldError[] {
-  const os = spec.os;
-  if (os === undefined) return [];
-  if (!isSet(os.name)) return [fieldError.required(`${path}.os.name`, 'cannot be empty')];
-  return validateOneOf(os.name, ['linux', 'windows'], `${path}.os.name`);
 }

@@ -7,9 +7,10 @@ import { validateNameRule } from '../validation/scalars.ts';
 
 const MAX_SPEC_BYTES = 64 * 1024;
 const MAX_DOMAIN = 256;
+const MAX_TESTED = 4096;
 const MAX_USER = 104;
-const NETBIOS = /^[a-zA-Z0-9][^\\/:*?"<>|]{0,14}$/;
-const DNS = /^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*$/;
+const NETBIOS = /^[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}$/;
+const DNS = /^[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$/;
 const FORBIDDEN_IN_USER = '"/\\:;|=,+*?<>@[]';
 
 export function validateWindowsOptions(options: WindowsSecurityContextOptions | undefined, at: string): FieldError[] {
@@ -34,7 +35,7 @@ function userProblems(name: string): string[] {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
   if (/[\u0000-\u001f\u007f]/.test(name)) return ['runAsUserName cannot contain control characters'];
   const parts = name.split('\\');
-  if (parts.length > 2) return ["runAsUserName can only contain one '\\' separator"];
+  if (parts.length > 2) return ['runAsUserName cannot contain more than one backslash'];
   const problems: string[] = [];
   const user = parts.at(-1) ?? '';
   if (parts.length === 2) problems.push(...domainProblems(parts[0] ?? ''));
@@ -48,9 +49,11 @@ function userProblems(name: string): string[] {
 }
 
 function domainProblems(domain: string): string[] {
-  if (domain.length > MAX_DOMAIN)
-    return [`runAsUserName's Domain length must not be longer than ${MAX_DOMAIN} characters`];
-  return NETBIOS.test(domain) || DNS.test(domain)
-    ? []
-    : ["runAsUserName's Domain doesn't match the NetBios nor the DNS format"];
+  const problems =
+    domain.length >= MAX_DOMAIN ? [`runAsUserName's Domain length must be under ${MAX_DOMAIN} characters`] : [];
+  // What is that long is not looked at.
+  if (domain.length > MAX_TESTED || !(NETBIOS.test(domain) || DNS.test(domain))) {
+    problems.push("runAsUserName's Domain doesn't match the NetBios nor the DNS format");
+  }
+  return problems;
 }

@@ -5,9 +5,9 @@ import { type FieldError, fieldError } from '../meta/field-error.ts';
 const MAX_DRIVER_NAME = 63;
 
 export function validateDriverName(name: string, path: string): FieldError[] {
-  if (name === '') return [fieldError.required(path)];
   return [
+    ...(name === '' ? [fieldError.required(path)] : []),
     ...(name.length > MAX_DRIVER_NAME ? [fieldError.tooLong(path, MAX_DRIVER_NAME)] : []),
-    ...dns1123SubdomainErrors(name.toLowerCase()).map((message) => fieldError.invalid(path, name, message)),
+    ...dns1123SubdomainErrors(name.toLowerCase()).map((why) => fieldError.invalid(path, name, why)),
   ];
 }

@@ -85,6 +85,7 @@ test('warnings are bounded and name the place', () => {
     warnings?.(
       created('Pod', (d) => {
         at(d, 'spec', 'containers', 0)['env'] = [{ name: 'A' }, { name: 'A' }];
+        delete at(d, 'spec')['topologySpreadConstraints'];
       }),
       undefined,
     ),

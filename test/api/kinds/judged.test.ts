@@ -39,7 +39,7 @@ const CREATE: readonly [string, Change, readonly string[]][] = [
       at(d, 'subsets', 0, 'ports', 0)['appProtocol'] = 'a/b/c';
     },
     [
-      "subsets[0].ports[0].appProtocol: Invalid value: \"a/b/c\": a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+      "subsets[0].ports[0].appProtocol: Invalid value: \"a/b/c\": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
     ],
   ],
   [
@@ -76,7 +76,7 @@ const CREATE: readonly [string, Change, readonly string[]][] = [
     'Pod',
     volume('gcePersistentDisk', { pdName: 'd', partition: 300 }),
     [
-      'spec.volumes[0].gcePersistentDisk.partition: Invalid value: 300: must be between 0 and 255, inclusive',
+      'spec.volumes[0].persistentDisk.partition: Invalid value: 300: must be between 1 and 255, inclusive',
       'spec.containers[0].volumeMounts[0].name: Not found: "data"',
     ],
   ],

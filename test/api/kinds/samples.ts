@@ -21,6 +21,7 @@ const container = {
 };
 
 const podSpec = {
+  serviceAccountName: 'default',
   initContainers: [
     { name: 'init', image: 'busybox' },
     { name: 'sidecar', image: 'busybox', restartPolicy: 'Always', startupProbe: { tcpSocket: { port: 1 } } },

@@ -470,7 +470,7 @@ test('an address that is changed or cleared by its older name alone is so by bot
     const now = structuredClone(old);
     Object.assign(at(now, 'spec'), { clusterIP, clusterIPs });
     kind.strategy.prepareForUpdate?.(now, old, context);
-    return texts(kind.strategy.validateUpdate?.(now, old));
+    return texts([...(kind.strategy.validate?.(now) ?? []), ...(kind.strategy.validateUpdate?.(now, old) ?? [])]);
   };
   assert.deepEqual(updated('172.30.0.12', ['None']), [
     'spec.clusterIPs[0]: Invalid value: ["172.30.0.12"]: may not change once set',

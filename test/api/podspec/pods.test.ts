@@ -183,7 +183,7 @@ const CASES: readonly Case[] = [
       main(spec)['env'] = [{ name: 'A', valueFrom: { fieldRef: { fieldPath: 'spec.containers' } } }];
     },
     [
-      'spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Unsupported value: "spec.containers": supported values: "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"',
+      'spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Invalid value: "spec.containers": error converting fieldPath: field label not supported: spec.containers',
     ],
   ],
   [
@@ -198,7 +198,7 @@ const CASES: readonly Case[] = [
     (spec) => {
       main(spec)['envFrom'] = [{}];
     },
-    ['spec.containers[0].envFrom[0]: Invalid value: "": must specify one of: `configMapRef` or `secretRef`'],
+    ['spec.containers[0].envFrom: Invalid value: "": must specify one of: `configMapRef` or `secretRef`'],
   ],
   [
     (spec) => {
@@ -226,8 +226,10 @@ const CASES: readonly Case[] = [
       main(spec)['resources'] = { limits: { disk: '1' } };
     },
     [
-      'spec.containers[0].resources.limits: Invalid value: "disk": must be a standard resource for containers',
-      'spec.containers[0].resources.requests: Invalid value: "disk": must be a standard resource for containers',
+      'spec.containers[0].resources.limits[disk]: Invalid value: "disk": must be a standard resource type or fully qualified',
+      'spec.containers[0].resources.limits[disk]: Invalid value: "disk": must be a standard resource for containers',
+      'spec.containers[0].resources.requests[disk]: Invalid value: "disk": must be a standard resource type or fully qualified',
+      'spec.containers[0].resources.requests[disk]: Invalid value: "disk": must be a standard resource for containers',
     ],
   ],
   [
@@ -282,7 +284,7 @@ const CASES: readonly Case[] = [
     (spec) => {
       main(spec)['volumeMounts'] = [{ name: 'data', mountPath: '/a', subPath: '../x' }];
     },
-    ['spec.containers[0].volumeMounts[0].subPath: Invalid value: "../x": must not contain \'..\''],
+    ['spec.containers[0].volumeMounts.subPath: Invalid value: "../x": must not contain \'..\''],
   ],
   [
     (spec) => {
@@ -411,6 +413,8 @@ const CASES: readonly Case[] = [
     [
       'spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value: 0: must be in the range 1-100',
       'spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.topologyKey: Required value: can not be empty',
+      'spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.topologyKey: Invalid value: "": name part must be non-empty',
+      `spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.topologyKey: Invalid value: "": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`,
     ],
   ],
   [
@@ -430,7 +434,7 @@ const CASES: readonly Case[] = [
     },
     [0, 1].map(
       (index) =>
-        `spec.securityContext.sysctls[${index}].name: Invalid value: ${['"a-"', '"b.."'][index]}: must have at most 253 characters and match regex ([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?`,
+        `spec.securityContext.sysctls[${index}].name: Invalid value: ${['"a-"', '"b.."'][index]}: must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`,
     ),
   ],
   [
@@ -566,7 +570,7 @@ test('resizing keeps the quality of service', () => {
   const other = structuredClone(old);
   main(at(other, 'spec'))['resources'] = {};
   assert.deepEqual(texts(strategy.validateUpdate?.(other, old)), [
-    'spec: Invalid value: "BestEffort": Pod QOS Class may not change as a result of resizing',
+    'spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing',
     'spec.containers[0].resources.requests: Forbidden: resource requests cannot be removed',
     'spec.containers[0].resources.limits: Forbidden: resource limits cannot be removed',
   ]);

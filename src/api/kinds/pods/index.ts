@@ -1,23 +1,35 @@
 /** Pods. Source: k8s.io/kubernetes/pkg/registry/core/pod. */
 import type { Pod } from 'kubernetes-types/core/v1';
+import { dns1123LabelErrors } from '../../../base/names.ts';
+import { appArmorWarnings, fillAppArmorFields } from '../../podspec/annotations.ts';
 import { setPodDefaults } from '../../podspec/defaults.ts';
+import { mergeLabelKeys } from '../../podspec/label-keys.ts';
 import { qosClassOf } from '../../podspec/qos.ts';
-import {
-  validateEphemeralContainersUpdate,
-  validatePodResize,
-  validatePodStatusUpdate,
-  validatePodUpdate,
-} from '../../podspec/update.ts';
+import { takeResizeOnly, validatePodResize } from '../../podspec/resize.ts';
+import { podStatusWarnings, preserveGenerations, validatePodStatusUpdate } from '../../podspec/status.ts';
+import { validateEphemeralContainersUpdate, validatePodUpdate } from '../../podspec/update.ts';
 import { validatePod, validatePodCreate } from '../../podspec/validate.ts';
+import { templateWarnings } from '../../podspec/warnings.ts';
 import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import { restartsText, summarizePod } from '../../printing/pod-status.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
-import { ALL_VERBS, bumpGeneration, restorePart, specStatusStrategies } from '../../registry/strategies.ts';
+import {
+  ALL_VERBS,
+  bumpGeneration,
+  metadataOf,
+  restoreMetadata,
+  restorePart,
+  specStatusStrategies,
+} from '../../registry/strategies.ts';
 
 const PROXY_VERBS = ['create', 'delete', 'get', 'patch', 'update'];
 const STREAM_VERBS = ['create', 'get'];
 
 const { strategy, statusStrategy } = specStatusStrategies<Pod>({
+  prepareForCreate(pod) {
+    mergeLabelKeys(pod);
+    fillAppArmorFields(pod);
+  },
   initialStatus: (pod) => ({
     phase: 'Pending',
     qosClass: qosClassOf(pod),
@@ -35,38 +47,30 @@ const { strategy, statusStrategy } = specStatusStrategies<Pod>({
         }),
   }),
   prepareForStatusUpdate(pod, old) {
-    // Deleting is done through DELETE only.
+    // Old kubelets do not know all of what an owner reference has.
+    const owners = old.metadata?.ownerReferences;
+    if (owners === undefined) delete metadataOf(pod).ownerReferences;
+    else metadataOf(pod).ownerReferences = owners;
+    preserveGenerations(pod, old);
     if (pod.status !== undefined && old.status?.qosClass !== undefined) pod.status.qosClass ??= old.status.qosClass;
   },
   validate: validatePod,
   validateCreate: validatePodCreate,
   validateUpdate: validatePodUpdate,
   validateStatusUpdate: validatePodStatusUpdate,
+  // People do not change pods themselves, and what does, does so often.
   warnings: (pod, old) => (old === undefined ? podWarnings(pod) : []),
 });
 
-/** The most warnings one answer carries; they travel in headers. */
-const MAX_WARNINGS = 32;
-
-/** What will not do what the author may think. */
 function podWarnings(pod: Pod): string[] {
-  const warnings: string[] = [];
-  for (const list of ['initContainers', 'containers'] as const) {
-    for (const [index, container] of (pod.spec?.[list] ?? []).entries()) {
-      const seen = new Set<string>();
-      for (const [position, { name }] of (container.env ?? []).entries()) {
-        if (seen.has(name)) {
-          const at = `spec.${list}[${index}].env[${position}]`;
-          warnings.push(
-            `${at}: hides previous definition of ${JSON.stringify(name)}, which may be dropped when using apply`,
-          );
-        }
-        if (warnings.length === MAX_WARNINGS) return warnings;
-        seen.add(name);
-      }
-    }
-  }
-  return warnings;
+  const wrong = dns1123LabelErrors(pod.metadata?.name ?? '');
+  const name =
+    wrong.length === 0
+      ? []
+      : [
+          `metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [${wrong.join(' ')}]`,
+        ];
+  return [...name, ...appArmorWarnings(pod), ...templateWarnings(pod, '')];
 }
 
 export const pods: KindDefinition<Pod> = {
@@ -84,12 +88,13 @@ export const pods: KindDefinition<Pod> = {
   storagePrefix: 'pods',
   setDefaults: setPodDefaults,
   strategy,
-  statusStrategy,
+  statusStrategy: { ...statusStrategy, warnings: podStatusWarnings },
   subresourceStrategies: {
     ephemeralcontainers: {
       prepareForUpdate(pod, old) {
         const ephemeral = pod.spec?.ephemeralContainers;
         restorePart(pod, old, 'status');
+        restoreMetadata(pod, old);
         // Only this one list is taken from what was sent.
         const spec = structuredClone(old.spec);
         if (spec !== undefined) {
@@ -103,7 +108,7 @@ export const pods: KindDefinition<Pod> = {
     },
     resize: {
       prepareForUpdate(pod, old) {
-        restorePart(pod, old, 'status');
+        takeResizeOnly(pod, old);
         bumpGeneration(pod, old);
       },
       validateUpdate: validatePodResize,

@@ -3,11 +3,6 @@ import type { Service, ServicePort, ServiceSpec } from 'kubernetes-types/core/v1
 import { semanticEqual } from '../../meta/equality.ts';
 import { isSet } from '../../meta/validation.ts';
 
-interface Ingress {
-  readonly ip?: string;
-  ipMode?: string;
-}
-
 /** Three hours. */
 const AFFINITY_SECONDS = 10800;
 
@@ -26,17 +21,20 @@ export function setServiceDefaults(service: Service): void {
     if (!isSet(port.protocol)) port.protocol = 'TCP';
     if (port.targetPort === undefined || port.targetPort === 0 || port.targetPort === '') port.targetPort = port.port;
   }
-  if (needsNodePort(spec) && !isSet(spec.externalTrafficPolicy)) spec.externalTrafficPolicy = 'Cluster';
+  if (isExternallyAccessible(spec) && !isSet(spec.externalTrafficPolicy)) spec.externalTrafficPolicy = 'Cluster';
   if (spec.type === 'ClusterIP' || needsNodePort(spec)) spec.internalTrafficPolicy ??= 'Cluster';
   if (spec.type !== 'LoadBalancer') return;
   spec.allocateLoadBalancerNodePorts ??= true;
-  for (const ingress of (service.status?.loadBalancer?.ingress ?? []) as Ingress[]) {
-    if (isSet(ingress.ip)) ingress.ipMode ??= 'VIP';
-  }
+  for (const ingress of service.status?.loadBalancer?.ingress ?? []) if (isSet(ingress.ip)) ingress.ipMode ??= 'VIP';
 }
 
 export function needsClusterIp(spec: ServiceSpec | undefined): boolean {
   return spec?.type === undefined || spec.type === 'ClusterIP' || needsNodePort(spec);
+}
+
+/** Its traffic may come from outside the cluster. */
+export function isExternallyAccessible(spec: ServiceSpec): boolean {
+  return needsNodePort(spec) || (spec.type === 'ClusterIP' && (spec.externalIPs ?? []).length > 0);
 }
 
 export function needsNodePort(spec: ServiceSpec | undefined): boolean {
@@ -83,7 +81,7 @@ function keepNodePorts(ports: ServicePort[], before: readonly ServicePort[]): vo
   }
 }
 
-function needsHealthCheckPort(spec: ServiceSpec): boolean {
+export function needsHealthCheckPort(spec: ServiceSpec): boolean {
   return spec.type === 'LoadBalancer' && spec.externalTrafficPolicy === 'Local';
 }
 
@@ -91,7 +89,14 @@ function needsHealthCheckPort(spec: ServiceSpec): boolean {
 export function dropForOtherType(service: Service, old: Service): void {
   const spec = service.spec;
   const before = old.spec;
-  if (spec === undefined || before === undefined || spec.type === before.type) return;
+  if (spec === undefined || before === undefined) return;
+  if (isExternallyAccessible(before) && !isExternallyAccessible(spec)) {
+    if (spec.externalTrafficPolicy === before.externalTrafficPolicy) delete spec.externalTrafficPolicy;
+  }
+  if (needsHealthCheckPort(before) && !needsHealthCheckPort(spec)) {
+    if (spec.healthCheckNodePort === before.healthCheckNodePort) delete spec.healthCheckNodePort;
+  }
+  if (spec.type === before.type) return;
   if (needsClusterIp(before) && !needsClusterIp(spec)) {
     if (semanticEqual(spec.clusterIPs, before.clusterIPs)) {
       delete spec.clusterIP;
@@ -103,10 +108,6 @@ export function dropForOtherType(service: Service, old: Service): void {
   if (needsNodePort(before) && !needsNodePort(spec)) {
     const had = new Set((before.ports ?? []).map((port) => port.nodePort));
     for (const port of spec.ports ?? []) if (had.has(port.nodePort)) delete port.nodePort;
-    if (spec.externalTrafficPolicy === before.externalTrafficPolicy) delete spec.externalTrafficPolicy;
-  }
-  if (needsHealthCheckPort(before) && !needsHealthCheckPort(spec)) {
-    if (spec.healthCheckNodePort === before.healthCheckNodePort) delete spec.healthCheckNodePort;
   }
   if (before.type === 'LoadBalancer' && spec.type !== 'LoadBalancer') {
     if (spec.allocateLoadBalancerNodePorts === before.allocateLoadBalancerNodePorts) {

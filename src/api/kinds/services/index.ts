@@ -4,7 +4,8 @@ import { ageColumn, column, labelsText, NONE, nameColumn } from '../../printing/
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
 import { alignClusterIps, dropForOtherType, keepAllocated, setServiceDefaults } from './defaults.ts';
-import { validateService, validateServiceUpdate } from './validation.ts';
+import { validateService, validateServiceStatus, validateServiceUpdate } from './validation.ts';
+import { serviceWarnings } from './warnings.ts';
 
 const { strategy, statusStrategy } = specStatusStrategies<Service>({
   generations: false,
@@ -25,6 +26,8 @@ const { strategy, statusStrategy } = specStatusStrategies<Service>({
   },
   validate: validateService,
   validateUpdate: validateServiceUpdate,
+  validateStatusUpdate: validateServiceStatus,
+  warnings: serviceWarnings,
 });
 
 function externalText(service: Service): string {

@@ -5,6 +5,7 @@
  */
 import type { Service, ServicePort } from 'kubernetes-types/core/v1';
 import { ALLOCATED_LABEL } from '../../../api/kinds/ipaddresses/index.ts';
+import { assignFamilies } from '../../../api/kinds/services/families.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Guard, Put } from '../../../core/mvcc/port.ts';
@@ -79,6 +80,8 @@ export class ServiceAllocator {
       delete spec.ipFamilyPolicy;
       return;
     }
+    const wrong = assignFamilies(service, old);
+    if (wrong.length > 0) throw refused(service, ...wrong);
     if (spec.clusterIP === undefined || spec.clusterIP === '') {
       const kept = old?.spec?.clusterIP;
       spec.clusterIP = kept !== undefined && kept !== '' && kept !== 'None' ? kept : this.#freeAddress(service);
@@ -86,8 +89,6 @@ export class ServiceAllocator {
       this.#checkAddress(service, spec.clusterIP);
     }
     spec.clusterIPs = [spec.clusterIP];
-    spec.ipFamilies ??= ['IPv4'];
-    spec.ipFamilyPolicy ??= 'SingleStack';
     const wantsPorts = spec.type === 'NodePort' || spec.type === 'LoadBalancer';
     for (const [index, port] of (spec.ports ?? []).entries()) {
       if (!wantsPorts) {
@@ -289,8 +290,8 @@ function pick(
   return undefined;
 }
 
-const refused = (service: Service, failure: ReturnType<typeof fieldError.invalid>): Error =>
-  invalid(SUBJECT, service.metadata?.name ?? '', [failure]);
+const refused = (service: Service, ...failures: ReturnType<typeof fieldError.invalid>[]): Error =>
+  invalid(SUBJECT, service.metadata?.name ?? '', failures);
 
 const addressTaken = (service: Service, address: string): Error =>
   refused(

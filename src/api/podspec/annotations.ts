@@ -1,0 +1,170 @@
+/**
+ * Annotations of pods that mean something to the system, most of them from before there were fields for it.
+ * Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePodSpecificAnnotations, pkg/registry/core/pod applyAppArmorVersionSkew.
+ */
+import type { AppArmorProfile, Container, Pod, PodSpec } from 'kubernetes-types/core/v1';
+import type { ObjectMeta } from 'kubernetes-types/meta/v1';
+import { semanticEqual } from '../meta/equality.ts';
+import { type FieldError, fieldError } from '../meta/field-error.ts';
+import { isSet } from '../meta/validation.ts';
+import { validateLocalPath } from '../validation/scalars.ts';
+import { validateAppArmor } from './security.ts';
+
+/** A file the kubelet made into a pod carries its origin in this annotation. */
+export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
+const DELETION_COST = 'controller.kubernetes.io/pod-deletion-cost';
+export const SECCOMP_POD = 'seccomp.security.alpha.kubernetes.io/pod';
+export const SECCOMP_CONTAINER = 'container.seccomp.security.alpha.kubernetes.io/';
+export const APP_ARMOR = 'container.apparmor.security.beta.kubernetes.io/';
+const LOCALHOST = 'localhost/';
+const MAX_INT32 = 2 ** 31 - 1;
+
+type Annotations = Readonly<Record<string, string>>;
+type Visited = Pick<Container, 'name' | 'securityContext'>;
+
+/** Containers of all three sorts, each with its path below `path`. */
+export function containersWithPath(spec: PodSpec | undefined, path: string): (readonly [Visited, string])[] {
+  return (['initContainers', 'containers', 'ephemeralContainers'] as const).flatMap((sort) =>
+    (spec?.[sort] ?? []).map((container, index) => [container, `${path}.${sort}[${index}]`] as const),
+  );
+}
+
+/** But for the cost of deletion: what was wrong in that may stay. */
+export function validateSpecialAnnotations(
+  annotations: Annotations | undefined,
+  spec: PodSpec | undefined,
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const names = new Set(containersWithPath(spec, '').map(([container]) => container.name));
+  for (const [key, value] of Object.entries(annotations ?? {})) {
+    if (key === MIRROR_ANNOTATION && !isSet(spec?.nodeName)) {
+      const why = 'must set spec.nodeName if mirror pod annotation is set';
+      errors.push(fieldError.invalid(`${path}[${key}]`, value, why));
+    }
+    if (key === SECCOMP_POD || key.startsWith(SECCOMP_CONTAINER)) {
+      errors.push(...validateSeccompName(value, `${path}.${key}`));
+    }
+    if (!key.startsWith(APP_ARMOR)) continue;
+    const name = key.slice(APP_ARMOR.length);
+    if (!names.has(name)) {
+      errors.push(fieldError.invalid(`${path}[${key}]`, name, 'container not found'));
+    }
+    if (!['', 'runtime/default', 'unconfined'].includes(value) && !value.startsWith(LOCALHOST)) {
+      errors.push(
+        fieldError.invalid(`${path}[${key}]`, value, `invalid AppArmor profile name: ${JSON.stringify(value)}`),
+      );
+    }
+  }
+  return errors;
+}
+
+function validateSeccompName(value: string, at: string): FieldError[] {
+  if (['runtime/default', 'docker/default', 'unconfined'].includes(value)) return [];
+  if (value.startsWith(LOCALHOST)) return validateLocalPath(value.slice(LOCALHOST.length), at);
+  return [fieldError.invalid(at, value, 'must be a valid seccomp profile')];
+}
+
+/** What the deletion of the pod costs, to those that choose one. */
+export function validateDeletionCost(annotations: Annotations | undefined, path: string): FieldError[] {
+  const value = annotations?.[DELETION_COST];
+  const number = /^(?:0|-?\d+)$/.test(value ?? '0') && !/^0\d/.test(value ?? '') ? Number(value ?? 0) : Number.NaN;
+  return number >= -MAX_INT32 - 1 && number <= MAX_INT32
+    ? []
+    : [fieldError.invalid(`${path}[${DELETION_COST}]`, value, 'must be a 32bit integer')];
+}
+
+/** What has an annotation and a field has the same in both. */
+export function validateProfilesMatch(
+  metadata: ObjectMeta | undefined,
+  spec: PodSpec | undefined,
+  path: string,
+): FieldError[] {
+  const annotations = metadata?.annotations ?? {};
+  const errors: FieldError[] = [];
+  const compare = (key: string, profile: AppArmorProfile | undefined, at: string, what: string, defaults: string[]) => {
+    const value = annotations[key];
+    if (value === undefined || profile === undefined) return;
+    const matches = {
+      Unconfined: value === 'unconfined',
+      RuntimeDefault: defaults.includes(value),
+      Localhost: value.startsWith(LOCALHOST),
+    }[profile.type];
+    if (matches === false) {
+      errors.push(fieldError.forbidden(`${at}.type`, `${what} type in annotation and field must match`));
+    } else if (profile.type === 'Localhost' && value.slice(LOCALHOST.length) !== profile.localhostProfile) {
+      errors.push(fieldError.forbidden(`${at}.localhostProfile`, `${what} profile in annotation and field must match`));
+    }
+  };
+  const seccomp = ['runtime/default', 'docker/default'];
+  const context = spec?.securityContext;
+  compare(SECCOMP_POD, context?.seccompProfile, `${path}.securityContext.seccompProfile`, 'seccomp', seccomp);
+  for (const [{ name, securityContext }, at] of containersWithPath(spec, path)) {
+    const field = `${at}.securityContext`;
+    compare(
+      `${SECCOMP_CONTAINER}${name}`,
+      securityContext?.seccompProfile,
+      `${field}.seccompProfile`,
+      'seccomp',
+      seccomp,
+    );
+  }
+  if (spec?.os?.name === 'windows') return errors;
+  for (const [{ name, securityContext }, at] of containersWithPath(spec, path)) {
+    const profile = securityContext?.appArmorProfile ?? context?.appArmorProfile;
+    compare(`${APP_ARMOR}${name}`, profile, `${at}.securityContext.appArmorProfile`, 'apparmor', ['runtime/default']);
+  }
+  return errors;
+}
+
+/** Some annotations are as they were when the pod was created. */
+export function validateAnnotationUpdate(pod: Pod, old: Pod, path: string): FieldError[] {
+  const now = pod.metadata?.annotations ?? {};
+  const before = old.metadata?.annotations ?? {};
+  const errors: FieldError[] = [];
+  const told = (key: string, did: string): void => {
+    const what =
+      key === MIRROR_ANNOTATION ? 'mirror pod annotation' : key.startsWith(APP_ARMOR) ? 'AppArmor annotations' : '';
+    if (what !== '') errors.push(fieldError.forbidden(`${path}[${key}]`, `may not ${did} ${what}`));
+  };
+  for (const [key, value] of Object.entries(before)) if (now[key] !== value) told(key, 'remove or update');
+  for (const key of Object.keys(now)) if (before[key] === undefined) told(key, 'add');
+  return errors;
+}
+
+/** Annotations that were all that said something, of pods that are being created. */
+const alone = new WeakMap<Pod, string[]>();
+
+/** Whoever looks at fields alone finds in them what the annotations say. */
+export function fillAppArmorFields(pod: Pod): void {
+  const { spec } = pod;
+  if (spec === undefined || spec.os?.name === 'windows') return;
+  const keys: string[] = [];
+  for (const [container] of containersWithPath(spec, '')) {
+    const key = `${APP_ARMOR}${container.name}`;
+    const value = pod.metadata?.annotations?.[key];
+    if (value === undefined || container.securityContext?.appArmorProfile !== undefined) continue;
+    const profile = appArmorOf(value);
+    if (profile !== undefined && semanticEqual(profile, spec.securityContext?.appArmorProfile)) continue;
+    keys.push(key);
+    if (profile === undefined) continue;
+    const target = container as { securityContext?: { appArmorProfile?: AppArmorProfile } };
+    target.securityContext = { ...target.securityContext, appArmorProfile: profile };
+  }
+  if (keys.length > 0) alone.set(pod, keys);
+}
+
+/** Of a pod whose fields have been filled. */
+export function appArmorWarnings(pod: Pod): string[] {
+  return (alone.get(pod) ?? []).map(
+    (key) => `metadata.annotations[${key}]: deprecated since v1.30; use the "appArmorProfile" field instead`,
+  );
+}
+
+/** The profile that an annotation names, if it is one. */
+function appArmorOf(value: string): AppArmorProfile | undefined {
+  const profile: AppArmorProfile = value.startsWith(LOCALHOST)
+    ? { type: 'Localhost', localhostProfile: value.slice(LOCALHOST.length) }
+    : { type: { 'runtime/default': 'RuntimeDefault', unconfined: 'Unconfined' }[value] ?? '' };
+  return validateAppArmor(profile, '').length === 0 ? profile : undefined;
+}

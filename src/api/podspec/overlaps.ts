@@ -1,0 +1,74 @@
+/** Files of one volume that would be written over one another. Source: k8s.io/kubernetes/pkg/api/pod/warnings.go warningsForOverlappingVirtualPaths. */
+import type { Volume, VolumeProjection } from 'kubernetes-types/core/v1';
+
+interface Placed {
+  readonly path?: string;
+}
+
+export function* overlapWarnings(volumes: readonly Volume[]): Generator<string> {
+  const quoted = JSON.stringify;
+  for (const { name, configMap, secret, downwardAPI, projected } of volumes) {
+    const told = (what: string): string => `volume ${quoted(name)} (${what}): overlapping paths`;
+    yield* overlaps(pathsOf(configMap?.items), [], told(`ConfigMap ${quoted(configMap?.name ?? '')}`));
+    yield* overlaps(pathsOf(secret?.items), [], told(`Secret ${quoted(secret?.secretName ?? '')}`));
+    yield* overlaps(pathsOf(downwardAPI?.items), [], told('DownwardAPI'));
+    const before: string[] = [];
+    for (const source of projected?.sources ?? []) {
+      const found = projectedPaths(source);
+      if (found === undefined) {
+        yield `volume ${quoted(name)} (Projected) has no sources provided`;
+        continue;
+      }
+      yield* overlaps(found.paths, before, told(`Projected ${found.what}`));
+      before.push(...found.paths);
+    }
+  }
+}
+
+const pathsOf = (items: readonly Placed[] | undefined): string[] => (items ?? []).map((item) => item.path ?? '');
+
+function projectedPaths(source: VolumeProjection): { readonly paths: string[]; readonly what: string } | undefined {
+  const { configMap, secret, downwardAPI, serviceAccountToken, clusterTrustBundle } = source;
+  const quoted = JSON.stringify;
+  if (configMap !== undefined) {
+    return { paths: pathsOf(configMap.items), what: `ConfigMap ${quoted(configMap.name ?? '')}` };
+  }
+  if (secret !== undefined) return { paths: pathsOf(secret.items), what: `Secret ${quoted(secret.name ?? '')}` };
+  if (downwardAPI !== undefined) return { paths: pathsOf(downwardAPI.items), what: 'DownwardAPI' };
+  if (serviceAccountToken !== undefined) {
+    return { paths: [serviceAccountToken.path ?? ''], what: 'ServiceAccountToken' };
+  }
+  if (clusterTrustBundle !== undefined) {
+    const named = clusterTrustBundle.name ?? clusterTrustBundle.signerName ?? '';
+    return { paths: [clusterTrustBundle.path], what: `ClusterTrustBundle ${quoted(named)}` };
+  }
+  return Object.values(source).some((each) => each !== undefined) ? { paths: [], what: '' } : undefined;
+}
+
+/** Those of `paths` that are, are in, or contain one before them; found by their parts, so that many paths cost no more than their length. */
+function* overlaps(paths: readonly string[], before: readonly string[], told: string): Generator<string> {
+  if (paths.length === 0) return;
+  const whole = new Set<string>();
+  /** Every folder that a path lies in, with that path. */
+  const folders = new Map<string, string>();
+  const add = (path: string): void => {
+    whole.add(path);
+    for (const folder of foldersOf(path)) if (!folders.has(folder)) folders.set(folder, path);
+  };
+  for (const path of before) add(path.replace(/\/+$/, ''));
+  for (const given of paths) {
+    const path = given.replace(/\/+$/, '');
+    if (path === '') continue;
+    const other = whole.has(path) ? path : (foldersOf(path).find((folder) => whole.has(folder)) ?? folders.get(path));
+    if (other !== undefined) yield `${told}: ${JSON.stringify(path)} with ${JSON.stringify(other)}`;
+    add(path);
+  }
+}
+
+/** No deeper than any real path: what is beyond is not compared. */
+const MAX_DEPTH = 64;
+
+function foldersOf(path: string): string[] {
+  const parts = path.split('/', MAX_DEPTH);
+  return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join('/'));
+}
