@@ -6,8 +6,17 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import type { Duplex, Readable } from 'node:stream';
 
 /** Over HTTP/2 these are `Http2ServerRequest` and `Http2ServerResponse`, which have the same surface as far as it is used here. */
-export type HttpRequest = IncomingMessage;
+export type HttpRequest = IncomingMessage & {
+  /**
+   * Has the body given to `take` and not to a stream, whose events cost a small write as much as the rest of HTTP. False: it has begun to come
+   * as a stream; absent: it comes as one (HTTP/2).
+   */
+  takeBody?(take: BodyTaker): boolean;
+};
 export type HttpResponse = ServerResponse;
+
+/** Told what comes of a body as it comes, and null at its end. False: no more of it is to be read. */
+export type BodyTaker = (chunk: Buffer | null) => boolean;
 
 /** The TLS facts of the connection a request came on; one object per connection, so results may be kept by its identity. */
 export interface ConnectionInfo {

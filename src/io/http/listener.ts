@@ -22,6 +22,7 @@ import type {
   NamedCertificate,
   TlsMaterial,
 } from '../../components/apiserver/port.ts';
+import { Http1Message } from './message.ts';
 import { WebSocketAnswer } from './websocket-answer.ts';
 
 /** Streams one HTTP/2 client may have open at once, unless said otherwise. */
@@ -121,6 +122,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     maxHeaderSize: options.maxHeaderBytes,
     // A request that announces no body has ended as it begins: saying that there is nothing to read takes Node a twelfth of a GET's time.
     optimizeEmptyRequests: true,
+    IncomingMessage: Http1Message,
   };
   const server = createSecureServer(settings);
   const connections = new WeakMap<object, TlsConnection>();

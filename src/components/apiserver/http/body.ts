@@ -23,39 +23,38 @@ export function readBody(request: HttpRequest, limit: number): Promise<Buffer> {
   return zipped ? readZipped(request, limit) : collect(request, limit);
 }
 
-function collect(source: Readable, limit: number): Promise<Buffer> {
+function collect(source: Readable & Pick<HttpRequest, 'takeBody'>, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
     // The listeners stay for what is left of the request, which is little: taking them off costs more than a body of usual size.
     let settled = false;
-    source.on('data', (chunk: Buffer) => {
+    const fail = (error: ApiError): void => {
       if (settled) return;
-      length += chunk.length;
-      if (length > limit) {
+      settled = true;
+      reject(error);
+    };
+    const take = (chunk: Buffer | null): boolean => {
+      if (settled) return false;
+      if (chunk === null) {
         settled = true;
-        source.pause();
-        reject(tooLarge(limit));
-        return;
+        const [first] = chunks;
+        resolve(first === undefined ? EMPTY : chunks.length === 1 ? first : Buffer.concat(chunks, length));
+        return true;
       }
+      length += chunk.length;
       chunks.push(chunk);
-    });
-    source.on('end', () => {
-      if (settled) return;
-      settled = true;
-      const [first] = chunks;
-      resolve(first === undefined ? EMPTY : chunks.length === 1 ? first : Buffer.concat(chunks, length));
-    });
-    source.on('close', () => {
-      if (settled) return;
-      settled = true;
-      reject(new ApiError('BadRequest', 'the request body ended early'));
-    });
-    source.on('error', () => {
-      if (settled) return;
-      settled = true;
-      reject(new ApiError('BadRequest', 'the request body cannot be read'));
-    });
+      if (length > limit) fail(tooLarge(limit));
+      return !settled;
+    };
+    if (source.takeBody?.(take) !== true) {
+      source.on('data', (chunk: Buffer) => {
+        if (!settled && !take(chunk)) source.pause();
+      });
+      source.on('end', () => take(null));
+    }
+    source.on('close', () => fail(new ApiError('BadRequest', 'the request body ended early')));
+    source.on('error', () => fail(new ApiError('BadRequest', 'the request body cannot be read')));
   });
 }
 

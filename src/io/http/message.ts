@@ -1,0 +1,21 @@
+/** A request of HTTP/1.1 whose body need not come as a stream. */
+import { IncomingMessage } from 'node:http';
+import type { BodyTaker, HttpRequest } from '../../components/apiserver/port.ts';
+
+export class Http1Message extends IncomingMessage implements HttpRequest {
+  #take: BodyTaker | undefined;
+  #begun = false;
+
+  takeBody(take: BodyTaker): boolean {
+    if (this.#begun) return false;
+    this.#take = take;
+    return true;
+  }
+
+  /** Node's parser calls this for each piece of a body, and with null at its end; false makes it read no further. */
+  override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
+    if (this.#take !== undefined) return this.#take(chunk);
+    this.#begun = true;
+    return super.push(chunk, encoding);
+  }
+}
