@@ -132,7 +132,7 @@ export function invalid(
   return new ApiError('Invalid', `${kind} "${name}" is invalid: ${text}`, {
     ...(name === '' ? {} : { name }),
     ...(subject.group === '' ? {} : { group: subject.group }),
-    kind: subject.kind,
+    ...(subject.kind === '' ? {} : { kind: subject.kind }),
     causes: failures.map((failure) => ({ reason: failure.type, message: failure.message, field: failure.field })),
   });
 }

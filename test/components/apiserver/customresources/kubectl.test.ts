@@ -15,6 +15,36 @@ spec:
   ports: [{name: http, port: 80}]
 `;
 
+const OF_1_20 = `
+apiVersion: apiextensions.k8s.io/v1beta1
+kind: CustomResourceDefinition
+metadata: {name: toys.example.com}
+spec:
+  group: example.com
+  names: {kind: Toy, plural: toys}
+  scope: Namespaced
+  version: v1
+  additionalPrinterColumns: [{name: Size, type: integer, JSONPath: .spec.size}]
+  validation:
+    openAPIV3Schema: {properties: {spec: {required: [size], properties: {size: {type: integer, minimum: 1}}}}}
+---
+apiVersion: policy/v1beta1
+kind: PodSecurityPolicy
+metadata: {name: psp}
+spec:
+  seLinux: {rule: RunAsAny}
+  runAsUser: {rule: MustRunAsNonRoot}
+  fsGroup: {rule: RunAsAny}
+  supplementalGroups: {rule: RunAsAny}
+  volumes: [secret]
+`;
+const TOY = `
+apiVersion: example.com/v1
+kind: Toy
+metadata: {name: a, namespace: default}
+spec: {size: 3, parts: [{any: thing}]}
+`;
+
 for (const { label, path } of kubectls()) {
   describe(`custom resources by kubectl (${label})`, () => {
     let server: TestServer;
@@ -98,6 +128,24 @@ for (const { label, path } of kubectls()) {
         'get ct',
         /the server doesn't have a resource type "ct"|the server could not find the requested resource/,
       );
+    });
+
+    it('takes what charts of Kubernetes 1.20 bring', async () => {
+      await ok('apply -f -', /toys.example.com created\npodsecuritypolicy.policy\/psp created/, OF_1_20);
+      await ok('wait --for condition=established --timeout=10s crd/toys.example.com', /condition met/);
+      await ok(
+        'apply -f -',
+        /toys.example.com unchanged\npodsecuritypolicy.policy\/psp (?:unchanged|configured)/,
+        OF_1_20,
+      );
+      await ok('apply -f -', /toy.example.com\/a created/, TOY);
+      await ok('apply -f -', /toy.example.com\/a unchanged/, TOY);
+      await ok('get toys -o jsonpath={.items[*].spec.parts[0].any}', /^thing$/);
+      await ok('get toys', /^NAME +SIZE\na +3\n/);
+      await ok('explain toys', /VERSION: +(?:example.com\/)?v1/);
+      await ok('get customresourcedefinitions.v1beta1.apiextensions.k8s.io toys.example.com -o yaml', /validation:/);
+      await ok('get psp', /^NAME +PRIV .*\npsp +false /);
+      await ok('delete -f -', /deleted/, OF_1_20);
     });
   });
 }
