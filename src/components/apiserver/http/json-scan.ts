@@ -92,16 +92,51 @@ export function hasDuplicates(bytes: Uint8Array, document: JsonValue): boolean {
 /** Paths of fields that occur twice in one object: `spec.containers[0].name`. The document has passed `checkDepth`. */
 export function duplicateFields(bytes: Buffer): string[] {
   const duplicates: string[] = [];
+  eachKey(bytes, (levels, _, again) => {
+    if (again) duplicates.push(pathOf(levels));
+    return duplicates.length < MAX_DUPLICATES;
+  });
+  return duplicates;
+}
+
+/**
+ * What a strict decoder has against a document, in the document's order: fields that occur twice, and those whose paths are `unknown`, in which
+ * it does not look.
+ */
+export function strictErrors(bytes: Buffer, unknown: readonly string[]): string[] {
+  const left = new Set(unknown);
+  const said: string[] = [];
+  const names = new Set(unknown.map((path) => path.slice(path.lastIndexOf('.') + 1)));
+  let duplicates = 0;
+  eachKey(bytes, (levels, key, again) => {
+    if (!again && !names.has(key)) return true;
+    const path = pathOf(levels);
+    if (left.delete(path)) said.push(`unknown field ${JSON.stringify(path)}`);
+    else if (again && !unknown.some((each) => isWithin(path, each))) {
+      said.push(`duplicate field ${JSON.stringify(path)}`);
+      duplicates += 1;
+    }
+    return duplicates < MAX_DUPLICATES;
+  });
+  return [...said, ...[...left].map((path) => `unknown field ${JSON.stringify(path)}`)];
+}
+
+function isWithin(path: string, field: string): boolean {
+  return path.startsWith(field) && (path.length === field.length || '.['.includes(path[field.length] ?? ''));
+}
+
+/** Goes on as long as `visit` says true. `again`: the object has had that key. */
+function eachKey(bytes: Buffer, visit: (levels: readonly Level[], key: string, again: boolean) => boolean): void {
   const levels: Level[] = [];
   let top: Level | undefined;
-  for (let index = 0; index < bytes.length && duplicates.length < MAX_DUPLICATES; index++) {
+  for (let index = 0; index < bytes.length; index++) {
     switch (bytes[index]) {
       case QUOTE: {
         const end = endOfString(bytes, index);
         if (top?.expectKey === true && top.keys !== undefined) {
           const key = keyOf(bytes, index, end);
           top.at = key;
-          if (top.keys.has(key)) duplicates.push(pathOf(levels));
+          if (!visit(levels, key, top.keys.has(key))) return;
           top.keys.add(key);
           top.expectKey = false;
         }
@@ -130,7 +165,6 @@ export function duplicateFields(bytes: Buffer): string[] {
         break;
     }
   }
-  return duplicates;
 }
 
 function keyOf(bytes: Buffer, open: number, close: number): string {

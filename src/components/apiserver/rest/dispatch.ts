@@ -14,6 +14,7 @@ import { admitBody, admitQuestion } from '../admission/bodies.ts';
 import { readBody } from '../http/body.ts';
 import { bodyFormat, decodeBody, duplicatesOf, requireKind } from '../http/decode.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { strictErrors } from '../http/json-scan.ts';
 import { negotiate } from '../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { stream } from '../streaming/index.ts';
@@ -168,7 +169,10 @@ async function readObject(
   const duplicates = request.options.validation === 'Ignore' ? [] : duplicatesOf(body, format, document);
   if (large) await giveTurn();
   exchange.audit?.sent(document);
-  return decodeSent(kind, document, duplicates, request.options.validation, request.warnings);
+  // Of custom resources, and of YAML, upstream reads what occurs twice before it looks at what there may be.
+  const asSent = kind.definition?.custom === undefined && duplicates[0]?.startsWith('duplicate field') === true;
+  const inOrder = asSent ? (unknown: readonly string[]) => strictErrors(body, unknown) : undefined;
+  return decodeSent(kind, document, duplicates, request.options.validation, request.warnings, inOrder);
 }
 
 async function create(

@@ -154,13 +154,17 @@ function groupAndVersion(apiVersion: string): { readonly group: string; readonly
   return { group: apiVersion.slice(0, Math.max(0, slash)), version: apiVersion.slice(slash + 1) };
 }
 
-/** Checks type information, prunes what the schema does not know and refuses wrong types. The object is in the served version. */
+/**
+ * Checks type information, prunes what the schema does not know and refuses wrong types. The object is in the served version.
+ * `inOrder`: given the unknown fields, these and the duplicates as they come in what was sent; absent: the duplicates come first.
+ */
 export function decodeObject(
   kind: DecodedKind,
   document: JsonObject,
   duplicates: readonly string[],
   validation: WriteOptions['validation'],
   warnings: string[],
+  inOrder?: (unknown: readonly string[]) => readonly string[],
 ): KubeObject {
   const object = document as KubeObject;
   // Some clients write the core group's empty name.
@@ -196,9 +200,10 @@ export function decodeObject(
   dropEmptyLists(object.metadata);
   const unknown = found.unknownFields.map((field) => `unknown field ${JSON.stringify(field)}`);
   if (duplicates.length + unknown.length > 0) {
+    const both = duplicates.length > 0 && unknown.length > 0 ? inOrder?.(found.unknownFields) : undefined;
     if (validation === 'Strict')
-      throw new StrictError(`strict decoding error: ${[...strictly(duplicates), ...unknown].join(', ')}`);
-    if (validation === 'Warn') warnings.push(...duplicates, ...unknown);
+      throw new StrictError(`strict decoding error: ${(both ?? [...strictly(duplicates), ...unknown]).join(', ')}`);
+    if (validation === 'Warn') warnings.push(...(both ?? [...duplicates, ...unknown]));
   }
   return object;
 }

@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { isWrite, requestLimit, writeDeadline } from '../../../../src/components/apiserver/http/deadline.ts';
 import { decodeBody, decodeJson, duplicatesOf } from '../../../../src/components/apiserver/http/decode.ts';
-import { checkDepth, duplicateFields, hasDuplicates } from '../../../../src/components/apiserver/http/json-scan.ts';
+import {
+  checkDepth,
+  duplicateFields,
+  hasDuplicates,
+  strictErrors,
+} from '../../../../src/components/apiserver/http/json-scan.ts';
 import { negotiate } from '../../../../src/components/apiserver/http/negotiate.ts';
 import { parseRequestInfo } from '../../../../src/components/apiserver/http/request-info.ts';
 
@@ -111,6 +116,18 @@ describe('JSON scan', () => {
   it('finds duplicate fields with their paths', () => {
     const text = '{"a":{"b":1,"c":[{"x":1},{"x":1,"y":{"z":0},"x":2}],"b":2},"k\\u0065y":1,"key":"a\\"b:{,"}';
     assert.deepEqual(duplicateFields(Buffer.from(text)), ['a.c[1].x', 'a.b', 'key']);
+  });
+
+  it('tells unknown and duplicate fields as they come, and what is in unknown ones not at all', () => {
+    const text = '{"u":{"x":1,"x":2},"a":1,"b":{"v":1,"c":2,"c":3,"v":4},"a":2,"u":5,"w":[{"k":1}]}';
+    assert.deepEqual(strictErrors(Buffer.from(text), ['b.v', 'u', 'w[0].k', 'elsewhere']), [
+      'unknown field "u"',
+      'unknown field "b.v"',
+      'duplicate field "b.c"',
+      'duplicate field "a"',
+      'unknown field "w[0].k"',
+      'unknown field "elsewhere"',
+    ]);
   });
 
   it('is not led astray by values that look like fields', () => {
