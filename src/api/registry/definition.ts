@@ -84,6 +84,8 @@ export interface KindAlias<T extends KubeObject = KubeObject> {
 }
 
 export interface KindDefinition<T extends KubeObject = KubeObject> extends GroupVersionKind {
+  /** What clients of the kind in this version are warned of; upstream goes on to serve it. */
+  readonly deprecation?: string;
   readonly plural: string;
   readonly singular: string;
   readonly listKind: string;

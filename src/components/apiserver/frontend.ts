@@ -322,7 +322,7 @@ export class Frontend {
   #noteDeprecated(info: ResourceRequestInfo, kind: ServedKind | undefined): void {
     const removed = kind?.alias?.deprecated?.removed;
     if (removed !== undefined) this.#metrics.recordDeprecated(info, removed);
-    else if (kind?.definition.custom?.deprecation !== undefined) this.#metrics.recordDeprecated(info, '');
+    else if (isDeprecated(kind)) this.#metrics.recordDeprecated(info, '');
   }
 
   #book(exchange: Exchange): void {
@@ -438,4 +438,9 @@ export class Frontend {
 /** Some clients put their token into the address; it is no business of the log's. */
 function uriForLog(uri = ''): string {
   return uri.slice(0, 1024).replaceAll(/([?&](?:access_token|token|bearer)=)[^&]*/gi, '$1…');
+}
+
+function isDeprecated(kind: ServedKind | undefined): boolean {
+  if (kind?.definition.custom?.deprecation !== undefined) return true;
+  return kind?.alias === undefined && kind?.definition.deprecation !== undefined;
 }

@@ -445,10 +445,12 @@ test('a service that becomes a name gives back what it was given, also when only
   Object.assign(at(old, 'spec'), { ipFamilies: ['IPv4'], ipFamilyPolicy: 'SingleStack' });
   const now = structuredClone(old);
   Object.assign(at(now, 'spec'), { type: 'ExternalName', externalName: 'example.com', clusterIP: '' });
+  old['status'] = { loadBalancer: { ingress: [{ ip: '192.0.2.1' }] } };
   delete at(now, 'spec')['clusterIPs'];
   strategy.prepareForUpdate?.(now, old, context);
   assert.deepEqual(texts(strategy.validateUpdate?.(now, old)), []);
   assert.equal(at(now, 'spec')['ipFamilyPolicy'], undefined);
+  assert.deepEqual(at(now, 'status')['loadBalancer'], {});
 });
 
 test('addresses of load balancers are reached as they are, unless somebody says otherwise', () => {

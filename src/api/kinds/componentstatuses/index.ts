@@ -25,6 +25,7 @@ export const componentStatuses: KindDefinition<ComponentStatus> = {
   namespaced: false,
   shortNames: ['cs'],
   verbs: ['get', 'list'],
+  deprecation: 'v1 ComponentStatus is deprecated in v1.19+',
   schemaName: 'io.k8s.api.core.v1.ComponentStatus',
   storagePrefix: 'componentstatuses',
   strategy: {},

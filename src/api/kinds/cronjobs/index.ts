@@ -2,6 +2,7 @@
 import type { CronJob } from 'kubernetes-types/batch/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
+import { changedTemplateWarnings, podNameWarnings } from '../../podspec/workload-warnings.ts';
 import { ageColumn, column, NONE, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
 import { since } from '../../printing/duration.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
@@ -17,6 +18,10 @@ const MAX_NAME = 52;
 
 const { strategy, statusStrategy } = specStatusStrategies<CronJob>({
   validate: validateCronJob,
+  warnings: (each, old) => [
+    ...podNameWarnings(each, old),
+    ...changedTemplateWarnings(each.spec?.jobTemplate.spec?.template, 'spec.jobTemplate.spec.template', each, old),
+  ],
 });
 
 function validateCronJob(job: CronJob): FieldError[] {

@@ -4,6 +4,7 @@ import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet, validateImmutable } from '../../meta/validation.ts';
 import { setPodTemplateDefaults } from '../../podspec/defaults.ts';
+import { workloadWarnings } from '../../podspec/workload-warnings.ts';
 import { ageColumn, column, labelsText, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
 import type { Column, KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, metadataOf, specStatusStrategies } from '../../registry/strategies.ts';
@@ -33,6 +34,7 @@ const { strategy, statusStrategy } = specStatusStrategies<DaemonSet>({
     ...validateImmutable(set.spec?.selector, old.spec?.selector, 'spec.selector'),
   ],
   validateStatusUpdate: validateDaemonSetStatus,
+  warnings: workloadWarnings,
 });
 
 /** Counts the changes of the template, as the kind's first versions did in a field; it is still shown. */

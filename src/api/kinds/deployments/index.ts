@@ -3,6 +3,7 @@ import type { Deployment, DeploymentSpec } from 'kubernetes-types/apps/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet, validateImmutable } from '../../meta/validation.ts';
 import { setPodTemplateDefaults } from '../../podspec/defaults.ts';
+import { namedWorkloadWarnings } from '../../podspec/workload-warnings.ts';
 import { ageColumn, column, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, metadataOf, specStatusStrategies } from '../../registry/strategies.ts';
@@ -23,6 +24,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Deployment>({
     else metadata.labels = old.metadata.labels;
   },
   validateStatusUpdate: validateDeploymentStatus,
+  warnings: namedWorkloadWarnings,
 });
 
 function validateDeployment(deployment: Deployment): FieldError[] {

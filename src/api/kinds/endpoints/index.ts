@@ -66,6 +66,7 @@ export const endpoints: KindDefinition<Endpoints> = {
   version: 'v1',
   kind: 'Endpoints',
   plural: 'endpoints',
+  deprecation: 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
   singular: 'endpoints',
   listKind: 'EndpointsList',
   namespaced: true,

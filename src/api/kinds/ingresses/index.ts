@@ -6,10 +6,17 @@ import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
 import { olderIngress } from './conversion.ts';
 import { INGRESS_CLASS_ANNOTATION, validateIngress, validateIngressStatus } from './validation.ts';
 
+const CLASS_ANNOTATION = 'kubernetes.io/ingress.class';
+
 const { strategy, statusStrategy } = specStatusStrategies<Ingress>({
   initialStatus: () => ({ loadBalancer: {} }),
   validate: validateIngress,
   validateStatusUpdate: validateIngressStatus,
+  warnings(ingress, old) {
+    const annotated = ingress.metadata?.annotations?.[CLASS_ANNOTATION] !== undefined;
+    if (old !== undefined || !annotated || ingress.spec?.ingressClassName !== undefined) return [];
+    return [`annotation "${CLASS_ANNOTATION}" is deprecated, please use 'spec.ingressClassName' instead`];
+  },
 });
 
 const MAX_HOSTS = 3;

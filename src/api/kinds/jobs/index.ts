@@ -1,5 +1,6 @@
 /** Jobs. Source: k8s.io/kubernetes/pkg/registry/batch/job, pkg/apis/batch/v1 defaults, pkg/printers/internalversion. */
 import type { Job } from 'kubernetes-types/batch/v1';
+import { namedWorkloadWarnings } from '../../podspec/workload-warnings.ts';
 import { ageColumn, column, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
 import { humanDuration } from '../../printing/duration.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
@@ -19,6 +20,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Job>({
   validate: validateJob,
   validateUpdate: validateJobUpdate,
   validateStatusUpdate: validateJobStatus,
+  warnings: namedWorkloadWarnings,
 });
 
 /** A job selects its own pods by its UID, so that no two jobs fight over them. */

@@ -17,6 +17,9 @@ import {
   volumeModeText,
 } from '../../volumes/access.ts';
 import { alignDataSources, setClaimDefaults, validateClaimSpec } from '../../volumes/claim.ts';
+import { claimWarnings } from '../../volumes/warnings.ts';
+
+const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 
 type Claim = PersistentVolumeClaim;
 
@@ -37,6 +40,12 @@ const { strategy, statusStrategy } = specStatusStrategies<Claim>({
     ...Object.entries(claim.status?.capacity ?? {}).flatMap(([name, amount]) =>
       validatePositiveQuantity(amount, `status.capacity[${name}]`),
     ),
+  ],
+  warnings: ({ metadata, spec }) => [
+    ...(metadata?.annotations?.[CLASS_ANNOTATION] === undefined
+      ? []
+      : [`metadata.annotations[${CLASS_ANNOTATION}]: deprecated since v1.8; use "storageClassName" attribute instead`]),
+    ...claimWarnings(spec, 'spec'),
   ],
 });
 

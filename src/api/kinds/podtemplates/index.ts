@@ -4,6 +4,7 @@ import { semanticEqual } from '../../meta/equality.ts';
 import { nextGeneration } from '../../meta/object.ts';
 import { setPodTemplateDefaults } from '../../podspec/defaults.ts';
 import { validatePodTemplate } from '../../podspec/validate.ts';
+import { changedTemplateWarnings } from '../../podspec/workload-warnings.ts';
 import { column, labelsText, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies.ts';
@@ -36,6 +37,7 @@ export const podTemplates: KindDefinition<PodTemplate> = {
       }
     },
     validate: (each) => validatePodTemplate(each.template, 'template'),
+    warnings: (each, old) => changedTemplateWarnings(each.template, 'template', each, old),
   },
   columns: [
     nameColumn,

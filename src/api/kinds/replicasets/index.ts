@@ -3,6 +3,7 @@ import type { ReplicaSet, ReplicaSetSpec } from 'kubernetes-types/apps/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { validateImmutable } from '../../meta/validation.ts';
 import { setPodTemplateDefaults } from '../../podspec/defaults.ts';
+import { namedWorkloadWarnings } from '../../podspec/workload-warnings.ts';
 import { ageColumn, column, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, metadataOf, specStatusStrategies } from '../../registry/strategies.ts';
@@ -17,6 +18,7 @@ const { strategy, statusStrategy } = specStatusStrategies<ReplicaSet>({
     ...validateImmutable(set.spec?.selector, old.spec?.selector, 'spec.selector'),
   ],
   validateStatusUpdate: (set) => validateReplicaCounts(set.status),
+  warnings: namedWorkloadWarnings,
 });
 
 function validateReplicaSet(set: ReplicaSet): FieldError[] {

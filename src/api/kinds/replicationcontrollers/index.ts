@@ -4,6 +4,7 @@ import { formatLabelSelector, matchesLabels, selectorOfLabels } from '../../../b
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { setPodTemplateDefaults } from '../../podspec/defaults.ts';
 import { validatePodTemplate } from '../../podspec/validate.ts';
+import { namedWorkloadWarnings } from '../../podspec/workload-warnings.ts';
 import { ageColumn, column, labelsText, nameColumn, workloadColumns } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, metadataOf, specStatusStrategies } from '../../registry/strategies.ts';
@@ -16,6 +17,7 @@ const { strategy, statusStrategy } = specStatusStrategies<ReplicationController>
   validate,
   validateUpdate: validate,
   validateStatusUpdate: (controller) => validateReplicaCounts(controller.status),
+  warnings: namedWorkloadWarnings,
 });
 
 function validate(controller: ReplicationController): FieldError[] {

@@ -21,6 +21,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Service>({
     alignClusterIps(service, old);
     keepAllocated(service, old);
     dropForOtherType(service, old);
+    if (service.spec?.type !== 'LoadBalancer' && service.status !== undefined) service.status.loadBalancer = {};
     const spec = service.spec;
     if (spec?.clusterIP && (spec.clusterIPs ?? []).length === 0) spec.clusterIPs = [spec.clusterIP];
   },

@@ -2,6 +2,7 @@
 import type { StatefulSet, StatefulSetSpec } from 'kubernetes-types/apps/v1';
 import { isSet } from '../../meta/validation.ts';
 import { setPodTemplateDefaults } from '../../podspec/defaults.ts';
+import { workloadWarnings } from '../../podspec/workload-warnings.ts';
 import { ageColumn, column, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
@@ -13,6 +14,7 @@ const { strategy, statusStrategy } = specStatusStrategies<StatefulSet>({
   validate: validateStatefulSet,
   validateUpdate: validateStatefulSetUpdate,
   validateStatusUpdate: validateStatefulSetStatus,
+  warnings: workloadWarnings,
 });
 
 export const statefulSets: KindDefinition<StatefulSet> = {

@@ -29,7 +29,7 @@ import { applyObject, configurationOf } from './apply.ts';
 import type { RestContext } from './context.ts';
 import { createObject } from './create.ts';
 import { deleteObject } from './delete.ts';
-import { parseDeleteOptions } from './delete-options.ts';
+import { type DeleteOptions, parseDeleteOptions } from './delete-options.ts';
 import { get, sendObject } from './get.ts';
 import { deprecationWarning, fromStored, type ServedKind, toStored } from './kinds.ts';
 import { list } from './list.ts';
@@ -46,6 +46,8 @@ import { watch } from './watch.ts';
 import { type DecodedKind, decodeSent, methodNotAllowed, strictly, type WriteRequest } from './write-request.ts';
 
 const MAX_BODY = 3 * 1024 * 1024;
+const ORPHANED_PODS =
+  'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning';
 /** Deletes of a collection under way at once. */
 const DELETE_WORKERS = 8;
 
@@ -60,8 +62,9 @@ export function dispatch(
 ): Promise<void> | undefined {
   const kind = kindOf(context, info);
   const { subresource, verb } = info;
-  const { deprecation } = kind.definition.custom ?? {};
-  if (deprecation !== undefined) exchange.warnings.push(deprecation);
+  const { custom, deprecation } = kind.definition;
+  const warning = custom?.deprecation ?? (kind.alias === undefined ? deprecation : undefined);
+  if (warning !== undefined) exchange.warnings.push(warning);
   if ((kind.alias ?? kind.definition).deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
   if (kind.definition.virtual === true) {
@@ -304,6 +307,7 @@ async function remove(
   const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
   const body = await readBody(exchange.request, limitOf(context));
   const options = parseDeleteOptions(body, exchange.header('content-type'), info.query, exchange.audit);
+  warnOfOrphans(exchange, kind, options);
   const request = writeRequest(exchange, kind, info);
   const deleted = await deleteObject(context, request, options);
   // A namespace, too, which is only marked.
@@ -317,6 +321,13 @@ async function remove(
   }
 }
 
+/** Source: k8s.io/kubernetes/pkg/registry/batch/job/storage. */
+function warnOfOrphans(exchange: Exchange, kind: ServedKind, { propagation, orphans }: DeleteOptions): void {
+  const { group, plural } = kind.definition;
+  if (group === 'batch' && plural === 'jobs' && propagation === undefined && orphans === undefined)
+    exchange.warnings.push(ORPHANED_PODS);
+}
+
 async function removeCollection(
   context: RestContext,
   exchange: Exchange,
@@ -327,6 +338,7 @@ async function removeCollection(
   if (cache === undefined) throw methodNotAllowed();
   const body = await readBody(exchange.request, limitOf(context));
   const deletion = parseDeleteOptions(body, exchange.header('content-type'), info.query, exchange.audit);
+  warnOfOrphans(exchange, kind, deletion);
   const options = { ...parseListOptions(kind, info.query, false), limit: undefined };
   const snapshot = await takeSnapshot(
     context,

@@ -321,6 +321,32 @@ describe('formats', () => {
     assert.match(only.text, /only the following media types are accepted: application\/json, application\/yaml/);
   });
 
+  it('warns of kinds that are deprecated as a whole, and of jobs that leave their pods', async () => {
+    const warning = async (method: string, path: string, body?: object) =>
+      (await server.call(method, path, body === undefined ? {} : { body })).headers['warning'];
+    const endpoints = '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"';
+    assert.equal(await warning('GET', '/api/v1/endpoints'), endpoints);
+    assert.equal(
+      await warning('GET', '/api/v1/componentstatuses'),
+      '299 - "v1 ComponentStatus is deprecated in v1.19+"',
+    );
+    const { text } = await server.call('GET', '/metrics');
+    assert.match(
+      text,
+      /apiserver_requested_deprecated_apis\{group="",removed_release="",resource="endpoints",subresource="",version="v1"\} 1/,
+    );
+    const jobs = '/apis/batch/v1/namespaces/default/jobs';
+    const template = { spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'i' }] } };
+    for (const name of ['a', 'b'])
+      await server.call('POST', jobs, { body: { metadata: { name }, spec: { template } } });
+    assert.match(
+      String(await warning('DELETE', `${jobs}/a`)),
+      /child pods are preserved by default when jobs are deleted/,
+    );
+    assert.equal(await warning('DELETE', `${jobs}/b`, { propagationPolicy: 'Background' }), undefined);
+    assert.match(String(await warning('DELETE', jobs)), /child pods are preserved/);
+  });
+
   it('serves one object in several versions, and says which are old', async () => {
     const budgets = (version: string): string => `/apis/policy/${version}/namespaces/default/poddisruptionbudgets`;
     const created = await server.call('POST', budgets('v1beta1'), {
