@@ -6,6 +6,7 @@
 import { servedKinds } from '../discovery/index.ts';
 import type { GroupVersionKind } from '../meta/object.ts';
 import type { KindDefinition } from '../registry/definition.ts';
+import { valuesOf } from '../schema/enumerations.ts';
 import { schemaNameOf, schemaOfType, typeOf } from '../schema/index.ts';
 import { fieldFacts, isAtomicType, keyDefaults } from '../schema/merge-keys.ts';
 import { currentTypeName } from '../schema/older-types.ts';
@@ -139,7 +140,8 @@ function renderType(
   const texts = Object.hasOwn(descriptions, documented) ? descriptions[documented] : undefined;
   const properties: { [field: string]: SchemaObject } = {};
   for (const [field, compact] of Object.entries(type.f)) {
-    const description = texts !== undefined && Object.hasOwn(texts.f, field) ? texts.f[field] : undefined;
+    const text = texts !== undefined && Object.hasOwn(texts.f, field) ? texts.f[field] : undefined;
+    const description = explained(text, valuesOf(documented, field));
     properties[field] = {
       ...(description === undefined ? {} : { description }),
       ...renderField(name, field, compact, version, description !== undefined, use),
@@ -163,6 +165,21 @@ function renderType(
   };
 }
 
+/** The description of a field with the values that it may have. */
+function explained(text: string | undefined, values: readonly string[] | undefined): string | undefined {
+  if (text === undefined || values === undefined) return text;
+  return `${text}\n\nPossible enum values:\n${values.map((value) => ` - \`${JSON.stringify(value)}\``).join('\n')}`;
+}
+
+function withValues(schema: SchemaObject, values: readonly string[] | undefined): SchemaObject {
+  if (values === undefined) return schema;
+  for (const inside of ['items', 'additionalProperties'] as const) {
+    const of = schema[inside];
+    if (of !== undefined) return { ...schema, [inside]: { ...(of as SchemaObject), enum: values } };
+  }
+  return { ...schema, enum: values };
+}
+
 function renderField(
   typeName: string,
   field: string,
@@ -172,7 +189,8 @@ function renderField(
   use: (name: string) => void,
 ): SchemaObject {
   const facts = fieldFacts(currentTypeName(typeName), field);
-  const schema = renderUse(anyType(typeName, field, compact), version, described, use);
+  const plain = renderUse(anyType(typeName, field, compact), version, described, use);
+  const schema = withValues(plain, valuesOf(currentTypeName(typeName), field));
   const extensions: SchemaObject = {};
   if (compact.startsWith('[]')) {
     extensions['x-kubernetes-list-type'] = facts.listType ?? 'atomic';

@@ -139,6 +139,9 @@ function writeSchema(out: Writer, schema: SchemaObject): void {
   out.string(1, text('$ref')).string(2, text('format')).string(4, text('description'));
   const required = schema['required'];
   if (Array.isArray(required)) strings(out, 19, required as string[]);
+  const values = schema['enum'];
+  // Each is YAML in a message of its own.
+  if (Array.isArray(values)) for (const value of values) within(out, 20, () => out.string(2, JSON.stringify(value)));
   const additional = nested('additionalProperties');
   if (additional !== undefined) within(out, 21, () => within(out, 1, () => writeSchema(out, additional)));
   if (text('type') !== '') within(out, 22, () => out.string(1, text('type')));

@@ -114,6 +114,31 @@ test('the protobuf form is well-formed and names every definition', () => {
   assert.deepEqual(names, Object.keys(document.definitions));
 });
 
+test('strings that may have few values publish them, in both versions and as protobuf', () => {
+  const POLICIES = ['Always', 'Never', 'OnFailure'];
+  const v2 = openapiV2(builtinKinds, descriptions);
+  const v3 = openapiV3(builtinKinds, 'api/v1', descriptions)?.components.schemas ?? {};
+  const field = (schemas: object, type: string, name: string): Record<string, unknown> => {
+    const found = (schemas as Record<string, { properties: Record<string, Record<string, unknown>> }>)[type];
+    return found?.properties[name] ?? {};
+  };
+  for (const schemas of [v2.definitions, v3]) {
+    const { enum: values, description } = field(schemas, 'io.k8s.api.core.v1.PodSpec', 'restartPolicy');
+    assert.deepEqual(values, POLICIES);
+    assert.match(String(description), /\n\nPossible enum values:\n - `"Always"`\n - `"Never"`\n - `"OnFailure"`$/);
+    const modes = field(schemas, 'io.k8s.api.core.v1.PersistentVolumeClaimSpec', 'accessModes');
+    assert.deepEqual((modes['items'] as { enum: string[] }).enum.length, 4);
+    assert.equal(modes['enum'], undefined);
+    const statuses = field(schemas, 'io.k8s.api.core.v1.PersistentVolumeClaimStatus', 'allocatedResourceStatuses');
+    assert.ok((statuses['additionalProperties'] as { enum: string[] }).enum.includes('NodeResizePending'));
+    assert.equal((field(schemas, 'io.k8s.api.core.v1.HostPathVolumeSource', 'type')['enum'] as string[])[0], '');
+    assert.equal(field(schemas, 'io.k8s.api.core.v1.PodSpec', 'nodeName')['enum'], undefined);
+  }
+  // Each value is a message with its YAML as the second field.
+  const encoded = Buffer.from(encodeOpenapiV2(v2));
+  for (const value of POLICIES) assert.ok(encoded.includes(`\x12${String.fromCharCode(value.length + 2)}"${value}"`));
+});
+
 test('the index gives each document its hash', () => {
   const index = openapiV3Index(openapiV3Paths(builtinKinds), (path) => `${path}+/=`);
   assert.equal(
@@ -164,6 +189,8 @@ test('a real kubectl explains, lists and validates by these documents', async (t
     explained?.text ?? '',
     /FIELD: maxSurge <IntOrString>[\s\S]*maximum number of pods that can be scheduled/,
   );
+  const policy = await kubectl('explain', 'pod.spec.restartPolicy');
+  assert.match(policy?.text ?? '', /Possible enum values:\n +- `"Always"`\n +- `"Never"`\n +- `"OnFailure"`\n/);
   const byV2 = await kubectl('explain', 'pod.spec.containers', '--output=plaintext-openapiv2');
   assert.match(byV2?.text ?? '', /RESOURCE: containers <\[\]Object>[\s\S]*imagePullPolicy\s+<string>/);
   assert.ok(server?.requests.some((each) => each.includes('/openapi/v2') && each.includes('protobuf')));
