@@ -43,15 +43,13 @@ export function compileSelect(compiler: Compiler, expr: Extract<Expr, { op: 'sel
   } else if (inner.kind === 'opaque') return compiler.fail(at, `unexpected failed resolution of '${inner.name}'`);
   else if (inner.kind !== 'dyn')
     return compiler.fail(at, `type '${formatType(inner)}' does not support field selection`);
-  const cost = target.cost + 1;
   if (expr.test) {
     return {
       type: BOOL,
-      cost,
+      cost: target.cost,
       size: 1,
       run(frame) {
         const value = target.run(frame);
-        frame.budget.spend(1);
         const object = value instanceof Optional ? (value.value ?? null) : value;
         if (value instanceof Optional && value.value === undefined) return false;
         if (isList(object)) throw new EvaluationError("unsupported index type 'string' in list");
@@ -60,6 +58,7 @@ export function compileSelect(compiler: Compiler, expr: Extract<Expr, { op: 'sel
       },
     };
   }
+  const cost = target.cost + 1;
   const optional = expr.optional || target.type.kind === 'optional';
   return {
     type: optional && type.kind !== 'optional' ? optionalOf(type) : type,

@@ -3,7 +3,7 @@ import type { Expr } from './ast.ts';
 import type { Compiler } from './compile.ts';
 import type { Part } from './part.ts';
 import { assignable, BOOL, formatType, INT, join, listOf, mapOf, sameType, type Type } from './types.ts';
-import { EntryMap, type MapKey, mapKey, Optional, StructValue, Uint, type Value } from './values.ts';
+import { EntryMap, keyOf, type MapKey, mapKey, Optional, StructValue, Uint, type Value } from './values.ts';
 
 /** What making one costs by itself. Source: cel-go's common/cost.go. */
 const LIST_COST = 10;
@@ -47,11 +47,20 @@ export function compileList(compiler: Compiler, expr: Extract<Expr, { op: 'list'
   checkAlike(compiler, placed);
   const [first, ...rest] = itemTypes;
   const of: Type = first === undefined ? { kind: 'param', name: '_' } : rest.reduce(join, first);
-  return {
+  const shared = {
     type: listOf(of, items.length),
     items: placed,
     cost: items.reduce((sum, { part }) => sum + part.cost, LIST_COST),
     size: items.length,
+  };
+  // What is known when it is written is made once, and costs nothing then, as upstream.
+  const known = items.every(({ part, optional }) => !optional && part.known !== undefined);
+  if (known) {
+    const values = items.map(({ part }) => part.known as Value);
+    return { ...shared, known: values, run: () => values };
+  }
+  return {
+    ...shared,
     run(frame) {
       frame.budget.spend(LIST_COST);
       const values: Value[] = [];
@@ -86,10 +95,15 @@ export function compileMap(compiler: Compiler, expr: Extract<Expr, { op: 'map' }
   const empty: Type = { kind: 'param', name: '_' };
   const key = first === undefined ? empty : rest.reduce((type, each) => join(type, each.key.type), first.key.type);
   const value = first === undefined ? empty : rest.reduce((type, each) => join(type, plain(each)), plain(first));
-  return {
+  const shared = {
     type: mapOf(key, value, entries.length),
     cost: entries.reduce((sum, each) => sum + each.key.cost + each.value.cost, MAP_COST),
     size: entries.length,
+  };
+  const known = knownMap(entries);
+  if (known !== undefined) return { ...shared, known, run: () => known };
+  return {
+    ...shared,
     run(frame) {
       frame.budget.spend(MAP_COST);
       const made = new Map<MapKey, Value>();
@@ -102,6 +116,20 @@ export function compileMap(compiler: Compiler, expr: Extract<Expr, { op: 'map' }
       return new EntryMap(made);
     },
   };
+}
+
+/** What is known of it when it is written; undefined where something is not, or cannot be a key. */
+function knownMap(
+  entries: readonly { readonly key: Part; readonly value: Part; readonly optional: boolean }[],
+): Value | undefined {
+  const made = new Map<MapKey, Value>();
+  for (const { key, value, optional } of entries) {
+    if (optional || key.known === undefined || value.known === undefined) return undefined;
+    const name = keyOf(key.known);
+    if (name === undefined) return undefined;
+    made.set(name, value.known);
+  }
+  return new EntryMap(made);
 }
 
 export function compileStruct(compiler: Compiler, expr: Extract<Expr, { op: 'struct' }>): Part {

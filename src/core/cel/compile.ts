@@ -6,14 +6,14 @@ import { CompileError, dottedName, type Expr, ProgramError } from './ast.ts';
 import { compileIndex, compileSelect, typeName } from './compile-access.ts';
 import { compileList, compileMap, compileStruct, constantType } from './compile-literals.ts';
 import { equal } from './equality.ts';
-import { fitting, sizesOf } from './functions.ts';
+import { fitting, perCharacter, sizesOf } from './functions.ts';
 import { constantFailure, literalProblem } from './literal-checks.ts';
 import { compileMacro } from './macros.ts';
 import { metered } from './meter.ts';
 import { parse } from './parser.ts';
 import type { Environment, Frame, Part, Program, Structure } from './part.ts';
 import { assignable, BOOL, DYN, formatType, join, maxSize, type Type } from './types.ts';
-import { EvaluationError, type Value } from './values.ts';
+import { EvaluationError, keyOf, type Value } from './values.ts';
 
 interface Variable {
   readonly slot: number;
@@ -103,6 +103,7 @@ export class Compiler {
           size: typeof expr.value === 'string' ? expr.value.length : 1,
           run: () => expr.value,
           constant: expr.value,
+          known: expr.value,
         };
       case 'ident':
         return this.#identifier(expr.name, expr.at);
@@ -206,7 +207,7 @@ export class Compiler {
     }
     // The value that decides alone.
     const decisive = name === '_||_';
-    const cost = left.cost + right.cost + 1;
+    const cost = left.cost + right.cost;
     return {
       type: BOOL,
       cost,
@@ -249,7 +250,7 @@ export class Compiler {
     const [left, right] = args as [Part, Part];
     const fits = assignable(left.type, right.type, new Map()) || assignable(right.type, left.type, new Map());
     if (!fits) return this.mismatch(positive ? '_==_' : '_!=_', args, at);
-    const own = (sizes: readonly number[]): number => Math.max(1, Math.ceil(Math.min(...sizes) * 0.1));
+    const own = (sizes: readonly number[]): number => perCharacter(Math.min(...sizes));
     return {
       type: BOOL,
       cost: left.cost + right.cost + own([left.size, right.size]),
@@ -280,10 +281,11 @@ export class Compiler {
     this.failure ??= constantFailure(name, args, found);
     const sizes = args.map((each) => each.size);
     const items = args.map(largestItem);
-    const own = Math.max(1, ...found.map(({ overload }) => (overload.estimate ?? overload.cost)?.(sizes, items) ?? 1));
+    const shortest = args.map(({ constant, size }) => (constant === undefined ? 0 : size));
+    const own = Math.max(...found.map(({ overload }) => (overload.estimate ?? overload.cost)?.(sizes, items) ?? 1));
     const result = found.reduce((type, each) => join(type, each.result), first.result);
     const largest = Math.max(
-      ...found.map(({ overload }) => overload.size?.(sizes, items) ?? sizes.reduce((sum, each) => sum + each, 0)),
+      ...found.map(({ overload }) => overload.size?.(sizes, items, shortest) ?? Number.POSITIVE_INFINITY),
     );
     const sized = ['string', 'bytes', 'list', 'map'].includes(result.kind);
     const type = sized && result.max === undefined ? ({ ...result, max: largest } as Type) : result;
@@ -291,6 +293,9 @@ export class Compiler {
     // What is known of the arguments decides now, unless something is known only when it is there.
     const settled = found.length === 1 && args.every((each) => !SEEN_LATER.has(each.type.kind));
     const [only] = overloads;
+    const among = name === '@in' ? membership(args) : undefined;
+    if (among !== undefined)
+      return { type, cost: args.reduce((sum, each) => sum + each.cost, own), size: 1, run: among };
     return {
       type,
       cost: args.reduce((sum, each) => sum + each.cost, own),
@@ -298,7 +303,7 @@ export class Compiler {
       run(frame) {
         const values = args.map((each) => each.run(frame));
         const overload = settled && only !== undefined ? only : fitting(name, overloads, values);
-        frame.budget.spend(overload.cost === undefined ? 1 : Math.max(1, overload.cost(sizesOf(values))));
+        frame.budget.spend(overload.cost?.(sizesOf(values)) ?? 1);
         return overload.run(values);
       },
     };
@@ -307,6 +312,20 @@ export class Compiler {
   get source(): string {
     return this.#source;
   }
+}
+
+/** Whether a value is in a list that is known when it is written: nothing is compared, and nothing paid for, as upstream. */
+function membership([item, list]: readonly Part[]): Part['run'] | undefined {
+  if (item === undefined || !Array.isArray(list?.known)) return undefined;
+  const known = list.known as readonly Value[];
+  const keys = new Set(known.map(keyOf));
+  if (keys.has(undefined)) return undefined;
+  return known.length === 0
+    ? () => false
+    : (frame) => {
+        const key = keyOf(item.run(frame));
+        return key !== undefined && keys.has(key);
+      };
 }
 
 /** Of texts in a list: what was made may be of any size, as upstream reckons. */

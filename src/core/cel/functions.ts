@@ -13,14 +13,14 @@ export interface Overload {
   cost?(sizes: readonly number[]): number;
   /** What upstream reckons with when it estimates, where that differs; `items`: the largest sizes of what lists among the arguments hold. */
   estimate?(sizes: readonly number[], items: readonly number[]): number;
-  /** The largest the result can be, by the largest sizes of the arguments. Default: their sum. */
-  size?(sizes: readonly number[], items: readonly number[]): number;
+  /** The largest the result can be, by the largest sizes of the arguments, and the smallest. Default: nobody knows. */
+  size?(sizes: readonly number[], items: readonly number[], shortest: readonly number[]): number;
 }
 
 export interface Costs {
   readonly cost?: (sizes: readonly number[]) => number;
   readonly estimate?: (sizes: readonly number[], items: readonly number[]) => number;
-  readonly size?: (sizes: readonly number[], items: readonly number[]) => number;
+  readonly size?: (sizes: readonly number[], items: readonly number[], shortest: readonly number[]) => number;
 }
 
 /** Cost of walking a text once, as upstream counts. */

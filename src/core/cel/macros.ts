@@ -1,6 +1,7 @@
 /** Comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go and cel/library.go (optionals). */
 import type { Expr } from './ast.ts';
 import type { Compiler } from './compile.ts';
+import { times } from './functions.ts';
 import { compareValues } from './library/operators.ts';
 import type { Frame, Part } from './part.ts';
 import { BOOL, DYN, formatType, INT, listOf, mapOf, optionalOf, type Type } from './types.ts';
@@ -8,29 +9,35 @@ import { CelMap, EntryMap, EvaluationError, isList, type MapKey, mapKey, Optiona
 
 type Macro = Extract<Expr, { op: 'macro' }>;
 
-/** What one step of the loop costs by itself. */
-const STEP = 2;
+/**
+ * What upstream reckons with for the whole loop and for one step, beside what is written in it: whether it goes on, what has been found so
+ * far and what becomes of it.
+ */
+const RECKONED: Readonly<
+  Record<Exclude<Macro['name'], 'optMap' | 'optFlatMap'>, readonly [whole: number, step: number]>
+> = {
+  all: [1, 3],
+  exists: [1, 4],
+  exists_one: [2, 2],
+  map: [11, 12],
+  transformList: [11, 12],
+  filter: [11, 13],
+  sortBy: [11, 12],
+  transformMap: [31, 3],
+  transformMapEntry: [31, 2],
+};
 
-/** What upstream reckons with for one: results that are lists and maps are made anew with every step. */
-function stepOf(name: Macro['name']): number {
-  switch (name) {
-    case 'all':
-    case 'exists':
-      return STEP + 1;
-    case 'exists_one':
-      return STEP;
-    case 'transformMap':
-    case 'transformMapEntry':
-      return STEP + 31;
-    default:
-      return STEP + 11;
-  }
-}
+/** What it costs to add a list of one item to what has been found, and to put an entry into a map. */
+const ADDED = 12;
+const INSERTED = 2;
+
+/** A list of what is known when it is written is there already. */
+const addingOf = ({ known }: Part): number => (known === undefined ? ADDED : ADDED - 10);
 
 export function compileMacro(compiler: Compiler, macro: Macro): Part {
   if (macro.name === 'optMap' || macro.name === 'optFlatMap') return optionalMap(compiler, macro);
   const target = compiler.compile(macro.target);
-  const variables = variableTypes(target.type, macro.vars.length);
+  const variables = variableTypes(target, macro.vars.length);
   if (variables === undefined) {
     return compiler.fail(
       macro.target.at,
@@ -44,12 +51,14 @@ export function compileMacro(compiler: Compiler, macro: Macro): Part {
   );
 }
 
-function variableTypes(type: Type, count: number): readonly Type[] | undefined {
+function variableTypes({ type, isPlace }: Part, count: number): readonly Type[] | undefined {
+  // Of what is in a list or map that was made, upstream reckons with no size at all.
+  const within = (of: Type): Type => (isPlace === true ? of : { ...of, max: 0 });
   switch (type.kind) {
     case 'list':
-      return count === 1 ? [type.of] : [INT, type.of];
+      return count === 1 ? [within(type.of)] : [INT, within(type.of)];
     case 'map':
-      return [type.key, type.value];
+      return [within(type.key), within(type.value)];
     case 'dyn':
     case 'param':
       return [DYN, DYN];
@@ -86,7 +95,9 @@ class Loop {
       );
     }
     const size = this.#target.size;
-    const cost = this.#target.cost + 1 + size * args.reduce((sum, each) => sum + each.cost, stepOf(name));
+    const [whole, step] = RECKONED[name as keyof typeof RECKONED];
+    const each = args.reduce((sum, { cost: own }) => sum + own, step);
+    const cost = this.#target.cost + whole + times(size, each);
     const body = second ?? first;
     switch (name) {
       case 'all':
@@ -127,12 +138,12 @@ class Loop {
   /** Sets the variables to one element after the other. */
   *#steps(frame: Frame): Generator<Value> {
     const range = this.#target.run(frame);
+    frame.budget.spend(this.#macro.name === 'exists_one' ? 2 : 1);
     const [slot = 0, second] = this.#slots;
     if (range instanceof CelMap) {
       for (const key of range.keys()) {
         const value = second === undefined ? null : (range.get(key) ?? null);
         // A null field of a structure is not there; other maps may hold nulls.
-        frame.budget.spend(STEP);
         frame.slots[slot] = key;
         if (second !== undefined) frame.slots[second] = value;
         yield key;
@@ -142,7 +153,6 @@ class Loop {
     if (!isList(range)) throw new EvaluationError('no such overload: this is no range');
     let index = 0n;
     for (const item of range) {
-      frame.budget.spend(STEP);
       if (second === undefined) frame.slots[slot] = item;
       else {
         frame.slots[slot] = index;
@@ -155,30 +165,45 @@ class Loop {
 
   #quantify(frame: Frame, predicate: Part, decisive: boolean): Value {
     let failed: EvaluationError | undefined;
+    const goesOn = decisive ? 3 : 2;
+    let decided = false;
     for (const _step of this.#steps(frame)) {
+      // What was decided before the last is noticed when the next one is looked at.
+      frame.budget.spend(decided ? goesOn : goesOn + 1);
+      if (decided) break;
       try {
         const value = predicate.run(frame);
-        if (value === decisive) return decisive;
+        if (value === decisive) {
+          decided = true;
+          continue;
+        }
         if (typeof value !== 'boolean') throw new EvaluationError('no such overload');
       } catch (error) {
         if (!(error instanceof EvaluationError)) throw error;
         failed ??= error;
       }
     }
-    if (failed !== undefined) throw failed;
-    return !decisive;
+    if (!decided && failed !== undefined) throw failed;
+    return decided ? decisive : !decisive;
   }
 
   #one(frame: Frame, predicate: Part): Value {
     let count = 0;
-    for (const _step of this.#steps(frame)) if (isTrue(predicate.run(frame))) count += 1;
+    for (const _step of this.#steps(frame)) {
+      const found = isTrue(predicate.run(frame));
+      frame.budget.spend(found ? 2 : 1);
+      if (found) count += 1;
+    }
     return count === 1;
   }
 
   #collect(frame: Frame, condition: Part | undefined, body: Part | undefined): Value {
     const found: Value[] = [];
+    const adding = body === undefined ? ADDED + 1 : addingOf(body);
     for (const item of this.#steps(frame)) {
-      if (condition !== undefined && !isTrue(condition.run(frame))) continue;
+      const kept = condition === undefined || isTrue(condition.run(frame));
+      frame.budget.spend(kept ? adding : 1);
+      if (!kept) continue;
       found.push(body === undefined ? item : body.run(frame));
     }
     return found;
@@ -186,7 +211,11 @@ class Loop {
 
   #sort(frame: Frame, key: Part): Value {
     const keyed: { item: Value; key: Value }[] = [];
-    for (const item of this.#steps(frame)) keyed.push({ item, key: key.run(frame) });
+    const adding = addingOf(key);
+    for (const item of this.#steps(frame)) {
+      frame.budget.spend(adding);
+      keyed.push({ item, key: key.run(frame) });
+    }
     frame.budget.spend(keyed.length * 8);
     return keyed.sort((a, b) => compareValues(a.key, b.key)).map(({ item }) => item);
   }
@@ -194,7 +223,9 @@ class Loop {
   #transform(frame: Frame, condition: Part | undefined, body: Part): Value {
     const made = new Map<MapKey, Value>();
     for (const key of this.#steps(frame)) {
-      if (condition !== undefined && !isTrue(condition.run(frame))) continue;
+      const kept = condition === undefined || isTrue(condition.run(frame));
+      frame.budget.spend(kept ? INSERTED + 1 : 1);
+      if (!kept) continue;
       made.set(mapKey(key), body.run(frame));
     }
     return new EntryMap(made);
@@ -203,7 +234,9 @@ class Loop {
   #entries(frame: Frame, condition: Part | undefined, body: Part): Value {
     const made = new Map<MapKey, Value>();
     for (const _step of this.#steps(frame)) {
-      if (condition !== undefined && !isTrue(condition.run(frame))) continue;
+      const kept = condition === undefined || isTrue(condition.run(frame));
+      frame.budget.spend(kept ? INSERTED : 1);
+      if (!kept) continue;
       const entry = body.run(frame);
       if (!(entry instanceof CelMap)) throw new EvaluationError('no such overload');
       for (const key of entry.keys()) {

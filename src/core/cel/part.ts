@@ -39,6 +39,8 @@ export interface Part {
   readonly isPlace?: boolean;
   /** The value, when it is written in the expression. */
   readonly constant?: Value;
+  /** As `constant`, also of lists and maps that hold nothing else. */
+  readonly known?: Value;
   /** What a list that is written in the expression holds, and where. */
   readonly items?: readonly { readonly type: Type; readonly at: number }[];
 }

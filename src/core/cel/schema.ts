@@ -6,7 +6,7 @@ import type { JsonObject } from '../../api/meta/object.ts';
 import type { Schema } from '../../api/structural/schema.ts';
 import { ANY_READER, type JsonReader } from './documents.ts';
 import { parseDuration, parseTimestamp } from './library/time.ts';
-import { BOOL, BYTES, DOUBLE, DYN, INT, listOf, mapOf, parseType, STRING, type Type } from './types.ts';
+import { BOOL, BYTES, DOUBLE, DYN, INT, listOf, mapOf, STRING, type Type } from './types.ts';
 import type { Value } from './values.ts';
 
 /** The largest document that is ever judged; what is not bounded by the schema is bounded by it. */
@@ -21,8 +21,15 @@ const KEYWORDS: ReadonlySet<string> = new Set(
     ' ',
   ),
 );
-const TIMESTAMP = parseType('timestamp');
-const DURATION = parseType('duration');
+/** Upstream gives numbers and truths no size, and times that of their texts. */
+const [SMALL_INT, SMALL_DOUBLE, SMALL_BOOL] = [INT, DOUBLE, BOOL].map((type): Type => ({ ...type, max: 0 })) as [
+  Type,
+  Type,
+  Type,
+];
+const DATE: Type = { kind: 'timestamp', max: 12 };
+const TIMESTAMP: Type = { kind: 'timestamp', max: 32 };
+const DURATION: Type = { kind: 'duration', max: 32 };
 
 /** How rules write a property's name; undefined when they cannot. */
 export function escapeName(name: string): string | undefined {
@@ -45,11 +52,11 @@ export function typeOfSchema(schema: Schema, resource: boolean): Type | undefine
     case 'string':
       return stringType(schema);
     case 'integer':
-      return INT;
+      return SMALL_INT;
     case 'number':
-      return DOUBLE;
+      return SMALL_DOUBLE;
     case 'boolean':
-      return BOOL;
+      return SMALL_BOOL;
     case 'array': {
       const of = schema.items === undefined ? undefined : typeOfSchema(schema.items, schema.items.embedded);
       return of === undefined ? undefined : listOf(of, maxItems(schema));
@@ -69,6 +76,7 @@ export function typeOfSchema(schema: Schema, resource: boolean): Type | undefine
 function stringType(schema: Schema): Type {
   switch (schema.format) {
     case 'date':
+      return DATE;
     case 'date-time':
       return TIMESTAMP;
     case 'duration':
@@ -86,7 +94,7 @@ function stringType(schema: Schema): Type {
 }
 
 function objectType(schema: Schema, resource: boolean): Type {
-  return { kind: 'object', name: 'object', fields: new LazyFields(schema, resource) };
+  return { kind: 'object', name: 'object', fields: new LazyFields(schema, resource), max: 0 };
 }
 
 const METADATA: Type = {

@@ -4,7 +4,7 @@
  */
 
 import { equal } from '../equality.ts';
-import { declare, declareIn, type Overload, times, visits } from '../functions.ts';
+import { declare, declareIn, type Overload, perCharacter, times, visits } from '../functions.ts';
 import { spend } from '../meter.ts';
 import {
   CelMap,
@@ -95,6 +95,8 @@ function slice(list: List, from: bigint, to: bigint): Value[] {
   return [...list].slice(Number(from), Number(to));
 }
 
+/** What upstream reckons with for making a list. */
+const MAKING = 11;
 const kept = { cost: ([list = 0]: readonly number[]) => list, size: ([list = 0]: readonly number[]) => list };
 /** Every item with every other, and a list that is made. Source: cel-go's ext lists, version 3, which says so of the result's size too. */
 const squared = (factor: number) => ({
@@ -105,7 +107,7 @@ const squared = (factor: number) => ({
 /** Each text is walked as it is compared. */
 const reads = {
   ...visits,
-  estimate: ([list = 0]: readonly number[], [item = 0]: readonly number[]) => times(list, 1 + item * 0.1),
+  estimate: ([list = 0]: readonly number[], [item = 0]: readonly number[]) => times(list, 1 + perCharacter(item)),
 };
 
 const lists: readonly Overload[] = [
@@ -126,8 +128,8 @@ const lists: readonly Overload[] = [
     const zero: Value = type === 'int' ? 0n : type === 'uint' ? new Uint(0n) : type === 'double' ? 0 : new Duration(0n);
     return declare(`list<${type}>.sum(): ${type}`, (list: List) => sum(list, zero), visits);
   }),
-  declare('list<A>.indexOf(A): int', (list: List, item: Value) => position(list, item, false), visits),
-  declare('list<A>.lastIndexOf(A): int', (list: List, item: Value) => position(list, item, true), visits),
+  declare('list<A>.indexOf(A): int', (list: List, item: Value) => position(list, item, false), reads),
+  declare('list<A>.lastIndexOf(A): int', (list: List, item: Value) => position(list, item, true), reads),
   declare('list<A>.slice(int, int): list<A>', slice, kept),
   declare('list<list<A>>.flatten(): list<A>', (list: List) => flatten(list, 1n), {
     ...kept,
@@ -135,7 +137,10 @@ const lists: readonly Overload[] = [
   }),
   declare('list<dyn>.flatten(int): list<dyn>', flatten, { ...kept, size: ([list = 0]) => list * 1000 }),
   declare('list<A>.distinct(): list<A>', (list: List) => distinct(list), squared(2)),
-  declare('list<A>.reverse(): list<A>', (list: List) => [...list].reverse(), kept),
+  declare('list<A>.reverse(): list<A>', (list: List) => [...list].reverse(), {
+    ...kept,
+    estimate: ([list = 0]) => list + MAKING,
+  }),
   declareIn(
     'lists',
     'range(int): list<int>',

@@ -67,7 +67,7 @@ const urls: readonly Overload[] = [
       ),
     walks,
   ),
-  declare('isURL(string): bool', (text: string) => parseUrl(text) !== undefined, walks),
+  declare('isURL(string): bool', (text: string) => parseUrl(text) !== undefined, { ...walks, estimate: () => 1 }),
   part('getScheme', ({ url, relative }) => (relative ? '' : url.protocol.slice(0, -1))),
   part('getHost', hostOf),
   part('getHostname', (url) =>

@@ -3,7 +3,10 @@ import { type Costs, perCharacter } from '../functions.ts';
 import { EvaluationError, type Opaque } from '../values.ts';
 
 /** Reading one of these takes as long as some ordinary steps. */
-export const reads: Costs = { cost: ([text = 0]) => perCharacter(text) + 8 };
+export const reads: Costs = {
+  cost: ([text = 0]) => perCharacter(text) + 8,
+  estimate: ([text = 0]) => perCharacter(text),
+};
 
 export const of = <T>(value: Opaque): T => value.value as T;
 

@@ -37,11 +37,12 @@ function nonZero<T extends bigint>(value: T, what: string): T {
   return value;
 }
 
-const both = { cost: ([a = 0, b = 0]: readonly number[]) => perCharacter(a + b) };
+const sum = ([a = 0, b = 0]: readonly number[]): number => a + b;
+const both = { cost: (sizes: readonly number[]) => perCharacter(sum(sizes)), size: sum };
 const least = { cost: ([a = 0, b = 0]: readonly number[]) => perCharacter(Math.min(a, b)) };
 
 /** Reading one takes as long as some ordinary steps. */
-const reads = { cost: (): number => 6 };
+const reads = { cost: (): number => 6, estimate: (): number => 1 };
 
 const MAX_TEXT = 10 * 1024 * 1024;
 
@@ -73,7 +74,7 @@ const arithmetic: readonly Overload[] = [
   declare('_+_(double, double): double', (a: number, b: number) => a + b),
   declare('_+_(string, string): string', (a: string, b: string) => joinedText(a, b), both),
   declare('_+_(bytes, bytes): bytes', (a: Uint8Array, b: Uint8Array) => Uint8Array.from([...a, ...b]), both),
-  declare('_+_(list<A>, list<A>): list<A>', added, { cost: ([a = 0, b = 0]) => a + b }),
+  declare('_+_(list<A>, list<A>): list<A>', added, { cost: sum, estimate: () => 1, size: sum }),
   declare('_+_(timestamp, duration): timestamp', (a: Timestamp, b: Duration) => moment(a.ns + b.ns)),
   declare('_+_(duration, timestamp): timestamp', (a: Duration, b: Timestamp) => moment(a.ns + b.ns)),
   declare('_+_(duration, duration): duration', (a: Duration, b: Duration) => new Duration(int(a.ns + b.ns))),
@@ -209,7 +210,6 @@ const characters = (text: string): number => {
 };
 
 const one = { size: () => 1 };
-const short = { size: () => 32 };
 
 const conversions: readonly Overload[] = [
   declare('bool(bool): bool', (a: boolean) => a),
@@ -239,13 +239,13 @@ const conversions: readonly Overload[] = [
   declare('double(uint): double', (a: Uint) => Number(a.value)),
   declare('double(string): double', (a: string) => parseDouble(a)),
   declare('string(string): string', (a: string) => a),
-  declare('string(bool): string', (a: boolean) => String(a), short),
-  declare('string(int): string', (a: bigint) => String(a), short),
-  declare('string(uint): string', (a: Uint) => String(a.value), short),
-  declare('string(double): string', (a: number) => formatDouble(a, true), short),
+  declare('string(bool): string', (a: boolean) => String(a)),
+  declare('string(int): string', (a: bigint) => String(a)),
+  declare('string(uint): string', (a: Uint) => String(a.value)),
+  declare('string(double): string', (a: number) => formatDouble(a, true)),
   declare('string(bytes): string', (a: Uint8Array) => decode(a), { cost: ([a = 0]) => perCharacter(a) }),
-  declare('string(timestamp): string', (a: Timestamp) => formatTimestamp(a), short),
-  declare('string(duration): string', (a: Duration) => formatDuration(a), short),
+  declare('string(timestamp): string', (a: Timestamp) => formatTimestamp(a)),
+  declare('string(duration): string', (a: Duration) => formatDuration(a)),
   declare('bytes(bytes): bytes', (a: Uint8Array) => a),
   declare('bytes(string): bytes', (a: string) => new TextEncoder().encode(a), {
     cost: ([a = 0]) => perCharacter(a),

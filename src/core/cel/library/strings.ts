@@ -9,7 +9,7 @@ import { bounded, format } from './format.ts';
 
 const ofArgument = { cost: ([, argument = 0]: readonly number[]) => perCharacter(argument) };
 const within = {
-  cost: ([text = 0, part = 0]: readonly number[]) => perCharacter(text) * Math.max(1, perCharacter(part)),
+  cost: ([text = 0, part = 0]: readonly number[]) => times(perCharacter(text), perCharacter(part)),
 };
 const same = {
   cost: ([text = 0]: readonly number[]) => perCharacter(text),
@@ -22,17 +22,24 @@ const pieces = {
   cost: ([text = 0]: readonly number[]) => perCharacter(2 * text),
   size: ([text = 0]: readonly number[]) => text,
 };
+/** Walked, and made anew: as large as if the smallest part that it can be stood there as often as it can, each for the largest. */
+const replacing = {
+  cost: pieces.cost,
+  size([text = 0, , by = 0]: readonly number[], _items: readonly number[], [, part = 0]: readonly number[]): number {
+    if (part === 0) return times(text + 1, by) + text;
+    return by <= part ? text : times(Math.ceil(text / part), by);
+  },
+};
 /** Walks the text once for about every fourth character of the pattern. */
 const matching = {
-  cost: ([text = 0, pattern = 0]: readonly number[]) => perCharacter(text) * Math.max(1, Math.ceil(pattern * 0.25)),
+  cost: ([text = 0, pattern = 0]: readonly number[]) => times(perCharacter(text + 1), Math.ceil(pattern * 0.25)),
 };
 
 /** What is written out is paid for as it is; a little is reckoned with. */
 const CLAUSES_COST = 16;
-const SEPARATORS_COST = 4;
 
 /** Where it occurs is more work than whether. */
-const finding = { cost: (sizes: readonly number[]) => matching.cost(sizes) * 16 };
+const finding = { cost: (sizes: readonly number[]) => matching.cost(sizes) * 16, estimate: matching.cost };
 
 /** Patterns of expressions are mostly written in them, so few are used again and again. */
 const compiled = new Map<string, Regexp>();
@@ -132,15 +139,14 @@ const joined = (list: List, separator: string): string => {
     texts.push(item);
   }
   bounded(length);
-  spend(Math.max(0, perCharacter(length) - SEPARATORS_COST));
+  spend(Math.max(0, perCharacter(length) - perCharacter(list.length)));
   return texts.join(separator);
 };
 
 /** All the texts, and what is between them. */
 const whole = ([list = 0, by = 0]: readonly number[], [item = 0]: readonly number[]): number =>
   times(list, item) + times(Math.max(0, list - 1), by);
-const walked = (sizes: readonly number[], items: readonly number[]): number =>
-  perCharacter(whole(sizes, items)) + (sizes[0] ?? 0) + SEPARATORS_COST;
+const walked = (sizes: readonly number[], items: readonly number[]): number => perCharacter(whole(sizes, items));
 
 const ascii = (text: string, from: RegExp, change: (part: string) => string): string => text.replaceAll(from, change);
 
@@ -165,7 +171,7 @@ export const strings: readonly Overload[] = [
   declare('string.endsWith(string): bool', (text: string, part: string) => text.endsWith(part), ofArgument),
   declare('string.matches(string): bool', (text: string, pattern: string) => regexp(pattern).test(text), matching),
   declare('matches(string, string): bool', (text: string, pattern: string) => regexp(pattern).test(text), matching),
-  declare('string.charAt(int): string', charAt, { ...walks, size: () => 1 }),
+  declare('string.charAt(int): string', charAt, { ...walks, estimate: () => 1 }),
   declare('string.indexOf(string): int', (text: string, part: string) => indexOf(text, part), within),
   declare(
     'string.indexOf(string, int): int',
@@ -183,15 +189,9 @@ export const strings: readonly Overload[] = [
   declare(
     'string.replace(string, string): string',
     (text: string, part: string, by: string) => replace(text, part, by, -1n),
-    {
-      cost: ([text = 0]) => perCharacter(text),
-      size: ([text = 0, , by = 0]) => text * Math.max(1, by),
-    },
+    replacing,
   ),
-  declare('string.replace(string, string, int): string', replace, {
-    cost: ([text = 0]) => perCharacter(text),
-    size: ([text = 0, , by = 0]) => text * Math.max(1, by),
-  }),
+  declare('string.replace(string, string, int): string', replace, replacing),
   declare(
     'string.split(string): list<string>',
     (text: string, separator: string) => split(text, separator, -1n),
@@ -206,17 +206,20 @@ export const strings: readonly Overload[] = [
   ),
   declare('string.trim(): string', (text: string) => text.trim(), same),
   declare('list<string>.join(): string', (list: List) => joined(list, ''), {
-    cost: ([list = 0]) => list + SEPARATORS_COST,
-    estimate: (sizes, items) => walked(sizes, items),
+    // Texts of no length are visited all the same.
+    cost: ([list = 0]) => perCharacter(list),
+    estimate: walked,
     size: whole,
   }),
   declare('list<string>.join(string): string', joined, {
-    cost: ([list = 0]) => list + SEPARATORS_COST,
-    estimate: (sizes, items) => walked(sizes, items),
+    // Texts of no length are visited all the same.
+    cost: ([list = 0]) => perCharacter(list),
+    estimate: walked,
     size: whole,
   }),
   declare('string.format(list<dyn>): string', format, {
     cost: ([text = 0]) => perCharacter(text) + CLAUSES_COST,
+    estimate: ([text = 0]) => perCharacter(text),
   }),
   declareIn('strings', 'quote(string): string', quote, same),
   declare(
