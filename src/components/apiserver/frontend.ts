@@ -403,7 +403,10 @@ export class Frontend {
     const record = audit?.begin({ request, connection, info, authenticated });
     const recorded = record?.received();
     if (authenticated !== user) record?.impersonates(user, note.impersonation);
-    if (recorded !== undefined && !(await recorded)) throw new ApiError('InternalError', 'failed to store audit event');
+    if (recorded !== undefined && !(await recorded)) {
+      record?.abandon();
+      throw new ApiError('InternalError', 'failed to store audit event');
+    }
     try {
       await authorization.requireRecorded(user, info, (decision) => record?.decided(decision));
       const delegate = delegateOf(this.#context, info);

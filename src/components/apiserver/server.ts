@@ -209,6 +209,8 @@ class Server implements ApiServer {
       random,
     });
     this.#cache = cache;
+    const audit = deps.audit === undefined ? undefined : new AuditTrail(deps.audit, clock, random);
+    if (audit !== undefined) this.#metrics.addGauge(() => audit.metrics());
     this.#context = {
       cache,
       store,
@@ -219,7 +221,7 @@ class Server implements ApiServer {
       random,
       log,
       config,
-      audit: deps.audit === undefined ? undefined : new AuditTrail(deps.audit, clock, random),
+      audit,
       authorization,
       identities,
       certificates,

@@ -11,6 +11,7 @@ import type { KubeObject } from '../../meta/object.ts';
 import { isSet } from '../../meta/validation.ts';
 import type { KindAlias, KindDefinition, WriteStrategy } from '../../registry/definition.ts';
 import { sameShape } from '../../registry/versions.ts';
+import { type SelectingAttributes, selectorErrors } from './selectors.ts';
 
 const AUTHENTICATION = 'authentication.k8s.io';
 const AUTHORIZATION = 'authorization.k8s.io';
@@ -65,25 +66,44 @@ function review<T extends KubeObject>(
 type AccessSpec = Pick<SubjectAccessReview['spec'], 'resourceAttributes' | 'nonResourceAttributes'>;
 
 function validateAttributes(spec: AccessSpec | undefined): FieldError[] {
-  if (spec?.resourceAttributes !== undefined && spec.nonResourceAttributes !== undefined) {
-    return [
+  const { resourceAttributes: resource, nonResourceAttributes: path } = spec ?? {};
+  const errors: FieldError[] = [];
+  if (resource !== undefined && path !== undefined)
+    errors.push(
       fieldError.invalid(
         'spec.nonResourceAttributes',
-        spec.nonResourceAttributes,
+        path,
         'cannot be specified in combination with resourceAttributes',
       ),
-    ];
-  }
-  return spec?.resourceAttributes === undefined && spec?.nonResourceAttributes === undefined
-    ? [
-        fieldError.invalid(
-          'spec.resourceAttributes',
-          null,
-          'exactly one of nonResourceAttributes or resourceAttributes must be specified',
-        ),
-      ]
-    : [];
+    );
+  if (resource === undefined && path === undefined)
+    errors.push(
+      fieldError.invalid(
+        'spec.resourceAttributes',
+        null,
+        'exactly one of nonResourceAttributes or resourceAttributes must be specified',
+      ),
+    );
+  return resource === undefined
+    ? errors
+    : [...errors, ...selectorErrors(resource as SelectingAttributes, 'spec.resourceAttributes')];
 }
+
+/** A question has no name. `but`: the field that it may have. */
+function validateEmpty({ metadata = {} }: KubeObject, but?: 'namespace'): FieldError[] {
+  const said = Object.entries(metadata).filter(
+    ([name, value]) => name !== 'managedFields' && name !== but && !isNothing(value),
+  );
+  if (said.length === 0) return [];
+  const detail = but === undefined ? 'must be empty' : `must be empty except for ${but}`;
+  return [fieldError.invalid('metadata', Object.fromEntries(said), detail)];
+}
+
+const isNothing = (value: unknown): boolean =>
+  value === undefined ||
+  value === null ||
+  value === '' ||
+  (typeof value === 'object' && Object.keys(value as object).length === 0);
 
 function validateSubject(spec: SubjectAccessReview['spec'] | undefined): FieldError[] {
   return isSet(spec?.user) || (spec?.groups ?? []).length > 0
@@ -108,7 +128,7 @@ function validateLocal(object: LocalSubjectAccessReview): FieldError[] {
       ),
     );
   }
-  return errors;
+  return [...errors, ...validateEmpty(object, 'namespace')];
 }
 
 export const tokenReviews = review<TokenReview>(AUTHENTICATION, 'TokenReview');
@@ -116,6 +136,7 @@ export const selfSubjectReviews = review<SelfSubjectReview>(AUTHENTICATION, 'Sel
 export const subjectAccessReviews = review<SubjectAccessReview>(AUTHORIZATION, 'SubjectAccessReview', (object) => [
   ...validateAttributes(object.spec),
   ...validateSubject(object.spec),
+  ...validateEmpty(object),
 ]);
 export const localSubjectAccessReviews = review<LocalSubjectAccessReview>(
   AUTHORIZATION,
@@ -126,6 +147,6 @@ export const localSubjectAccessReviews = review<LocalSubjectAccessReview>(
 export const selfSubjectAccessReviews = review<SelfSubjectAccessReview>(
   AUTHORIZATION,
   'SelfSubjectAccessReview',
-  (object) => validateAttributes(object.spec),
+  (object) => [...validateAttributes(object.spec), ...validateEmpty(object)],
 );
 export const selfSubjectRulesReviews = review<SelfSubjectRulesReview>(AUTHORIZATION, 'SelfSubjectRulesReview');

@@ -31,10 +31,21 @@ interface Subject {
   readonly authenticated: UserInfo;
 }
 
+interface AuditCounts {
+  events: number;
+  rejected: number;
+  readonly levels: Record<AuditDecision['level'], number>;
+}
+
 export class AuditTrail {
   readonly #settings: AuditSettings;
   readonly #clock: Clock;
   readonly #random: RandomSource;
+  readonly #counts: AuditCounts = {
+    events: 0,
+    rejected: 0,
+    levels: { None: 0, Metadata: 0, Request: 0, RequestResponse: 0 },
+  };
 
   constructor(settings: AuditSettings, clock: Clock, random: RandomSource) {
     this.#settings = settings;
@@ -45,8 +56,26 @@ export class AuditTrail {
   /** Undefined when the policy has nothing to record of this request. */
   begin(subject: Subject): AuditRecord | undefined {
     const decision = decideAudit(this.#settings.policy, subject.authenticated, subject.info);
+    this.#counts.levels[decision.level] += 1;
     if (decision.level === 'None') return undefined;
-    return new AuditRecord(subject, decision, this.#settings, this.#clock, this.#random.uuid());
+    return new AuditRecord(subject, decision, this.#settings, this.#clock, this.#random.uuid(), this.#counts);
+  }
+
+  /** Without a line break at the end. Source: k8s.io/apiserver/pkg/audit/metrics.go. */
+  metrics(): string {
+    const { events, rejected, levels } = this.#counts;
+    const prefix = 'apiserver_audit';
+    return [
+      `# HELP ${prefix}_event_total Counter of audit events generated and sent to the audit backend.`,
+      `# TYPE ${prefix}_event_total counter`,
+      `${prefix}_event_total ${events}`,
+      `# HELP ${prefix}_level_total Counter of policy levels for audit events (1 per request).`,
+      `# TYPE ${prefix}_level_total counter`,
+      ...AUDIT_LEVELS.map((level) => `${prefix}_level_total{level="${level}"} ${levels[level]}`),
+      `# HELP ${prefix}_requests_rejected_total Counter of apiserver requests rejected due to an error in audit logging backend.`,
+      `# TYPE ${prefix}_requests_rejected_total counter`,
+      `${prefix}_requests_rejected_total ${rejected}`,
+    ].join('\n');
   }
 
   async close(): Promise<void> {
@@ -61,6 +90,7 @@ export class AuditRecord {
   readonly #settings: AuditSettings;
   readonly #clock: Clock;
   readonly #receivedMs: number;
+  readonly #counts: AuditCounts;
   readonly #annotations: Record<string, string> = {};
   readonly #reference: Record<string, string> = {};
   #impersonated: UserInfo | undefined;
@@ -71,7 +101,15 @@ export class AuditRecord {
   #started = false;
   #completed = false;
 
-  constructor(subject: Subject, decision: AuditDecision, settings: AuditSettings, clock: Clock, id: string) {
+  constructor(
+    subject: Subject,
+    decision: AuditDecision,
+    settings: AuditSettings,
+    clock: Clock,
+    id: string,
+    counts: AuditCounts,
+  ) {
+    this.#counts = counts;
     const given = subject.request.headers['audit-id'];
     this.id = typeof given === 'string' && given !== '' ? given.slice(0, MAX_ID) : id;
     this.#subject = subject;
@@ -91,8 +129,9 @@ export class AuditRecord {
     return this.#emit('RequestReceived', undefined);
   }
 
-  /** Nothing more of this request is recorded. */
+  /** It is refused because it could not be recorded; nothing more of it is. */
   abandon(): void {
+    this.#counts.rejected += 1;
     this.#started = true;
     this.#completed = true;
   }
@@ -183,6 +222,7 @@ export class AuditRecord {
 
   #emit(stage: AuditStage, code: number | undefined): Promise<boolean> | undefined {
     if (this.#decision.omitStages.has(stage)) return undefined;
+    this.#counts.events += 1;
     const whole = this.#line(stage, code, true);
     let pending: Promise<boolean> | undefined;
     for (const sink of this.#settings.sinks) {

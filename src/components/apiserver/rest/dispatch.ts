@@ -192,6 +192,14 @@ async function create(
   sendObject(context, exchange, kind, created, form, 201);
 }
 
+/** A question that does not say which namespace it is about is about that of its address; no other is taken. */
+function placeIn(object: KubeObject, namespace: string): void {
+  const { namespace: said = '' } = object.metadata ?? {};
+  if (said !== '' && said !== namespace)
+    throw errors.badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  object.metadata = { ...object.metadata, namespace };
+}
+
 async function review(
   context: RestContext,
   exchange: Exchange,
@@ -201,6 +209,7 @@ async function review(
   negotiate(exchange.request.headers.accept, speaksProtobuf(kind), false);
   const request = writeRequest(exchange, kind, info);
   const object = toStored(kind, await readObject(context, exchange, kind, request));
+  if (kind.definition.namespaced) placeIn(object, info.namespace);
   kind.definition.setDefaults?.(object);
   const failures = kind.definition.strategy.validate?.(object) ?? [];
   if (failures.length > 0) throw invalid(kind.definition, object.metadata?.name ?? '', failures);

@@ -1,59 +1,9 @@
-/** Selectors of access reviews. Source: k8s.io/kubernetes/pkg/apis/authorization/validation, pkg/registry/authorization/util. */
-import type { ResourceAttributes } from 'kubernetes-types/authorization/v1';
-import { type FieldError, fieldError } from '../../../api/meta/field-error.ts';
-import { labelValueErrors, qualifiedNameErrors } from '../../../base/names.ts';
+/** Selectors of access reviews. Source: k8s.io/kubernetes/pkg/registry/authorization/util. */
+import type { SelectingAttributes, WrittenSelector } from '../../../api/kinds/reviews/selectors.ts';
 import type { SelectorTerm } from '../../../core/authz/types.ts';
 import { fieldTerms, labelTerms } from '../authorization/selectors.ts';
 
-interface Written {
-  readonly rawSelector?: string;
-  readonly requirements?: ReadonlyArray<{
-    readonly key: string;
-    readonly operator: string;
-    readonly values?: readonly string[];
-  }>;
-}
-
-const SELECTORS = ['fieldSelector', 'labelSelector'] as const;
-type SelectorName = (typeof SELECTORS)[number];
-
-export type SelectingAttributes = ResourceAttributes & { readonly [name in SelectorName]?: Written };
-
-/** What is wrong with the selectors. */
-export function selectorErrors(attributes: SelectingAttributes, path: string): FieldError[] {
-  return SELECTORS.flatMap((name) => {
-    const written = attributes[name];
-    return written === undefined ? [] : errorsOf(name, written, `${path}.${name}`);
-  });
-}
-
-function errorsOf(name: SelectorName, { rawSelector = '', requirements = [] }: Written, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  if (rawSelector !== '' && requirements.length > 0)
-    errors.push(
-      fieldError.invalid(`${path}.rawSelector`, rawSelector, 'may not specified at the same time as requirements'),
-    );
-  if (rawSelector === '' && requirements.length === 0)
-    errors.push(
-      fieldError.required(`${path}.requirements`, `when ${path} is specified, requirements or rawSelector is required`),
-    );
-  for (const [index, { key, operator, values = [] }] of requirements.entries()) {
-    const at = `${path}.requirements[${index}]`;
-    if (name === 'fieldSelector' && key === '') errors.push(fieldError.required(`${at}.key`, 'must be specified'));
-    if ((operator === 'In' || operator === 'NotIn') && values.length === 0)
-      errors.push(fieldError.required(`${at}.values`, "must be specified when `operator` is 'In' or 'NotIn'"));
-    if ((operator === 'Exists' || operator === 'DoesNotExist') && values.length > 0)
-      errors.push(
-        fieldError.forbidden(`${at}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
-      );
-    if (name === 'fieldSelector') continue;
-    for (const what of qualifiedNameErrors(key)) errors.push(fieldError.invalid(`${at}.key`, key, what));
-    for (const [place, value] of values.entries())
-      for (const what of labelValueErrors(value))
-        errors.push(fieldError.invalid(`${at}.values[${place}]`, value, what));
-  }
-  return errors;
-}
+type SelectorName = 'fieldSelector' | 'labelSelector';
 
 interface Understood {
   readonly terms: readonly SelectorTerm[];
@@ -80,10 +30,10 @@ export function selectorTerms(attributes: SelectingAttributes): {
   };
 }
 
-type Requirement = NonNullable<Written['requirements']>[number];
+type Requirement = NonNullable<WrittenSelector['requirements']>[number];
 
 function understood(
-  written: Written | undefined,
+  written: WrittenSelector | undefined,
   parse: (text: string) => SelectorTerm[],
   termOf: (requirement: Requirement) => SelectorTerm | undefined,
 ): Understood {

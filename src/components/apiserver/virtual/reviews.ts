@@ -7,14 +7,14 @@ import type {
   SubjectAccessReview,
   SubjectAccessReviewSpec,
 } from 'kubernetes-types/authorization/v1';
-import { type FieldError, fieldError, invalid } from '../../../api/meta/field-error.ts';
+import type { SelectingAttributes } from '../../../api/kinds/reviews/selectors.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Action } from '../../../core/authz/types.ts';
 import type { RestContext } from '../rest/context.ts';
 import { timestamp } from '../rest/write-request.ts';
-import { type SelectingAttributes, selectorErrors, selectorTerms } from './review-selectors.ts';
+import { selectorTerms } from './review-selectors.ts';
 
 export interface Question {
   readonly user: UserInfo;
@@ -61,11 +61,10 @@ interface Asked {
   readonly problems: readonly string[];
 }
 
-function askedBy(spec: Attributes, kind: string): Asked {
+/** What a review asks that has been validated. */
+function askedBy({ spec = {} }: { spec?: Attributes }): Asked {
   const { nonResourceAttributes: path } = spec;
   const resource = spec.resourceAttributes as SelectingAttributes | undefined;
-  const found = attributeErrors(resource, path);
-  if (found.length > 0) throw invalid({ group: 'authorization.k8s.io', kind }, '', found);
   if (path !== undefined) return { action: { verb: path.verb ?? '', path: path.path ?? '' }, problems: [] };
   const { problems, ...selectors } = selectorTerms(resource ?? {});
   const version = resource?.version ?? '';
@@ -82,30 +81,6 @@ function askedBy(spec: Attributes, kind: string): Asked {
   return { action, problems };
 }
 
-function attributeErrors(
-  resource: SelectingAttributes | undefined,
-  path: Attributes['nonResourceAttributes'],
-): FieldError[] {
-  const errors: FieldError[] = [];
-  if (resource !== undefined && path !== undefined)
-    errors.push(
-      fieldError.invalid(
-        'spec.nonResourceAttributes',
-        path,
-        'cannot be specified in combination with resourceAttributes',
-      ),
-    );
-  if (resource === undefined && path === undefined)
-    errors.push(
-      fieldError.invalid(
-        'spec.resourceAttributes',
-        undefined,
-        'exactly one of nonResourceAttributes or resourceAttributes must be specified',
-      ),
-    );
-  return resource === undefined ? errors : [...errors, ...selectorErrors(resource, 'spec.resourceAttributes')];
-}
-
 async function decided(context: RestContext, user: UserInfo, { action, problems }: Asked): Promise<object> {
   const { allowed, denied, reason, error } = await context.authorization.authorize(user, action);
   const evaluationError = [...(error === undefined ? [] : [error]), ...problems].join('; ');
@@ -117,13 +92,8 @@ async function decided(context: RestContext, user: UserInfo, { action, problems 
   };
 }
 
-function subjectOf(spec: SubjectAccessReviewSpec, kind: string): UserInfo {
-  const groups = spec.groups ?? [];
-  if ((spec.user ?? '') === '' && groups.length === 0) {
-    throw invalid({ group: 'authorization.k8s.io', kind }, '', [
-      fieldError.invalid('spec.user', spec.user ?? '', 'at least one of user or group must be specified'),
-    ]);
-  }
+function subjectOf(spec: SubjectAccessReviewSpec): UserInfo {
+  const { groups = [] } = spec;
   return {
     name: spec.user ?? '',
     groups,
@@ -134,27 +104,18 @@ function subjectOf(spec: SubjectAccessReviewSpec, kind: string): UserInfo {
 
 async function subjectAccessReview(context: RestContext, object: KubeObject): Promise<KubeObject> {
   const review = object as SubjectAccessReview;
-  const user = subjectOf(review.spec, 'SubjectAccessReview');
-  const asked = askedBy(review.spec, 'SubjectAccessReview');
+  const user = subjectOf(review.spec);
+  const asked = askedBy(review);
   await context.cache.freshen();
   return { ...review, status: await decided(context, user, asked) } as KubeObject;
 }
 
-async function localSubjectAccessReview(
-  context: RestContext,
-  object: KubeObject,
-  question: Question,
-): Promise<KubeObject> {
+async function localSubjectAccessReview(context: RestContext, object: KubeObject): Promise<KubeObject> {
   const review = object as LocalSubjectAccessReview;
-  if (review.spec?.resourceAttributes?.namespace !== question.namespace) {
-    throw errors.badRequest('spec.resourceAttributes.namespace must match namespace of the LocalSubjectAccessReview');
-  }
-  const user = subjectOf(review.spec, 'LocalSubjectAccessReview');
+  const user = subjectOf(review.spec);
+  const asked = askedBy(review);
   await context.cache.freshen();
-  return {
-    ...review,
-    status: await decided(context, user, askedBy(review.spec, 'LocalSubjectAccessReview')),
-  } as KubeObject;
+  return { ...review, status: await decided(context, user, asked) } as KubeObject;
 }
 
 async function selfSubjectAccessReview(
@@ -163,7 +124,7 @@ async function selfSubjectAccessReview(
   question: Question,
 ): Promise<KubeObject> {
   const review = object as SelfSubjectAccessReview;
-  const asked = askedBy(review.spec ?? {}, 'SelfSubjectAccessReview');
+  const asked = askedBy(review);
   await context.cache.freshen();
   return { ...review, status: await decided(context, question.user, asked) } as KubeObject;
 }

@@ -86,6 +86,28 @@ describe('audit that blocks', () => {
     assert.match(String(failure['message']), /failed to store audit event/);
     assert.equal(held.length, 1);
     assert.equal((await server.call('GET', `${MAPS}/unseen`)).code, 404);
+    const { text } = await server.call('GET', '/metrics');
+    assert.match(text, /^apiserver_audit_requests_rejected_total 1$/m);
+    assert.match(text, /^apiserver_audit_event_total [1-9]\d*$/m);
+    assert.match(text, /^apiserver_audit_level_total\{level="RequestResponse"\} [1-9]\d*$/m);
+  });
+
+  it('begins a watch when that has been recorded, not before', async () => {
+    holds = (stage) => stage === 'ResponseStarted';
+    let answered = false;
+    const answer = server.call('GET', `${MAPS}?watch=1&timeoutSeconds=1&resourceVersion=0&watched=1`).finally(() => {
+      answered = true;
+    });
+    const event = await until('ResponseStarted');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.equal(answered, false);
+    event.release(true);
+    assert.equal((await answer).code, 200);
+    await until('ResponseComplete');
+    assert.deepEqual(
+      held.map(({ stage }) => stage),
+      ['RequestReceived', 'ResponseStarted', 'ResponseComplete'],
+    );
   });
 });
 

@@ -197,6 +197,69 @@ describe('authorization by others', () => {
     }
   });
 
+  it('refuses reviews with names, and local ones about other places', async () => {
+    const group = 'authorization.k8s.io/v1';
+    const inside = { verb: 'get', resource: 'pods', namespace: 'default' };
+    const local = '/namespaces/default/localsubjectaccessreviews';
+    const cases: ReadonlyArray<readonly [string, string, object, object, RegExp | undefined]> = [
+      [local, 'LocalSubjectAccessReview', {}, { resourceAttributes: inside }, undefined],
+      [local, 'LocalSubjectAccessReview', { namespace: 'default' }, { resourceAttributes: inside }, undefined],
+      [
+        local,
+        'LocalSubjectAccessReview',
+        {},
+        { resourceAttributes: { ...inside, namespace: 'other' } },
+        /spec\.resourceAttributes\.namespace: Invalid value: "other": must match metadata\.namespace/,
+      ],
+      [
+        local,
+        'LocalSubjectAccessReview',
+        {},
+        { resourceAttributes: { ...inside, namespace: '' } },
+        /spec\.resourceAttributes\.namespace: Invalid value: "": must match metadata\.namespace/,
+      ],
+      [
+        local,
+        'LocalSubjectAccessReview',
+        {},
+        { nonResourceAttributes: { path: '/x', verb: 'get' } },
+        /spec\.nonResourceAttributes: Invalid value: .*: disallowed on this kind of request/,
+      ],
+      [
+        local,
+        'LocalSubjectAccessReview',
+        { name: 'a' },
+        { resourceAttributes: inside },
+        /metadata: Invalid value: .*: must be empty except for namespace/,
+      ],
+      [
+        '/subjectaccessreviews',
+        'SubjectAccessReview',
+        { creationTimestamp: null },
+        { resourceAttributes: inside },
+        undefined,
+      ],
+      [
+        '/subjectaccessreviews',
+        'SubjectAccessReview',
+        { labels: { a: 'b' } },
+        { resourceAttributes: inside },
+        /metadata: Invalid value: .*: must be empty/,
+      ],
+    ];
+    for (const [path, kind, metadata, spec, refusal] of cases) {
+      const { code, body } = await server.call<{ message: string }>('POST', `/apis/${group}${path}`, {
+        body: { apiVersion: group, kind, metadata, spec: { user: 'ann', ...spec } },
+      });
+      assert.equal(
+        code,
+        refusal === undefined ? 201 : 422,
+        `${path} ${JSON.stringify([metadata, spec])}: ${body.message}`,
+      );
+      if (refusal !== undefined) assert.match(body.message, refusal);
+    }
+  });
+
   it('says who has denied, and who could not be asked; a request fails then', async () => {
     const denied = await review({ verb: 'get', resource: 'pods', namespace: 'denied' });
     assert.deepEqual(denied.status, { allowed: false, denied: true, reason: 'never' });
