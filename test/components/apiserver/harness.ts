@@ -167,7 +167,7 @@ export async function startServer(options: HarnessOptions = {}): Promise<TestSer
   };
 }
 
-function call<T>(
+export function call<T = Record<string, unknown>>(
   port: number,
   ca: KeyPair,
   admin: KeyPair,
