@@ -131,7 +131,7 @@ metadata:
   annotations: {helm.sh/hook: test, helm.sh/hook-delete-policy: before-hook-creation}
 spec:
 ${HOOK_POD}
-  - {name: ask, image: ${helloImage}, command: [/bin/sh, -c, 'wget -q -O - http://$(LIFE_WEB_SERVICE_HOST)/ 2>&1']}
+  - {name: ask, image: ${helloImage}, command: [/bin/sh, -c, 'for i in 1 2 3 4 5 6 7 8 9 10; do wget -q -O - http://$(LIFE_WEB_SERVICE_HOST)/ 2>&1 && exit 0; sleep 0.5; done; exit 1']}
 `,
 };
 

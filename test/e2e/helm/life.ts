@@ -61,6 +61,13 @@ const atomic = ({ version }: Life): string => (version < HELM_4 ? '--atomic' : '
 const field = (life: Life, object: string, path: string): Promise<string> =>
   kubectl(life, 'get', object, '-o', `jsonpath={${path}}`);
 
+/** Helm waits for replica sets, and what deployments tell of them comes a moment later. */
+async function becomes(life: Life, object: string, path: string, value: string): Promise<void> {
+  await eventually(`${path} of ${object} is ${value}`, 20_000, async () =>
+    (await field(life, object, path)) === value ? true : undefined,
+  );
+}
+
 /** The objects that the release should have, by what `get -o name` says. */
 const OWN = ['configmap/life-before', 'configmap/life-kept', 'configmap/life-settings', 'configmap/life-side'];
 
@@ -87,8 +94,10 @@ const INSTALL: Step = {
     assert.equal(await field(life, 'cm/life-side', '.data.note'), 'from the parent');
     assert.match(await kubectl(life, 'get', 'gadgets'), /NAME +SIZE\nlife +1\n/);
     assert.equal(await field(life, 'gadget/life', '.spec.colour'), 'grey');
-    assert.equal(await field(life, 'deploy/life-web', '.status.readyReplicas'), '1');
-    assert.doesNotMatch(await kubectl(life, 'get', 'pods', '-o', 'name'), /prepare/);
+    await becomes(life, 'deploy/life-web', '.status.readyReplicas', '1');
+    await eventually('the pod of the hook gone', 20_000, async () =>
+      (await kubectl(life, 'get', 'pods', '-o', 'name')).includes('prepare') ? undefined : true,
+    );
     const secret = JSON.parse(await kubectl(life, 'get', 'secret', 'sh.helm.release.v1.life.v1', '-o', 'json'));
     assert.equal(secret.type, 'helm.sh/release.v1');
     assert.equal(secret.metadata.labels.status, 'deployed');
@@ -137,7 +146,7 @@ const UPGRADE: Step = {
     assert.match(said, /has life.example.com\/v1 true/);
     assert.equal(await field(life, 'cm/life-settings', '.data'), '{"greeting":"again","revision":"2"}');
     assert.equal(await field(life, 'deploy/life-web', '.metadata.labels.added'), 'by-hand');
-    assert.equal(await field(life, 'deploy/life-web', '.status.updatedReplicas'), '2');
+    await becomes(life, 'deploy/life-web', '.status.updatedReplicas', '2');
     assert.equal(await field(life, 'gadget/life', '.spec.size'), '2');
     assert.equal(await field(life, 'cm/life-before', '.data.revision'), '2');
   },
@@ -288,7 +297,7 @@ const KEPT: Step = {
     assert.equal(JSON.parse(await must(life, 'list', '--uninstalled', '-o', 'json')).length, 1);
     const last = (await history(life)).at(-1);
     await must(life, 'rollback', 'life', String(last?.revision), ...WAIT);
-    assert.equal(await field(life, 'deploy/life-web', '.status.readyReplicas'), '1');
+    await becomes(life, 'deploy/life-web', '.status.readyReplicas', '1');
   },
 };
 
