@@ -122,6 +122,36 @@ function issuerDocument(context: RestContext): object {
   };
 }
 
+/** Upstream's names for what a start consists of: here it is done as one. Source: k8s.io/kubernetes/test/e2e/apimachinery/health_handlers.go. */
+const START_STEPS: readonly string[] = [
+  'poststarthook/start-apiserver-admission-initializer',
+  'poststarthook/generic-apiserver-start-informers',
+  'poststarthook/priority-and-fairness-config-consumer',
+  'poststarthook/priority-and-fairness-filter',
+  'poststarthook/storage-object-count-tracker-hook',
+  'poststarthook/start-apiextensions-informers',
+  'poststarthook/start-apiextensions-controllers',
+  'poststarthook/crd-informer-synced',
+  'poststarthook/start-system-namespaces-controller',
+  'poststarthook/start-cluster-authentication-info-controller',
+  'poststarthook/start-service-ip-repair-controllers',
+  'poststarthook/rbac/bootstrap-roles',
+  'poststarthook/scheduling/bootstrap-system-priority-classes',
+  'poststarthook/priority-and-fairness-config-producer',
+  'poststarthook/bootstrap-controller',
+  'poststarthook/start-kubernetes-service-cidr-controller',
+  'poststarthook/aggregator-reload-proxy-client-cert',
+  'poststarthook/start-kube-aggregator-informers',
+  'poststarthook/apiservice-status-local-available-controller',
+  'poststarthook/apiservice-status-remote-available-controller',
+  'poststarthook/apiservice-registration-controller',
+  'poststarthook/apiservice-discovery-controller',
+  'poststarthook/kube-apiserver-autoregistration',
+  'autoregister-completion',
+  'poststarthook/apiservice-openapi-controller',
+  'poststarthook/apiservice-openapiv3-controller',
+];
+
 function healthEndpoints(deps: EndpointsDeps): HealthEndpoint[] {
   const { context } = deps;
   const ping: HealthCheck = { name: 'ping', check: () => {} };
@@ -134,12 +164,10 @@ function healthEndpoints(deps: EndpointsDeps): HealthEndpoint[] {
       if (!context.cache.ready) throw new Error('the watch cache is loading');
     },
   };
-  const policy: HealthCheck = {
-    name: 'poststarthook/rbac/bootstrap-roles',
-    check: () => {
-      if (!deps.bootstrapped()) throw new Error('not finished');
-    },
+  const finished = (): void => {
+    if (!deps.bootstrapped()) throw new Error('not finished');
   };
+  const steps = START_STEPS.map((name): HealthCheck => ({ name, check: finished }));
   const shutdown: HealthCheck = {
     name: 'shutdown',
     check: () => {
@@ -149,9 +177,9 @@ function healthEndpoints(deps: EndpointsDeps): HealthEndpoint[] {
   const { checkEncryption } = deps;
   const encryption = checkEncryption === undefined ? [] : [{ name: 'kms-providers', check: checkEncryption }];
   return [
-    { path: '/healthz', checks: [ping, log, store, ...encryption, policy] },
-    { path: '/livez', checks: [ping, log, store, ...encryption, policy] },
-    { path: '/readyz', checks: [ping, log, store, ...encryption, storeReady, synced, policy, shutdown] },
+    { path: '/healthz', checks: [ping, log, store, ...encryption, ...steps] },
+    { path: '/livez', checks: [ping, log, store, ...encryption, ...steps] },
+    { path: '/readyz', checks: [ping, log, store, ...encryption, storeReady, synced, ...steps, shutdown] },
   ];
 }
 

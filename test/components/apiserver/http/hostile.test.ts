@@ -201,6 +201,13 @@ describe('hostile and odd clients', () => {
     assert.match(version.body.gitVersion, /^v1\.\d+\.\d+\+hyperedge/);
     assert.match((await server.call('GET', '/readyz?verbose')).text, /\[\+\]etcd ok\n[\s\S]*readyz check passed/);
     assert.equal((await server.call('GET', '/readyz/none')).code, 404);
+    for (const path of ['/healthz', '/livez', '/readyz']) {
+      const step = `${path}/poststarthook/apiservice-status-remote-available-controller`;
+      assert.equal((await server.call('GET', step)).text, 'ok');
+      const said = (await server.call('GET', `${path}?verbose=1`)).text.split('\n');
+      for (const name of ['poststarthook/crd-informer-synced', 'autoregister-completion'])
+        assert.ok(said.includes(`[+]${name} ok`), `${path} ${name}`);
+    }
     assert.match((await server.call('GET', '/metrics')).text, /apiserver_request_total\{.*verb="GET".*\} \d+/);
     const issuer = await server.call<{ jwks_uri: string }>('GET', '/.well-known/openid-configuration');
     assert.match(issuer.body.jwks_uri, /^https:\/\/192\.0\.2\.10:\d+\/openid\/v1\/jwks$/);
