@@ -92,3 +92,63 @@ test('what comes in protobuf while a server runs is seen at once', async () => {
     await server.stop();
   }
 });
+
+test('what upstream stores in versions that this server does not is read in those that it does', async () => {
+  const store = createMemoryStore();
+  const metadata = (name: string) => ({ name, uid: 'u', creationTimestamp: '2021-01-01T00:00:00Z' });
+  // As the API server of 1.20 stores it: the kind first, in v1beta1.
+  const definition = {
+    kind: 'CustomResourceDefinition',
+    apiVersion: 'apiextensions.k8s.io/v1beta1',
+    metadata: { ...metadata('toys.example.com'), generation: 1 },
+    spec: {
+      group: 'example.com',
+      version: 'v1',
+      names: { plural: 'toys', singular: 'toy', kind: 'Toy', listKind: 'ToyList' },
+      scope: 'Namespaced',
+      validation: { openAPIV3Schema: { properties: { spec: { type: 'object' } } } },
+      versions: [{ name: 'v1', served: true, storage: true }],
+      conversion: { strategy: 'None' },
+      preserveUnknownFields: true,
+    },
+    status: {
+      conditions: [{ type: 'Established', status: 'True', lastTransitionTime: '2021-01-01T00:00:00Z' }],
+      acceptedNames: { plural: 'toys', singular: 'toy', kind: 'Toy', listKind: 'ToyList' },
+      storedVersions: ['v1'],
+    },
+  };
+  const budget = {
+    kind: 'PodDisruptionBudget',
+    apiVersion: 'policy/v1beta1',
+    metadata: { ...metadata('none'), namespace: 'default' },
+    spec: { minAvailable: 1, selector: {} },
+  };
+  const toy = {
+    apiVersion: 'example.com/v1',
+    kind: 'Toy',
+    metadata: { ...metadata('a'), namespace: 'default' },
+    any: 1,
+  };
+  const puts = [
+    ['apiextensions.k8s.io/customresourcedefinitions/toys.example.com', definition],
+    ['poddisruptionbudgets/default/none', budget],
+    ['example.com/toys/default/a', toy],
+  ] as const;
+  for (const [key, object] of puts)
+    await store.commit({ guards: [], puts: [{ key: `/registry/${key}`, value: Buffer.from(JSON.stringify(object)) }] });
+  const server = await startServer({ store });
+  try {
+    const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/toys.example.com';
+    const { body } = await server.call<{ spec: { versions: Record<string, unknown>[] } }>('GET', path);
+    assert.deepEqual(body.spec.versions[0]?.['schema'], definition.spec.validation);
+    const toys = await server.call<{ any: number }>('GET', '/apis/example.com/v1/namespaces/default/toys/a');
+    assert.equal(toys.body.any, 1, toys.text);
+    const budgets = '/apis/policy/v1/namespaces/default/poddisruptionbudgets';
+    const none = await server.call<{ spec: { selector: object } }>('GET', `${budgets}/none`);
+    assert.match(JSON.stringify(none.body.spec.selector), /"operator":"Exists"/, 'an empty selector chose nothing');
+    assert.equal((await server.call('DELETE', `${budgets}/none`)).code, 200);
+    assert.equal((await store.get('/registry/poddisruptionbudgets/default/none')).kv, undefined);
+  } finally {
+    await server.stop();
+  }
+});

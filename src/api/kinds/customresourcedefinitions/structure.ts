@@ -8,6 +8,8 @@ import type { Condition } from './conditions.ts';
 import { preserves } from './demands.ts';
 
 const type = 'NonStructuralSchema';
+/** The object that tells of them has to be stored. */
+const MAX_TOLD = 256;
 
 /** undefined: all is well. Where unknown fields are dropped schemas must be structural to be taken at all. */
 export function structureCondition(definition: CustomResourceDefinition): Condition | undefined {
@@ -25,7 +27,7 @@ export function structureCondition(definition: CustomResourceDefinition): Condit
     }
     found.push(...structuralErrors(parsed.schema, path));
   }
-  const messages = [...new Set(found.map(({ field, message }) => `${field}: ${message}`))];
+  const messages = [...new Set(found.slice(0, MAX_TOLD).map(({ field, message }) => `${field}: ${message}`))];
   const message = messages.length === 1 ? (messages[0] ?? '') : `[${messages.join(', ')}]`;
   return { type, status: 'True', reason: 'Violations', message };
 }

@@ -1,10 +1,12 @@
 /**
- * The store as it reads where values may be Kubernetes' protobuf, which upstream's API server writes: they are handed on as the JSON that this server
- * writes, so that it can follow upstream's on the same store or on a copy of it. Writes pass unchanged. A value that cannot be read is handed on as
- * it is; the log says so.
+ * The store as it reads where values may be upstream's API server's: Kubernetes' protobuf, or JSON of what has no such form, in the versions that it stores. They are
+ * handed on as the JSON that this server writes, in its versions, so that it can follow upstream's on the same store or on a copy of it. Writes pass unchanged. A value that
+ * cannot be read is handed on as it is; the log says so.
  */
-import type { KubeObject } from '../../../api/meta/object.ts';
+import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
+import { kindByGvk } from '../../../api/registry/index.ts';
 import { messageOf } from '../../../base/errors.ts';
+import { parseJson } from '../../../base/json.ts';
 import type { Log } from '../../../base/log.ts';
 import type {
   Commit,
@@ -21,8 +23,21 @@ import type {
 import { decodeProtobuf, isProtobuf } from '../http/protobuf/decode.ts';
 import { encodeObject } from './encode.ts';
 
-/** The first byte of the protobuf envelope; JSON never begins so. */
+/** The first byte of the protobuf envelope; JSON never begins so. Upstream's JSON has it as its third: it begins with the kind, ours with the version. */
 const FIRST = 0x6b;
+const BRACE = 0x7b;
+
+const isForeign = (value: Uint8Array): boolean => value[0] === FIRST || (value[0] === BRACE && value[2] === FIRST);
+
+/** An object of any version as this server stores it. */
+function inStoredVersion(object: KubeObject): KubeObject {
+  const apiVersion = object.apiVersion ?? '';
+  const slash = apiVersion.indexOf('/');
+  const gvk = { group: apiVersion.slice(0, Math.max(0, slash)), version: apiVersion.slice(slash + 1) };
+  const match = kindByGvk({ ...gvk, kind: object.kind ?? '' });
+  if (match?.alias === undefined) return object;
+  return { ...match.alias.convertTo(object), apiVersion: apiVersionOf(match.kind), kind: match.kind.kind };
+}
 
 export class StoredForms implements Store {
   readonly #store: Store;
@@ -34,14 +49,17 @@ export class StoredForms implements Store {
   }
 
   #json(kv: KeyValue): KeyValue {
-    if (kv.value[0] !== FIRST) return kv;
+    if (!isForeign(kv.value)) return kv;
     const value = Buffer.from(kv.value.buffer, kv.value.byteOffset, kv.value.byteLength);
-    if (!isProtobuf(value)) return kv;
+    const inProtobuf = isProtobuf(value);
+    if (kv.value[0] === FIRST && !inProtobuf) return kv;
     try {
-      const object = decodeProtobuf(value) as KubeObject;
+      const read = inProtobuf ? (decodeProtobuf(value) as KubeObject) : (parseJson(value.toString()) as KubeObject);
+      const object = inStoredVersion(read);
+      if (object === read && !inProtobuf) return kv;
       return { ...kv, value: encodeObject({ apiVersion: object.apiVersion ?? '', kind: object.kind ?? '' }, object) };
     } catch (error) {
-      this.#log.v(2, 'stored protobuf cannot be read', { key: kv.key, cause: messageOf(error) });
+      this.#log.v(2, 'a stored value cannot be read', { key: kv.key, cause: messageOf(error) });
       return kv;
     }
   }
@@ -53,7 +71,7 @@ export class StoredForms implements Store {
 
   async range(start: string, end: string, options?: RangeOptions): Promise<RangeResult> {
     const found = await this.#store.range(start, end, options);
-    return found.kvs.some(({ value }) => value[0] === FIRST)
+    return found.kvs.some(({ value }) => isForeign(value))
       ? { ...found, kvs: found.kvs.map((kv) => this.#json(kv)) }
       : found;
   }
@@ -75,7 +93,7 @@ export class StoredForms implements Store {
     };
     return this.#store.watch(start, end, fromRevision, {
       events: (events, revision) =>
-        handler.events(events.some(({ kv }) => kv.value[0] === FIRST) ? events.map(read) : events, revision),
+        handler.events(events.some(({ kv }) => isForeign(kv.value)) ? events.map(read) : events, revision),
       progress: (revision) => handler.progress(revision),
       closed: (error) => handler.closed(error),
     });
