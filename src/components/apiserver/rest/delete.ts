@@ -6,6 +6,7 @@ import type { Service } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { nextGeneration } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
+import type { KindDefinition } from '../../../api/registry/definition.ts';
 import type { AdmissionRequest } from '../admission/index.ts';
 import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
@@ -23,6 +24,8 @@ export interface Deleted {
   readonly object: CachedObject;
   /** False: the object is marked and still there. */
   readonly removed: boolean;
+  /** At which it was removed. */
+  readonly revision?: number;
 }
 
 export async function deleteObject(
@@ -100,7 +103,10 @@ async function attemptDelete(
   if (decision === 'remove') {
     const effects = place.definition.plural === 'services' ? context.services.release(old as Service) : NO_EFFECTS;
     const result = await context.objects.remove(place, current, effects);
-    if (result.written) return { done: true, deleted: { object: result.object, removed: true } };
+    if (result.written) {
+      const { object, revision = object.revision } = result;
+      return { done: true, deleted: { object, removed: true, revision } };
+    }
     return { done: false, current: 'current' in result ? result.current : current };
   }
   const result = await context.objects.update(place, current, next);
@@ -146,6 +152,7 @@ function decide(
 ): 'remove' | 'update' | 'pending' {
   const { definition } = request.kind;
   const metadata = metadataOf(object);
+  if (isPending(definition, options, object)) return 'pending';
   const before = JSON.stringify(metadata.finalizers ?? []);
   if (metadata.deletionTimestamp === undefined) definition.prepareForDelete?.(object, nowMs);
   const finalizers = finalizersFor(metadata.finalizers ?? [], options.propagation, definition.defaultPropagation);
@@ -175,6 +182,15 @@ function decide(
     delete metadata.deletionGracePeriodSeconds;
   }
   return 'update';
+}
+
+/** Of what is given time to end: only less time can still be asked for, and nothing else of the deletion changes. */
+function isPending(definition: KindDefinition, options: DeleteOptions, object: KubeObject): boolean {
+  const { deletionTimestamp, deletionGracePeriodSeconds } = object.metadata ?? {};
+  if (definition.defaultGraceSeconds === undefined) return false;
+  if (deletionTimestamp === undefined || deletionGracePeriodSeconds === undefined) return false;
+  const asked = options.gracePeriodSeconds;
+  return asked === undefined || Math.max(asked, asked < 0 ? 1 : 0) >= deletionGracePeriodSeconds;
 }
 
 function graceOf(request: WriteRequest, options: DeleteOptions, object: KubeObject): number {

@@ -326,7 +326,10 @@ async function remove(
   } else {
     // Upstream tells that something is left only those who ask for it so; others were used to 200.
     const code = !deleted.removed && options.orphans === false ? 202 : 200;
-    sendObject(context, exchange, kind, await shown(kind, deleted.object), form, code);
+    const { object, revision } = deleted;
+    // As it was, at the revision of the delete.
+    const last = revision === undefined ? object : object.atRevision(revision);
+    sendObject(context, exchange, kind, await shown(kind, last), form, code);
   }
 }
 

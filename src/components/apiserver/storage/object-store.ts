@@ -20,7 +20,7 @@ export interface Effects {
 export const NO_EFFECTS: Effects = { guards: [], puts: [], deletes: [] };
 
 export type WriteResult =
-  | { readonly written: true; readonly object: CachedObject }
+  | { readonly written: true; readonly object: CachedObject /** Of a removal. */; readonly revision?: number }
   /** The object itself is not as expected; `current` is what it is now. */
   | { readonly written: false; readonly current: CachedObject | undefined }
   /** One of the effects' guards did not hold. */
@@ -134,7 +134,7 @@ export class ObjectStore {
       puts: effects.puts,
       deletes: [key, ...effects.deletes],
     });
-    return typeof revision === 'number' ? { written: true, object: previous } : revision;
+    return typeof revision === 'number' ? { written: true, object: previous, revision } : revision;
   }
 
   async #put(

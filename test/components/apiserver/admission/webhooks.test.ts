@@ -329,6 +329,19 @@ describe('admission webhooks', () => {
     assert.deepEqual(asked(), ['/all', '/conditions', '/spaces']);
     await call('POST', '/api/v1/namespaces', { metadata: { name: 'ns-of-hooks' } });
     assert.deepEqual(asked(), ['/all', '/scope']);
+    // What they may cost, each and together, is said as upstream says it.
+    const asks = "authorizer.group('').resource('pods').check('create').allowed()";
+    for (const [name, count, each, said] of [
+      ['one', 1, 3, /operation cancelled: actual cost limit exceeded/],
+      ['all', 8, 2, /validation failed due to running out of cost budget, no further validation rules will be run/],
+    ] as const) {
+      const expression = Array.from({ length: each }, () => asks).join(' && ');
+      const matchConditions = Array.from({ length: count }, (_, index) => ({ name: `c${index}`, expression }));
+      await configure(server, 'Validating', name, hooks.hook('/labels', { matchConditions }));
+      const dear = await server.call('POST', '/api/v1/namespaces/default/configmaps', { body: { metadata: { name } } });
+      assert.match(dear.text, said);
+      await server.call('DELETE', `/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/${name}`);
+    }
     const wrong = hooks.hook('/labels', { matchConditions: [{ name: 'x', expression: 'object.' }] });
     await assert.rejects(configure(server, 'Validating', 'b', wrong), /matchConditions\[0\]\.expression/);
   });

@@ -564,6 +564,40 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${PODS}/unscheduled`)).code, 404);
   });
 
+  it('answers with what was deleted at the revision of that, and changes nothing of a deletion that has begun but its end', async () => {
+    const cases: [path: string, begun: boolean, options: object, changes: boolean][] = [
+      ['/api/v1/namespaces/default/serviceaccounts', false, {}, true],
+      ['/api/v1/namespaces/default/serviceaccounts', true, {}, false],
+      ['/api/v1/namespaces/default/serviceaccounts', true, { propagationPolicy: 'Orphan' }, true],
+      [MAPS, true, { propagationPolicy: 'Foreground' }, true],
+      [PODS, false, { propagationPolicy: 'Foreground' }, true],
+      [PODS, true, {}, false],
+      [PODS, true, { propagationPolicy: 'Orphan' }, false],
+      [PODS, true, { propagationPolicy: 'Foreground', gracePeriodSeconds: 30 }, false],
+      [PODS, true, { gracePeriodSeconds: 10 }, true],
+    ];
+    for (const [index, [path, begun, options, changes]] of cases.entries()) {
+      const name = `ends-${index}`;
+      const finalizers = begun ? ['lab.test/waits'] : [];
+      const spec = { automountServiceAccountToken: false, nodeName: 'n' };
+      const body = path === PODS ? pod(name, spec) : { metadata: { name } };
+      Object.assign((body as { metadata: object }).metadata, { finalizers });
+      const made = await call('POST', path, { body });
+      assert.equal(made.code, 201, made.text);
+      if (begun) await call('DELETE', `${path}/${name}`);
+      const before = await call('GET', `${path}/${name}`);
+      const deleted = await call('DELETE', `${path}/${name}`, { body: options });
+      assert.equal(deleted.code, 200, deleted.text);
+      const [was, is] = [before, deleted].map((each) => Number(each.body.metadata['resourceVersion']));
+      assert.equal((is ?? 0) > (was ?? 0), changes, `${path} ${JSON.stringify(options)}: ${deleted.text}`);
+      await call('PATCH', `${path}/${name}`, {
+        raw: '{"metadata":{"finalizers":null}}',
+        type: 'application/merge-patch+json',
+      });
+      await call('DELETE', `${path}/${name}?gracePeriodSeconds=0`);
+    }
+  });
+
   it('gives each pod of a collection the grace of its own', async () => {
     const labelled = (name: string, spec: object) => {
       const { metadata, ...rest } = pod(name, spec);
