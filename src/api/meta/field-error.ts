@@ -61,6 +61,9 @@ function noted(error: FieldError): FieldError {
 /** A list that is not there: shown as `null`, where a missing value is shown as `"null"`. */
 export const NULL: unique symbol = Symbol('null');
 
+/** A value that is not shown, nor its place kept. */
+export const OMITTED: unique symbol = Symbol('omitted');
+
 const quote = (value: unknown): string => {
   if (value === NULL) return 'null';
   const text = value === undefined || value === null ? '"null"' : JSON.stringify(value);
@@ -78,7 +81,7 @@ export const fieldError = {
     noted({
       type: 'FieldValueInvalid',
       field,
-      message: `Invalid value: ${quote(value)}: ${detail}`,
+      message: value === OMITTED ? `Invalid value: ${detail}` : `Invalid value: ${quote(value)}: ${detail}`,
     }),
   notSupported: (field: string, value: unknown, supported: readonly string[]): FieldError =>
     noted({

@@ -90,7 +90,7 @@ export function validateVolumes(
   return errors;
 }
 
-export const HOST_PATH_TYPES = [
+const HOST_PATH_TYPES = [
   '',
   'BlockDevice',
   'CharDevice',

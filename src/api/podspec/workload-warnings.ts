@@ -11,6 +11,10 @@ interface Workload extends Named {
   readonly spec?: { readonly template?: PodTemplateSpec };
 }
 
+/** Whether there is anything new to warn of: a new object, or another spec. */
+export const isNewSpec = (object: Named, old: Named | undefined): boolean =>
+  object.metadata?.generation !== old?.metadata?.generation;
+
 /** Of a template that may have changed: at `path`. */
 export function changedTemplateWarnings(
   template: PodTemplateSpec | undefined,
@@ -18,7 +22,7 @@ export function changedTemplateWarnings(
   object: Named,
   old: Named | undefined,
 ): string[] {
-  return object.metadata?.generation === old?.metadata?.generation ? [] : templateWarnings(template, path);
+  return isNewSpec(object, old) ? templateWarnings(template, path) : [];
 }
 
 export function workloadWarnings(object: Workload, old: Workload | undefined): string[] {

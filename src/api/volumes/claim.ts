@@ -3,7 +3,7 @@
  * Source: k8s.io/kubernetes/pkg/apis/core/v1 defaults, pkg/apis/core/validation ValidatePersistentVolumeClaim.
  */
 import type { PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedObjectReference } from 'kubernetes-types/core/v1';
-import { dns1123LabelErrors } from '../../base/names.ts';
+import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
 import { semanticEqual } from '../meta/equality.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
@@ -15,6 +15,23 @@ export function setClaimDefaults(claim: PersistentVolumeClaim): void {
   claim.spec ??= {};
   claim.spec.volumeMode ??= 'Filesystem';
   if (!isSet(claim.status?.phase)) Object.assign(claim, { status: { ...claim.status, phase: 'Pending' } });
+}
+
+const SNAPSHOT_GROUP = 'snapshot.storage.k8s.io';
+
+/**
+ * What only newer names of the field may say: other sources than claims and snapshots are dropped from the first, and sources of other namespaces, which need a
+ * feature that is off by default, altogether.
+ */
+export function dropUnsupportedSources(spec: PersistentVolumeClaimSpec | undefined): void {
+  if (spec === undefined) return;
+  if (isSet(spec.dataSourceRef?.namespace)) delete spec.dataSourceRef;
+  const source = spec.dataSource;
+  if (source === undefined || spec.dataSourceRef !== undefined) return;
+  const known = isSet(source.apiGroup)
+    ? source.apiGroup === SNAPSHOT_GROUP && source.kind === 'VolumeSnapshot'
+    : source.kind === 'PersistentVolumeClaim';
+  if (!known) delete spec.dataSource;
 }
 
 /** Two names for one field, of which older clients know one: what is in one comes into the other. */
@@ -56,12 +73,18 @@ export function validateClaimSpec(given: PersistentVolumeClaimSpec | undefined, 
         ),
       );
     }
-  } else if (spec.dataSource !== undefined && reference !== undefined && !semanticEqual(spec.dataSource, reference)) {
+  } else if (
+    spec.dataSource !== undefined &&
+    reference !== undefined &&
+    !semanticEqual(named(spec.dataSource), named(reference))
+  ) {
     errors.push(fieldError.invalid(path, `${path}.dataSource`, 'must match dataSourceRef'));
   }
   errors.push(...validateClassName(spec.volumeAttributesClassName, `${path}.volumeAttributesClassName`));
   return errors;
 }
+
+const named = ({ apiGroup, kind, name }: TypedObjectReference): unknown => [apiGroup ?? '', kind, name];
 
 function validateSource(source: TypedObjectReference | undefined, path: string): FieldError[] {
   if (source === undefined) return [];
@@ -76,6 +99,9 @@ function validateSource(source: TypedObjectReference | undefined, path: string):
         "must be 'PersistentVolumeClaim' when referencing the default apiGroup",
       ),
     );
+  }
+  if (isSet(source.apiGroup)) {
+    errors.push(...validateNameRule(source.apiGroup, dns1123SubdomainErrors, `${path}.apiGroup`));
   }
   return errors;
 }

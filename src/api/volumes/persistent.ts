@@ -1,12 +1,14 @@
 /** The spec of persistent volumes. Source: k8s.io/kubernetes/pkg/apis/core/validation ValidatePersistentVolumeSpec, pkg/apis/core/v1 defaults. */
 import type { PersistentVolumeSpec } from 'kubernetes-types/core/v1';
+import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateNodeSelector } from '../podspec/placement.ts';
-import { HOST_PATH_TYPES } from '../podspec/volumes.ts';
-import { validateNoBacksteps, validateOneOf } from '../validation/scalars.ts';
+import { validateHostPath, validateNfs } from '../podspec/volumes.ts';
+import { validateDriverName } from '../validation/csi.ts';
+import { validateNameRule, validateNoBacksteps, validateOneOf } from '../validation/scalars.ts';
 import { validateAccessModes, validateClassName, validatePositiveQuantity, validateVolumeMode } from './access.ts';
-import { validateDriverVolume } from './drivers.ts';
+import { PATH_OF_ERRORS, PATH_OF_SECOND, validateDriverVolume } from './drivers.ts';
 
 const SOURCES = [
   'hostPath',
@@ -31,6 +33,13 @@ const SOURCES = [
   'local',
   'storageos',
   'csi',
+] as const;
+
+const SECRETS = [
+  'controllerPublishSecretRef',
+  'controllerExpandSecretRef',
+  'nodePublishSecretRef',
+  'nodeExpandSecretRef',
 ] as const;
 
 type Source = Pick<PersistentVolumeSpec, (typeof SOURCES)[number]>;
@@ -107,7 +116,14 @@ function validateRest(spec: PersistentVolumeSpec, path: string): FieldError[] {
   }
   errors.push(...validateClassName(spec.storageClassName, `${path}.storageClassName`));
   errors.push(...validateVolumeMode(spec.volumeMode, `${path}.volumeMode`));
-  errors.push(...validateClassName(spec.volumeAttributesClassName, `${path}.volumeAttributesClassName`));
+  const attributes = spec.volumeAttributesClassName;
+  if (attributes === undefined) return errors;
+  const at = `${path}.volumeAttributesClassName`;
+  if (attributes === '') return [...errors, fieldError.required(at, 'an empty string is disallowed')];
+  errors.push(...validateClassName(attributes, at));
+  if (spec.csi === undefined) {
+    errors.push(fieldError.required(`${path}.csi`, 'has to be specified when using volumeAttributesClassName'));
+  }
   return errors;
 }
 
@@ -120,8 +136,17 @@ function validateInline(spec: PersistentVolumeSpec, path: string): FieldError[] 
   if (Object.keys(spec.capacity ?? {}).length > 0) forbidden('capacity');
   if (spec.csi === undefined)
     errors.push(fieldError.required(`${path}.csi`, 'has to be specified in the context of inline volumes'));
-  if (isSet(spec.persistentVolumeReclaimPolicy)) forbidden('persistentVolumeReclaimPolicy');
+  const policy = spec.persistentVolumeReclaimPolicy;
+  if (isSet(policy) && policy !== 'Retain') {
+    const why = 'may only be Retain in the context of inline volumes';
+    errors.push(fieldError.forbidden(`${path}.persistentVolumeReclaimPolicy`, why));
+  }
   if (isSet(spec.storageClassName)) forbidden('storageClassName');
+  if (spec.nodeAffinity !== undefined) forbidden('nodeAffinity');
+  if (isSet(spec.volumeMode) && spec.volumeMode !== 'Filesystem') {
+    const why = 'may not specify volumeMode other than Filesystem in the context of inline volumes';
+    errors.push(fieldError.forbidden(`${path}.volumeMode`, why));
+  }
   return errors;
 }
 
@@ -142,33 +167,41 @@ function validateSources(spec: PersistentVolumeSpec, path: string): FieldError[]
   return [
     // Of several sources only the first is looked into.
     ...validateKnown({ [first]: spec[first] }, path),
-    ...validateDriverVolume(first, spec[first] ?? {}, `${path}.${first}`),
-    ...others.map((name) => fieldError.forbidden(`${path}.${name}`, 'may not specify more than 1 volume type')),
+    ...validateDriverVolume(first, spec[first] ?? {}, `${path}.${PATH_OF_ERRORS[first] ?? first}`, true),
+    ...others.map((name) =>
+      fieldError.forbidden(`${path}.${PATH_OF_SECOND[name] ?? name}`, 'may not specify more than 1 volume type'),
+    ),
   ];
 }
 
 function validateKnown({ hostPath, local, nfs, csi }: PersistentVolumeSpec, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  const required = (value: string | undefined, at: string): boolean => {
-    if (!isSet(value)) errors.push(fieldError.required(`${path}.${at}`));
-    return isSet(value);
-  };
-  if (hostPath !== undefined && required(hostPath.path, 'hostPath.path')) {
-    errors.push(...validateNoBacksteps(hostPath.path, `${path}.hostPath.path`));
-    if (isSet(hostPath.type)) errors.push(...validateOneOf(hostPath.type, HOST_PATH_TYPES, `${path}.hostPath.type`));
-  }
-  if (local !== undefined && required(local.path, 'local.path')) {
-    errors.push(...validateNoBacksteps(local.path, `${path}.local.path`));
-  }
-  if (nfs !== undefined) {
-    required(nfs.server, 'nfs.server');
-    if (required(nfs.path, 'nfs.path') && !nfs.path.startsWith('/')) {
-      errors.push(fieldError.invalid(`${path}.nfs.path`, nfs.path, 'must be an absolute path'));
-    }
-  }
-  if (csi !== undefined) {
-    required(csi.driver, 'csi.driver');
-    required(csi.volumeHandle, 'csi.volumeHandle');
-  }
-  return errors;
+  return [
+    ...(hostPath === undefined ? [] : validateHostPath(hostPath, `${path}.hostPath`)),
+    ...(local === undefined ? [] : validateLocal(local.path, `${path}.local.path`)),
+    ...(nfs === undefined ? [] : validateNfs(nfs, `${path}.nfs`)),
+    ...(csi === undefined ? [] : validateCsi(csi, `${path}.csi`)),
+  ];
+}
+
+const validateLocal = (path: string, at: string): FieldError[] =>
+  isSet(path) ? validateNoBacksteps(path, at) : [fieldError.required(at)];
+
+function validateCsi(csi: NonNullable<PersistentVolumeSpec['csi']>, path: string): FieldError[] {
+  return [
+    ...validateDriverName(csi.driver ?? '', `${path}.driver`),
+    ...(isSet(csi.volumeHandle) ? [] : [fieldError.required(`${path}.volumeHandle`)]),
+    ...SECRETS.flatMap((field) => {
+      const secret = csi[field];
+      if (secret === undefined) return [];
+      const at = `${path}.${field}`;
+      return [
+        ...(isSet(secret.name)
+          ? validateNameRule(secret.name, dns1123SubdomainErrors, `${at}.name`)
+          : [fieldError.required(`${at}.name`)]),
+        ...(isSet(secret.namespace)
+          ? validateNameRule(secret.namespace, dns1123LabelErrors, `${at}.namespace`)
+          : [fieldError.required(`${at}.namespace`)]),
+      ];
+    }),
+  ];
 }

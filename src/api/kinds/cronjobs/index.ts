@@ -1,8 +1,8 @@
 /** Cron jobs. Source: k8s.io/kubernetes/pkg/registry/batch/cronjob, pkg/apis/batch/{v1,validation}. */
-import type { CronJob } from 'kubernetes-types/batch/v1';
+import type { CronJob, CronJobSpec } from 'kubernetes-types/batch/v1';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
-import { changedTemplateWarnings, podNameWarnings } from '../../podspec/workload-warnings.ts';
+import { isNewSpec, podNameWarnings } from '../../podspec/workload-warnings.ts';
 import { ageColumn, column, NONE, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
 import { since } from '../../printing/duration.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
@@ -11,27 +11,40 @@ import { sameShape } from '../../registry/versions.ts';
 import { validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
 import { setTemplateDefaults } from '../jobs/defaults.ts';
 import { validateJobSpec } from '../jobs/validation.ts';
+import { jobSpecWarnings } from '../jobs/warnings.ts';
 import { scheduleError } from './schedule.ts';
 
 /** The jobs' names are longer by eleven characters, and must be labels. */
 const MAX_NAME = 52;
 
+const ZONE_WARNING =
+  'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details';
+
 const { strategy, statusStrategy } = specStatusStrategies<CronJob>({
   validate: validateCronJob,
-  warnings: (each, old) => [
-    ...podNameWarnings(each, old),
-    ...changedTemplateWarnings(each.spec?.jobTemplate.spec?.template, 'spec.jobTemplate.spec.template', each, old),
+  validateCreate: (job) => [
+    ...validateName(job),
+    ...validateSchedule(job.spec, undefined),
+    ...validateTimeZone(job.spec?.timeZone),
   ],
+  validateUpdate: (job, old) => [
+    ...validateSchedule(job.spec, old.spec),
+    ...(job.spec?.timeZone === old.spec?.timeZone ? [] : validateTimeZone(job.spec?.timeZone)),
+  ],
+  warnings(job, old) {
+    const zoned = old !== undefined && (job.spec?.schedule ?? '').includes('TZ');
+    return [
+      ...podNameWarnings(job, old),
+      ...(isNewSpec(job, old) ? jobSpecWarnings(job.spec?.jobTemplate?.spec, 'spec.jobTemplate.spec') : []),
+      ...(zoned ? [ZONE_WARNING] : []),
+    ];
+  },
 });
 
 function validateCronJob(job: CronJob): FieldError[] {
   const spec = job.spec;
   const errors: FieldError[] = [];
-  const schedule = spec?.schedule;
-  if (!isSet(schedule)) errors.push(fieldError.required('spec.schedule'));
-  else errors.push(...validateSchedule(schedule));
   errors.push(...validateNonNegative(spec?.startingDeadlineSeconds, 'spec.startingDeadlineSeconds'));
-  errors.push(...validateTimeZone(spec?.timeZone));
   errors.push(...validateOneOf(spec?.concurrencyPolicy, ['Allow', 'Forbid', 'Replace'], 'spec.concurrencyPolicy'));
   const template = spec?.jobTemplate?.spec;
   errors.push(...validateJobSpec(template, 'spec.jobTemplate.spec'));
@@ -46,20 +59,30 @@ function validateCronJob(job: CronJob): FieldError[] {
   for (const field of ['successfulJobsHistoryLimit', 'failedJobsHistoryLimit'] as const) {
     errors.push(...validateNonNegative(spec?.[field], `spec.${field}`));
   }
-  const name = job.metadata?.name ?? '';
-  if (name.length > MAX_NAME) {
-    errors.push(fieldError.invalid('metadata.name', name, `must be no more than ${MAX_NAME} characters`));
-  }
   return errors;
 }
 
-function validateSchedule(schedule: string): FieldError[] {
+function validateName(job: CronJob): FieldError[] {
+  const name = job.metadata?.name ?? '';
+  if (name.length <= MAX_NAME) return [];
+  return [fieldError.invalid('metadata.name', name, `must be no more than ${MAX_NAME} characters`)];
+}
+
+/** A zone in the schedule is from before there was a field for it: who has one keeps it. */
+function validateSchedule(spec: CronJobSpec | undefined, old: CronJobSpec | undefined): FieldError[] {
   const path = 'spec.schedule';
-  if (schedule.includes('TZ')) {
-    return [fieldError.invalid(path, schedule, 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead')];
+  const schedule = spec?.schedule ?? '';
+  if (schedule === '') return [fieldError.required(path)];
+  const zoned = schedule.includes('TZ');
+  const error = scheduleError(zoned ? schedule.replace(/^(?:CRON_)?TZ=\S*\s+/, '') : schedule);
+  const errors = error === undefined ? [] : [fieldError.invalid(path, schedule, error)];
+  if (!zoned) return errors;
+  if (old?.schedule?.includes('TZ') !== true) {
+    errors.push(fieldError.invalid(path, schedule, 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead'));
+  } else if (spec?.timeZone !== undefined) {
+    errors.push(fieldError.invalid(path, schedule, 'cannot use both timeZone field and TZ or CRON_TZ in schedule'));
   }
-  const error = scheduleError(schedule);
-  return error === undefined ? [] : [fieldError.invalid(path, schedule, error)];
+  return errors;
 }
 
 function validateTimeZone(zone: string | undefined): FieldError[] {

@@ -9,7 +9,7 @@ import { ageColumn, column, labelsText, nameColumn, selectorText, workloadColumn
 import type { Column, KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, metadataOf, specStatusStrategies } from '../../registry/strategies.ts';
 import { percentOf, validateCountOrPercent, validateNonNegative } from '../../validation/scalars.ts';
-import { validateWorkloadSelector, validateWorkloadTemplate } from '../workload/validation.ts';
+import { validateCollisions, validateWorkloadSelector, validateWorkloadTemplate } from '../workload/validation.ts';
 
 const { strategy, statusStrategy } = specStatusStrategies<DaemonSet>({
   initialStatus: () => ({
@@ -103,8 +103,11 @@ const COUNTS = [
   'numberUnavailable',
 ] as const;
 
-function validateDaemonSetStatus(set: DaemonSet): FieldError[] {
-  return COUNTS.flatMap((field) => validateNonNegative(set.status?.[field], `status.${field}`));
+function validateDaemonSetStatus(set: DaemonSet, old: DaemonSet): FieldError[] {
+  return [
+    ...COUNTS.flatMap((field) => validateNonNegative(set.status?.[field], `status.${field}`)),
+    ...validateCollisions(set.status?.collisionCount, old.status?.collisionCount),
+  ];
 }
 
 function countColumn(name: string, description: string, field: (typeof COUNTS)[number]): Column<DaemonSet> {

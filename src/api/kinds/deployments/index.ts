@@ -8,7 +8,7 @@ import { ageColumn, column, nameColumn, selectorText, workloadColumns } from '..
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, metadataOf, specStatusStrategies } from '../../registry/strategies.ts';
 import { percentOf, validateCountOrPercent, validateNonNegative } from '../../validation/scalars.ts';
-import { validateWorkloadSelector, validateWorkloadTemplate } from '../workload/validation.ts';
+import { validateCollisions, validateWorkloadSelector, validateWorkloadTemplate } from '../workload/validation.ts';
 
 const { strategy, statusStrategy } = specStatusStrategies<Deployment>({
   // Replica sets take over annotations: to the controller a change of theirs is a change of the spec.
@@ -83,9 +83,13 @@ function isZero(value: number | string | undefined): boolean {
 
 const COUNTS = ['replicas', 'updatedReplicas', 'readyReplicas', 'availableReplicas', 'unavailableReplicas'] as const;
 
-function validateDeploymentStatus(deployment: Deployment): FieldError[] {
+function validateDeploymentStatus(deployment: Deployment, old: Deployment): FieldError[] {
   const status = deployment.status ?? {};
   const errors = COUNTS.flatMap((field) => validateNonNegative(status[field], `status.${field}`));
+  errors.push(
+    ...validateNonNegative(status.observedGeneration, 'status.observedGeneration'),
+    ...validateCollisions(status.collisionCount, old.status?.collisionCount),
+  );
   const total = status.replicas ?? 0;
   for (const field of ['updatedReplicas', 'readyReplicas', 'availableReplicas'] as const) {
     if ((status[field] ?? 0) > total) {

@@ -1,26 +1,24 @@
 /** Jobs. Source: k8s.io/kubernetes/pkg/registry/batch/job, pkg/apis/batch/v1 defaults, pkg/printers/internalversion. */
 import type { Job } from 'kubernetes-types/batch/v1';
-import { namedWorkloadWarnings } from '../../podspec/workload-warnings.ts';
 import { ageColumn, column, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
 import { humanDuration } from '../../printing/duration.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, metadataOf, specStatusStrategies } from '../../registry/strategies.ts';
 import { setJobSpecDefaults } from './defaults.ts';
-import { validateJob, validateJobStatus, validateJobUpdate } from './validation.ts';
-
-/** Labels that tie pods to their job; the short names are older. */
-const NAME_LABELS = ['batch.kubernetes.io/job-name', 'job-name'];
-const UID_LABELS = ['batch.kubernetes.io/controller-uid', 'controller-uid'];
-const UID_LABEL = 'batch.kubernetes.io/controller-uid';
+import { NAME_LABELS, UID_LABEL, UID_LABELS } from './labels.ts';
+import { hasCondition, validateJobStatus } from './status.ts';
+import { validateJob, validateJobCreate, validateJobUpdate } from './validation.ts';
+import { jobWarnings } from './warnings.ts';
 
 const { strategy, statusStrategy } = specStatusStrategies<Job>({
   prepareForCreate(job) {
     if (job.spec?.manualSelector !== true) generateSelector(job);
   },
   validate: validateJob,
+  validateCreate: validateJobCreate,
   validateUpdate: validateJobUpdate,
   validateStatusUpdate: validateJobStatus,
-  warnings: namedWorkloadWarnings,
+  warnings: jobWarnings,
 });
 
 /** A job selects its own pods by its UID, so that no two jobs fight over them. */
@@ -42,15 +40,11 @@ function generateSelector(job: Job): void {
   spec.selector.matchLabels[UID_LABEL] ??= uid;
 }
 
-function has(job: Job, type: string): boolean {
-  return (job.status?.conditions ?? []).some((each) => each.type === type && each.status === 'True');
-}
-
 function statusText(job: Job): string {
-  if (has(job, 'Complete')) return 'Complete';
-  if (has(job, 'Failed')) return 'Failed';
+  if (hasCondition(job, 'Complete')) return 'Complete';
+  if (hasCondition(job, 'Failed')) return 'Failed';
   if (job.metadata?.deletionTimestamp !== undefined) return 'Terminating';
-  return ['Suspended', 'FailureTarget', 'SuccessCriteriaMet'].find((type) => has(job, type)) ?? 'Running';
+  return ['Suspended', 'FailureTarget', 'SuccessCriteriaMet'].find((type) => hasCondition(job, type)) ?? 'Running';
 }
 
 function completionsText(job: Job): string {
@@ -83,6 +77,7 @@ export const jobs: KindDefinition<Job> = {
   setDefaults(job) {
     job.spec ??= { template: {} };
     setJobSpecDefaults(job.spec);
+    job.spec.manualSelector ??= false;
     const labels = job.spec.template?.metadata?.labels;
     if (
       labels !== undefined &&

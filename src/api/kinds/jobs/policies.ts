@@ -1,28 +1,38 @@
 /** When a job counts as failed or done before all of its pods are. Source: k8s.io/kubernetes/pkg/apis/batch/validation. */
 import type { JobSpec } from 'kubernetes-types/batch/v1';
 import { qualifiedNameErrors } from '../../../base/names.ts';
-import { type FieldError, fieldError } from '../../meta/field-error.ts';
+import { type FieldError, fieldError, OMITTED } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
-import { validateNameRule, validateOneOf } from '../../validation/scalars.ts';
+import { validateNameRule, validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
+import { parseIndexes } from './indexes.ts';
 
 const MAX_RULES = 20;
 const MAX_EXIT_CODES = 255;
 const MAX_CONDITIONS = 20;
 const MAX_SUCCESS_RULES = 20;
 const ACTIONS = ['Count', 'FailIndex', 'FailJob', 'Ignore'];
+const STATUSES = ['False', 'True', 'Unknown'];
+const OPERATORS = ['In', 'NotIn'];
+const MAX_INDEXES_LENGTH = 64 * 1024;
+
+/** As Go shows a list of texts. */
+const validValues = (all: readonly string[]): string =>
+  `valid values: [${all.map((each) => JSON.stringify(each)).join(' ')}]`;
 
 type FailureRule = NonNullable<JobSpec['podFailurePolicy']>['rules'][number];
 type ExitCodes = NonNullable<FailureRule['onExitCodes']>;
 
 export function validatePodFailurePolicy(spec: JobSpec, path: string): FieldError[] {
   const rules = spec.podFailurePolicy?.rules ?? [];
-  if (rules.length > MAX_RULES) return [fieldError.tooMany(`${path}.rules`, rules.length, MAX_RULES)];
   const containers = new Set(
     [...(spec.template?.spec?.containers ?? []), ...(spec.template?.spec?.initContainers ?? [])].map(
       ({ name }) => name,
     ),
   );
-  return rules.flatMap((rule, index) => validateFailureRule(spec, rule, containers, `${path}.rules[${index}]`));
+  return [
+    ...(rules.length > MAX_RULES ? [fieldError.tooMany(`${path}.rules`, rules.length, MAX_RULES)] : []),
+    ...rules.flatMap((rule, index) => validateFailureRule(spec, rule, containers, `${path}.rules[${index}]`)),
+  ];
 }
 
 function validateFailureRule(
@@ -35,8 +45,7 @@ function validateFailureRule(
   if (rule.action === 'FailIndex' && spec.backoffLimitPerIndex === undefined) {
     errors.push(fieldError.invalid(`${at}.action`, rule.action, 'requires the backoffLimitPerIndex to be set'));
   }
-  if (!isSet(rule.action))
-    errors.push(fieldError.required(`${at}.action`, `valid values: ${ACTIONS.map((each) => `"${each}"`).join(', ')}`));
+  if (!isSet(rule.action)) errors.push(fieldError.required(`${at}.action`, validValues(ACTIONS)));
   else errors.push(...validateOneOf(rule.action, ACTIONS, `${at}.action`));
   if (rule.onExitCodes !== undefined)
     errors.push(...validateExitCodes(rule.onExitCodes, containers, `${at}.onExitCodes`));
@@ -49,23 +58,23 @@ function validateFailureRule(
       const place = `${at}.onPodConditions[${index}]`;
       errors.push(...validateNameRule(pattern.type ?? '', qualifiedNameErrors, `${place}.type`));
       if (!isSet(pattern.status)) {
-        errors.push(fieldError.required(`${place}.status`, 'valid values: "False", "True", "Unknown"'));
-      } else errors.push(...validateOneOf(pattern.status, ['False', 'True', 'Unknown'], `${place}.status`));
+        errors.push(fieldError.required(`${place}.status`, validValues(STATUSES)));
+      } else errors.push(...validateOneOf(pattern.status, STATUSES, `${place}.status`));
     });
   }
   if (rule.onExitCodes !== undefined && conditions.length > 0) {
-    errors.push(fieldError.invalid(at, '', 'specifying both OnExitCodes and OnPodConditions is not supported'));
+    errors.push(fieldError.invalid(at, OMITTED, 'specifying both OnExitCodes and OnPodConditions is not supported'));
   }
   if (rule.onExitCodes === undefined && conditions.length === 0) {
-    errors.push(fieldError.invalid(at, '', 'specifying one of OnExitCodes and OnPodConditions is required'));
+    errors.push(fieldError.invalid(at, OMITTED, 'specifying one of OnExitCodes and OnPodConditions is required'));
   }
   return errors;
 }
 
 function validateExitCodes(codes: ExitCodes, containers: ReadonlySet<string>, at: string): FieldError[] {
   const errors: FieldError[] = [];
-  if (!isSet(codes.operator)) errors.push(fieldError.required(`${at}.operator`, 'valid values: "In", "NotIn"'));
-  else errors.push(...validateOneOf(codes.operator, ['In', 'NotIn'], `${at}.operator`));
+  if (!isSet(codes.operator)) errors.push(fieldError.required(`${at}.operator`, validValues(OPERATORS)));
+  else errors.push(...validateOneOf(codes.operator, OPERATORS, `${at}.operator`));
   if (codes.containerName !== undefined && !containers.has(codes.containerName)) {
     errors.push(
       fieldError.invalid(
@@ -101,7 +110,10 @@ export function validateSuccessPolicy(spec: JobSpec, path: string): FieldError[]
   if (spec.completionMode !== 'Indexed') {
     return [fieldError.invalid(path, spec.successPolicy, 'requires indexed completion mode')];
   }
-  if (rules.length === 0) errors.push(fieldError.required(`${path}.rules`, 'at least one rules must be specified'));
+  if (rules.length === 0)
+    errors.push(
+      fieldError.required(`${path}.rules`, 'at least one rules must be specified when the successPolicy is specified'),
+    );
   if (rules.length > MAX_SUCCESS_RULES)
     errors.push(fieldError.tooMany(`${path}.rules`, rules.length, MAX_SUCCESS_RULES));
   rules.forEach((rule, index) => {
@@ -109,8 +121,12 @@ export function validateSuccessPolicy(spec: JobSpec, path: string): FieldError[]
     if (rule.succeededCount === undefined && rule.succeededIndexes === undefined) {
       errors.push(fieldError.required(at, 'at least one of succeededCount or succeededIndexes must be specified'));
     }
-    const indexes =
-      rule.succeededIndexes === undefined ? undefined : countIndexes(rule.succeededIndexes, spec.completions ?? 0);
+    if ((rule.succeededIndexes?.length ?? 0) > MAX_INDEXES_LENGTH) {
+      errors.push(fieldError.tooLong(`${at}.succeededIndexes`, MAX_INDEXES_LENGTH));
+    }
+    const parsed =
+      rule.succeededIndexes === undefined ? undefined : parseIndexes(rule.succeededIndexes, spec.completions ?? 0);
+    const indexes = typeof parsed === 'object' ? parsed.reduce((sum, [from, to]) => sum + to - from + 1, 0) : parsed;
     if (typeof indexes === 'string') {
       errors.push(
         fieldError.invalid(
@@ -122,7 +138,7 @@ export function validateSuccessPolicy(spec: JobSpec, path: string): FieldError[]
     }
     const count = rule.succeededCount;
     if (count === undefined) return;
-    if (count <= 0) errors.push(fieldError.invalid(`${at}.succeededCount`, count, 'must be greater than 0'));
+    errors.push(...validateNonNegative(count, `${at}.succeededCount`));
     if (spec.completions !== undefined && count > spec.completions) {
       errors.push(
         fieldError.invalid(
@@ -143,26 +159,4 @@ export function validateSuccessPolicy(spec: JobSpec, path: string): FieldError[]
     }
   });
   return errors;
-}
-
-/** How many indexes `1,3-5,7` names, or what is wrong with it. */
-function countIndexes(text: string, completions: number): number | string {
-  let last = -1;
-  let count = 0;
-  for (const part of text.split(',')) {
-    const bounds = part.split('-');
-    if (bounds.length > 2)
-      return `the fragment "${part}" violates the requirement that an index interval can have at most two parts separated by '-'`;
-    const numbers = bounds.map((bound) => (/^\d{1,10}$/.test(bound) ? Number(bound) : Number.NaN));
-    const [from = Number.NaN, to = from] = numbers;
-    if (Number.isNaN(from) || Number.isNaN(to))
-      return `cannot convert string to integer for index: "${bounds.find((_, index) => Number.isNaN(numbers[index])) ?? ''}"`;
-    if (from >= completions || to >= completions)
-      return `too large index: "${from >= completions ? bounds[0] : bounds[1]}"`;
-    if (from <= last) return `non-increasing order, previous: ${last}, current: ${from}`;
-    if (bounds.length === 2 && to <= from) return `non-increasing order, previous: ${from}, current: ${to}`;
-    count += to - from + 1;
-    last = to;
-  }
-  return count;
 }

@@ -4,15 +4,17 @@ import { dns1123LabelErrors } from '../../../base/names.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
-import { isSet, validateImmutable } from '../../meta/validation.ts';
+import { validateImmutable } from '../../meta/validation.ts';
 import { validatePodTemplate } from '../../podspec/validate.ts';
 import { validateDomainPath } from '../../validation/domain-path.ts';
 import { validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
 import { validateLabelSelector } from '../../validation/selectors.ts';
+import { NAME_LABELS, UID_LABELS } from './labels.ts';
 import { validatePodFailurePolicy, validateSuccessPolicy } from './policies.ts';
 
 /** Every index is kept in the status. */
 const MAX_INDEXED_PARALLELISM = 100_000;
+const MAX_WITH_MANY_INDEXES = 10_000;
 const MAX_CONTROLLER_NAME = 63;
 
 export function validateJob(job: Job): FieldError[] {
@@ -27,6 +29,35 @@ export function validateJob(job: Job): FieldError[] {
         fieldError.invalid('metadata.name', name, `will not able to create pod with invalid DNS label: ${hostname}`),
       );
     }
+  }
+  return errors;
+}
+
+export function validateJobCreate(job: Job): FieldError[] {
+  return validateGenerated(job, true);
+}
+
+/** A selector that the server has made is still what it made; `prefixed`: jobs made before 1.27 have only the short labels. */
+function validateGenerated(job: Job, prefixed: boolean): FieldError[] {
+  const spec = job.spec;
+  if (spec?.manualSelector === true || spec?.selector === undefined) return [];
+  const { uid = '', name = '' } = job.metadata ?? {};
+  const labels = spec.template?.metadata?.labels;
+  const wanted: [key: string, value: string][] = [UID_LABELS, NAME_LABELS].flatMap((keys, index) =>
+    keys
+      .filter((key) => prefixed || !key.includes('/'))
+      .map((key): [string, string] => [key, index === 0 ? uid : name]),
+  );
+  const errors = wanted.flatMap(([key, value]) => {
+    const at = `spec.template.metadata.labels[${key}]`;
+    const why = `must be '${value}'`;
+    const found = labels?.[key];
+    if (found === undefined) return [fieldError.required(at, why)];
+    return found === value ? [] : [fieldError.invalid(at, labels, why)];
+  });
+  if (validateLabelSelector(spec.selector, 'spec.selector').length > 0) return errors;
+  if (!matchesLabels(labelSelectorOf(spec.selector), Object.fromEntries(wanted))) {
+    errors.push(fieldError.invalid('spec.selector', spec.selector, '`selector` not auto-generated'));
   }
   return errors;
 }
@@ -82,24 +113,44 @@ export function validateJobSpec(spec: JobSpec | undefined, path: string): FieldE
 }
 
 function validateCompletionMode(spec: JobSpec, path: string): FieldError[] {
-  const errors = validateOneOf(spec.completionMode, ['Indexed', 'NonIndexed'], `${path}.completionMode`, false);
+  const errors = validateOneOf(spec.completionMode, ['NonIndexed', 'Indexed'], `${path}.completionMode`, false);
   if (spec.completionMode === 'Indexed') {
     if (spec.completions === undefined) {
       errors.push(fieldError.required(`${path}.completions`, 'when completion mode is Indexed'));
     }
-    for (const field of ['parallelism', 'maxFailedIndexes'] as const) {
-      const value = spec[field] ?? 0;
-      if (value > MAX_INDEXED_PARALLELISM) {
-        const detail = `must be less than or equal to ${MAX_INDEXED_PARALLELISM} when completion mode is Indexed`;
-        errors.push(fieldError.invalid(`${path}.${field}`, value, detail));
-      }
-    }
-    return errors;
+    return [...errors, ...validateIndexedLimits(spec, path)];
   }
+  if (spec.completionMode !== undefined && spec.completionMode !== 'NonIndexed') return errors;
   for (const field of ['backoffLimitPerIndex', 'maxFailedIndexes'] as const) {
     if (spec[field] !== undefined) {
       errors.push(fieldError.invalid(`${path}.${field}`, spec[field], 'requires indexed completion mode'));
     }
+  }
+  return errors;
+}
+
+/** Indexes that are done or failed are listed in the status, which has to stay small. */
+function validateIndexedLimits(spec: JobSpec, path: string): FieldError[] {
+  const { completions = 0, parallelism = 0, maxFailedIndexes } = spec;
+  const errors: FieldError[] = [];
+  const refuse = (field: 'maxFailedIndexes' | 'parallelism', why: string): void => {
+    errors.push(fieldError.invalid(`${path}.${field}`, spec[field], why));
+  };
+  const most = `must be less than or equal to ${MAX_INDEXED_PARALLELISM}`;
+  if (parallelism > MAX_INDEXED_PARALLELISM) refuse('parallelism', `${most} when completion mode is Indexed`);
+  if (spec.completions !== undefined && (maxFailedIndexes ?? 0) > completions) {
+    refuse('maxFailedIndexes', 'must be less than or equal to completions');
+  }
+  if ((maxFailedIndexes ?? 0) > MAX_INDEXED_PARALLELISM) refuse('maxFailedIndexes', most);
+  if (completions <= MAX_INDEXED_PARALLELISM || spec.backoffLimitPerIndex === undefined) return errors;
+  if (maxFailedIndexes === undefined) {
+    const why = `must be specified when completions is above ${MAX_INDEXED_PARALLELISM}`;
+    errors.push(fieldError.required(`${path}.maxFailedIndexes`, why));
+  }
+  for (const field of ['parallelism', 'maxFailedIndexes'] as const) {
+    if ((spec[field] ?? 0) <= MAX_WITH_MANY_INDEXES) continue;
+    const why = `must be less than or equal to ${MAX_WITH_MANY_INDEXES} when completions are above ${MAX_INDEXED_PARALLELISM} and used with backoff limit per index`;
+    refuse(field, why);
   }
   return errors;
 }
@@ -133,7 +184,10 @@ const FIXED = [
 
 /** Validates what changes; the rest was validated with `validate`, which the pipeline calls as well. */
 export function validateJobUpdate(job: Job, old: Job): FieldError[] {
-  const errors = validateCompletionsChange(job.spec, old.spec);
+  const labels = old.spec?.template?.metadata?.labels ?? {};
+  const prefixed = [...UID_LABELS, ...NAME_LABELS].every((key) => !key.includes('/') || Object.hasOwn(labels, key));
+  const errors = validateGenerated(job, prefixed);
+  errors.push(...validateCompletionsChange(job.spec, old.spec));
   errors.push(...validateTemplateChange(job, old));
   for (const field of FIXED) errors.push(...validateImmutable(job.spec?.[field], old.spec?.[field], `spec.${field}`));
   return errors;
@@ -145,16 +199,9 @@ function validateCompletionsChange(spec: JobSpec | undefined, old: JobSpec | und
     return validateImmutable(spec?.completions, old?.completions, 'spec.completions');
   }
   if (spec.completions === old.completions) return [];
-  const together = spec.completions === spec.parallelism && old.completions === old.parallelism;
-  return together
-    ? []
-    : [
-        fieldError.invalid(
-          'spec.completions',
-          spec.completions,
-          'may only be modified in tandem with parallelism: field is immutable',
-        ),
-      ];
+  if (spec.completions === spec.parallelism) return [];
+  const why = `can only be modified in tandem with spec.parallelism`;
+  return [fieldError.invalid('spec.completions', spec.completions, why)];
 }
 
 /** Where pods go may still be said before the first of them has been made. */
@@ -164,7 +211,7 @@ function validateTemplateChange(job: Job, old: Job): FieldError[] {
     if (!suspended || template === undefined) return template;
     const { labels: _labels, annotations: _annotations, ...metadata } = template.metadata ?? {};
     const {
-      affinity: _a,
+      affinity,
       nodeSelector: _n,
       tolerations: _t,
       schedulingGates: _g,
@@ -172,19 +219,10 @@ function validateTemplateChange(job: Job, old: Job): FieldError[] {
     } = template.spec ?? {
       containers: [],
     };
-    return { ...template, metadata, spec };
+    const { nodeAffinity: _nodes, ...others } = affinity ?? {};
+    return { ...template, metadata, spec: { ...spec, affinity: others } };
   };
   return semanticEqual(shown(job.spec?.template), shown(old.spec?.template))
     ? []
     : [fieldError.invalid('spec.template', job.spec?.template, 'field is immutable')];
-}
-
-const STATUS_COUNTS = ['active', 'succeeded', 'failed', 'ready', 'terminating'] as const;
-
-export function validateJobStatus(job: Job, old: Job): FieldError[] {
-  const errors = STATUS_COUNTS.flatMap((field) => validateNonNegative(job.status?.[field], `status.${field}`));
-  if (old.status?.startTime !== undefined && isSet(old.status.completionTime)) {
-    errors.push(...validateImmutable(job.status?.completionTime, old.status.completionTime, 'status.completionTime'));
-  }
-  return errors;
 }

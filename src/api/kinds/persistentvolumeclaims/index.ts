@@ -3,86 +3,129 @@ import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from 'kubernete
 import { compareQuantity, tryParseQuantity } from '../../../base/quantity.ts';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
-import { validateImmutable } from '../../meta/validation.ts';
+import { isSet, validateImmutable } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { validateOneOf } from '../../validation/scalars.ts';
 import {
   accessModesText,
   attributesClassText,
   capacityText,
   storageClassText,
-  validateAccessModes,
-  validatePositiveQuantity,
   volumeModeText,
 } from '../../volumes/access.ts';
-import { alignDataSources, setClaimDefaults, validateClaimSpec } from '../../volumes/claim.ts';
+import { alignDataSources, dropUnsupportedSources, setClaimDefaults, validateClaimSpec } from '../../volumes/claim.ts';
 import { claimWarnings } from '../../volumes/warnings.ts';
 
-const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
-
 type Claim = PersistentVolumeClaim;
+
+const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 
 const { strategy, statusStrategy } = specStatusStrategies<Claim>({
   generations: false,
   initialStatus: () => ({ phase: 'Pending' }),
   prepareForCreate(claim) {
+    dropUnsupportedSources(claim.spec);
     alignDataSources(claim.spec);
   },
   prepareForUpdate(claim, old) {
     // Objects from before the second name of the field may still be written by those who know only the first.
     if (old.spec?.dataSource !== undefined || old.spec?.dataSourceRef !== undefined) alignDataSources(claim.spec);
+    else dropUnsupportedSources(claim.spec);
   },
   validate: (claim) => validateClaimSpec(claim.spec, 'spec'),
   validateUpdate,
-  validateStatusUpdate: (claim) => [
-    ...validateAccessModes(claim.status?.accessModes, 'status.accessModes'),
-    ...Object.entries(claim.status?.capacity ?? {}).flatMap(([name, amount]) =>
-      validatePositiveQuantity(amount, `status.capacity[${name}]`),
-    ),
-  ],
-  warnings: ({ metadata, spec }) => [
-    ...(metadata?.annotations?.[CLASS_ANNOTATION] === undefined
-      ? []
-      : [`metadata.annotations[${CLASS_ANNOTATION}]: deprecated since v1.8; use "storageClassName" attribute instead`]),
-    ...claimWarnings(spec, 'spec'),
-  ],
+  validateStatusUpdate,
+  warnings(claim) {
+    const beta = claim.metadata?.annotations?.[CLASS_ANNOTATION] !== undefined;
+    const why = `deprecated since v1.8; use "storageClassName" attribute instead`;
+    return [
+      ...(beta ? [`metadata.annotations[${CLASS_ANNOTATION}]: ${why}`] : []),
+      ...claimWarnings(claim.spec, 'spec'),
+    ];
+  },
 });
+
+function validateStatusUpdate(claim: Claim): FieldError[] {
+  const { capacity, allocatedResources, allocatedResourceStatuses } = claim.status ?? {};
+  const amounts = [
+    ['status.capacity', capacity],
+    ['status.allocatedResources', allocatedResources],
+  ] as const;
+  return [
+    ...amounts.flatMap(([path, all]) =>
+      Object.entries(all ?? {}).flatMap(([name, amount]) => {
+        const quantity = tryParseQuantity(amount);
+        const wrong = quantity === undefined || quantity.nanos < 0n;
+        return wrong ? [fieldError.invalid(`${path}[${name}]`, amount, 'must be a valid resource quantity')] : [];
+      }),
+    ),
+    ...Object.entries(allocatedResourceStatuses ?? {}).flatMap(([name, status]) =>
+      validateOneOf(status, RESIZE_STATUSES, `status.allocatedResourceStatus[${name}]`),
+    ),
+  ];
+}
+
+const RESIZE_STATUSES = [
+  'ControllerResizeInProgress',
+  'ControllerResizeInfeasible',
+  'NodeResizePending',
+  'NodeResizeInProgress',
+  'NodeResizeInfeasible',
+];
 
 /** The spec without what may change in a claim's life. */
 function fixed(spec: PersistentVolumeClaimSpec | undefined, bound: boolean): unknown {
-  const { resources, volumeAttributesClassName: _class, volumeMode: _mode, ...rest } = spec ?? {};
+  const { resources, volumeAttributesClassName, volumeMode: _mode, ...rest } = spec ?? {};
   const { requests, ...limits } = resources ?? {};
   const { storage: _storage, ...others } = requests ?? {};
-  return { ...rest, resources: bound ? { ...limits, requests: others } : resources };
+  return bound
+    ? { ...rest, resources: { ...limits, requests: others } }
+    : { ...rest, resources, volumeAttributesClassName };
 }
 
 function validateUpdate(claim: Claim, old: Claim): FieldError[] {
   const errors: FieldError[] = [];
   const bound = old.status?.phase === 'Bound';
+  const spec = claim.spec;
   const before = { ...old.spec };
-  // Binding sets the volume's name, once; a class may be given to a claim that has none.
-  if ((before.volumeName ?? '') === '' && claim.spec?.volumeName !== undefined)
-    before.volumeName = claim.spec.volumeName;
-  if (before.storageClassName === undefined && claim.spec?.storageClassName !== undefined && !bound) {
-    before.storageClassName = claim.spec.storageClassName;
+  const annotation = old.metadata?.annotations?.[CLASS_ANNOTATION];
+  if (annotation !== undefined) {
+    const path = `metadata.annotations[${CLASS_ANNOTATION}]`;
+    errors.push(...validateImmutable(claim.metadata?.annotations?.[CLASS_ANNOTATION] ?? '', annotation, path));
   }
-  if (!semanticEqual(fixed(claim.spec, bound), fixed(before, bound))) {
+  // Binding sets the volume's name, once; a class may be given to a claim that has none, unless its annotation names another.
+  if ((before.volumeName ?? '') === '' && spec?.volumeName !== undefined) before.volumeName = spec.volumeName;
+  if (before.storageClassName === undefined && spec?.storageClassName !== undefined) {
+    if (annotation === undefined || annotation === spec.storageClassName) {
+      before.storageClassName = spec.storageClassName;
+    }
+  }
+  if (!semanticEqual(fixed(spec, bound), fixed(before, bound))) {
     errors.push(
       fieldError.forbidden(
         'spec',
         'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims',
       ),
     );
-  } else if (bound) errors.push(...validateGrowth(claim, old));
-  errors.push(...validateImmutable(claim.spec?.volumeMode, old.spec?.volumeMode, 'volumeMode'));
+  }
+  errors.push(...validateGrowth(claim, old));
+  errors.push(...validateImmutable(spec?.volumeMode, old.spec?.volumeMode, 'volumeMode'));
+  const path = 'spec.volumeAttributesClassName';
+  const [attributes, had] = [spec?.volumeAttributesClassName, old.spec?.volumeAttributesClassName];
+  if (had !== undefined && attributes === undefined) {
+    errors.push(fieldError.forbidden(path, 'update from non-nil value to nil is forbidden'));
+  } else if (isSet(had) && attributes === '') {
+    errors.push(fieldError.forbidden(path, 'update from non-nil value to an empty string is forbidden'));
+  }
   return errors;
 }
 
 /** What was asked for may grow, and shrink again as long as it has not been given. */
 function validateGrowth(claim: Claim, old: Claim): FieldError[] {
   const wanted = tryParseQuantity(claim.spec?.resources?.requests?.['storage']);
-  const given = tryParseQuantity(old.status?.capacity?.['storage'] ?? old.spec?.resources?.requests?.['storage']);
+  const given = tryParseQuantity(old.status?.capacity?.['storage'] ?? '0');
   const before = tryParseQuantity(old.spec?.resources?.requests?.['storage']);
   if (wanted === undefined || given === undefined || before === undefined) return [];
   const shrinks = compareQuantity(wanted, before) < 0;

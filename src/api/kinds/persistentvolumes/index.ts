@@ -1,5 +1,5 @@
 /** Persistent volumes. Source: k8s.io/kubernetes/pkg/registry/core/persistentvolume, pkg/apis/core/validation. */
-import type { PersistentVolume } from 'kubernetes-types/core/v1';
+import type { PersistentVolume, VolumeNodeAffinity } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet, validateImmutable } from '../../meta/validation.ts';
@@ -28,16 +28,51 @@ const { strategy, statusStrategy: statusBase } = specStatusStrategies<Persistent
 
 function validateUpdate(volume: PersistentVolume, old: PersistentVolume): FieldError[] {
   const errors: FieldError[] = [];
-  if (!semanticEqual(sourceOf(volume.spec), sourceOf(old.spec))) {
+  // The secret that growing needs may be named later.
+  const source = sourceOf(volume.spec);
+  const before = sourceOf(old.spec);
+  const added = source.csi?.controllerExpandSecretRef;
+  if (before.csi !== undefined && before.csi.controllerExpandSecretRef === undefined && added !== undefined) {
+    before.csi = { ...before.csi, controllerExpandSecretRef: added };
+  }
+  if (!semanticEqual(source, before)) {
     errors.push(
       fieldError.forbidden('spec.persistentvolumesource', 'spec.persistentvolumesource is immutable after creation'),
     );
   }
   errors.push(...validateImmutable(volume.spec?.volumeMode, old.spec?.volumeMode, 'volumeMode'));
   if (old.spec?.nodeAffinity !== undefined) {
-    errors.push(...validateImmutable(volume.spec?.nodeAffinity, old.spec.nodeAffinity, 'nodeAffinity'));
+    const now = volume.spec?.nodeAffinity;
+    if (!semanticEqual(now, old.spec.nodeAffinity) && !semanticEqual(now, withGaLabels(old.spec.nodeAffinity))) {
+      const why = 'field is immutable, except for updating from beta label to GA';
+      errors.push(fieldError.invalid('nodeAffinity', now, why));
+    }
+  }
+  if (old.spec?.volumeAttributesClassName !== undefined && volume.spec?.volumeAttributesClassName === undefined) {
+    const path = 'spec.volumeAttributesClassName';
+    errors.push(fieldError.forbidden(path, 'update from non-nil value to nil is forbidden'));
   }
   return errors;
+}
+
+/** Labels of nodes that have come out of beta. */
+const GA_LABELS: Readonly<Record<string, string>> = {
+  'beta.kubernetes.io/arch': 'kubernetes.io/arch',
+  'beta.kubernetes.io/instance-type': 'node.kubernetes.io/instance-type',
+  'beta.kubernetes.io/os': 'kubernetes.io/os',
+  'failure-domain.beta.kubernetes.io/region': 'topology.kubernetes.io/region',
+  'failure-domain.beta.kubernetes.io/zone': 'topology.kubernetes.io/zone',
+};
+
+function withGaLabels({ required }: VolumeNodeAffinity): VolumeNodeAffinity {
+  if (required === undefined) return {};
+  const nodeSelectorTerms = required.nodeSelectorTerms.map(({ matchExpressions, ...rest }) => ({
+    ...rest,
+    ...(matchExpressions === undefined
+      ? {}
+      : { matchExpressions: matchExpressions.map((each) => ({ ...each, key: GA_LABELS[each.key] ?? each.key })) }),
+  }));
+  return { required: { nodeSelectorTerms } };
 }
 
 function claimText(volume: PersistentVolume): string {

@@ -36,6 +36,7 @@ interface ReplicaCounts {
   readonly fullyLabeledReplicas?: number;
   readonly readyReplicas?: number;
   readonly availableReplicas?: number;
+  readonly observedGeneration?: number;
 }
 
 /** Shared with replication controllers. */
@@ -50,6 +51,7 @@ export function validateReplicaCounts(status: ReplicaCounts | undefined): FieldE
       errors.push(fieldError.invalid(`status.${field}`, value, 'cannot be greater than status.replicas'));
     }
   }
+  errors.push(...validateNonNegative(status?.observedGeneration, 'status.observedGeneration'));
   if ((status?.availableReplicas ?? 0) > (status?.readyReplicas ?? 0)) {
     errors.push(
       fieldError.invalid('status.availableReplicas', status?.availableReplicas, 'cannot be greater than readyReplicas'),

@@ -2,11 +2,12 @@
 import type { StatefulSet, StatefulSetSpec } from 'kubernetes-types/apps/v1';
 import { isSet } from '../../meta/validation.ts';
 import { setPodTemplateDefaults } from '../../podspec/defaults.ts';
-import { workloadWarnings } from '../../podspec/workload-warnings.ts';
+import { isNewSpec, workloadWarnings } from '../../podspec/workload-warnings.ts';
 import { ageColumn, column, nameColumn, selectorText, workloadColumns } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
 import { setClaimDefaults } from '../../volumes/claim.ts';
+import { claimWarnings } from '../../volumes/warnings.ts';
 import { validateStatefulSet, validateStatefulSetStatus, validateStatefulSetUpdate } from './validation.ts';
 
 const { strategy, statusStrategy } = specStatusStrategies<StatefulSet>({
@@ -14,7 +15,16 @@ const { strategy, statusStrategy } = specStatusStrategies<StatefulSet>({
   validate: validateStatefulSet,
   validateUpdate: validateStatefulSetUpdate,
   validateStatusUpdate: validateStatefulSetStatus,
-  warnings: workloadWarnings,
+  warnings(set, old) {
+    if (!isNewSpec(set, old)) return [];
+    const claims = (set.spec?.volumeClaimTemplates ?? []).flatMap(({ spec }, index) =>
+      claimWarnings(spec, `spec.volumeClaimTemplates[${index}]${old === undefined ? '' : '.Spec'}`),
+    );
+    const negative = (set.spec?.revisionHistoryLimit ?? 0) < 0;
+    const all = 'a negative value retains all historical revisions; a value >= 0 is recommended';
+    const limit = negative ? [`spec.revisionHistoryLimit: ${all}`] : [];
+    return [...workloadWarnings(set, old), ...claims, ...limit];
+  },
 });
 
 export const statefulSets: KindDefinition<StatefulSet> = {
@@ -25,6 +35,7 @@ export const statefulSets: KindDefinition<StatefulSet> = {
   singular: 'statefulset',
   listKind: 'StatefulSetList',
   namespaced: true,
+  nameRule: 'dns1123Label',
   shortNames: ['sts'],
   categories: ['all'],
   verbs: ALL_VERBS,

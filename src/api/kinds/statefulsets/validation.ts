@@ -4,8 +4,8 @@ import type { Volume } from 'kubernetes-types/core/v1';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
-import { validateCountOrPercent, validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
-import { validateWorkloadSelector, validateWorkloadTemplate } from '../workload/validation.ts';
+import { percentOf, validateCountOrPercent, validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
+import { validateCollisions, validateWorkloadSelector, validateWorkloadTemplate } from '../workload/validation.ts';
 
 export function validateStatefulSet(set: StatefulSet): FieldError[] {
   const spec = set.spec;
@@ -63,17 +63,24 @@ function validateStrategy(strategy: StatefulSetSpec['updateStrategy']): FieldErr
     case 'RollingUpdate':
       return [
         ...validateNonNegative(rolling?.partition, `${path}.rollingUpdate.partition`),
-        ...validateCountOrPercent(rolling?.maxUnavailable, `${path}.rollingUpdate.maxUnavailable`),
+        ...validateUnavailable(rolling?.maxUnavailable, `${path}.rollingUpdate.maxUnavailable`),
       ];
     default:
       return [fieldError.invalid(path, strategy, "must be 'RollingUpdate' or 'OnDelete'")];
   }
 }
 
+function validateUnavailable(count: number | string | undefined, path: string): FieldError[] {
+  const errors = validateCountOrPercent(count, path);
+  if (count === 0 || percentOf(count) === 0) errors.push(fieldError.invalid(path, count, 'cannot be 0'));
+  if ((percentOf(count) ?? 0) > 100) errors.push(fieldError.invalid(path, count, 'must not be greater than 100%'));
+  return errors;
+}
+
 function validateRetention(policy: StatefulSetSpec['persistentVolumeClaimRetentionPolicy']): FieldError[] {
   if (policy === undefined) return [];
   return (['whenDeleted', 'whenScaled'] as const).flatMap((field) =>
-    validateOneOf(policy[field] ?? '', ['Delete', 'Retain'], `spec.persistentVolumeClaimRetentionPolicy.${field}`),
+    validateOneOf(policy[field] ?? '', ['Retain', 'Delete'], `spec.persistentVolumeClaimRetentionPolicy.${field}`),
   );
 }
 
@@ -102,11 +109,11 @@ export function validateStatefulSetUpdate(set: StatefulSet, old: StatefulSet): F
 
 const COUNTS = ['replicas', 'readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'] as const;
 
-export function validateStatefulSetStatus(set: StatefulSet): FieldError[] {
+export function validateStatefulSetStatus(set: StatefulSet, old: StatefulSet): FieldError[] {
   const status = set.status ?? { replicas: 0 };
   const errors = COUNTS.flatMap((field) => validateNonNegative(status[field], `status.${field}`));
   errors.push(...validateNonNegative(status.observedGeneration, 'status.observedGeneration'));
-  errors.push(...validateNonNegative(status.collisionCount, 'status.collisionCount'));
+  errors.push(...validateCollisions(status.collisionCount, old.status?.collisionCount));
   const over = (field: (typeof COUNTS)[number], limit: 'replicas' | 'readyReplicas'): void => {
     if ((status[field] ?? 0) > (status[limit] ?? 0)) {
       errors.push(fieldError.invalid(`status.${field}`, status[field], `cannot be greater than status.${limit}`));

@@ -4,6 +4,7 @@ import type { LabelSelector } from 'kubernetes-types/meta/v1';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { validatePodTemplate } from '../../podspec/validate.ts';
+import { validateNonNegative } from '../../validation/scalars.ts';
 import { isEmptySelector, validateLabelSelector } from '../../validation/selectors.ts';
 
 /** `noun` appears in the message: "empty selector is invalid for deployment". */
@@ -36,6 +37,16 @@ export function validateWorkloadTemplate(
   }
   errors.push(...validatePodTemplate(template, path));
   errors.push(...validateLongRunning(template, noun));
+  return errors;
+}
+
+/** Names that were tried and taken are counted for good. */
+export function validateCollisions(count: number | undefined, before: number | undefined): FieldError[] {
+  const path = 'status.collisionCount';
+  const errors = validateNonNegative(count, path);
+  if (before !== undefined && (count ?? 0) < before) {
+    errors.push(fieldError.invalid(path, count ?? 0, 'cannot be decremented'));
+  }
   return errors;
 }
 

@@ -1,0 +1,158 @@
+/** Inputs and what upstream's current API server answers to them. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { validateVolumeSpec } from '../../../src/api/volumes/persistent.ts';
+import { at, created, type Document, kindNamed, texts } from './samples.ts';
+
+type Fields = Record<string, unknown>;
+
+const volumes = kindNamed('PersistentVolume');
+const claims = kindNamed('PersistentVolumeClaim');
+const CLASS = 'volume.beta.kubernetes.io/storage-class';
+
+function volume(spec: Fields): Document {
+  return created('PersistentVolume', (each) => {
+    each['spec'] = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], ...spec };
+  });
+}
+
+const csi = { driver: 'd.example.com', volumeHandle: 'h' };
+
+test('what a volume may not be', () => {
+  const refused = (spec: Fields, ...errors: string[]): void => {
+    assert.deepEqual(texts(volumes.strategy.validate?.(volume(spec))), errors);
+  };
+  refused({ csi, volumeAttributesClassName: 'fast' });
+  refused(
+    { csi, volumeAttributesClassName: '' },
+    'spec.volumeAttributesClassName: Required value: an empty string is disallowed',
+  );
+  refused(
+    { hostPath: { path: '/x' }, volumeAttributesClassName: 'fast' },
+    'spec.csi: Required value: has to be specified when using volumeAttributesClassName',
+  );
+  refused(
+    { csi: { ...csi, nodePublishSecretRef: { name: 's' }, controllerExpandSecretRef: { namespace: 'ns' } } },
+    'spec.csi.controllerExpandSecretRef.name: Required value',
+    'spec.csi.nodePublishSecretRef.namespace: Required value',
+  );
+  refused(
+    { cephfs: { monitors: ['m'] }, gcePersistentDisk: { pdName: '' } },
+    'spec.persistentDisk.pdName: Required value',
+    'spec.cephFS: Forbidden: may not specify more than 1 volume type',
+  );
+  assert.deepEqual(
+    texts(
+      validateVolumeSpec(
+        {
+          csi,
+          accessModes: ['ReadWriteOnce'],
+          persistentVolumeReclaimPolicy: 'Delete',
+          volumeMode: 'Block',
+          nodeAffinity: { required: { nodeSelectorTerms: [{}] } },
+        },
+        'spec',
+        true,
+      ),
+    ),
+    [
+      'spec.persistentVolumeReclaimPolicy: Forbidden: may only be Retain in the context of inline volumes',
+      'spec.nodeAffinity: Forbidden: may not be specified in the context of inline volumes',
+      'spec.volumeMode: Forbidden: may not specify volumeMode other than Filesystem in the context of inline volumes',
+    ],
+  );
+});
+
+test('what may change in a volume', () => {
+  const changed = (before: Fields, after: Fields): string[] =>
+    texts(volumes.strategy.validateUpdate?.(volume(after), volume(before)));
+  const secret = { name: 's', namespace: 'ns' };
+  assert.deepEqual(changed({ csi }, { csi: { ...csi, controllerExpandSecretRef: secret } }), []);
+  assert.deepEqual(changed({ csi: { ...csi, controllerExpandSecretRef: secret } }, { csi }).length, 1);
+  const zone = (key: string): Fields => ({
+    csi,
+    nodeAffinity: {
+      required: { nodeSelectorTerms: [{ matchExpressions: [{ key, operator: 'In', values: ['a'] }] }] },
+    },
+  });
+  const [beta, ga] = [zone('failure-domain.beta.kubernetes.io/zone'), zone('topology.kubernetes.io/zone')];
+  assert.deepEqual(changed(beta, ga), []);
+  assert.match(
+    changed(ga, beta)[0] ?? '',
+    /^nodeAffinity: .*field is immutable, except for updating from beta label to GA$/,
+  );
+  assert.deepEqual(changed({ csi, volumeAttributesClassName: 'fast' }, { csi }), [
+    'spec.volumeAttributesClassName: Forbidden: update from non-nil value to nil is forbidden',
+  ]);
+});
+
+function claim(spec: Fields = {}, annotations: Fields = {}, status: Fields = { phase: 'Pending' }): Document {
+  const document = created('PersistentVolumeClaim', (each) => {
+    each.metadata['annotations'] = annotations;
+    each['spec'] = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '2Gi' } }, ...spec };
+  });
+  document['status'] = status;
+  return document;
+}
+
+const IMMUTABLE =
+  'spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims';
+
+test('what may change in a claim', () => {
+  const bound = { phase: 'Bound', capacity: { storage: '1Gi' } };
+  const changed = (before: Document, after: Document): string[] =>
+    texts(claims.strategy.validateUpdate?.(after, before));
+  assert.deepEqual(changed(claim({}, {}, bound), claim({ storageClassName: 'a' }, {}, bound)), []);
+  assert.deepEqual(changed(claim({ storageClassName: 'a' }), claim({ storageClassName: 'b' })), [IMMUTABLE]);
+  assert.deepEqual(changed(claim({}, { [CLASS]: 'a' }), claim({ storageClassName: 'b' }, { [CLASS]: 'c' })), [
+    `metadata.annotations[${CLASS}]: Invalid value: "c": field is immutable`,
+    IMMUTABLE,
+  ]);
+  const sized = (storage: string, status: Fields): Document =>
+    claim({ resources: { requests: { storage } } }, {}, status);
+  assert.deepEqual(changed(sized('3Gi', bound), sized('2Gi', bound)), []);
+  assert.deepEqual(changed(sized('3Gi', bound), sized('1Gi', bound)), [
+    'spec.resources.requests.storage: Forbidden: field can not be less than status.capacity',
+  ]);
+  const attributes = (name: string | undefined, status: Fields): Document =>
+    claim(name === undefined ? {} : { volumeAttributesClassName: name }, {}, status);
+  assert.deepEqual(changed(attributes('a', bound), attributes('b', bound)), []);
+  assert.deepEqual(changed(attributes('a', {}), attributes('b', {})), [IMMUTABLE]);
+  const path = 'spec.volumeAttributesClassName: Forbidden: update from non-nil value to';
+  assert.deepEqual(changed(attributes('a', bound), attributes(undefined, bound)), [`${path} nil is forbidden`]);
+  assert.deepEqual(changed(attributes('a', bound), attributes('', bound)), [`${path} an empty string is forbidden`]);
+});
+
+test('sources of claims', () => {
+  const sources = (spec: Fields): unknown => {
+    const { dataSource, dataSourceRef } = at(claim(spec), 'spec');
+    return [dataSource, dataSourceRef];
+  };
+  const snapshot = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'a' };
+  const other = { apiGroup: 'example.com', kind: 'Image', name: 'a' };
+  assert.deepEqual(sources({ dataSource: snapshot }), [snapshot, snapshot]);
+  assert.deepEqual(sources({ dataSource: other }), [undefined, undefined]);
+  assert.deepEqual(sources({ dataSourceRef: other }), [other, other]);
+  assert.deepEqual(sources({ dataSourceRef: { ...snapshot, namespace: 'b' } }), [undefined, undefined]);
+  const wrong = claim({ dataSourceRef: { ...other, apiGroup: '!' } });
+  assert.match(
+    texts(claims.strategy.validate?.(wrong))[0] ?? '',
+    /^spec\.dataSource\.apiGroup: Invalid value: "!": a lowercase/,
+  );
+});
+
+test('what a claim’s status may not be, and what its author is told', () => {
+  const old = claim();
+  const status = { capacity: { storage: '-1' }, allocatedResourceStatuses: { storage: 'x' }, accessModes: ['x'] };
+  const [amount, ...others] = texts(claims.statusStrategy?.validateUpdate?.(claim({}, {}, status), old));
+  assert.equal(amount, 'status.capacity[storage]: Invalid value: "-1": must be a valid resource quantity');
+  assert.match(
+    others.join('|'),
+    /^status\.allocatedResourceStatus\[storage\]: Unsupported value: "x": supported values: [^|]*$/,
+  );
+  const told = claim({ resources: { requests: { storage: '0.5' } } }, { [CLASS]: 'a' });
+  assert.deepEqual(claims.strategy.warnings?.(told, undefined), [
+    `metadata.annotations[${CLASS}]: deprecated since v1.8; use "storageClassName" attribute instead`,
+    'spec.resources.requests[storage]: fractional byte value "500m" is invalid, must be an integer',
+  ]);
+});
