@@ -52,6 +52,8 @@ interface WriteFacts {
   readonly resetFields?: readonly (readonly string[])[];
   /** Other versions of the kind, in which owners may have written. Default: all are alike. */
   readonly versions?: Versions;
+  /** One pass over the object is no step, but many. Default: it is. */
+  readonly large?: boolean;
 }
 
 export interface ApplyOptions extends WriteFacts {
@@ -71,8 +73,6 @@ export interface UpdateOptions extends WriteFacts {
   readonly updated: JsonObject;
   /** What is in every new object of the kind: nobody's. Default: nothing. */
   readonly skeleton?: JsonObject;
-  /** One pass over it is no step, but many. Default: it is. */
-  readonly large?: boolean;
 }
 
 /** Upstream's name for whoever owned the fields of an object when the first apply came. */
@@ -208,9 +208,10 @@ function* attempt(options: ApplyOptions, known: ManagedFields, force: boolean): 
   const kept = asObject(last === undefined ? merged : yield* withoutLost(options, merged, last, managed));
   const object = options.decode?.(kept) ?? kept;
   yield;
-  const changes = withoutIgnored(compare(before, object, schema), ignored);
+  const all = options.large === true ? yield* compareSteps(before, object, schema) : compare(before, object, schema);
+  const changes = withoutIgnored(all, ignored);
   yield;
-  const changesIn = changesByVersion(options, changes, before, object, (all) => withoutIgnored(all, ignored));
+  const changesIn = changesByVersion(options, changes, before, object, (each) => withoutIgnored(each, ignored));
   const conflicts = force ? [] : conflictsWith(managed, identity, changesIn);
   return { object, managed: yield* yieldFields(managed, changesIn, identity), conflicts };
 }

@@ -149,3 +149,9 @@ it('says of a change of a large object what it says of a small one', () => {
     }
   }
 });
+
+it('applies a large configuration as it applies a small one', () => {
+  const live = applyServerSide({ ...facts, live: undefined, applied: configMap('one'), force: false });
+  const apply = { ...facts, manager: 'b', live, applied: configMap('two'), force: true };
+  assert.deepEqual(applyServerSide({ ...apply, large: true }), applyServerSide(apply));
+});

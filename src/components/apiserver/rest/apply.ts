@@ -77,7 +77,7 @@ export async function applyObject(
       decode: (object: JsonObject) => decodeObject(kind, object, [], 'Ignore', []) as unknown as JsonObject,
       ...(request.subresource === '' ? {} : { subresource: request.subresource }),
     };
-    const object = large ? inTurns(applySteps(configuration)) : applyServerSide(configuration);
+    const object = large ? inTurns(applySteps({ ...configuration, large })) : applyServerSide(configuration);
     return object as unknown as KubeObject | Promise<KubeObject>;
   };
   for (let attempt = 1; ; attempt++) {
