@@ -18,14 +18,16 @@ export interface DecodeFindings {
   readonly typeErrors: string[];
   /** The first of them as upstream's converter words it, which fills structures from documents that were read before; where it differs. */
   conversionError?: string;
+  /** Fields that are empty stay: what is applied means them. */
+  readonly keepsEmpty?: boolean;
 }
 
 /** How many findings of each sort are collected: a hostile document must not make a large answer. */
 const MAX_FINDINGS = 64;
 
-/** Prunes and normalises `object` in place and reports what was wrong with it. */
-export function pruneAndCheck(schema: ObjectNode, object: Record<string, unknown>): DecodeFindings {
-  const findings: DecodeFindings = { unknownFields: [], typeErrors: [] };
+/** Prunes and normalises `object` in place and reports what was wrong with it. `keepsEmpty`: it is no object yet, but what to apply to one. */
+export function pruneAndCheck(schema: ObjectNode, object: Record<string, unknown>, keepsEmpty = false): DecodeFindings {
+  const findings: DecodeFindings = { unknownFields: [], typeErrors: [], keepsEmpty };
   checkObject(schema, object as Container, { findings, path: '', goPath: '', struct: lastSegment(schema.typeName) });
   return findings;
 }
@@ -49,7 +51,10 @@ interface Place {
 
 function checkObject(schema: ObjectNode, object: Container, place: Place): void {
   const { fields, required } = schema;
-  const kept = keptWhenEmpty(schema.typeName) ?? keptWhenEmpty(currentTypeName(schema.typeName));
+  const { keepsEmpty } = place.findings;
+  const kept = keepsEmpty
+    ? undefined
+    : (keptWhenEmpty(schema.typeName) ?? keptWhenEmpty(currentTypeName(schema.typeName)));
   for (const key of Object.keys(object)) {
     const node = fields.get(key);
     if (node === undefined) {
@@ -71,7 +76,7 @@ function checkObject(schema: ObjectNode, object: Container, place: Place): void 
     };
     if (node.kind === 'map' && isContainer(value)) {
       // Go's encoder leaves empty maps out, so nobody can tell one from none.
-      if (checkMap(node, value, below) === 0) delete object[key];
+      if (checkMap(node, value, below) === 0 && !keepsEmpty) delete object[key];
       continue;
     }
     const checked = checkValue(node, value, below);

@@ -59,7 +59,7 @@ export async function applyObject(
 ): Promise<Applied> {
   const { kind } = request;
   checkApplied(document, kind);
-  const applied = decodeObject(kind, document, [], request.options.validation, request.warnings);
+  const applied = decodeObject(kind, document, [], request.options.validation, request.warnings, undefined, true);
   // Who does not name what there is means what the URL names.
   if ((applied.metadata?.name ?? '') !== '' || (applied.metadata?.namespace ?? '') !== '')
     checkName(request, { ...applied, metadata: { name: request.name, ...applied.metadata } });

@@ -156,7 +156,7 @@ function groupAndVersion(apiVersion: string): { readonly group: string; readonly
 
 /**
  * Checks type information, prunes what the schema does not know and refuses wrong types. The object is in the served version.
- * `inOrder`: given the unknown fields, these and the duplicates as they come in what was sent; absent: the duplicates come first.
+ * `keepsEmpty`: fields that are empty stay, as what is applied means them. `inOrder`: given the unknown fields, these and the duplicates as they come in what was sent; absent: the duplicates come first.
  */
 export function decodeObject(
   kind: DecodedKind,
@@ -165,6 +165,7 @@ export function decodeObject(
   validation: WriteOptions['validation'],
   warnings: string[],
   inOrder?: (unknown: readonly string[]) => readonly string[],
+  keepsEmpty = false,
 ): KubeObject {
   const object = document as KubeObject;
   // Some clients write the core group's empty name.
@@ -192,7 +193,7 @@ export function decodeObject(
   object.apiVersion = kind.apiVersion;
   object.kind = kind.kind;
   if (custom === undefined && kind.schema === undefined) return object;
-  const found = custom?.coerce(document) ?? pruneAndCheck(kind.schema as ObjectNode, document);
+  const found = custom?.coerce(document) ?? pruneAndCheck(kind.schema as ObjectNode, document, keepsEmpty);
   const [typeError] = found.typeErrors;
   if (typeError !== undefined) {
     throw new WrongType(kind, typeError, found.conversionError ?? typeError);

@@ -509,6 +509,46 @@ describe('objects over HTTPS', () => {
     );
   });
 
+  it('applies what is empty: it takes the place of what was there, and is owned', async () => {
+    const pod = (more: object, value: string) => ({
+      ...more,
+      containers: [{ name: 'c', image: 'i', env: [{ name: 'A', value }] }],
+    });
+    const deployment = (paused: boolean, template: object) => ({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'emptied' },
+      spec: {
+        paused,
+        selector: { matchLabels: { a: 'b' } },
+        template: { metadata: { labels: { a: 'b' } }, spec: template },
+      },
+    });
+    const set = { hostNetwork: true, nodeSelector: { a: 'b' }, tolerations: [{ operator: 'Exists' }] };
+    await call('POST', DEPLOYMENTS, { body: deployment(true, pod(set, 'one')) });
+    const apply = async () => {
+      const { body } = await server.call<{
+        metadata: { resourceVersion: string; managedFields: { operation: string; fieldsV1: object }[] };
+        spec: { paused?: boolean; template: { spec: Record<string, unknown> & { containers: { env: object[] }[] } } };
+      }>('PATCH', `${DEPLOYMENTS}/emptied?fieldManager=m&force=true`, {
+        body: deployment(false, pod({ hostNetwork: false, nodeSelector: {}, tolerations: [] }, '')),
+        type: 'application/apply-patch+yaml',
+      });
+      return body;
+    };
+    const { metadata, spec } = await apply();
+    const { hostNetwork, nodeSelector, tolerations, containers } = spec.template.spec;
+    assert.deepEqual(
+      [spec.paused, hostNetwork, nodeSelector, tolerations],
+      [undefined, undefined, undefined, undefined],
+    );
+    assert.deepEqual(containers[0]?.env, [{ name: 'A' }]);
+    const own = JSON.stringify(metadata.managedFields.find(({ operation }) => operation === 'Apply')?.fieldsV1);
+    for (const field of ['paused', 'hostNetwork', 'nodeSelector', 'tolerations', 'value'])
+      assert.ok(own.includes(`"f:${field}":{}`));
+    assert.equal((await apply()).metadata.resourceVersion, metadata.resourceVersion, 'applied again nothing changes');
+  });
+
   it('refuses unknown and duplicate fields when asked to, warns otherwise', async () => {
     const raw = '{"metadata":{"name":"strict"},"spec":{"containers":[{"name":"c","image":"i","nope":1,"image":"j"}]}}';
     const strict = await call('POST', `${PODS}?fieldValidation=Strict`, { raw });
