@@ -5,6 +5,7 @@ import { isSet } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn, selectorText } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, bumpGeneration, metadataOf } from '../../registry/strategies.ts';
+import { networkWarnings } from '../../validation/address-warnings.ts';
 import { validateCidr, validateOneOf, validatePortNumber, validatePortNumberOrName } from '../../validation/scalars.ts';
 import { validateLabelSelector } from '../../validation/selectors.ts';
 
@@ -42,6 +43,26 @@ function validate(policy: NetworkPolicy): FieldError[] {
     errors.push(...validateOneOf(type, ['Ingress', 'Egress'], `spec.policyTypes[${index}]`));
   });
   return errors;
+}
+
+/** Of networks that are valid, and not written as they should be. */
+function warnings({ spec }: NetworkPolicy): string[] {
+  const peers = [
+    ...(spec?.ingress ?? []).flatMap(({ from = [] }, rule) =>
+      from.map(({ ipBlock }, index) => ({ ipBlock, at: `spec.ingress[${rule}].from[${index}].ipBlock` })),
+    ),
+    ...(spec?.egress ?? []).flatMap(({ to = [] }, rule) =>
+      to.map(({ ipBlock }, index) => ({ ipBlock, at: `spec.egress[${rule}].to[${index}].ipBlock` })),
+    ),
+  ];
+  return peers.flatMap(({ ipBlock, at }) =>
+    ipBlock === undefined
+      ? []
+      : [
+          ...networkWarnings(ipBlock.cidr, `${at}.cidr`),
+          ...(ipBlock.except ?? []).flatMap((except, index) => networkWarnings(except, `${at}.except[${index}]`)),
+        ],
+  );
 }
 
 function validatePort(given: NetworkPolicyPort, at: string): FieldError[] {
@@ -159,6 +180,7 @@ export const networkPolicies: KindDefinition<NetworkPolicy> = {
     },
     prepareForUpdate: bumpGeneration,
     validate,
+    warnings,
   },
   columns: [
     nameColumn,

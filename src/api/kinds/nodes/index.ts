@@ -15,7 +15,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Node>({
   initialStatus: (node) => node.status ?? {},
   validate: validateNode,
   validateUpdate: (node, old) => [...validateNode(node), ...validateNodeUpdate(node, old)],
-  validateStatusUpdate: (node) => validateNode(node),
+  validateStatusUpdate: (node, old) => [...validateNode(node), ...validateNodeUpdate(node, old)],
 });
 
 export function nodeRoles(node: Node): string[] {

@@ -14,7 +14,8 @@ export function validateNode(node: Node): FieldError[] {
   ranges.forEach((range, index) => {
     errors.push(...validateCidr(range, `spec.podCIDRs[${index}]`));
   });
-  if (ranges.length > 2) {
+  const families = new Set(ranges.map((range) => range.includes(':')));
+  if (families.size < ranges.length) {
     errors.push(fieldError.invalid('spec.podCIDRs', ranges, 'may specify no more than one CIDR for each IP family'));
   }
   for (const field of ['capacity', 'allocatable'] as const) {
@@ -50,6 +51,12 @@ export function validateNodeUpdate(node: Node, old: Node): FieldError[] {
   const errors: FieldError[] = [];
   const now: NodeSpec = node.spec ?? {};
   const before: NodeSpec = old.spec ?? {};
+  const seen = new Set<string>();
+  (node.status?.addresses ?? []).forEach((address, index) => {
+    const identity = `${address.type} ${address.address}`;
+    if (seen.has(identity)) errors.push(fieldError.duplicate(`status.addresses[${index}]`, address));
+    seen.add(identity);
+  });
   const ranges = before.podCIDRs ?? [];
   if (
     ranges.length > 0 &&

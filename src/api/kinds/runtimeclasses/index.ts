@@ -5,6 +5,7 @@ import type { FieldError } from '../../meta/field-error.ts';
 import { validateImmutable, validateLabels } from '../../meta/validation.ts';
 import { validateTolerations } from '../../podspec/placement.ts';
 import { validateResourceQuantity } from '../../podspec/resources.ts';
+import { deprecatedLabel } from '../../podspec/warnings.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
@@ -39,6 +40,11 @@ export const runtimeClasses: KindDefinition<RuntimeClass> = {
   strategy: {
     validate,
     validateUpdate: (each, old) => validateImmutable(each.handler, old.handler, 'handler'),
+    warnings: (each) =>
+      Object.keys(each.scheduling?.nodeSelector ?? {}).flatMap((key) => {
+        const why = deprecatedLabel(key);
+        return why === undefined ? [] : [`scheduling.nodeSelector: ${why}`];
+      }),
   },
   columns: [
     nameColumn,
