@@ -27,7 +27,7 @@ const MAX_FINDINGS = 64;
 
 /** Prunes and normalises `object` in place and reports what was wrong with it. `keepsEmpty`: it is no object yet, but what to apply to one. */
 export function pruneAndCheck(schema: ObjectNode, object: Record<string, unknown>, keepsEmpty = false): DecodeFindings {
-  const findings: DecodeFindings = { unknownFields: [], typeErrors: [], keepsEmpty };
+  const findings: DecodeFindings = { unknownFields: [], typeErrors: [], ...(keepsEmpty ? { keepsEmpty } : {}) };
   checkObject(schema, object as Container, { findings, path: '', goPath: '', struct: lastSegment(schema.typeName) });
   return findings;
 }
@@ -51,7 +51,7 @@ interface Place {
 
 function checkObject(schema: ObjectNode, object: Container, place: Place): void {
   const { fields, required } = schema;
-  const { keepsEmpty } = place.findings;
+  const { keepsEmpty = false } = place.findings;
   const kept = keepsEmpty
     ? undefined
     : (keptWhenEmpty(schema.typeName) ?? keptWhenEmpty(currentTypeName(schema.typeName)));
