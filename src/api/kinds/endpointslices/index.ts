@@ -1,7 +1,12 @@
 /** Endpoint slices. Source: k8s.io/kubernetes/pkg/registry/discovery/endpointslice, pkg/apis/discovery/validation. */
 import type { Endpoint, EndpointPort, EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { ipFamilyOf } from '../../../base/addresses.ts';
-import { dns1123LabelErrors, dns1123SubdomainErrors, qualifiedNameErrors } from '../../../base/names.ts';
+import {
+  dns1123LabelErrors,
+  dns1123SubdomainErrors,
+  labelValueErrors,
+  qualifiedNameErrors,
+} from '../../../base/names.ts';
 import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { nextGeneration } from '../../meta/object.ts';
@@ -17,6 +22,8 @@ const ADDRESS_TYPES = ['FQDN', 'IPv4', 'IPv6'];
 const MAX_ADDRESSES = 100;
 const MAX_PORTS = 20_000;
 const MAX_ENDPOINTS = 1000;
+const MAX_TOPOLOGY = 16;
+const MAX_HINTS = 8;
 
 function validate(slice: EndpointSlice): FieldError[] {
   const errors = isSet(slice.addressType)
@@ -40,7 +47,7 @@ function validateEndpoint(endpoint: Endpoint, type: string, path: string): Field
   addresses.slice(0, MAX_ADDRESSES).forEach((address, index) => {
     const at = `${path}.addresses[${index}]`;
     if (type === 'FQDN') {
-      errors.push(...validateNameRule(address, dns1123SubdomainErrors, at));
+      errors.push(...validateDomain(address, at));
       return;
     }
     const wanted = type === 'IPv6' ? 6 : 4;
@@ -54,13 +61,57 @@ function validateEndpoint(endpoint: Endpoint, type: string, path: string): Field
       errors.push(fieldError.invalid(`${path}.deprecatedTopology`, value, message));
     }
   }
+  const topology = endpoint.deprecatedTopology ?? {};
+  if (Object.keys(topology).length > MAX_TOPOLOGY) {
+    errors.push(fieldError.tooMany(`${path}.deprecatedTopology`, Object.keys(topology).length, MAX_TOPOLOGY));
+  }
   if (endpoint.nodeName !== undefined) {
     errors.push(...validateNameRule(endpoint.nodeName, dns1123SubdomainErrors, `${path}.nodeName`));
   }
   if (endpoint.hostname !== undefined) {
     errors.push(...validateNameRule(endpoint.hostname, dns1123LabelErrors, `${path}.hostname`));
   }
-  return errors;
+  const hints: Hints = endpoint.hints ?? {};
+  return [
+    ...errors,
+    ...validateHints(hints.forZones, labelValueErrors, `${path}.hints.forZones`),
+    ...validateHints(hints.forNodes, dns1123SubdomainErrors, `${path}.hints.forNodes`),
+  ];
+}
+
+/** A name of at least two parts. */
+function validateDomain(address: string, at: string): FieldError[] {
+  if (address === '') return [fieldError.required(at)];
+  const name = address.replace(/\.$/, '');
+  const [wrong] = dns1123SubdomainErrors(name);
+  if (wrong !== undefined) return [fieldError.invalid(at, name, wrong)];
+  const labels = name.split('.');
+  if (labels.length < 2) {
+    return [fieldError.invalid(at, name, 'should be a domain with at least two segments separated by dots')];
+  }
+  const long = labels.find((label) => dns1123LabelErrors(label).length > 0);
+  return long === undefined ? [] : [fieldError.invalid(at, long, dns1123LabelErrors(long).join(','))];
+}
+
+/** `kubernetes-types` does not know hints of nodes. */
+interface Hints {
+  readonly forZones?: readonly { readonly name?: string }[];
+  readonly forNodes?: readonly { readonly name?: string }[];
+}
+
+function validateHints(
+  hints: Hints['forZones'] = [],
+  rule: (name: string) => readonly string[],
+  path: string,
+): FieldError[] {
+  if (hints.length > MAX_HINTS) return [fieldError.tooMany(path, hints.length, MAX_HINTS)];
+  const names = new Set<string>();
+  return hints.flatMap(({ name = '' }, index) => {
+    const at = `${path}[${index}].name`;
+    const repeated = names.has(name);
+    names.add(name);
+    return [...(repeated ? [fieldError.duplicate(at, name)] : []), ...validateNameRule(name, rule, at)];
+  });
 }
 
 function validatePorts(ports: readonly EndpointPort[]): FieldError[] {

@@ -6,7 +6,7 @@ import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
 import { v1, v2beta1 } from './conversion.ts';
 import { setAutoscalerDefaults } from './defaults.ts';
-import { validateAutoscaler, validateAutoscalerStatus } from './validation.ts';
+import { validateAutoscaler, validateAutoscalerStatus, validateVersions } from './validation.ts';
 
 type Autoscaler = HorizontalPodAutoscaler;
 
@@ -14,6 +14,8 @@ const { strategy, statusStrategy } = specStatusStrategies<Autoscaler>({
   generations: false,
   initialStatus: () => ({ currentReplicas: 0, desiredReplicas: 0 }),
   validate: validateAutoscaler,
+  validateCreate: (autoscaler) => validateVersions(autoscaler),
+  validateUpdate: validateVersions,
   validateStatusUpdate: validateAutoscalerStatus,
 });
 

@@ -7,7 +7,7 @@ import type {
   MetricSpec,
   MetricTarget,
 } from 'kubernetes-types/autoscaling/v2';
-import { pathSegmentErrors } from '../../../base/names.ts';
+import { dns1123LabelErrors, pathSegmentErrors } from '../../../base/names.ts';
 import { tryParseQuantity } from '../../../base/quantity.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
@@ -32,9 +32,46 @@ export function validateAutoscaler(autoscaler: HorizontalPodAutoscaler): FieldEr
   }
   errors.push(...validateReference(spec?.scaleTargetRef, 'spec.scaleTargetRef'));
   errors.push(...validateMetrics(spec?.metrics, 'spec.metrics'));
+  const scalesToZero = (spec?.metrics ?? []).some(({ type }) => type === 'Object' || type === 'External');
+  if (min === 0 && !scalesToZero) {
+    const detail = 'must specify at least one Object or External metric to support scaling to zero replicas';
+    errors.push(fieldError.forbidden('spec.metrics', detail));
+  }
   errors.push(...validateRules(spec?.behavior?.scaleUp, 'spec.behavior.scaleUp'));
   errors.push(...validateRules(spec?.behavior?.scaleDown, 'spec.behavior.scaleDown'));
   return errors;
+}
+
+/**
+ * Of what is scaled the group must be named, but for replication controllers, whose group has no name; objects that are
+ * measured may be of that group. Versions that were wrong before may stay.
+ */
+export function validateVersions(autoscaler: HorizontalPodAutoscaler, old?: HorizontalPodAutoscaler): FieldError[] {
+  const errors: FieldError[] = [];
+  const target = autoscaler.spec?.scaleTargetRef;
+  const before = old?.spec?.scaleTargetRef;
+  const kept =
+    old !== undefined && (before?.apiVersion ?? '') === (target?.apiVersion ?? '') && before?.kind === target?.kind;
+  const grouped = target?.kind !== 'ReplicationController';
+  if (!kept) errors.push(...validateVersion(target?.apiVersion, grouped, 'spec.scaleTargetRef.apiVersion'));
+  const versions = (given?: HorizontalPodAutoscaler): FieldError[] =>
+    (given?.spec?.metrics ?? []).flatMap(({ object }, index) =>
+      object === undefined
+        ? []
+        : validateVersion(
+            object.describedObject?.apiVersion,
+            false,
+            `spec.metrics[${index}].object.describedObject.apiVersion`,
+          ),
+    );
+  return versions(old).length > 0 ? errors : [...errors, ...versions(autoscaler)];
+}
+
+function validateVersion(version = '', grouped: boolean, path: string): FieldError[] {
+  const parts = version === '/' ? [''] : version.split('/');
+  if (parts.length > 2) return [fieldError.invalid(path, version, `unexpected GroupVersion string: ${version}`)];
+  const group = parts.length === 2 ? parts[0] : '';
+  return grouped && group === '' ? [fieldError.invalid(path, version, 'apiVersion must specify API group')] : [];
 }
 
 export function validateAutoscalerStatus(autoscaler: HorizontalPodAutoscaler): FieldError[] {
@@ -66,21 +103,24 @@ function validateMetrics(metrics: readonly MetricSpec[] | undefined, path: strin
 }
 
 function validateMetric(metric: MetricSpec, at: string): FieldError[] {
-  if (!isSet(metric.type)) return [fieldError.required(`${at}.type`, 'must specify a metric source type')];
-  const source = Object.hasOwn(SOURCES, metric.type) ? SOURCES[metric.type] : undefined;
-  if (source === undefined) {
-    return [fieldError.notSupported(`${at}.type`, metric.type, Object.keys(SOURCES).sort())];
-  }
-  const given = Object.values(SOURCES).filter((field) => metric[field] !== undefined);
   const errors: FieldError[] = [];
+  const type = metric.type ?? '';
+  const source = Object.hasOwn(SOURCES, type) ? SOURCES[type] : undefined;
+  const unsupported = fieldError.notSupported(`${at}.type`, type, Object.keys(SOURCES).sort());
+  if (type === '') errors.push(fieldError.required(`${at}.type`, 'must specify a metric source type'));
+  if (source === undefined) errors.push(unsupported);
+  const given = CHECKED.filter((field) => metric[field] !== undefined);
+  const [first] = given;
+  if (first !== undefined) errors.push(...validateMetricSource({ [first]: metric[first] }, at));
+  // Upstream says it twice.
+  if (source === undefined) errors.push(unsupported);
+  else if (!given.includes(source)) {
+    errors.push(fieldError.required(`${at}.${source}`, 'must populate information for the given metric source'));
+  }
   for (const extra of given.length > 1 ? given.filter((field) => field !== source) : []) {
     errors.push(fieldError.forbidden(`${at}.${extra}`, 'must populate the given metric source only'));
   }
-  if (!given.includes(source)) {
-    errors.push(fieldError.required(`${at}.${source}`, 'must populate information for the given metric source'));
-  }
-  const [first] = CHECKED.filter((field) => given.includes(field));
-  return [...errors, ...(first === undefined ? [] : validateMetricSource({ [first]: metric[first] }, at))];
+  return errors;
 }
 
 /** Of several sources only the first of these is looked into. */
@@ -107,8 +147,13 @@ function validateMetricSource(metric: Partial<MetricSpec>, at: string): FieldErr
     if (!isSet(resource.name)) {
       errors.push(fieldError.required(`${at}.${field}.name`, 'must specify a resource name'));
     }
-    if (field === 'containerResource' && !isSet(metric.containerResource?.container)) {
-      errors.push(fieldError.required(`${at}.${field}.container`, 'must specify a container'));
+    if (field === 'containerResource') {
+      const container = metric.containerResource?.container;
+      errors.push(
+        ...(isSet(container)
+          ? validateNameRule(container, dns1123LabelErrors, `${at}.${field}.container`)
+          : [fieldError.required(`${at}.${field}.container`, 'must specify a container')]),
+      );
     }
     errors.push(...validateTarget(resource.target, `${at}.${field}.target`, TARGETS.resource));
   }
@@ -154,9 +199,10 @@ const TARGETS: Readonly<Record<'object' | 'pods' | 'resource' | 'external', Targ
 
 function validateTarget(target: MetricTarget | undefined, path: string, rule: TargetRule): FieldError[] {
   const errors: FieldError[] = [];
-  if (!isSet(target?.type)) errors.push(fieldError.required(`${path}.type`, 'must specify a metric target type'));
-  else if (!['Utilization', 'Value', 'AverageValue'].includes(target.type)) {
-    errors.push(fieldError.invalid(`${path}.type`, target.type, 'must be either Utilization, Value, or AverageValue'));
+  const type = target?.type ?? '';
+  if (type === '') errors.push(fieldError.required(`${path}.type`, 'must specify a metric target type'));
+  if (!['Utilization', 'Value', 'AverageValue'].includes(type)) {
+    errors.push(fieldError.invalid(`${path}.type`, type, 'must be either Utilization, Value, or AverageValue'));
   }
   for (const field of ['value', 'averageValue'] as const) {
     const text = target?.[field];
@@ -180,11 +226,17 @@ function validateTarget(target: MetricTarget | undefined, path: string, rule: Ta
   return errors;
 }
 
-function validateRules(rules: HPAScalingRules | undefined, path: string): FieldError[] {
+/** `kubernetes-types` does not know all of their fields. */
+type Rules = HPAScalingRules & { tolerance?: string };
+
+function validateRules(rules: Rules | undefined, path: string): FieldError[] {
   if (rules === undefined) return [];
   const errors: FieldError[] = [];
   const window = rules.stabilizationWindowSeconds;
-  errors.push(...validateNonNegative(window, `${path}.stabilizationWindowSeconds`));
+  if ((window ?? 0) < 0) {
+    const detail = 'must be greater than or equal to zero';
+    errors.push(fieldError.invalid(`${path}.stabilizationWindowSeconds`, window, detail));
+  }
   if ((window ?? 0) > MAX_WINDOW_SECONDS) {
     const detail = `must be less than or equal to ${MAX_WINDOW_SECONDS}`;
     errors.push(fieldError.invalid(`${path}.stabilizationWindowSeconds`, window, detail));
@@ -206,5 +258,9 @@ function validateRules(rules: HPAScalingRules | undefined, path: string): FieldE
       errors.push(fieldError.invalid(`${at}.periodSeconds`, policy.periodSeconds, detail));
     }
   });
+  const tolerance = rules.tolerance === undefined ? undefined : tryParseQuantity(rules.tolerance);
+  if (tolerance !== undefined && tolerance.nanos < 0n) {
+    errors.push(fieldError.invalid(`${path}.tolerance`, rules.tolerance, 'must be greater than or equal to 0'));
+  }
   return errors;
 }

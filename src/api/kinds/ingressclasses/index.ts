@@ -37,11 +37,11 @@ function validateParameters(each: IngressClass): FieldError[] {
   if (scope === undefined) errors.push(fieldError.required(`${at}.scope`));
   else if (scope === 'Namespace') {
     if (namespace === undefined) {
-      errors.push(fieldError.required(`${at}.namespace`, '`parameters.scope` is set to "Namespace"'));
+      errors.push(fieldError.required(`${at}.namespace`, "`parameters.scope` is set to 'Namespace'"));
     } else errors.push(...validateNameRule(namespace, dns1123LabelErrors, `${at}.namespace`));
   } else if (scope === 'Cluster') {
     if (namespace !== undefined) {
-      errors.push(fieldError.forbidden(`${at}.namespace`, '`parameters.scope` is set to "Cluster"'));
+      errors.push(fieldError.forbidden(`${at}.namespace`, "`parameters.scope` is set to 'Cluster'"));
     }
   } else errors.push(fieldError.notSupported(`${at}.scope`, scope, ['Cluster', 'Namespace']));
   return errors;

@@ -4,13 +4,14 @@ import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
 import { olderIngress } from './conversion.ts';
-import { INGRESS_CLASS_ANNOTATION, validateIngress, validateIngressStatus } from './validation.ts';
+import { INGRESS_CLASS_ANNOTATION, validateIngress, validateIngressStatus, validateNewIngress } from './validation.ts';
 
 const CLASS_ANNOTATION = 'kubernetes.io/ingress.class';
 
 const { strategy, statusStrategy } = specStatusStrategies<Ingress>({
   initialStatus: () => ({ loadBalancer: {} }),
   validate: validateIngress,
+  validateCreate: validateNewIngress,
   validateStatusUpdate: validateIngressStatus,
   warnings(ingress, old) {
     const annotated = ingress.metadata?.annotations?.[CLASS_ANNOTATION] !== undefined;

@@ -23,19 +23,16 @@ const BAD_SEQUENCES = ['//', '/./', '/../', '%2f', '%2F'];
 const BAD_ENDINGS = ['/..', '/.'];
 
 export function validateIngress(ingress: Ingress): FieldError[] {
-  const errors: FieldError[] = [];
+  return validateSpec(ingress.spec ?? {});
+}
+
+/** Annotation and field may differ in objects that are there; a new one names one class. */
+export function validateNewIngress(ingress: Ingress): FieldError[] {
   const annotation = ingress.metadata?.annotations?.[INGRESS_CLASS_ANNOTATION];
-  // Both may stand in objects from before the field; on a create they contradict each other.
-  if (annotation !== undefined && ingress.spec?.ingressClassName !== undefined && ingress.metadata?.generation === 1) {
-    errors.push(
-      fieldError.invalid(
-        `annotations.${INGRESS_CLASS_ANNOTATION}`,
-        annotation,
-        'can not be set when the class field is also set',
-      ),
-    );
-  }
-  return [...errors, ...validateSpec(ingress.spec ?? {})];
+  const name = ingress.spec?.ingressClassName;
+  if (annotation === undefined || name === undefined || annotation === name) return [];
+  const detail = 'must match `ingressClassName` when both are specified';
+  return [fieldError.invalid(`annotations.${INGRESS_CLASS_ANNOTATION}`, annotation, detail)];
 }
 
 function validateSpec(spec: IngressSpec): FieldError[] {
@@ -50,7 +47,8 @@ function validateSpec(spec: IngressSpec): FieldError[] {
     if (isSet(rule.host)) {
       if (ipFamilyOf(rule.host) !== 0) {
         errors.push(fieldError.invalid(`${at}.host`, rule.host, 'must be a DNS name, not an IP address'));
-      } else errors.push(...validateHost(rule.host, `${at}.host`));
+      }
+      errors.push(...validateHost(rule.host, `${at}.host`));
     }
     if (rule.http === undefined) return;
     const paths = rule.http.paths ?? [];

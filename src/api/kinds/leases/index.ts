@@ -14,6 +14,16 @@ function validate(lease: Lease): FieldError[] {
   ];
 }
 
+/** How leaders are elected among candidates is a feature that is off upstream: what says it is kept where it stood. */
+const ELECTIONS = ['strategy', 'preferredHolder'] as const;
+type Spec = NonNullable<Lease['spec']> & Partial<Record<(typeof ELECTIONS)[number], string>>;
+
+function dropElections(lease: Lease, old: Lease | undefined): void {
+  const spec: Spec = lease.spec ?? {};
+  const before: Spec = old?.spec ?? {};
+  for (const field of ELECTIONS) if (before[field] === undefined) delete spec[field];
+}
+
 export const leases: KindDefinition<Lease> = {
   group: 'coordination.k8s.io',
   version: 'v1',
@@ -30,7 +40,11 @@ export const leases: KindDefinition<Lease> = {
   allowCreateOnUpdate: true,
   allowUnconditionalUpdate: false,
   aliases: [sameShape('coordination.k8s.io', 'v1beta1', '1.19', '1.22')],
-  strategy: { validate, validateUpdate: validate },
+  strategy: {
+    prepareForCreate: (lease) => dropElections(lease, undefined),
+    prepareForUpdate: dropElections,
+    validate,
+  },
   columns: [
     nameColumn,
     column<Lease>('Holder', 'Who holds the lease.', (lease) => lease.spec?.holderIdentity ?? ''),

@@ -68,18 +68,14 @@ function warnings({ spec }: NetworkPolicy): string[] {
 function validatePort(given: NetworkPolicyPort, at: string): FieldError[] {
   const errors = validateOneOf(given.protocol, ['TCP', 'UDP', 'SCTP'], `${at}.protocol`, false);
   const { port, endPort } = given;
-  if (port === undefined) {
-    if (endPort !== undefined)
-      errors.push(fieldError.required(`${at}.port`, 'must be specified if `endPort` is specified'));
-    return errors;
+  if (endPort !== undefined && typeof port !== 'number') {
+    const detail = `may not be specified when \`port\` is ${port === undefined ? 'not specified' : 'non-numeric'}`;
+    errors.push(fieldError.invalid(`${at}.endPort`, endPort, detail));
   }
-  errors.push(...validatePortNumberOrName(port, `${at}.port`));
-  if (endPort === undefined) return errors;
-  if (typeof port === 'string') {
-    errors.push(fieldError.invalid(`${at}.endPort`, port, 'may not be specified when `port` is non-numeric'));
-    return errors;
-  }
+  if (port !== undefined) errors.push(...validatePortNumberOrName(port, `${at}.port`));
+  if (endPort === undefined || typeof port !== 'number') return errors;
   if (endPort < port) {
+    // As upstream, the value that is shown is the port.
     errors.push(fieldError.invalid(`${at}.endPort`, port, 'must be greater than or equal to `port`'));
   }
   return [...errors, ...validatePortNumber(endPort, `${at}.endPort`)];
@@ -110,9 +106,7 @@ function validateIpBlock(block: NonNullable<NetworkPolicyPeer['ipBlock']>, at: s
     const wrong = validateCidr(except, path);
     errors.push(...wrong);
     if (wrong.length === 0 && !isInside(except, block.cidr)) {
-      errors.push(
-        fieldError.invalid(path, except, `must be a strict subset of \`cidr\` ${JSON.stringify(block.cidr)}`),
-      );
+      errors.push(fieldError.invalid(path, except, 'must be a strict subset of `cidr`'));
     }
   });
   return errors;

@@ -5,6 +5,7 @@ import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindAlias, KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
+import { validateStandardConditions } from '../../validation/conditions.ts';
 import { percentOf, validateCountOrPercent, validateNonNegative, validateOneOf } from '../../validation/scalars.ts';
 import { isEmptySelector, validateLabelSelector } from '../../validation/selectors.ts';
 
@@ -65,7 +66,10 @@ const olderBudget: KindAlias<Budget> = {
 const COUNTS = ['disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods'] as const;
 
 function validateStatus(budget: Budget): FieldError[] {
-  return COUNTS.flatMap((field) => validateNonNegative(budget.status?.[field], `status.${field}`));
+  return [
+    ...validateStandardConditions(budget.status?.conditions ?? [], 'status.conditions'),
+    ...COUNTS.flatMap((field) => validateNonNegative(budget.status?.[field], `status.${field}`)),
+  ];
 }
 
 export const podDisruptionBudgets: KindDefinition<Budget> = {

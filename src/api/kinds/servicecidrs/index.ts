@@ -36,7 +36,7 @@ const dualStackError = (each: ServiceCidr): FieldError =>
   fieldError.invalid(
     AT,
     each.spec,
-    'may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96',
+    'may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64',
   );
 
 /** A second family may be added; what is there stays. */

@@ -450,7 +450,7 @@ describe('objects over HTTPS', () => {
         }),
         type: 'application/apply-patch+yaml',
       });
-    const target = { scaleTargetRef: { kind: 'Deployment', name: 'd' }, maxReplicas: 5 };
+    const target = { scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd' }, maxReplicas: 5 };
     const cpu = (averageUtilization: number) => ({
       metrics: [{ type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization } } }],
     });

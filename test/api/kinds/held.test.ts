@@ -1,0 +1,228 @@
+/** Inputs and what upstream's current source says of them: autoscalers, budgets, networks, slices, leases, admission rules. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { at, context, created, type Document, kindNamed, texts } from './samples.ts';
+
+type Change = (document: Document) => void;
+type Case = readonly [kind: string, change: Change, expected: readonly string[]];
+
+const put =
+  (value: unknown, ...path: (string | number)[]): Change =>
+  (document) => {
+    const last = path.at(-1) ?? '';
+    const parent = path.length === 1 ? document : at(document, ...path.slice(0, -1));
+    (parent as Record<string | number, unknown>)[last] = value;
+  };
+
+const all =
+  (...changes: Change[]): Change =>
+  (document) => {
+    for (const change of changes) change(document);
+  };
+
+function errorsOf(kind: string, change: Change): string[] {
+  const { strategy } = kindNamed(kind);
+  const document = created(kind, change);
+  return texts([...(strategy.validate?.(document) ?? []), ...(strategy.validateCreate?.(document) ?? [])]);
+}
+
+function check(cases: readonly Case[]): void {
+  for (const [kind, change, expected] of cases) assert.deepEqual(errorsOf(kind, change), expected, kind);
+}
+
+const container = (name: string) => ({
+  type: 'ContainerResource',
+  containerResource: { name: 'cpu', container: name, target: { type: 'Utilization', averageUtilization: 50 } },
+});
+const described = (apiVersion: string) => ({
+  type: 'Object',
+  object: {
+    describedObject: { apiVersion, kind: 'Service', name: 'web' },
+    metric: { name: 'hits' },
+    target: { type: 'Value', value: '1' },
+  },
+});
+const LABEL =
+  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+test('autoscalers name the group of what they scale, and containers by labels', () => {
+  check([
+    ['HorizontalPodAutoscaler', put([container('app')], 'spec', 'metrics'), []],
+    [
+      'HorizontalPodAutoscaler',
+      put([container('App')], 'spec', 'metrics'),
+      [`spec.metrics[0].containerResource.container: Invalid value: "App": ${LABEL}`],
+    ],
+    [
+      'HorizontalPodAutoscaler',
+      put('v1', 'spec', 'scaleTargetRef', 'apiVersion'),
+      ['spec.scaleTargetRef.apiVersion: Invalid value: "v1": apiVersion must specify API group'],
+    ],
+    [
+      'HorizontalPodAutoscaler',
+      put({ apiVersion: '', kind: 'ReplicationController', name: 'web' }, 'spec', 'scaleTargetRef'),
+      [],
+    ],
+    [
+      'HorizontalPodAutoscaler',
+      put('a/b/c', 'spec', 'scaleTargetRef', 'apiVersion'),
+      ['spec.scaleTargetRef.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c'],
+    ],
+    ['HorizontalPodAutoscaler', put([described('v1')], 'spec', 'metrics'), []],
+    [
+      'HorizontalPodAutoscaler',
+      put([described('a/b/c')], 'spec', 'metrics'),
+      [
+        'spec.metrics[0].object.describedObject.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c',
+      ],
+    ],
+    ['HorizontalPodAutoscaler', put('0', 'spec', 'behavior', 'scaleDown', 'tolerance'), []],
+    [
+      'HorizontalPodAutoscaler',
+      put('-100m', 'spec', 'behavior', 'scaleDown', 'tolerance'),
+      ['spec.behavior.scaleDown.tolerance: Invalid value: "-100m": must be greater than or equal to 0'],
+    ],
+    [
+      'HorizontalPodAutoscaler',
+      all(put(0, 'spec', 'minReplicas'), put([container('app')], 'spec', 'metrics')),
+      [
+        'spec.minReplicas: Invalid value: 0: must be greater than or equal to 1',
+        'spec.metrics: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas',
+      ],
+    ],
+  ]);
+});
+
+test('versions that autoscalers named before may stay', () => {
+  const { strategy } = kindNamed('HorizontalPodAutoscaler');
+  const bare = (name: string, kind = 'Deployment') =>
+    created(
+      'HorizontalPodAutoscaler',
+      all(
+        put({ apiVersion: 'v1', kind, name }, 'spec', 'scaleTargetRef'),
+        put([described('a/b/c')], 'spec', 'metrics'),
+      ),
+    );
+  assert.deepEqual(texts(strategy.validateUpdate?.(bare('other'), bare('web'))), []);
+  assert.deepEqual(texts(strategy.validateUpdate?.(bare('web', 'ReplicaSet'), bare('web'))), [
+    'spec.scaleTargetRef.apiVersion: Invalid value: "v1": apiVersion must specify API group',
+  ]);
+});
+
+test('a budget’s conditions are well-formed', () => {
+  const budget = created('PodDisruptionBudget');
+  const good = { type: 'DisruptionAllowed', status: 'True', reason: 'SufficientPods', message: '' };
+  at(budget, 'status')['conditions'] = [
+    { ...good, lastTransitionTime: '2026-01-01T00:00:00Z' },
+    { ...good, status: 'Maybe', reason: '1', observedGeneration: -1 },
+  ];
+  assert.deepEqual(
+    texts(kindNamed('PodDisruptionBudget').statusStrategy?.validateUpdate?.(budget, budget)).map((text) =>
+      text.replace(/ \(e\.g\..*/, ''),
+    ),
+    [
+      'status.conditions[1].type: Duplicate value: "DisruptionAllowed"',
+      'status.conditions[1].status: Unsupported value: "Maybe": supported values: "False", "True", "Unknown"',
+      'status.conditions[1].observedGeneration: Invalid value: -1: must be greater than or equal to zero',
+      'status.conditions[1].lastTransitionTime: Required value',
+      "status.conditions[1].reason: Invalid value: \"1\": a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
+    ],
+  );
+});
+
+const ports = (...given: object[]): Change => put({ podSelector: {}, ingress: [{ ports: given }] }, 'spec');
+
+test('ranges of ports begin with a number, and ingresses name one class', () => {
+  const at0 = 'spec.ingress[0].ports[0].endPort';
+  const annotation = 'kubernetes.io/ingress.class';
+  check([
+    ['NetworkPolicy', ports({ port: 80, endPort: 90 }), []],
+    [
+      'NetworkPolicy',
+      ports({ port: 80, endPort: 70 }),
+      [`${at0}: Invalid value: 80: must be greater than or equal to \`port\``],
+    ],
+    [
+      'NetworkPolicy',
+      ports({ endPort: 90 }),
+      [`${at0}: Invalid value: 90: may not be specified when \`port\` is not specified`],
+    ],
+    [
+      'NetworkPolicy',
+      ports({ port: 'http', endPort: 90 }),
+      [`${at0}: Invalid value: 90: may not be specified when \`port\` is non-numeric`],
+    ],
+    [
+      'NetworkPolicy',
+      put(
+        { podSelector: {}, egress: [{ to: [{ ipBlock: { cidr: '10.0.0.0/8', except: ['11.0.0.0/16'] } }] }] },
+        'spec',
+      ),
+      ['spec.egress[0].to[0].ipBlock.except[0]: Invalid value: "11.0.0.0/16": must be a strict subset of `cidr`'],
+    ],
+    ['Ingress', put({ [annotation]: 'edge' }, 'metadata', 'annotations'), []],
+    [
+      'Ingress',
+      put({ [annotation]: 'other' }, 'metadata', 'annotations'),
+      [`annotations.${annotation}: Invalid value: "other": must match \`ingressClassName\` when both are specified`],
+    ],
+    [
+      'IngressClass',
+      put({ kind: 'K', name: 'n', scope: 'Namespace' }, 'spec', 'parameters'),
+      ["spec.parameters.namespace: Required value: `parameters.scope` is set to 'Namespace'"],
+    ],
+    [
+      'IngressClass',
+      put({ kind: 'K', name: 'n', scope: 'Cluster', namespace: 'd' }, 'spec', 'parameters'),
+      ["spec.parameters.namespace: Forbidden: `parameters.scope` is set to 'Cluster'"],
+    ],
+  ]);
+});
+
+test('hints of slices are few and different, and domains have two parts', () => {
+  const hints = (forZones: string[], forNodes: string[] = []): Change =>
+    put(
+      { forZones: forZones.map((name) => ({ name })), forNodes: forNodes.map((name) => ({ name })) },
+      'endpoints',
+      0,
+      'hints',
+    );
+  const names = (...addresses: string[]): Change => all(put('FQDN', 'addressType'), put([{ addresses }], 'endpoints'));
+  check([
+    ['EndpointSlice', hints(['a', 'b'], ['node-1', 'node-2']), []],
+    ['EndpointSlice', hints(['a', 'a']), ['endpoints[0].hints.forZones[1].name: Duplicate value: "a"']],
+    ['EndpointSlice', hints([...'abcdefghi']), ['endpoints[0].hints.forZones: Too many: 9: must have at most 8 items']],
+    ['EndpointSlice', names('web.example.com.', 'web.example.com'), []],
+    [
+      'EndpointSlice',
+      names('web', ''),
+      [
+        'endpoints[0].addresses[0]: Invalid value: "web": should be a domain with at least two segments separated by dots',
+        'endpoints[0].addresses[1]: Required value',
+      ],
+    ],
+    ['EndpointSlice', hints([], ['n', 'n']), ['endpoints[0].hints.forNodes[1].name: Duplicate value: "n"']],
+    [
+      'EndpointSlice',
+      hints([], [...'abcdefghi']),
+      ['endpoints[0].hints.forNodes: Too many: 9: must have at most 8 items'],
+    ],
+  ]);
+});
+
+test('leases say nothing of elections that nobody holds', () => {
+  const elected = (): Document => ({
+    ...created('Lease'),
+    spec: { holderIdentity: 'a', strategy: 'OldestEmulationVersion', preferredHolder: 'b' },
+  });
+  const { strategy } = kindNamed('Lease');
+  const fresh = elected();
+  strategy.prepareForCreate?.(fresh, context);
+  assert.deepEqual(fresh['spec'], { holderIdentity: 'a' });
+  const changed = elected();
+  strategy.prepareForUpdate?.(changed, fresh, context);
+  assert.deepEqual(changed['spec'], { holderIdentity: 'a' });
+  const kept = elected();
+  strategy.prepareForUpdate?.(kept, elected(), context);
+  assert.deepEqual(kept['spec'], elected()['spec']);
+});
