@@ -8,7 +8,7 @@ import { isHeavy, Pieces, Weigher } from '../../base/weight.ts';
 import { equal, field, isObject, type JsonObject, type JsonValue, setField } from './document.ts';
 import { child, EMPTY_SET, type FieldSet, fieldElement, isEmpty, SELF, sorted, union } from './field-set.ts';
 import { isUnowned, isUnownedMetadata } from './managed-fields.ts';
-import { compare, descends, hasParts, isContainer, itemsOf } from './typed.ts';
+import { compare, descends, hasParts, isContainer, itemsOf, Twins } from './typed.ts';
 
 type Node = Record<string, FieldSet>;
 /** Names of fields that are nobody's. */
@@ -98,7 +98,10 @@ class LargeWalk {
     yield;
     const elements = [...items.keys()].sort();
     const set = begun(self);
-    for (const element of elements) set[element] = yield* this.#node(items.get(element) ?? null, schema.items, true);
+    for (const element of elements) {
+      const item = items.get(element) ?? null;
+      set[element] = item instanceof Twins ? EMPTY_SET : yield* this.#node(item, schema.items, true);
+    }
     return set;
   }
 
@@ -210,7 +213,10 @@ function itemsNode(list: readonly JsonValue[], schema: ListNode, self: boolean):
   const items = itemsOf(list, schema);
   if (items === undefined || items.size === 0) return EMPTY_SET;
   const set = begun(self);
-  for (const element of [...items.keys()].sort()) set[element] = node(items.get(element) ?? null, schema.items, true);
+  for (const element of [...items.keys()].sort()) {
+    const item = items.get(element) ?? null;
+    set[element] = item instanceof Twins ? EMPTY_SET : node(item, schema.items, true);
+  }
   return set;
 }
 

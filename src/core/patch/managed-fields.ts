@@ -107,22 +107,11 @@ export function decodeManagedFields(
   if (value === undefined || value === null) return NO_MANAGED_FIELDS;
   if (!Array.isArray(value)) return undefined;
   const managed = new Map<string, ManagedEntry>();
-  const twins = new Map<string, FieldSet[]>();
   for (const item of value) {
     const entry = decodeEntry(item, options.stored);
     if (entry === undefined) return undefined;
-    const identity = identityOf(entry);
-    const before = managed.get(identity);
-    if (before !== undefined) {
-      const sets = twins.get(identity);
-      if (sets === undefined) twins.set(identity, [before.fields, entry.fields]);
-      else sets.push(entry.fields);
-    }
-    managed.set(identity, entry);
-  }
-  for (const [identity, sets] of twins) {
-    const last = managed.get(identity);
-    if (last !== undefined) managed.set(identity, withFields(last, unionAll(sets)));
+    // Of several of one owner the last counts: who renames owners does not join what they have.
+    managed.set(identityOf(entry), entry);
   }
   return managed;
 }

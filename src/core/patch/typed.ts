@@ -63,17 +63,31 @@ function itemElement(item: JsonValue, list: ListNode): string | undefined {
   return found ? `k:${JSON.stringify(key)}` : undefined;
 }
 
-/** Items by path element; undefined when an item has none or two have the same: such a list can only be treated as a whole. */
-export function itemsOf(list: readonly JsonValue[], schema: ListNode): Map<string, JsonValue> | undefined {
-  const items = new Map<string, JsonValue>();
+/** Items of one list that have the same path element. They are owned, compared and replaced together. */
+export class Twins {
+  readonly items: JsonValue[];
+
+  constructor(first: JsonValue) {
+    this.items = [first];
+  }
+}
+
+type ListItem = JsonValue | Twins;
+
+/** Items by path element; undefined when an item has none: such a list can only be treated as a whole. */
+export function itemsOf(list: readonly JsonValue[], schema: ListNode): Map<string, ListItem> | undefined {
+  const items = new Map<string, ListItem>();
   for (const item of list) {
     const element = itemElement(item, schema);
     if (element === undefined) return undefined;
-    if (items.has(element)) {
-      if (schema.listType === 'set') continue;
-      return undefined;
+    const before = items.get(element);
+    if (before === undefined) {
+      items.set(element, item);
+      continue;
     }
-    items.set(element, item);
+    const twins = before instanceof Twins ? before : new Twins(before);
+    twins.items.push(item);
+    items.set(element, twins);
   }
   return items;
 }
@@ -108,7 +122,7 @@ function ownBelow(value: JsonValue, schema: SchemaNode | undefined, containers: 
   } else if (shape.kind === 'list' && Array.isArray(value)) {
     const items = itemsOf(value, shape.schema);
     for (const [element, item] of items ?? [])
-      set[element] = memberNode(ownBelow(item, shape.schema.items, containers));
+      set[element] = item instanceof Twins ? EMPTY_SET : memberNode(ownBelow(item, shape.schema.items, containers));
   }
   return set;
 }
@@ -153,9 +167,9 @@ export function compare(before: JsonValue, after: JsonValue, schema: SchemaNode 
     const now = itemsOf(after, shape.schema);
     if (old !== undefined && now !== undefined) {
       const found = new ComparisonBuilder();
-      for (const [element, item] of now) found.compareChild(element, old.get(element), item, shape.schema.items, true);
+      for (const [element, item] of now) found.compareItem(element, old.get(element), item, shape.schema.items);
       for (const [element, item] of old) {
-        if (!now.has(element)) found.compareChild(element, item, undefined, shape.schema.items, true);
+        if (!now.has(element)) found.compareItem(element, item, undefined, shape.schema.items);
       }
       return found.result();
     }
@@ -197,12 +211,22 @@ class LargeComparison {
     yield;
     const now = itemsOf(after, shape.schema);
     if (old === undefined || now === undefined) return SAME;
-    for (const [element, item] of now)
-      yield* this.#child(found, element, old.get(element), item, shape.schema.items, true);
+    for (const [element, item] of now) yield* this.#item(found, element, old.get(element), item, shape.schema.items);
     for (const [element, item] of old) {
-      if (!now.has(element)) yield* this.#child(found, element, item, undefined, shape.schema.items, true);
+      if (!now.has(element)) yield* this.#item(found, element, item, undefined, shape.schema.items);
     }
     return found.result();
+  }
+
+  *#item(
+    found: ComparisonBuilder,
+    element: string,
+    before: ListItem | undefined,
+    after: ListItem | undefined,
+    schema: SchemaNode | undefined,
+  ): Steps<void> {
+    if (before instanceof Twins || after instanceof Twins) found.compareItem(element, before, after, schema);
+    else yield* this.#child(found, element, before, after, schema, true);
   }
 
   *#child(
@@ -272,6 +296,24 @@ class ComparisonBuilder {
       return;
     }
     this.putBelow(element, below);
+  }
+
+  /** An item of a list. Twins as such are a member of the set, and nothing is said of what is in them. */
+  compareItem(
+    element: string,
+    before: ListItem | undefined,
+    after: ListItem | undefined,
+    schema: SchemaNode | undefined,
+  ): void {
+    if (before instanceof Twins) {
+      if (!(after instanceof Twins)) {
+        this.compareChild(element, undefined, after, schema, true);
+        this.#removed = put(this.#removed, element, EMPTY_SET);
+      } else if (!equal(before.items, after.items)) this.#modified = put(this.#modified, element, EMPTY_SET);
+    } else if (after instanceof Twins) {
+      this.compareChild(element, before, undefined, schema, true);
+      this.#added = put(this.#added, element, EMPTY_SET);
+    } else this.compareChild(element, before, after, schema, true);
   }
 
   /** What differs below the element. */
@@ -359,9 +401,10 @@ function mergeLists(live: readonly JsonValue[], applied: readonly JsonValue[], s
   }
   const keyed = (value: JsonValue): Item => ({ element: itemElement(value, schema), value });
   const liveItems = live.map(keyed);
-  const before = new Map<string, JsonValue>();
+  // What there is twice is replaced, not merged with.
+  const before = new Map<string, JsonValue | undefined>();
   for (const { element, value } of liveItems) {
-    if (element !== undefined && !before.has(element)) before.set(element, value);
+    if (element !== undefined) before.set(element, before.has(element) ? undefined : value);
   }
   const appliedItems = applied.map(keyed);
   const known = new Set(appliedItems.map(({ element }) => element));

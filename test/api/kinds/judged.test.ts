@@ -139,6 +139,10 @@ test('a daemon set counts the changes of its template in an annotation', () => {
     (d.metadata['annotations'] as Record<string, string>)['deprecated.daemonset.template.generation'];
   const first = created('DaemonSet');
   assert.equal(of(first), '1');
+  const unsaid = structuredClone(first);
+  delete unsaid.metadata['annotations'];
+  kindNamed('DaemonSet').setDefaults?.(unsaid);
+  assert.equal(of(unsaid), '0', 'before it is counted it is none, which is owned by who left it out');
   const same = structuredClone(first);
   same.metadata['annotations'] = {};
   strategy.prepareForUpdate?.(same, first, context);

@@ -391,6 +391,66 @@ describe('server-side apply', () => {
     assert.equal(session.at('metadata', 'managedFields'), undefined);
   });
 
+  it('keeps what the last of several entries of one owner says when owners are renamed', () => {
+    const session = configMap();
+    session.apply('one', { data: { a: '1' } });
+    session.apply('two', { data: { b: '2' } });
+    session.update('other', (object) => {
+      (object['metadata'] as JsonObject)['managedFields'] = session.entries.map((entry) => ({
+        ...entry,
+        manager: 'all',
+      }));
+    });
+    assert.deepEqual(
+      session.entries.map(({ manager, fieldsV1 }) => [manager, fieldsV1]),
+      [['all', { 'f:data': { 'f:b': {} } }]],
+    );
+  });
+
+  it('owns, compares and replaces items of one key together', () => {
+    const variable = (name: string, value: string) => ({ name, value });
+    const withEnv = (...env: JsonObject[]): JsonObject => ({
+      spec: { template: template({ name: 'c', image: 'i', env }) },
+    });
+    const ownedEnv = (manager: string): JsonObject | undefined => {
+      let node = session.fields(manager) as JsonObject | undefined;
+      for (const element of ['f:spec', 'f:template', 'f:spec', 'f:containers', 'k:{"name":"c"}', 'f:env'])
+        node = node?.[element] as JsonObject | undefined;
+      return node;
+    };
+    const env = () =>
+      (session.at('spec', 'template', 'spec', 'containers') as JsonObject[]).map((container) => container['env']);
+    const one = { '.': {}, 'f:name': {}, 'f:value': {} };
+    const session = deployment();
+    const [a, p1, p2, p3, h] = [
+      variable('A', 'a'),
+      variable('P', '1'),
+      variable('P', '2'),
+      variable('P', '3'),
+      variable('H', 'h'),
+    ];
+    session.update('maker', (object) => Object.assign(object, withEnv(a, p1, p2)));
+    assert.deepEqual(ownedEnv('maker'), { '.': {}, 'k:{"name":"A"}': one, 'k:{"name":"P"}': {} });
+    session.apply('applier', withEnv(h));
+    assert.deepEqual(env(), [[a, p1, p2, h]]);
+    assert.deepEqual(ownedEnv('applier'), { 'k:{"name":"H"}': one });
+    assert.deepEqual(ownedEnv('maker'), { '.': {}, 'k:{"name":"A"}': one, 'k:{"name":"P"}': {} });
+    session.update('changer', (object) => Object.assign(object, withEnv(a, p1, p3, h)));
+    assert.deepEqual(ownedEnv('maker'), { '.': {}, 'k:{"name":"A"}': one });
+    assert.deepEqual(ownedEnv('changer'), { 'k:{"name":"P"}': {} });
+    assert.match(
+      conflict(() => session.apply('applier', withEnv(p1))).message,
+      /conflict with "changer" using apps\/v1: .*env\[name="P"\]$/,
+    );
+    session.apply('applier', withEnv(p1), { force: true });
+    assert.deepEqual(env(), [[a, p1]]);
+    assert.deepEqual(ownedEnv('applier'), { 'k:{"name":"P"}': one });
+    assert.equal(ownedEnv('changer'), undefined);
+    session.update('changer', (object) => Object.assign(object, withEnv(a, p2, p3)));
+    assert.equal(ownedEnv('applier'), undefined);
+    assert.deepEqual(ownedEnv('changer'), { 'k:{"name":"P"}': {} });
+  });
+
   it('forgets owners when it is sent an empty list, and begins anew with an apply only', () => {
     const session = configMap();
     session.apply('me', { data: { a: '1' }, metadata: { uid: 'u' } });

@@ -141,6 +141,8 @@ export const daemonSets: KindDefinition<DaemonSet> = {
     }
     spec.revisionHistoryLimit ??= 10;
     setPodTemplateDefaults(spec.template);
+    // Who does not say the count means none, and owns what it says.
+    if (set.metadata?.annotations?.[TEMPLATE_GENERATION] === undefined) writeTemplateGeneration(set, 0);
   },
   strategy,
   statusStrategy,
