@@ -4,23 +4,35 @@ import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { IMMUTABLE_MESSAGE, isSet, utf8Length } from '../meta/validation.ts';
 import { validateNodeSelector } from '../podspec/placement.ts';
 import { validateInterfaceAddress } from '../validation/addresses.ts';
-import { requestNames, validateReference } from './claims.ts';
+import { validateStandardConditions } from '../validation/conditions.ts';
+import { validateOneOf } from '../validation/scalars.ts';
+import { requestNames, validateReference, validateReferences } from './claims.ts';
 import {
   MAX_LIST,
+  validateBinding,
   validateConfiguration,
+  validateDeviceTolerations,
   validateDriver,
   validateItems,
   validateLabelName,
   validatePoolName,
   validateRaw,
+  validateUuid,
 } from './parts.ts';
-import type { AllocatedDevice, DeviceStatus, ResourceClaim } from './types.ts';
+import type {
+  AllocatedConfiguration,
+  AllocatedDevice,
+  AllocationResult,
+  DeviceStatus,
+  ResourceClaim,
+} from './types.ts';
 
 const MAX_RESERVED = 256;
 const MAX_CONDITIONS = 8;
 const MAX_IPS = 16;
 const MAX_INTERFACE = 256;
 const MAX_HARDWARE = 128;
+const SOURCES = ['FromClaim', 'FromClass'];
 const AT = 'status';
 
 type Status = NonNullable<ResourceClaim['status']>;
@@ -31,28 +43,41 @@ const keyOf = ({ driver, pool, device, shareID }: AllocatedDevice): string =>
 export function validateClaimStatusUpdate(claim: ResourceClaim, old: ResourceClaim): FieldError[] {
   const { allocation, reservedFor, devices }: Status = claim.status ?? {};
   const before = old.status ?? {};
-  const errors = validateItems(reservedFor, MAX_RESERVED, `${AT}.reservedFor`, validateConsumer, ({ uid }) => ({
-    value: uid,
-    field: 'uid',
-  }));
+  const errors = validateItems(
+    reservedFor,
+    MAX_RESERVED,
+    `${AT}.reservedFor`,
+    validateConsumer,
+    ({ uid }) => uid ?? '',
+  );
   const results = new Set(allocation?.devices?.results?.map(keyOf));
   errors.push(
     ...validateItems(
       devices,
-      results.size,
+      Number.POSITIVE_INFINITY,
       `${AT}.devices`,
       (device, where) => validateDeviceStatus(device, where, results),
-      (device) => ({ value: keyOf(device) }),
+      keyOf,
     ),
   );
-  if (allocation !== undefined && before.allocation === undefined) {
-    errors.push(...validateAllocation(allocation, requestNames(claim.spec)));
-  }
-  if (allocation !== undefined && before.allocation !== undefined && !semanticEqual(allocation, before.allocation)) {
+  if ((reservedFor ?? []).length > 0) errors.push(...validateReserving(claim, old));
+  if (allocation === undefined) return errors;
+  // What was found is not judged again: it may have been taken under other rules.
+  if (before.allocation === undefined) errors.push(...validateAllocation(allocation, requestNames(claim.spec)));
+  else if (!semanticEqual(allocation, before.allocation)) {
     errors.push(fieldError.invalid(`${AT}.allocation`, allocation, IMMUTABLE_MESSAGE));
   }
-  if ((reservedFor ?? []).length > 0) errors.push(...validateReserving(claim, old));
   return errors;
+}
+
+/** What is said of devices goes with them, once they are given back. */
+export function dropReleasedDevices({ status }: ResourceClaim, old: ResourceClaim): void {
+  if (status?.devices === undefined) return;
+  const released = new Set(old.status?.allocation?.devices?.results?.map(keyOf));
+  for (const result of status.allocation?.devices?.results ?? []) released.delete(keyOf(result));
+  const left = status.devices.filter((device) => !released.has(keyOf(device)));
+  if (left.length === 0) delete status.devices;
+  else status.devices = left;
 }
 
 function validateReserving(claim: ResourceClaim, old: ResourceClaim): FieldError[] {
@@ -61,10 +86,13 @@ function validateReserving(claim: ResourceClaim, old: ResourceClaim): FieldError
     return [fieldError.forbidden(at, 'may not be specified when `allocated` is not set')];
   }
   if (claim.metadata?.deletionTimestamp === undefined) return [];
-  const known = new Set(old.status?.reservedFor?.map(({ uid }) => uid));
-  return claim.status.reservedFor?.every(({ uid }) => known.has(uid)) === true
+  const whole = ({ apiGroup = '', resource = '', name = '', uid = '' }: Consumer): string =>
+    JSON.stringify([apiGroup, resource, name, uid]);
+  const known = new Set(old.status?.reservedFor?.map(whole));
+  const rule = 'new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set';
+  return claim.status.reservedFor?.every((each) => known.has(whole(each))) === true
     ? []
-    : [fieldError.forbidden(at, 'new entries may not be added while `deletionTimestamp` is set')];
+    : [fieldError.forbidden(at, rule)];
 }
 
 function validateConsumer(consumer: Consumer, at: string): FieldError[] {
@@ -82,29 +110,42 @@ const validateDevice = (device: AllocatedDevice, at: string): FieldError[] => [
 function validateAllocation(allocation: NonNullable<Status['allocation']>, names: ReadonlySet<string>): FieldError[] {
   const at = `${AT}.allocation`;
   const { devices, nodeSelector } = allocation;
-  const terms = nodeSelector?.nodeSelectorTerms ?? [];
-  const errors = [
-    ...validateItems(devices?.results, MAX_LIST, `${at}.devices.results`, (result, where) => [
-      ...validateReference(result.request ?? '', `${where}.request`, names),
-      ...validateDevice(result, where),
-    ]),
-    ...validateItems(devices?.config, 2 * MAX_LIST, `${at}.devices.config`, validateConfiguration),
+  return [
+    ...validateItems(devices?.results, MAX_LIST, `${at}.devices.results`, (result, where) =>
+      validateResult(result, where, names),
+    ),
+    ...validateItems(devices?.config, 2 * MAX_LIST, `${at}.devices.config`, (config, where) =>
+      validateAllocated(config, where, names),
+    ),
     ...(nodeSelector === undefined ? [] : validateNodeSelector(nodeSelector, `${at}.nodeSelector`)),
   ];
-  if (nodeSelector !== undefined && terms.length !== 1) {
-    const where = `${at}.nodeSelector.nodeSelectorTerms`;
-    errors.push(fieldError.invalid(where, terms, 'must have exactly one node selector term'));
-  }
-  return errors;
 }
 
+const validateResult = (result: AllocationResult, at: string, names: ReadonlySet<string>): FieldError[] => [
+  ...validateReference(result.request ?? '', `${at}.request`, names),
+  ...validateDevice(result, at),
+  ...validateBinding(result, at),
+  ...validateDeviceTolerations(result.tolerations, `${at}.tolerations`),
+  ...validateShare(result, at),
+];
+
+const validateShare = ({ shareID }: AllocatedDevice, at: string): FieldError[] =>
+  shareID === undefined ? [] : validateUuid(shareID, `${at}.shareID`);
+
+const validateAllocated = (config: AllocatedConfiguration, at: string, names: ReadonlySet<string>): FieldError[] => [
+  ...validateOneOf(config.source, SOURCES, `${at}.source`),
+  ...validateReferences(config.requests, at, names),
+  ...validateConfiguration(config, at),
+];
+
 function validateDeviceStatus(device: DeviceStatus, at: string, results: ReadonlySet<string>): FieldError[] {
-  const errors = validateDevice(device, at);
+  const errors = [...validateDevice(device, at), ...validateShare(device, at)];
   if (!results.has(keyOf(device))) {
     errors.push(fieldError.invalid(at, keyOf(device), 'must be an allocated device in the claim'));
   }
   const conditions = device.conditions?.length ?? 0;
   if (conditions > MAX_CONDITIONS) errors.push(fieldError.tooMany(`${at}.conditions`, conditions, MAX_CONDITIONS));
+  errors.push(...validateStandardConditions(device.conditions ?? [], `${at}.conditions`));
   if (device.data !== undefined) errors.push(...validateRaw(device.data, `${at}.data`));
   const { interfaceName = '', hardwareAddress = '', ips } = device.networkData ?? {};
   const network = `${at}.networkData`;
@@ -121,7 +162,7 @@ function validateDeviceStatus(device: DeviceStatus, at: string, results: Readonl
       MAX_IPS,
       `${network}.ips`,
       (ip, where) => validateInterfaceAddress(ip, where),
-      (value) => ({ value }),
+      (ip) => ip,
     ),
   ];
 }

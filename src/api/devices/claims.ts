@@ -60,28 +60,31 @@ export function validateReference(name: string, at: string, names: ReadonlySet<s
   return names.has(name) ? errors : [...errors, fieldError.invalid(at, name, REFERENCE_RULE)];
 }
 
+/** Requests of the claim that something holds for, none of them twice. */
+export const validateReferences = (
+  given: readonly string[] | undefined,
+  at: string,
+  names: ReadonlySet<string>,
+): FieldError[] =>
+  validateItems(
+    given,
+    MAX_LIST,
+    `${at}.requests`,
+    (name, where) => validateReference(name, where, names),
+    (name) => name,
+  );
+
 export function validateClaimSpec(spec: ClaimSpec | undefined, path: string): FieldError[] {
   const at = `${path}.devices`;
   const names = requestNames(spec);
-  const references = (given: readonly string[] | undefined, where: string): FieldError[] =>
-    validateItems(
-      given,
-      MAX_LIST,
-      `${where}.requests`,
-      (name, place) => validateReference(name, place, names),
-      (value) => ({ value }),
-    );
   return [
-    ...validateItems(spec?.devices?.requests, MAX_LIST, `${at}.requests`, validateRequest, ({ name }) => ({
-      value: name,
-      field: 'name',
-    })),
+    ...validateItems(spec?.devices?.requests, MAX_LIST, `${at}.requests`, validateRequest, ({ name }) => name ?? ''),
     ...validateItems(spec?.devices?.constraints, MAX_LIST, `${at}.constraints`, (constraint, where) => [
-      ...references(constraint.requests, where),
+      ...validateReferences(constraint.requests, where, names),
       ...validateConstraint(constraint, where),
     ]),
     ...validateItems(spec?.devices?.config, MAX_LIST, `${at}.config`, (config, where) => [
-      ...references(config.requests, where),
+      ...validateReferences(config.requests, where, names),
       ...validateConfiguration(config, where),
     ]),
   ];
@@ -89,21 +92,20 @@ export function validateClaimSpec(spec: ClaimSpec | undefined, path: string): Fi
 
 function validateRequest({ name, exactly, firstAvailable = [] }: DeviceRequest, at: string): FieldError[] {
   const errors = validateLabelName(name, `${at}.name`);
-  errors.push(
-    ...validateItems(
-      firstAvailable,
-      MAX_ALTERNATIVES,
-      `${at}.firstAvailable`,
-      (each, where) => [...validateLabelName(each.name, `${where}.name`), ...validateExact(each, where)],
-      (each) => ({ value: each.name, field: 'name' }),
-    ),
-  );
-  if (exactly !== undefined) errors.push(...validateExact(exactly, `${at}.exactly`));
   const ONE = 'exactly one of `exactly` or `firstAvailable` is required';
   if (exactly === undefined && firstAvailable.length === 0) errors.push(fieldError.required(at, ONE));
-  if (exactly !== undefined && firstAvailable.length > 0) {
-    errors.push(fieldError.invalid(at, null, `${ONE}, but multiple fields are set`));
-  }
+  else if (exactly === undefined) {
+    errors.push(
+      ...validateItems(
+        firstAvailable,
+        MAX_ALTERNATIVES,
+        `${at}.firstAvailable`,
+        (each, where) => [...validateLabelName(each.name, `${where}.name`), ...validateExact(each, where)],
+        (each) => each.name ?? '',
+      ),
+    );
+  } else if (firstAvailable.length === 0) errors.push(...validateExact(exactly, `${at}.exactly`));
+  else errors.push(fieldError.invalid(at, null, `${ONE}, but multiple fields are set`));
   return errors;
 }
 
@@ -124,11 +126,9 @@ function validateExact(request: ExactRequest, at: string): FieldError[] {
 }
 
 function validateConstraint({ matchAttribute, distinctAttribute }: DeviceConstraint, at: string): FieldError[] {
-  const ONE = 'exactly one of "matchAttribute" or "distinctAttribute" is required';
-  if (matchAttribute !== undefined && distinctAttribute !== undefined) {
-    return [fieldError.invalid(at, null, `${ONE}, but multiple fields are set`)];
-  }
   if (matchAttribute !== undefined) return validateQualifiedName(matchAttribute, `${at}.matchAttribute`, true);
   if (distinctAttribute !== undefined) return validateQualifiedName(distinctAttribute, `${at}.distinctAttribute`, true);
-  return [fieldError.required(at, ONE)];
+  // Upstream's words; where both are set the first counts, there as here.
+  const words = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set';
+  return [fieldError.required(at, words)];
 }

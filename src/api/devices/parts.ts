@@ -1,6 +1,6 @@
 /** Rules that several kinds of dynamic resource allocation share. Source: k8s.io/kubernetes/pkg/apis/resource/validation. */
 import { dns1123LabelErrors, dns1123SubdomainErrors, labelValueErrors, qualifiedNameErrors } from '../../base/names.ts';
-import { type FieldError, fieldError } from '../meta/field-error.ts';
+import { type FieldError, fieldError, NULL } from '../meta/field-error.ts';
 import { isSet, utf8Length } from '../meta/validation.ts';
 import { validateDriverName } from '../validation/csi.ts';
 import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
@@ -12,35 +12,40 @@ const MAX_RAW = 10 * 1024;
 const MAX_ID = 32;
 const MAX_POOL = 253;
 const MAX_TAINTS = 16;
+const MAX_BINDING = 4;
+const OPERATORS = ['Equal', 'Exists'];
 const EFFECTS = ['NoExecute', 'NoSchedule', 'None'];
+const HYPHENATED = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const NORMAL_UUID =
+  'uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters';
 const C_IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const C_RULE =
   "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
 
-/** Each item by `rule`, no more than `max`, and none twice where `key` tells them apart. */
+/** Each item by `rule`, no more than `max`, and none twice where `key` tells them apart. Duplicates come after the items' own errors. */
 export function validateItems<T>(
   items: readonly T[] | undefined,
   max: number,
   at: string,
   rule: (item: T, at: string) => FieldError[],
-  key?: (item: T) => { readonly value: string | undefined; readonly field?: string },
+  key?: (item: T) => string,
 ): FieldError[] {
   const given = items ?? [];
   if (given.length > max) return [fieldError.tooMany(at, given.length, max)];
+  const errors = given.flatMap((item, index) => rule(item, `${at}[${index}]`));
+  if (key === undefined) return errors;
   const seen = new Set<string>();
-  return given.flatMap((item, index) => {
-    const errors = rule(item, `${at}[${index}]`);
-    const identity = key?.(item);
-    if (identity?.value === undefined) return errors;
-    const where = `${at}[${index}]${identity.field === undefined ? '' : `.${identity.field}`}`;
-    if (seen.has(identity.value)) errors.push(fieldError.duplicate(where, identity.value));
-    seen.add(identity.value);
-    return errors;
-  });
+  for (const [index, item] of given.entries()) {
+    const identity = key(item);
+    if (seen.has(identity)) errors.push(fieldError.duplicate(`${at}[${index}]`, identity));
+    seen.add(identity);
+  }
+  return errors;
 }
 
 export const validateLabelName = (name: string | undefined, at: string): FieldError[] =>
-  isSet(name) ? validateNameRule(name, dns1123LabelErrors, at) : [fieldError.required(at)];
+  validateNameRule(name ?? '', dns1123LabelErrors, at);
 
 export const validateSubdomain = (name: string | undefined, at: string): FieldError[] =>
   isSet(name) ? validateNameRule(name, dns1123SubdomainErrors, at) : [fieldError.required(at)];
@@ -65,17 +70,37 @@ function validateIdentifier(id: string, at: string): FieldError[] {
 
 /** Of an attribute or a capacity; `full`: with the domain that may be left out in devices. */
 export function validateQualifiedName(name: string, at: string, full = false): FieldError[] {
-  if (name === '') return [fieldError.required(at, 'name required')];
-  const slash = name.indexOf('/');
-  if (slash < 0) {
-    const errors = validateIdentifier(name, at);
-    return full ? [...errors, fieldError.invalid(at, name, 'must include a domain')] : errors;
+  const [first = '', id, ...more] = name.split('/');
+  if (id === undefined) {
+    const errors = validateIdentifier(first, at);
+    const rule = 'a fully qualified name must be a domain and a name separated by a slash';
+    return full ? [...errors, fieldError.invalid(at, name, rule)] : errors;
   }
-  const [domain, id] = [name.slice(0, slash), name.slice(slash + 1)];
+  if (more.length > 0) return [fieldError.invalid(at, name, 'must not contain more than one slash')];
   return [
-    ...(domain === '' ? [fieldError.required(at, 'the domain must not be empty')] : validateDriver(domain, at)),
-    ...(id === '' ? [fieldError.required(at, 'the name must not be empty')] : validateIdentifier(id, at)),
+    ...(first === '' ? [fieldError.invalid(at, '', 'the domain must not be empty')] : validateDriver(first, at)),
+    ...(id === '' ? [fieldError.invalid(at, '', 'the name must not be empty')] : validateIdentifier(id, at)),
   ];
+}
+
+/** A UUID as it is usually written. */
+export function validateUuid(uid: string, at: string): FieldError[] {
+  if (UUID.test(uid)) return [];
+  const why = uuidError(uid) ?? NORMAL_UUID;
+  return [fieldError.invalid(at, uid, why)];
+}
+
+/** Why a text is no UUID in any of its forms: plain, without hyphens, in braces, and with `urn:uuid:` before it. */
+function uuidError(text: string): string | undefined {
+  const said = (why: string): string => `error validating uid: ${why}`;
+  const length = utf8Length(text);
+  if (![32, 36, 38, 45].includes(length)) return said(`invalid UUID length: ${length}`);
+  if (length === 45 && text.slice(0, 9).toLowerCase() !== 'urn:uuid:') {
+    return said(`invalid urn prefix: ${JSON.stringify(text.slice(0, 9))}`);
+  }
+  if (length === 38 && !(text.startsWith('{') && text.endsWith('}'))) return said('invalid bracketed UUID format');
+  const plain = length === 45 ? text.slice(9) : length === 38 ? text.slice(1, -1) : text;
+  return (length === 32 ? /^[0-9a-f]{32}$/i : HYPHENATED).test(plain) ? undefined : said('invalid UUID format');
 }
 
 /** That expressions can be compiled is for who has a compiler. */
@@ -105,34 +130,61 @@ export function validateConfiguration({ opaque }: DeviceConfiguration, at: strin
 const validateValue = (value: string | undefined, at: string): FieldError[] =>
   validateNameRule(value ?? '', labelValueErrors, at);
 
+const validateKey = (key: string, at: string): FieldError[] => validateNameRule(key, qualifiedNameErrors, at);
+
+interface Binding {
+  readonly bindingConditions?: readonly string[];
+  readonly bindingFailureConditions?: readonly string[];
+}
+
+/** What a device waits for before a pod may use it, and what says that it never will: both or neither. */
+export function validateBinding({ bindingConditions, bindingFailureConditions }: Binding, at: string): FieldError[] {
+  const [good, bad] = [bindingConditions ?? [], bindingFailureConditions ?? []];
+  const [goodAt, badAt] = [`${at}.bindingConditions`, `${at}.bindingFailureConditions`];
+  const errors = [
+    ...validateItems(good, MAX_BINDING, goodAt, validateKey),
+    ...validateItems(bad, MAX_BINDING, badAt, validateKey),
+  ];
+  const [goods, bads] = [new Set<string>(), new Set<string>()];
+  for (const [index, each] of good.entries()) {
+    if (goods.has(each)) errors.push(fieldError.duplicate(`${goodAt}[${index}]`, each));
+    goods.add(each);
+  }
+  for (const [index, each] of bad.entries()) {
+    const where = `${badAt}[${index}]`;
+    if (bads.has(each)) errors.push(fieldError.duplicate(where, each));
+    bads.add(each);
+    if (goods.has(each)) {
+      errors.push(fieldError.invalid(where, each, 'bindingFailureConditions must not overlap with bindingConditions'));
+    }
+  }
+  const needed = (field: string, what: string, of: readonly string[] | undefined): FieldError =>
+    fieldError.invalid(`${at}.${field}`, of ?? NULL, `${field} are required to use ${what}`);
+  if (good.length === 0 && bad.length > 0) {
+    errors.push(needed('bindingConditions', 'bindingFailureConditions', bindingConditions));
+  }
+  if (bad.length === 0 && good.length > 0) {
+    errors.push(needed('bindingFailureConditions', 'bindingConditions', bindingFailureConditions));
+  }
+  return errors;
+}
+
 export const validateDeviceTaints = (taints: readonly DeviceTaint[] | undefined, at: string): FieldError[] =>
   validateItems(taints, MAX_TAINTS, at, (taint, where) => [
-    ...(isSet(taint.key)
-      ? validateNameRule(taint.key, qualifiedNameErrors, `${where}.key`)
-      : [fieldError.required(`${where}.key`)]),
+    ...validateKey(taint.key ?? '', `${where}.key`),
     ...validateValue(taint.value, `${where}.value`),
-    ...(isSet(taint.effect)
-      ? validateOneOf(taint.effect, EFFECTS, `${where}.effect`)
-      : [fieldError.required(`${where}.effect`)]),
+    ...validateOneOf(taint.effect, EFFECTS, `${where}.effect`),
   ]);
 
+/** There may be any number of them. */
 export const validateDeviceTolerations = (given: readonly DeviceToleration[] | undefined, at: string): FieldError[] =>
-  validateItems(given, MAX_TAINTS, at, ({ key, operator, value, effect }, where) => {
-    const errors = isSet(key) ? validateNameRule(key, qualifiedNameErrors, `${where}.key`) : [];
-    if (!isSet(key) && operator !== 'Exists') {
-      errors.push(
-        fieldError.invalid(
-          `${where}.operator`,
-          operator,
-          'operator must be Exists when `key` is empty, which means "match all values and all keys"',
-        ),
-      );
+  (given ?? []).flatMap(({ key, operator, value, effect }, index) => {
+    const where = `${at}[${index}]`;
+    const errors = isSet(key) ? validateKey(key, `${where}.key`) : [];
+    if (operator === 'Equal') errors.push(...validateValue(value, `${where}.value`));
+    else if (operator !== 'Exists') errors.push(...validateOneOf(operator, OPERATORS, `${where}.operator`));
+    else if (isSet(value)) {
+      errors.push(fieldError.invalid(`${where}.value`, value, 'must be empty for operator `Exists`'));
     }
-    if (operator === 'Exists') {
-      if (isSet(value)) {
-        errors.push(fieldError.invalid(`${where}.value`, value, 'must be empty when `operator` is `Exists`'));
-      }
-    } else if (operator === 'Equal') errors.push(...validateValue(value, `${where}.value`));
-    else errors.push(fieldError.notSupported(`${where}.operator`, operator ?? '', ['Equal', 'Exists']));
     return isSet(effect) ? [...errors, ...validateOneOf(effect, EFFECTS, `${where}.effect`)] : errors;
   });

@@ -1,5 +1,6 @@
 /** Dynamic resource allocation's types, as far as rules speak of them. Source: k8s.io/api/resource/v1. */
 import type { NodeSelector } from 'kubernetes-types/core/v1';
+import type { Condition } from 'kubernetes-types/meta/v1';
 import type { KubeObject } from '../meta/object.ts';
 
 export interface DeviceSelector {
@@ -39,6 +40,10 @@ export interface DeviceConfiguration {
   opaque?: { driver?: string; parameters?: unknown };
 }
 
+export interface AllocatedConfiguration extends DeviceConfiguration {
+  source?: string;
+}
+
 export interface DeviceConstraint {
   requests?: string[];
   matchAttribute?: string;
@@ -58,8 +63,15 @@ export interface AllocatedDevice {
   adminAccess?: boolean;
 }
 
+/** What was found for a request. */
+export interface AllocationResult extends AllocatedDevice {
+  tolerations?: DeviceToleration[];
+  bindingConditions?: string[];
+  bindingFailureConditions?: string[];
+}
+
 export interface DeviceStatus extends AllocatedDevice {
-  conditions?: unknown[];
+  conditions?: Condition[];
   data?: unknown;
   networkData?: { interfaceName?: string; ips?: string[]; hardwareAddress?: string };
 }
@@ -68,10 +80,10 @@ export interface ResourceClaim extends KubeObject {
   spec?: ClaimSpec;
   status?: {
     allocation?: {
-      devices?: { results?: AllocatedDevice[]; config?: DeviceConfiguration[] };
+      devices?: { results?: AllocationResult[]; config?: AllocatedConfiguration[] };
       nodeSelector?: NodeSelector;
     };
-    reservedFor?: { resource?: string; name?: string; uid?: string }[];
+    reservedFor?: { apiGroup?: string; resource?: string; name?: string; uid?: string }[];
     devices?: DeviceStatus[];
   };
 }
@@ -97,12 +109,30 @@ export interface DeviceTaint {
   timeAdded?: string;
 }
 
+/** What may be asked for of a capacity; quantities are as they stand in JSON. */
+export interface RequestPolicy {
+  default?: Amount;
+  validValues?: Amount[];
+  validRange?: { min?: Amount; max?: Amount; step?: Amount };
+}
+
+export type Amount = string | number;
+
+export interface DeviceCapacity {
+  value?: Amount;
+  requestPolicy?: RequestPolicy;
+}
+
 export interface Device extends NodeChoice {
   name?: string;
   attributes?: Record<string, Record<string, unknown>>;
-  capacity?: Record<string, { value?: string }>;
+  capacity?: Record<string, DeviceCapacity>;
   consumesCounters?: { counterSet?: string; counters?: Record<string, unknown> }[];
   taints?: DeviceTaint[];
+  bindingConditions?: string[];
+  bindingFailureConditions?: string[];
+  allowMultipleAllocations?: boolean;
+  nodeAllocatableResourceMappings?: Record<string, unknown>;
 }
 
 export interface ResourceSlice extends KubeObject {

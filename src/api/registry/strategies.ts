@@ -30,7 +30,7 @@ interface SpecStatusRules<T extends KubeObject> {
   readonly counts?: (object: T) => unknown;
   readonly prepareForCreate?: (object: T, context: StrategyContext) => void;
   readonly prepareForUpdate?: (object: T, old: T, context: StrategyContext) => void;
-  readonly validate?: (object: T) => FieldError[];
+  readonly validate?: (object: T, old?: T) => FieldError[];
   readonly validateCreate?: (object: T) => FieldError[];
   readonly validateUpdate?: (object: T, old: T) => FieldError[];
   readonly validateStatusUpdate?: (object: T, old: T) => FieldError[];

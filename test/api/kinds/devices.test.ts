@@ -9,7 +9,200 @@ const device = (d: Document): Record<string, unknown> => at(d, 'spec', 'devices'
 
 type Case = readonly [string, string, (document: Document) => unknown, string[]];
 
+const LABEL_RULE =
+  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+/** A capacity of 10 that is asked for by `policy`. */
+const policy =
+  (requestPolicy: object, allowMultipleAllocations = true) =>
+  (d: Document): unknown =>
+    Object.assign(device(d), { allowMultipleAllocations, capacity: { memory: { value: '10', requestPolicy } } });
+const POLICY = 'spec.devices[0].capacity[memory].requestPolicy';
+
 const CREATE: readonly Case[] = [
+  [
+    'a policy of who is not shared',
+    'ResourceSlice',
+    policy({}, false),
+    [`${POLICY}: Forbidden: allowMultipleAllocations must be true`],
+  ],
+  ['an empty policy', 'ResourceSlice', policy({ default: '20' }), []],
+  ['values', 'ResourceSlice', policy({ default: '2', validValues: ['1', '2', '10'] }), []],
+  [
+    'values without default',
+    'ResourceSlice',
+    policy({ validValues: ['1'] }),
+    [`${POLICY}.default: Required value: required when validValues is defined`],
+  ],
+  [
+    'values and a range',
+    'ResourceSlice',
+    policy({ default: '1', validValues: ['1'], validRange: { min: '1' } }),
+    [
+      `${POLICY}: Forbidden: exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`,
+    ],
+  ],
+  [
+    'values out of order, too large, twice',
+    'ResourceSlice',
+    policy({ default: '3', validValues: ['2', '1', '1', '11'] }),
+    [
+      `${POLICY}.validValues[1]: Invalid value: "1": values must be sorted in ascending order`,
+      `${POLICY}.validValues[3]: Invalid value: "11": option is larger than capacity value: 10`,
+      `${POLICY}.validValues[2]: Duplicate value: "1"`,
+      `${POLICY}.validValues: Invalid value: "3": default value is not valid according to the requestPolicy`,
+    ],
+  ],
+  ['a range', 'ResourceSlice', policy({ default: '4', validRange: { min: '2', max: '8', step: '2' } }), []],
+  [
+    'a range from nowhere',
+    'ResourceSlice',
+    policy({ default: '4', validRange: { max: '8' } }),
+    [`${POLICY}.validRange.min: Required value: required when validRange is defined`],
+  ],
+  [
+    'a range without default',
+    'ResourceSlice',
+    policy({ validRange: { min: '1' } }),
+    [`${POLICY}.default: Required value: required when validRange is defined`],
+  ],
+  [
+    'a range that is none',
+    'ResourceSlice',
+    policy({ default: '13', validRange: { min: '14', max: '12' } }),
+    [
+      `${POLICY}.validRange.min: Invalid value: "14": min is larger than capacity value: 10`,
+      `${POLICY}.validRange.default: Invalid value: "13": default is less than min: 14`,
+      `${POLICY}.validRange.max: Invalid value: "14": min is larger than max: 12`,
+      `${POLICY}.validRange.max: Invalid value: "12": max is larger than capacity value: 10`,
+      `${POLICY}.validRange.default: Invalid value: "13": default is more than max: 12`,
+    ],
+  ],
+  [
+    'steps that miss',
+    'ResourceSlice',
+    policy({ default: '4', validRange: { min: '1', max: '10', step: '9500m' } }),
+    [
+      `${POLICY}.validRange.step: Invalid value: "9500m": one step 10500m is larger than capacity value: 10`,
+      `${POLICY}.validRange.step: Invalid value: "4": value is not a multiple of a given step (9500m) from (1)`,
+      `${POLICY}.validRange.step: Invalid value: "10": value is not a multiple of a given step (9500m) from (1)`,
+    ],
+  ],
+  [
+    'no step',
+    'ResourceSlice',
+    policy({ default: '1', validRange: { min: '1', step: '0' } }),
+    [`${POLICY}.validRange.step: Invalid value: "0": must be greater than zero`],
+  ],
+  [
+    'what it waits for',
+    'ResourceSlice',
+    (d) => Object.assign(device(d), { bindingConditions: ['a'], bindingFailureConditions: ['b'] }),
+    [],
+  ],
+  [
+    'nothing that says that it waits in vain',
+    'ResourceSlice',
+    (d) => Object.assign(device(d), { bindingConditions: ['a', 'a'] }),
+    [
+      'spec.devices[0].bindingConditions[1]: Duplicate value: "a"',
+      'spec.devices[0].bindingFailureConditions: Invalid value: null: bindingFailureConditions are required to use bindingConditions',
+    ],
+  ],
+  [
+    'a condition that says both',
+    'ResourceSlice',
+    (d) => Object.assign(device(d), { bindingConditions: ['a'], bindingFailureConditions: ['a'] }),
+    [
+      'spec.devices[0].bindingFailureConditions[0]: Invalid value: "a": bindingFailureConditions must not overlap with bindingConditions',
+    ],
+  ],
+  [
+    'too many conditions',
+    'ResourceSlice',
+    (d) => Object.assign(device(d), { bindingConditions: ['a', 'b', 'c', 'd', 'e'], bindingFailureConditions: ['f'] }),
+    ['spec.devices[0].bindingConditions: Too many: 5: must have at most 4 items'],
+  ],
+  [
+    'lists, which are dropped',
+    'ResourceSlice',
+    (d) => Object.assign(device(d), { attributes: { a: { ints: [1] } }, nodeAllocatableResourceMappings: { cpu: {} } }),
+    ['spec.devices[0].attributes[a]: Invalid value: "": exactly one value must be specified'],
+  ],
+  [
+    'names of attributes',
+    'ResourceSlice',
+    (d) => Object.assign(device(d), { attributes: { 'a/b/c': { int: 1 }, '/b': { int: 1 }, 'a/': { int: 1 } } }),
+    [
+      'spec.devices[0].attributes: Invalid value: "a/b/c": must not contain more than one slash',
+      'spec.devices[0].attributes: Invalid value: "": the domain must not be empty',
+      'spec.devices[0].attributes: Invalid value: "": the name must not be empty',
+    ],
+  ],
+  [
+    'devices and counters',
+    'ResourceSlice',
+    (d) => Object.assign(at(d, 'spec'), { sharedCounters: [{ counters: { c: { value: '1' } } }] }),
+    [
+      'spec: Invalid value: "": only one of `sharedCounters` or `devices` is allowed',
+      'spec.sharedCounters[0].name: Required value',
+    ],
+  ],
+  [
+    'no nodes of a device that has nodes of its own',
+    'ResourceSlice',
+    (d) => {
+      delete at(d, 'spec')['nodeName'];
+      Object.assign(at(d, 'spec'), { perDeviceNodeSelection: true });
+      Object.assign(device(d), { nodeName: '' });
+    },
+    [
+      'spec.devices[0].nodeName: Invalid value: "": must not be empty',
+      'spec.devices[0]: Required value: exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec',
+    ],
+  ],
+  [
+    'seventeen tolerations, one of everything',
+    'ResourceClaim',
+    (d) =>
+      Object.assign(exactly(d), { tolerations: [...Array.from({ length: 16 }, () => ({ key: 'k' })), { value: 'v' }] }),
+    [],
+  ],
+  [
+    'tolerations that are none',
+    'ResourceClaim',
+    (d) =>
+      Object.assign(exactly(d), {
+        tolerations: [
+          { operator: 'Exists', value: 'v' },
+          { operator: 'Gt', key: 'k' },
+        ],
+      }),
+    [
+      'spec.devices.requests[0].exactly.tolerations[0].value: Invalid value: "v": must be empty for operator `Exists`',
+      'spec.devices.requests[0].exactly.tolerations[1].operator: Unsupported value: "Gt": supported values: "Equal", "Exists"',
+    ],
+  ],
+  [
+    'a request of both sorts is not looked into',
+    'ResourceClaim',
+    (d) => Object.assign(requests(d)[0] ?? {}, { firstAvailable: [{ name: 'a' }] }),
+    [
+      'spec.devices.requests[0]: Invalid value: "null": exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set',
+    ],
+  ],
+  [
+    'two attributes',
+    'ResourceClaim',
+    (d) => Object.assign(at(d, 'spec', 'devices', 'constraints', 0), { distinctAttribute: 'numa' }),
+    [],
+  ],
+  [
+    'a name that cannot be counted',
+    'DeviceClass',
+    (d) => Object.assign(at(d, 'spec'), { extendedResourceName: 'example.com/g p' }),
+    ['spec.extendedResourceName: Invalid value: "example.com/g p": must be a valid extended resource name'],
+  ],
   [
     'a request of nothing',
     'ResourceClaim',
@@ -21,7 +214,7 @@ const CREATE: readonly Case[] = [
     'ResourceClaim',
     (d) => Object.assign(requests(d)[1] ?? {}, { name: 'gpu' }),
     [
-      'spec.devices.requests[1].name: Duplicate value: "gpu"',
+      'spec.devices.requests[1]: Duplicate value: "gpu"',
       'spec.devices.constraints[0].requests[1]: Invalid value: "net": must be the name of a request in the claim or the name of a request and a subrequest separated by \'/\'',
       'spec.devices.config[0].requests[0]: Invalid value: "net/fast": must be the name of a request in the claim or the name of a request and a subrequest separated by \'/\'',
     ],
@@ -62,7 +255,9 @@ const CREATE: readonly Case[] = [
     'an attribute of nobody',
     'ResourceClaim',
     (d) => Object.assign(at(d, 'spec', 'devices', 'constraints', 0), { matchAttribute: 'numa' }),
-    ['spec.devices.constraints[0].matchAttribute: Invalid value: "numa": must include a domain'],
+    [
+      'spec.devices.constraints[0].matchAttribute: Invalid value: "numa": a fully qualified name must be a domain and a name separated by a slash',
+    ],
   ],
   [
     'parameters that are no object',
@@ -87,7 +282,7 @@ const CREATE: readonly Case[] = [
     'ResourceClaimTemplate',
     (d) => delete at(d, 'spec', 'spec', 'devices', 'requests', 0)['name'],
     [
-      'spec.spec.devices.requests[0].name: Required value',
+      `spec.spec.devices.requests[0].name: Invalid value: "": ${LABEL_RULE}`,
       'spec.spec.devices.constraints[0].requests[0]: Invalid value: "gpu": must be the name of a request in the claim or the name of a request and a subrequest separated by \'/\'',
     ],
   ],
@@ -141,7 +336,7 @@ const CREATE: readonly Case[] = [
     'ResourceSlice',
     (d) => Object.assign(device(d), { nodeName: 'n2' }),
     [
-      'spec.devices[0].nodeName: Invalid value: "n2": nodeName can only be set if `perDeviceNodeSelection` is set to true in the slice',
+      'spec.devices[0]: Invalid value: "null": `nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec',
     ],
   ],
 ];
@@ -189,7 +384,7 @@ test('a claim is reserved once it is allocated, for what its status names', () =
     'status.reservedFor: Forbidden: may not be specified when `allocated` is not set',
   ]);
   assert.deepEqual(statusErrors({ allocation, reservedFor: [consumer, consumer] }), [
-    'status.reservedFor[1].uid: Duplicate value: "u"',
+    'status.reservedFor[1]: Duplicate value: "u"',
   ]);
   assert.match(
     statusErrors({ allocation: {} }, { allocation }).join(),
@@ -201,9 +396,81 @@ test('a claim is reserved once it is allocated, for what its status names', () =
   assert.deepEqual(statusErrors({ allocation, devices: [{ ...known, device: 'gpu-1' }] }), [
     'status.devices[0]: Invalid value: "gpu.example.com/n1/gpu-1": must be an allocated device in the claim',
   ]);
+  const share = '01234567-89ab-cdef-0123-456789abcdef';
+  assert.deepEqual(statusErrors({ allocation: { devices: { results: [{ ...result, shareID: share }] } } }), []);
+  const wrong = { shareID: `{${share.toUpperCase()}}`, bindingConditions: ['a'], tolerations: [{}] };
+  const sources = [{ opaque: { driver: 'a', parameters: {} }, requests: ['none'] }];
+  const at0 = 'status.allocation.devices.results[0]';
+  assert.deepEqual(statusErrors({ allocation: { devices: { results: [{ ...result, ...wrong }], config: sources } } }), [
+    `${at0}.bindingFailureConditions: Invalid value: null: bindingFailureConditions are required to use bindingConditions`,
+    `${at0}.tolerations[0].operator: Required value`,
+    `${at0}.shareID: Invalid value: "${wrong.shareID}": uid must be in RFC 4122 normalized form, \`xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx\` with lowercase hexadecimal characters`,
+    'status.allocation.devices.config[0].source: Required value',
+    'status.allocation.devices.config[0].requests[0]: Invalid value: "none": must be the name of a request in the claim or the name of a request and a subrequest separated by \'/\'',
+  ]);
+  for (const [shareID, why] of [
+    ['abc', 'invalid UUID length: 3'],
+    [`urn:abcd:${share}`, 'invalid urn prefix: "urn:abcd:"'],
+    [`[${share}]`, 'invalid bracketed UUID format'],
+    ['x'.repeat(36), 'invalid UUID format'],
+  ]) {
+    assert.deepEqual(statusErrors({ allocation: { devices: { results: [{ ...result, shareID }] } } }), [
+      `${at0}.shareID: Invalid value: "${shareID}": error validating uid: ${why}`,
+    ]);
+  }
+  const conditions = [
+    { type: 'Ready', status: 'True', reason: 'r', lastTransitionTime: '2026-01-01T00:00:00Z' },
+    { type: 'Ready', status: 'Yes', observedGeneration: -1, reason: '0' },
+  ];
+  const conditionsAt = 'status.devices[0].conditions[1]';
+  assert.deepEqual(
+    statusErrors({ allocation, devices: [{ ...known, conditions }] }).map((text) =>
+      text.replace(/ with alphabetic.*/, ''),
+    ),
+    [
+      `${conditionsAt}.type: Duplicate value: "Ready"`,
+      `${conditionsAt}.status: Unsupported value: "Yes": supported values: "False", "True", "Unknown"`,
+      `${conditionsAt}.observedGeneration: Invalid value: -1: must be greater than or equal to zero`,
+      `${conditionsAt}.lastTransitionTime: Required value`,
+      `${conditionsAt}.reason: Invalid value: "0": a condition reason must start`,
+    ],
+  );
   const networkData = { ips: ['10.0.0.1'] };
   assert.match(
     statusErrors({ allocation, devices: [{ ...known, networkData }] }).join(),
     /networkData.ips\[0\]: .*must be a valid address in CIDR form/,
   );
+});
+
+test('what is said of devices goes with them, and slices are judged by what is new in them', () => {
+  const result = { driver: 'gpu.example.com', pool: 'n1', device: 'gpu-0' };
+  const allocation = { devices: { results: [{ ...result, request: 'gpu' }] } };
+  const old = { ...created('ResourceClaim'), status: { allocation, devices: [result] } };
+  const released = { ...structuredClone(old), status: { devices: [result] } };
+  kindNamed('ResourceClaim').statusStrategy?.prepareForUpdate?.(released, old, context);
+  assert.deepEqual(released.status, {});
+  const kept = structuredClone(old);
+  kindNamed('ResourceClaim').statusStrategy?.prepareForUpdate?.(kept, old, context);
+  assert.deepEqual(kept.status, old.status);
+
+  const { strategy } = kindNamed('ResourceSlice');
+  const before = created('ResourceSlice');
+  Object.assign(device(before), {
+    capacity: { 'a/b/c': { value: '1' } },
+    attributes: { a: { ints: [1] } },
+    taints: [{}],
+    nodeAllocatableResourceMappings: { cpu: {} },
+  });
+  const now = structuredClone(before);
+  strategy.prepareForUpdate?.(now, before, context);
+  assert.deepEqual(device(now)['attributes'], { a: { ints: [1] } });
+  assert.deepEqual(device(now)['nodeAllocatableResourceMappings'], { cpu: {} });
+  Object.assign(device(before), { taints: device(now)['taints'] });
+  assert.deepEqual(texts(strategy.validate?.(now, before)), []);
+  assert.equal(texts(strategy.validate?.(now)).length, 4);
+  Object.assign(at(now, 'spec'), { driver: 'GPU.example.com' });
+  assert.deepEqual(strategy.warnings?.(now, before), [
+    'spec.driver: driver names should be lowercase; "GPU.example.com" contains uppercase characters',
+  ]);
+  assert.deepEqual(strategy.warnings?.(before, undefined), []);
 });

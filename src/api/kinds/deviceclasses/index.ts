@@ -19,8 +19,8 @@ function validate({ spec = {} }: DeviceClass): FieldError[] {
   if (extended === undefined) return errors;
   const at = 'spec.extendedResourceName';
   // It may be asked for in quotas, behind `requests.`.
-  errors.push(...validateQualifiedName(`requests.${extended}`, at));
-  if (!extended.includes('/') || NATIVE.test(extended)) {
+  const named = validateQualifiedName(`requests.${extended}`, at).length === 0;
+  if (!named || !extended.includes('/') || NATIVE.test(extended)) {
     errors.push(fieldError.invalid(at, extended, 'must be a valid extended resource name'));
   }
   return errors;

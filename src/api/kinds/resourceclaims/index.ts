@@ -1,5 +1,5 @@
 /** Claims on devices. Source: k8s.io/kubernetes/pkg/registry/resource/resourceclaim, pkg/apis/resource/validation, pkg/printers/internalversion. */
-import { validateClaimStatusUpdate } from '../../devices/claim-status.ts';
+import { dropReleasedDevices, validateClaimStatusUpdate } from '../../devices/claim-status.ts';
 import { setClaimDefaults, validateClaimSpec } from '../../devices/claims.ts';
 import type { ResourceClaim } from '../../devices/types.ts';
 import { validateImmutable } from '../../meta/validation.ts';
@@ -9,8 +9,10 @@ import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
 
 const { strategy, statusStrategy } = specStatusStrategies<ResourceClaim>({
   generations: false,
-  validate: (claim) => validateClaimSpec(claim.spec, 'spec'),
+  // Of what may not change only a change is spoken of.
+  validate: (claim, old) => (old === undefined ? validateClaimSpec(claim.spec, 'spec') : []),
   validateUpdate: (claim, old) => validateImmutable(claim.spec, old.spec, 'spec'),
+  prepareForStatusUpdate: dropReleasedDevices,
   validateStatusUpdate: validateClaimStatusUpdate,
 });
 

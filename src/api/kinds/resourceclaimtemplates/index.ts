@@ -7,7 +7,7 @@ import { ageColumn, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
 
-const validate = ({ spec }: ResourceClaimTemplate): FieldError[] => [
+const validateNew = ({ spec }: ResourceClaimTemplate): FieldError[] => [
   ...validateLabels(spec?.metadata?.labels, 'spec.metadata.labels'),
   ...validateAnnotations(spec?.metadata?.annotations, 'spec.metadata.annotations'),
   ...validateClaimSpec(spec?.spec, 'spec.spec'),
@@ -25,6 +25,10 @@ export const resourceClaimTemplates: KindDefinition<ResourceClaimTemplate> = {
   schemaName: 'io.k8s.api.resource.v1.ResourceClaimTemplate',
   storagePrefix: 'resourceclaimtemplates',
   setDefaults: (template) => setClaimDefaults(template.spec?.spec),
-  strategy: { validate, validateUpdate: (each, old) => validateImmutable(each.spec, old.spec, 'spec') },
+  strategy: {
+    // Of what may not change only a change is spoken of.
+    validate: (template, old) => (old === undefined ? validateNew(template) : []),
+    validateUpdate: (each, old) => validateImmutable(each.spec, old.spec, 'spec'),
+  },
   columns: [nameColumn, ageColumn],
 };

@@ -1,5 +1,5 @@
 /** Devices that there are. Source: k8s.io/kubernetes/pkg/registry/resource/resourceslice, pkg/apis/resource/validation, pkg/printers/internalversion. */
-import { validateSlice, validateSliceUpdate } from '../../devices/slices.ts';
+import { dropUnsupported, sliceWarnings, validateSlice, validateSliceUpdate } from '../../devices/slices.ts';
 import type { ResourceSlice } from '../../devices/types.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
@@ -28,13 +28,16 @@ export const resourceSlices: KindDefinition<ResourceSlice> = {
     prepareForCreate(slice, { nowMs }) {
       metadataOf(slice).generation = 1;
       stampTaints(slice, nowMs);
+      dropUnsupported(slice);
     },
     prepareForUpdate(slice, old, { nowMs }) {
       stampTaints(slice, nowMs);
       bumpGeneration(slice, old);
+      dropUnsupported(slice, old);
     },
     validate: validateSlice,
     validateUpdate: validateSliceUpdate,
+    warnings: sliceWarnings,
   },
   fieldSelectors: {
     'spec.nodeName': (slice) => slice.spec?.nodeName ?? '',
