@@ -9,7 +9,7 @@ import type {
   ParamRef,
   Variable,
 } from 'kubernetes-types/admissionregistration/v1';
-import { dns1123SubdomainErrors } from '../../base/names.ts';
+import { dns1035LabelErrors, dns1123SubdomainErrors, pathSegmentErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
@@ -32,6 +32,11 @@ export interface BindingSpec {
 
 const MUTATED_OPERATIONS = ['*', 'CONNECT', 'CREATE', 'UPDATE'];
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const RESERVED = new Set(
+  'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(
+    ' ',
+  ),
+);
 
 export function setPolicyDefaults(spec: PolicySpec): void {
   spec.failurePolicy ??= 'Fail';
@@ -45,11 +50,7 @@ export function setBindingDefaults({ matchResources, paramRef }: BindingSpec = {
 
 export function validatePolicyBasics(spec: PolicySpec): FieldError[] {
   const errors = validateOneOf(spec.failurePolicy, ['Fail', 'Ignore'], 'spec.failurePolicy', false);
-  if (spec.paramKind !== undefined) {
-    for (const field of ['apiVersion', 'kind'] as const) {
-      if (!isSet(spec.paramKind[field])) errors.push(fieldError.required(`spec.paramKind.${field}`));
-    }
-  }
+  if (spec.paramKind !== undefined) errors.push(...validateParamKind(spec.paramKind, 'spec.paramKind'));
   const match = spec.matchConstraints;
   if (match === undefined) errors.push(fieldError.required('spec.matchConstraints'));
   else {
@@ -62,14 +63,38 @@ export function validatePolicyBasics(spec: PolicySpec): FieldError[] {
   return errors;
 }
 
+function validateParamKind({ apiVersion, kind }: ParamKind, path: string): FieldError[] {
+  const errors = validateParamVersion(apiVersion ?? '', `${path}.apiVersion`);
+  if (!isSet(kind)) return [...errors, fieldError.required(`${path}.kind`)];
+  const wrong = dns1035LabelErrors(kind.toLowerCase());
+  if (wrong.length === 0) return errors;
+  const detail = `may have mixed case, but should otherwise match: ${wrong.join(',')}`;
+  return [...errors, fieldError.invalid(`${path}.kind`, kind, detail)];
+}
+
+function validateParamVersion(apiVersion: string, path: string): FieldError[] {
+  if (apiVersion === '') return [fieldError.required(path)];
+  const parts = apiVersion === '/' ? [''] : apiVersion.split('/');
+  if (parts.length > 2) return [fieldError.invalid(path, apiVersion, `unexpected GroupVersion string: ${apiVersion}`)];
+  const [version = '', group = ''] = parts.toReversed();
+  const joined = (value: string, wrong: readonly string[]): FieldError[] =>
+    wrong.length === 0 ? [] : [fieldError.invalid(path, value, wrong.join(','))];
+  return [
+    ...(group === '' ? [] : joined(group, dns1123SubdomainErrors(group))),
+    ...(version === ''
+      ? [fieldError.invalid(path, apiVersion, 'version must be specified')]
+      : joined(version, dns1035LabelErrors(version))),
+  ];
+}
+
 function validateVariables(variables: readonly Variable[]): FieldError[] {
   const names = new Set<string>();
   return variables.flatMap(({ name, expression }, index) => {
     const at = `spec.variables[${index}]`;
     const errors: FieldError[] = [];
-    if (!isSet(name)) errors.push(fieldError.required(`${at}.name`, 'name is not specified'));
-    else if (!IDENTIFIER.test(name)) {
-      errors.push(fieldError.invalid(`${at}.name`, name, 'name is not a valid CEL identifier'));
+    if (!isSet(name?.trim())) errors.push(fieldError.required(`${at}.name`, 'name is not specified'));
+    else if (!IDENTIFIER.test(name) || RESERVED.has(name)) {
+      errors.push(fieldError.invalid(`${at}.name`, name, 'must be a valid CEL identifier'));
     } else if (names.has(name)) errors.push(fieldError.duplicate(`${at}.name`, name));
     names.add(name);
     if (!isSet(expression?.trim())) errors.push(fieldError.required(`${at}.expression`, 'expression is not specified'));
@@ -98,19 +123,19 @@ export function validateBindingBasics(spec: BindingSpec): FieldError[] {
 function validateParamRef(ref: ParamRef): FieldError[] {
   const at = 'spec.paramRef';
   const errors: FieldError[] = [];
-  const named = isSet(ref.name);
-  if (named && ref.selector !== undefined) {
-    for (const field of ['name', 'selector']) {
-      errors.push(fieldError.forbidden(`${at}.${field}`, 'name and selector are mutually exclusive'));
-    }
-  } else if (!named && ref.selector === undefined) {
-    errors.push(fieldError.required(at, 'one of name or selector must be specified'));
-  }
-  if (ref.selector !== undefined) errors.push(...validateLabelSelector(ref.selector, `${at}.selector`));
+  const { name, selector } = ref;
+  const exclusive = (field: string): FieldError[] =>
+    isSet(name) && selector !== undefined
+      ? [fieldError.forbidden(`${at}.${field}`, 'name and selector are mutually exclusive')]
+      : [];
+  if (isSet(name)) errors.push(...validateNameRule(name, pathSegmentErrors, `${at}.name`), ...exclusive('name'));
+  if (selector !== undefined) {
+    errors.push(...validateLabelSelector(selector, `${at}.selector`), ...exclusive('selector'));
+  } else if (!isSet(name)) errors.push(fieldError.required(at, 'one of name or selector must be specified'));
   if (!isSet(ref.parameterNotFoundAction)) {
     errors.push(fieldError.required(`${at}.parameterNotFoundAction`));
   } else {
-    errors.push(...validateOneOf(ref.parameterNotFoundAction, ['Allow', 'Deny'], `${at}.parameterNotFoundAction`));
+    errors.push(...validateOneOf(ref.parameterNotFoundAction, ['Deny', 'Allow'], `${at}.parameterNotFoundAction`));
   }
   return errors;
 }

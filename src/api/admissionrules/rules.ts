@@ -3,7 +3,7 @@
  * Source: k8s.io/kubernetes/pkg/apis/admissionregistration/{v1,validation}.
  */
 import type { MatchCondition, MatchResources, RuleWithOperations } from 'kubernetes-types/admissionregistration/v1';
-import { qualifiedNameErrors } from '../../base/names.ts';
+import { pathSegmentErrors, qualifiedNameErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
@@ -13,7 +13,7 @@ const OPERATIONS = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
 const MAX_CONDITIONS = 64;
 
 /** Rules of policies also have names; the declarations know fewer of their fields than they have. */
-type Rule = RuleWithOperations & { scope?: string; resources?: string[] };
+type Rule = RuleWithOperations & { scope?: string; resources?: string[]; resourceNames?: string[] };
 
 export function setRuleDefaults(rules: readonly Rule[] | undefined): void {
   for (const rule of rules ?? []) rule.scope ??= '*';
@@ -32,7 +32,7 @@ export function validateRules(rules: readonly Rule[] | undefined, path: string):
 }
 
 function validateRule(rule: Rule, at: string): FieldError[] {
-  const errors: FieldError[] = [];
+  const errors = validateNames(rule.resourceNames ?? [], `${at}.resourceNames`);
   const operations = rule.operations ?? [];
   if (operations.length === 0) errors.push(fieldError.required(`${at}.operations`));
   errors.push(...loneStar(operations, `${at}.operations`, 'operations'));
@@ -59,33 +59,55 @@ function validateRule(rule: Rule, at: string): FieldError[] {
   return errors;
 }
 
+function validateNames(names: readonly string[], path: string): FieldError[] {
+  return names.flatMap((name, index) => {
+    const at = `${path}[${index}]`;
+    const errors = validateNameRule(name, pathSegmentErrors, at);
+    return names.indexOf(name) === index ? errors : [...errors, fieldError.duplicate(at, name)];
+  });
+}
+
 function loneStar(values: readonly string[], path: string, noun: string): FieldError[] {
   return values.length > 1 && values.includes('*')
     ? [fieldError.invalid(path, values, `if '*' is present, must not specify other ${noun}`)]
     : [];
 }
 
+/** As upstream, a pattern only covers what is named after it, and of whole resources only the last one counts. */
 function validateResources(resources: readonly string[], path: string): FieldError[] {
   if (resources.length === 0) return [fieldError.required(path)];
   const errors: FieldError[] = [];
-  const subresources = resources.filter((each) => each.startsWith('*/')).map((each) => each.slice(2));
-  const whole = resources.filter((each) => each.endsWith('/*')).map((each) => each.slice(0, -2));
+  const wholeOf = new Set<string>();
+  const everywhere = new Set<string>();
+  let lastIsWhole = false;
   resources.forEach((resource, index) => {
     const at = `${path}[${index}]`;
-    if (resource === '') errors.push(fieldError.required(at));
-    const [name = '', sub] = resource.split('/');
-    if (sub === undefined || resource.startsWith('*/') || resource.endsWith('/*')) return;
-    if (whole.includes(name)) {
-      errors.push(fieldError.invalid(at, resource, `if '${name}/*' is present, must not specify ${resource}`));
+    if (resource === '') {
+      errors.push(fieldError.required(at));
+      return;
     }
-    if (subresources.includes(sub)) {
-      errors.push(fieldError.invalid(at, resource, `if '*/${sub}' is present, must not specify ${resource}`));
+    const slash = resource.indexOf('/');
+    if (slash < 0) {
+      lastIsWhole = resource !== '*';
+      return;
     }
+    const name = resource.slice(0, slash);
+    const sub = resource.slice(slash + 1);
+    for (const [covered, pattern] of [
+      [wholeOf.has(name), `${name}/*`],
+      [everywhere.has(sub), `*/${sub}`],
+    ] as const) {
+      if (covered) {
+        errors.push(fieldError.invalid(at, resource, `if '${pattern}' is present, must not specify ${resource}`));
+      }
+    }
+    if (sub === '*') wholeOf.add(name);
+    if (name === '*') everywhere.add(sub);
   });
   if (resources.includes('*/*') && resources.length > 1) {
     errors.push(fieldError.invalid(path, resources, "if '*/*' is present, must not specify other resources"));
   }
-  if (resources.includes('*') && resources.some((each) => each !== '*' && !each.includes('/'))) {
+  if (resources.includes('*') && lastIsWhole) {
     errors.push(
       fieldError.invalid(path, resources, "if '*' is present, must not specify other resources without subresources"),
     );
@@ -98,7 +120,7 @@ export function validateMatchResources(match: MatchResources | undefined, path: 
   return [
     ...validateOneOf(match.matchPolicy, ['Equivalent', 'Exact'], `${path}.matchPolicy`, false),
     ...validateLabelSelector(match.namespaceSelector, `${path}.namespaceSelector`),
-    ...validateLabelSelector(match.objectSelector, `${path}.labelSelector`),
+    ...validateLabelSelector(match.objectSelector, `${path}.objectSelector`),
     ...validateRules(match.resourceRules, `${path}.resourceRules`),
     ...validateRules(match.excludeResourceRules, `${path}.excludeResourceRules`),
   ];

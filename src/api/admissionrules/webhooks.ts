@@ -72,9 +72,10 @@ export const webhookStrategy: WriteStrategy<Configuration> = {
     const names = new Set<string>();
     // In v1beta1 names could be there twice.
     const mayRepeat = isBeta(configuration) || (old !== undefined && hasRepeated(old));
+    const mayBeForeign = (old?.webhooks ?? []).some(speaksForeign);
     return (configuration.webhooks ?? []).flatMap((webhook, index) => {
       const at = `webhooks[${index}]`;
-      const errors = validateWebhook(webhook, at);
+      const errors = validateWebhook(webhook, at, mayBeForeign);
       const name = webhook.name ?? '';
       if (!mayRepeat && name !== '' && names.has(name)) errors.push(fieldError.duplicate(`${at}.name`, name));
       names.add(name);
@@ -85,6 +86,10 @@ export const webhookStrategy: WriteStrategy<Configuration> = {
   validateUpdate: (configuration, old) =>
     validateSideEffects(configuration, !isBeta(configuration) && validateSideEffects(old, true).length === 0),
 };
+
+/** Speaks versions of reviews, and none of those that are known. */
+const speaksForeign = ({ admissionReviewVersions: versions = [] }: MutatingWebhook): boolean =>
+  versions.length > 0 && !versions.some((version) => REVIEW_VERSIONS.includes(version));
 
 const hasRepeated = ({ webhooks = [] }: Configuration): boolean =>
   new Set(webhooks.map((each) => each.name)).size < webhooks.length;
@@ -98,10 +103,9 @@ function validateSideEffects({ webhooks = [] }: Configuration, strict: boolean):
   });
 }
 
-function validateWebhook(webhook: MutatingWebhook, at: string): FieldError[] {
+function validateWebhook(webhook: MutatingWebhook, at: string, mayBeForeign: boolean): FieldError[] {
   const errors = [
     ...validateFullName(webhook.name, `${at}.name`),
-    ...validateReviewVersions(webhook.admissionReviewVersions, `${at}.admissionReviewVersions`),
     ...validateRules(webhook.rules, `${at}.rules`),
     ...validateOneOf(webhook.failurePolicy, ['Fail', 'Ignore'], `${at}.failurePolicy`, false),
     ...validateOneOf(webhook.matchPolicy, ['Equivalent', 'Exact'], `${at}.matchPolicy`, false),
@@ -120,19 +124,26 @@ function validateWebhook(webhook: MutatingWebhook, at: string): FieldError[] {
   }
   errors.push(...validateClient(webhook.clientConfig ?? {}, `${at}.clientConfig`));
   errors.push(...validateMatchConditions(webhook.matchConditions, `${at}.matchConditions`));
+  errors.push(
+    ...validateReviewVersions(webhook.admissionReviewVersions, `${at}.admissionReviewVersions`, mayBeForeign),
+  );
   return errors;
 }
 
 function validateFullName(name: string | undefined, path: string): FieldError[] {
   if (!isSet(name)) return [fieldError.required(path)];
-  const errors = validateNameRule(name, dns1123SubdomainErrors, path);
-  if (errors.length > 0) return errors;
+  const wrong = dns1123SubdomainErrors(name);
+  if (wrong.length > 0) return [fieldError.invalid(path, name, wrong.join(','))];
   return name.split('.').length < 3
     ? [fieldError.invalid(path, name, 'should be a domain with at least three segments separated by dots')]
     : [];
 }
 
-function validateReviewVersions(versions: readonly string[] | undefined, path: string): FieldError[] {
+function validateReviewVersions(
+  versions: readonly string[] | undefined,
+  path: string,
+  mayBeForeign: boolean,
+): FieldError[] {
   const given = versions ?? [];
   const known = REVIEW_VERSIONS.join(', ');
   if (given.length === 0) return [fieldError.required(path, `must specify one of ${known}`)];
@@ -140,9 +151,9 @@ function validateReviewVersions(versions: readonly string[] | undefined, path: s
   given.forEach((version, index) => {
     const at = `${path}[${index}]`;
     if (given.indexOf(version) !== index) errors.push(fieldError.invalid(at, version, 'duplicate version'));
-    errors.push(...validateNameRule(version, dns1035LabelErrors, at));
+    else errors.push(...validateNameRule(version, dns1035LabelErrors, at));
   });
-  if (errors.length === 0 && !given.some((version) => REVIEW_VERSIONS.includes(version))) {
+  if (!mayBeForeign && !given.some((version) => REVIEW_VERSIONS.includes(version))) {
     errors.push(fieldError.invalid(path, given, `must include at least one of ${known}`));
   }
   return errors;

@@ -226,3 +226,124 @@ test('leases say nothing of elections that nobody holds', () => {
   strategy.prepareForUpdate?.(kept, elected(), context);
   assert.deepEqual(kept['spec'], elected()['spec']);
 });
+
+const rules = (...resources: string[]): Change => put(resources, 'webhooks', 0, 'rules', 0, 'resources');
+const POLICY = 'ValidatingAdmissionPolicy';
+const DNS1035 =
+  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+test('resources of webhooks cover what is named after them', () => {
+  const at0 = 'webhooks[0].rules[0].resources';
+  check([
+    ['ValidatingWebhookConfiguration', rules('pods/*', 'services', '*/scale', 'pods'), []],
+    ['ValidatingWebhookConfiguration', rules('pods/log', 'pods/*'), []],
+    [
+      'ValidatingWebhookConfiguration',
+      rules('pods/*', 'pods/log', '*/scale', 'jobs/scale'),
+      [
+        `${at0}[1]: Invalid value: "pods/log": if 'pods/*' is present, must not specify pods/log`,
+        `${at0}[3]: Invalid value: "jobs/scale": if '*/scale' is present, must not specify jobs/scale`,
+      ],
+    ],
+    ['ValidatingWebhookConfiguration', rules('pods', '*'), []],
+    [
+      'ValidatingWebhookConfiguration',
+      rules('*', 'pods'),
+      [`${at0}: Invalid value: ["*","pods"]: if '*' is present, must not specify other resources without subresources`],
+    ],
+    [
+      'ValidatingWebhookConfiguration',
+      put(['v1', 'v1'], 'webhooks', 0, 'admissionReviewVersions'),
+      ['webhooks[0].admissionReviewVersions[1]: Invalid value: "v1": duplicate version'],
+    ],
+  ]);
+  const foreign = created('ValidatingWebhookConfiguration', put(['v9'], 'webhooks', 0, 'admissionReviewVersions'));
+  const { strategy } = kindNamed('ValidatingWebhookConfiguration');
+  assert.deepEqual(texts(strategy.validate?.(foreign)), [
+    'webhooks[0].admissionReviewVersions: Invalid value: ["v9"]: must include at least one of v1, v1beta1',
+  ]);
+  assert.deepEqual(texts(strategy.validate?.(foreign, foreign)), []);
+});
+
+test('policies name their parameters, variables, objects and annotations as upstream wants them', () => {
+  check([
+    [
+      POLICY,
+      put({ apiVersion: 'a/b/c', kind: 'My_Kind' }, 'spec', 'paramKind'),
+      [
+        'spec.paramKind.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c',
+        `spec.paramKind.kind: Invalid value: "My_Kind": may have mixed case, but should otherwise match: ${DNS1035}`,
+      ],
+    ],
+    [
+      POLICY,
+      put({ apiVersion: 'example.com/', kind: 'Limit' }, 'spec', 'paramKind'),
+      ['spec.paramKind.apiVersion: Invalid value: "example.com/": version must be specified'],
+    ],
+    [POLICY, put({ apiVersion: 'example.com/v1', kind: 'Limit' }, 'spec', 'paramKind'), []],
+    [
+      POLICY,
+      put([{ name: 'in', expression: '1' }], 'spec', 'variables'),
+      ['spec.variables[0].name: Invalid value: "in": must be a valid CEL identifier'],
+    ],
+    [
+      POLICY,
+      put(['a', 'a/b', 'a'], 'spec', 'matchConstraints', 'resourceRules', 0, 'resourceNames'),
+      [
+        `spec.matchConstraints.resourceRules[0].resourceNames[1]: Invalid value: "a/b": may not contain '/'`,
+        'spec.matchConstraints.resourceRules[0].resourceNames[2]: Duplicate value: "a"',
+      ],
+    ],
+    [
+      POLICY,
+      put(
+        [{ expression: 'true', message: ' ', messageExpression: ' ', reason: 'Unauthorized' }],
+        'spec',
+        'validations',
+      ),
+      [
+        'spec.validations[0].messageExpression: Invalid value: " ": must be non-empty if specified',
+        'spec.validations[0].message: Invalid value: " ": must be non-empty if specified',
+        'spec.validations[0].reason: Unsupported value: "Unauthorized": supported values: "Forbidden", "Invalid", "RequestEntityTooLarge"',
+      ],
+    ],
+    [
+      POLICY,
+      put([{ expression: 'true', message: 'a\rb' }], 'spec', 'validations'),
+      ['spec.validations[0].message: Invalid value: "a\\rb": must not contain line breaks'],
+    ],
+    [
+      POLICY,
+      put(
+        [
+          { key: 'a', valueExpression: "'x'" },
+          { key: 'a', valueExpression: `'${'x'.repeat(5 * 1024)}'` },
+        ],
+        'spec',
+        'auditAnnotations',
+      ),
+      [
+        'spec.auditAnnotations[1].valueExpression: Required value: must not exceed 5120 bytes in length',
+        'spec.auditAnnotations[1].key: Duplicate value: "a"',
+      ],
+    ],
+    [
+      'ValidatingAdmissionPolicyBinding',
+      put({ name: 'a/b', parameterNotFoundAction: 'Deny' }, 'spec', 'paramRef'),
+      [`spec.paramRef.name: Invalid value: "a/b": may not contain '/'`],
+    ],
+    [
+      'ValidatingAdmissionPolicyBinding',
+      put({ objectSelector: { matchLabels: { '!': 'a' } } }, 'spec', 'matchResources'),
+      [
+        "spec.matchResources.objectSelector.matchLabels: Invalid value: \"!\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      ],
+    ],
+  ]);
+  const policy = created(POLICY);
+  at(policy, 'status')['typeChecking'] = { expressionWarnings: [{ fieldRef: ' ', warning: '' }] };
+  assert.deepEqual(texts(kindNamed(POLICY).statusStrategy?.validateUpdate?.(policy, policy)), [
+    'status.typeChecking.expressionWarnings[0].warning: Required value',
+    'status.typeChecking.expressionWarnings[0].fieldRef: Required value',
+  ]);
+});

@@ -1,21 +1,23 @@
 /** Admission policies. Source: k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicy, pkg/apis/admissionregistration. */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
+import { qualifiedNameErrors } from '../../../base/names.ts';
 import { paramKindText, setPolicyDefaults, validatePolicyBasics } from '../../admissionrules/policies.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
-import { isSet } from '../../meta/validation.ts';
+import { isSet, utf8Length } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
-import { validateOneOf } from '../../validation/scalars.ts';
+import { validateStandardConditions } from '../../validation/conditions.ts';
+import { validateNameRule, validateOneOf } from '../../validation/scalars.ts';
 
 type Policy = ValidatingAdmissionPolicy;
 
 const MAX_ANNOTATIONS = 20;
-const MAX_KEY = 63;
-const REASONS = ['Forbidden', 'Invalid', 'RequestEntityTooLarge', 'Unauthorized'];
+const MAX_EXPRESSION_BYTES = 5 * 1024;
+const REASONS = ['Forbidden', 'Invalid', 'RequestEntityTooLarge'];
 
-const { strategy, statusStrategy } = specStatusStrategies<Policy>({ validate });
+const { strategy, statusStrategy } = specStatusStrategies<Policy>({ validate, validateStatusUpdate });
 
 function validate(policy: Policy): FieldError[] {
   const spec = policy.spec ?? {};
@@ -32,8 +34,14 @@ function validate(policy: Policy): FieldError[] {
     const at = `spec.validations[${index}]`;
     if (!isSet(validation.expression?.trim()))
       errors.push(fieldError.required(`${at}.expression`, 'expression is not specified'));
-    if (validation.message?.includes('\n') === true) {
-      errors.push(fieldError.invalid(`${at}.message`, validation.message, 'message must not contain line breaks'));
+    const { message, messageExpression } = validation;
+    if (isSet(messageExpression) && messageExpression.trim() === '') {
+      errors.push(fieldError.invalid(`${at}.messageExpression`, messageExpression, 'must be non-empty if specified'));
+    }
+    if (isSet(message) && message.trim() === '') {
+      errors.push(fieldError.invalid(`${at}.message`, message, 'must be non-empty if specified'));
+    } else if (message !== undefined && /[\n\r]/.test(message.trim())) {
+      errors.push(fieldError.invalid(`${at}.message`, message, 'must not contain line breaks'));
     }
     errors.push(...validateOneOf(validation.reason, REASONS, `${at}.reason`, false));
   });
@@ -51,16 +59,32 @@ function validateAnnotations(policy: Policy): FieldError[] {
   const keys = new Set<string>();
   given.forEach(({ key, valueExpression }, index) => {
     const at = `spec.auditAnnotations[${index}]`;
-    if (!isSet(key)) errors.push(fieldError.required(`${at}.key`));
-    else if (key.length > MAX_KEY)
-      errors.push(fieldError.invalid(`${at}.key`, key, `must be no more than ${MAX_KEY} bytes`));
-    else if (keys.has(key)) errors.push(fieldError.duplicate(`${at}.key`, key));
-    keys.add(key);
-    if (!isSet(valueExpression?.trim())) {
+    // In audit records the key stands behind the policy's name.
+    const name = policy.metadata?.name;
+    if (isSet(name)) errors.push(...validateNameRule(`${name}/${key ?? ''}`, qualifiedNameErrors, `${at}.key`));
+    else errors.push(fieldError.invalid(`${at}.key`, key ?? '', 'requires metadata.name be non-empty'));
+    const expression = valueExpression?.trim() ?? '';
+    if (expression === '') {
       errors.push(fieldError.required(`${at}.valueExpression`, 'valueExpression is not specified'));
+    } else if (utf8Length(expression) > MAX_EXPRESSION_BYTES) {
+      const detail = `must not exceed ${MAX_EXPRESSION_BYTES} bytes in length`;
+      errors.push(fieldError.required(`${at}.valueExpression`, detail));
     }
+    if (keys.has(key ?? '')) errors.push(fieldError.duplicate(`${at}.key`, key ?? ''));
+    keys.add(key ?? '');
   });
   return errors;
+}
+
+function validateStatusUpdate({ status }: Policy): FieldError[] {
+  const warnings = (status?.typeChecking?.expressionWarnings ?? []).flatMap(({ warning, fieldRef }, index) => {
+    const at = `status.typeChecking.expressionWarnings[${index}]`;
+    return [
+      ...(isSet(warning) ? [] : [fieldError.required(`${at}.warning`)]),
+      ...(isSet(fieldRef?.trim()) ? [] : [fieldError.required(`${at}.fieldRef`)]),
+    ];
+  });
+  return [...warnings, ...validateStandardConditions(status?.conditions ?? [], 'status.conditions')];
 }
 
 export const validatingAdmissionPolicies: KindDefinition<Policy> = {
