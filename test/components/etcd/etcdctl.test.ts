@@ -27,6 +27,8 @@ function etcdctl(endpoint: string, args: readonly string[], input = '', enough?:
   };
   child.stdout.on('data', collect);
   child.stderr.on('data', collect);
+  // A command that wants no input may have gone before it comes.
+  child.stdin.on('error', () => {});
   // A watch that is interactive ends with its input.
   if (enough === undefined) child.stdin.end(input);
   else child.stdin.write(input);
