@@ -30,6 +30,7 @@ interface Backup {
 
 const config = new KubeConfig();
 config.loadFromFile(kubeconfig);
+console.log('configured');
 const core = config.makeApiClient(CoreV1Api);
 const custom = config.makeApiClient(CustomObjectsApi);
 const coordination = config.makeApiClient(CoordinationV1Api);

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { createMemoryStore, type MemoryStore } from '../../../conformance/memory-store.ts';
 import { patchOf, type Review, WebhookServer } from '../admission/webhook-server.ts';
@@ -152,10 +153,12 @@ describe("an operator's life", () => {
     }
     for (const name of ['left', 'right']) {
       const child = spawn(process.execPath, [CHILD, server.kubeconfig, name], {
-        stdio: ['ignore', 'inherit', 'inherit'],
+        stdio: ['ignore', 'pipe', 'inherit'],
       });
       operators.set(name, child);
     }
+    // Both have read their kubeconfig: it goes with the first API server, and one of them may be slow to start.
+    await Promise.all(Array.from(operators.values(), ({ stdout }) => once(stdout as Readable, 'data')));
   });
   after(async () => {
     for (const child of operators.values()) child.kill('SIGKILL');
