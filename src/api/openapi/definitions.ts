@@ -79,11 +79,15 @@ export function customSchemas(kinds: readonly KindDefinition[]): CustomSchemas {
   for (const kind of kinds) {
     const { custom, group, version, schemaName } = kind;
     if (custom === undefined) continue;
-    const gvk = (name: string) => ({ 'x-kubernetes-group-version-kind': [{ group, kind: name, version }] });
+    const selectable = Object.keys(kind.fieldSelectors ?? {}).map((fieldPath) => ({ fieldPath }));
+    const about = (name: string) => ({
+      'x-kubernetes-group-version-kind': [{ group, kind: name, version }],
+      ...(selectable.length === 0 ? {} : { 'x-kubernetes-selectable-fields': selectable }),
+    });
     const reference = (form: OpenApiVersion, name: string): SchemaObject => ({
       $ref: `${form === 2 ? '#/definitions' : '#/components/schemas'}/${name}`,
     });
-    found.set(schemaName, (form) => ({ ...custom.openapi(form), ...gvk(kind.kind) }));
+    found.set(schemaName, (form) => ({ ...custom.openapi(form), ...about(kind.kind) }));
     found.set(schemaName.replace(/[^.]+$/, kind.listKind), (form) => ({
       description: `${kind.listKind} is a list of ${kind.kind}`,
       type: 'object',
@@ -94,7 +98,7 @@ export function customSchemas(kinds: readonly KindDefinition[]): CustomSchemas {
         kind: { type: 'string' },
         metadata: form === 2 ? reference(2, `${META}.ListMeta`) : { allOf: [reference(3, `${META}.ListMeta`)] },
       },
-      ...gvk(kind.listKind),
+      ...about(kind.listKind),
     }));
   }
   return found;

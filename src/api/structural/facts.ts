@@ -8,6 +8,8 @@ export interface SchemaFacts {
   readonly defaults: boolean;
   /** There are sets, or lists by keys. */
   readonly keyed: boolean;
+  /** There are lists by keys, whose order says nothing. */
+  readonly maps: boolean;
 }
 
 const known = new WeakMap<Schema, SchemaFacts>();
@@ -32,5 +34,6 @@ function readFacts(schema: Schema): SchemaFacts {
     embeds: schema.embedded || facts.some(({ embeds }) => embeds),
     defaults: schema.default !== undefined || facts.some(({ defaults }) => defaults),
     keyed: listType === 'set' || listType === 'map' || facts.some(({ keyed }) => keyed),
+    maps: listType === 'map' || facts.some(({ maps }) => maps),
   };
 }

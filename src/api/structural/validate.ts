@@ -38,7 +38,7 @@ class Walk {
 
   /** `old`: the same place before the update; undefined when there is none or it cannot be told. */
   check(schema: Schema, value: JsonValue, path: string, old?: JsonValue): void {
-    if (old !== undefined && jsonEqual(value, old)) return;
+    if (old !== undefined && isUnchanged(schema, value, old)) return;
     this.#steps.count += 1;
     if (this.#steps.count > MAX_STEPS) {
       if (this.#steps.count === MAX_STEPS + 1)
@@ -318,6 +318,36 @@ function inEnum(schema: Schema, value: JsonValue): boolean {
   return known.has(canonical(value));
 }
 
+/** Whether a value is what it was before an update: items of lists by keys may have changed places. Source: k8s.io/apiserver/pkg/cel/common. */
+export function isUnchanged(schema: Schema, value: JsonValue, old: JsonValue): boolean {
+  if (jsonEqual(value, old)) return true;
+  if (!factsOf(schema).maps) return false;
+  if (Array.isArray(value)) {
+    const { items, listType } = schema;
+    if (listType !== 'map' || items === undefined || !Array.isArray(old) || value.length !== old.length) return false;
+    const before = correlated(schema, old);
+    return value.every((item) => {
+      const was = before(item);
+      return was !== undefined && isUnchanged(items, item, was);
+    });
+  }
+  if (!isObject(value) || !isObject(old)) return false;
+  const names = Object.keys(value);
+  return (
+    names.length === Object.keys(old).length &&
+    names.every((name) => {
+      const was = fieldOf(old, name);
+      const below = schemaBelow(schema, name);
+      const is = value[name] ?? null;
+      return was !== undefined && (below === undefined ? jsonEqual(is, was) : isUnchanged(below, is, was));
+    })
+  );
+}
+
+function schemaBelow({ properties, additional }: Schema, name: string): Schema | undefined {
+  return properties.get(name) ?? (typeof additional === 'object' ? additional : undefined);
+}
+
 /** Finds the item that an item of a list was before: by key in maps; not at all in other lists. */
 export function correlated(schema: Schema, old: JsonValue | undefined): (item: JsonValue) => JsonValue | undefined {
   if (schema.listType !== 'map' || !Array.isArray(old)) return () => undefined;
@@ -346,8 +376,7 @@ function checkLists(schema: Schema, value: JsonValue, path: string, found: Field
     }
   } else if (isObject(value)) {
     for (const name of Object.keys(value)) {
-      const below =
-        schema.properties.get(name) ?? (typeof schema.additional === 'object' ? schema.additional : undefined);
+      const below = schemaBelow(schema, name);
       if (below !== undefined)
         checkLists(
           below,

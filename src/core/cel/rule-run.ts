@@ -2,8 +2,8 @@
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import { resolveFieldPath } from '../../api/structural/field-path.ts';
-import { fieldOf, isObject, jsonEqual, type Schema, type ValidationRule } from '../../api/structural/schema.ts';
-import { correlated } from '../../api/structural/validate.ts';
+import { fieldOf, isObject, type Schema, type ValidationRule } from '../../api/structural/schema.ts';
+import { correlated, isUnchanged } from '../../api/structural/validate.ts';
 import { messageOf } from '../../base/errors.ts';
 import { fromJson } from './documents.ts';
 import { Budget, TURN_COST } from './part.ts';
@@ -97,7 +97,7 @@ class Run {
     const was = old === null ? undefined : old;
     if (transition) {
       if (was === undefined && rule.optionalOldSelf !== true) return;
-    } else if (was !== undefined && jsonEqual(value, was)) return;
+    } else if (was !== undefined && isUnchanged(node.schema, value, was)) return;
     const { type } = node.schema;
     const field = path === '' ? '<nil>' : path;
     const wrong = (what: string): void => void this.found.push(fieldError.invalid(field, type, what));

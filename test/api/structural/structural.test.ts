@@ -353,6 +353,27 @@ describe('validation', () => {
     assert.equal(messages(raw, { ...old, l: [{ k: 'two', v: 5 }] }, old).length, 1);
   });
 
+  it('does not hold against a list by keys that its items have changed places', () => {
+    const items = of({ k: { type: 'string' }, v: { type: 'integer' } });
+    const keyed = {
+      type: 'array',
+      maxItems: 1,
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['k'],
+      items,
+    };
+    const raw = of({ m: { ...of({ l: keyed }), maxProperties: 0 }, plain: { type: 'array', maxItems: 1, items } });
+    const [a, b] = [
+      { k: 'a', v: 1 },
+      { k: 'b', v: 2 },
+    ];
+    const old = { m: { l: [a, b] }, plain: [a, b] };
+    assert.deepEqual(messages(raw, { ...old, m: { l: [b, a] } }, old), []);
+    assert.equal(messages(raw, { ...old, m: { l: [b, { ...a, v: 2 }] } }, old).length, 2);
+    assert.equal(messages(raw, { ...old, m: { l: [b, a, a] } }, old).length, 2);
+    assert.equal(messages(raw, { ...old, plain: [b, a] }, old).length, 1);
+  });
+
   it('finds repetitions in sets and maps', () => {
     const raw = of({
       set: { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'string' } },

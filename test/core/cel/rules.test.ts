@@ -212,6 +212,14 @@ describe('rules of schemas', () => {
     });
     assert.deepEqual(judge(optional, { a: 'x' }), []);
     assert.equal(judge(optional, { a: 'y' }).length, 1);
+    const short = list(obj({ k: str() }), {
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['k'],
+      'x-kubernetes-validations': [{ rule: 'size(self) < 2' }],
+    });
+    const swapped = { l: [{ k: 'b' }, { k: 'a' }] };
+    assert.deepEqual(judge(obj({ l: short }), swapped, { l: [{ k: 'a' }, { k: 'b' }] }), []);
+    assert.equal(judge(obj({ l: short }), swapped, { l: [{ k: 'a' }, { k: 'c' }] }).length, 1);
     assert.match(
       issues(obj({ l: list({ ...str(), 'x-kubernetes-validations': [{ rule: 'self == oldSelf' }] }) }))[0] ?? '',
       /oldSelf cannot be used on the uncorrelatable portion of the schema within s\.properties\[l\]/,

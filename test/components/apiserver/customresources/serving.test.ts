@@ -167,6 +167,14 @@ describe('custom resources', () => {
     const v3 = await call('GET', url);
     assert.equal(v3.code, 200);
     assert.ok(v3.text.includes('"com.example.stable.v1.CronTabList"'));
+    const SELECTABLE = 'x-kubernetes-selectable-fields';
+    const { schemas } = (v3.body as unknown as { components: { schemas: Record<string, Body> } }).components;
+    for (const schema of [
+      definition,
+      schemas['com.example.stable.v1.CronTab'],
+      schemas['com.example.stable.v1.CronTabList'],
+    ])
+      assert.deepEqual((schema as unknown as Record<string, unknown>)[SELECTABLE], [{ fieldPath: 'spec.image' }]);
     assert.ok(v3.headers.etag);
     const again = await call('GET', url, undefined, { headers: { 'if-none-match': v3.headers.etag } });
     assert.equal(again.code, 304);
