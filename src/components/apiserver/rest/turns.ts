@@ -21,7 +21,10 @@ export async function giveTurn(): Promise<void> {
 /** So long somebody may go on, in milliseconds, before others have their turn. */
 const TURN_MS = 8;
 
-/** Does all steps of something; others have their turn between them, as often as that takes its time. */
+/**
+ * Does all steps of something; others have their turn between them, as often as that takes its time. That is real time, as the event loop is the real one:
+ * nothing that is worked out depends on it.
+ */
 export function inTurns<T>(steps: Iterator<undefined, T>): T | Promise<T> {
   const begunMs = performance.now();
   for (;;) {
