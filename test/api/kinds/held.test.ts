@@ -347,3 +347,96 @@ test('policies name their parameters, variables, objects and annotations as upst
     'status.typeChecking.expressionWarnings[0].fieldRef: Required value',
   ]);
 });
+
+test('flow schemas name verbs, namespaces and paths as upstream wants them', () => {
+  const rule = (change: object): Change =>
+    put([{ subjects: [{ kind: 'Group', group: { name: 'g' } }], ...change }], 'spec', 'rules');
+  const path = (...nonResourceURLs: string[]): Change =>
+    rule({ nonResourceRules: [{ verbs: ['get'], nonResourceURLs }] });
+  const resources = (change: object): Change =>
+    rule({ resourceRules: [{ verbs: ['get'], apiGroups: ['*'], resources: ['*'], namespaces: ['*'], ...change }] });
+  const SUPPORTED = '"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"';
+  check([
+    ['FlowSchema', path('/', '/healthz/*', '/a'), []],
+    [
+      'FlowSchema',
+      path('/healthz*'),
+      [
+        'spec.rules[0].nonResourceRules[0].nonResourceURLs[0]: Invalid value: "/healthz*": wildcard can only do suffix matching',
+      ],
+    ],
+    [
+      'FlowSchema',
+      rule({ nonResourceRules: [{ verbs: ['post'], nonResourceURLs: ['*'] }] }),
+      [`spec.rules[0].nonResourceRules[0].verbs: Unsupported value: ["post"]: supported values: ${SUPPORTED}`],
+    ],
+    [
+      'FlowSchema',
+      resources({ verbs: [] }),
+      ['spec.rules[0].resourceRules[0].verbs: Required value: verbs must contain at least one value'],
+    ],
+    [
+      'FlowSchema',
+      resources({ namespaces: ['A'] }),
+      [
+        `spec.rules[0].resourceRules[0].namespaces[0]: Invalid value: "A": each member of this list must be '*' or a DNS-1123 label; ${LABEL}`,
+      ],
+    ],
+    [
+      'FlowSchema',
+      put(
+        [{ kind: 'User', group: { name: 'g' }, serviceAccount: { name: 's', namespace: 'n' } }],
+        'spec',
+        'rules',
+        0,
+        'subjects',
+      ),
+      [
+        "spec.rules[0].subjects[0].user: Required value: user is required when subject kind is 'User'",
+        "spec.rules[0].subjects[0].serviceAccount: Forbidden: serviceAccount is forbidden when subject kind is not 'ServiceAccount'",
+        "spec.rules[0].subjects[0].group: Forbidden: group is forbidden when subject kind is not 'Group'",
+      ],
+    ],
+  ]);
+  const level = created('PriorityLevelConfiguration', put({ type: 'Exempt', limited: {} }, 'spec'));
+  assert.deepEqual(texts(kindNamed('PriorityLevelConfiguration').strategy.validate?.(level)), [
+    "spec.type: Invalid value: \"Exempt\": must be 'Exempt' if and only if `name` is 'exempt'",
+    'spec.limited: Forbidden: must be nil if the type is not Limited',
+  ]);
+  for (const kind of ['FlowSchema', 'PriorityLevelConfiguration']) {
+    const document = created(kind);
+    at(document, 'status')['conditions'] = [{ type: 'Dangling' }, { type: 'Dangling' }, { status: 'True' }];
+    assert.deepEqual(texts(kindNamed(kind).statusStrategy?.validateUpdate?.(document, document)), [
+      'status.conditions[1].type: Duplicate value: "Dangling"',
+      'status.conditions[2].type: Required value: must not be empty',
+    ]);
+  }
+});
+
+test('nodes are no longer configured through the API', () => {
+  const { strategy, statusStrategy } = kindNamed('Node');
+  const configured = () =>
+    created('Node', (node) => {
+      node['spec'] = { configSource: { configMap: { name: 'c' } }, externalID: 'x' };
+      at(node, 'status')['config'] = { error: 'e' };
+    });
+  const fresh = configured();
+  strategy.prepareForCreate?.(fresh, context);
+  assert.equal(at(fresh, 'spec')['configSource'], undefined);
+  assert.equal(at(fresh, 'status')['config'], undefined);
+  const raw = { ...configured(), spec: { configSource: {}, externalID: 'x' } };
+  assert.deepEqual(strategy.warnings?.(raw, undefined), [
+    'spec.configSource: the feature is removed',
+    'spec.externalID: this field is deprecated, and is unused by Kubernetes',
+  ]);
+  assert.deepEqual(texts(strategy.validateUpdate?.(created('Node'), fresh)), [
+    'spec.externalID: Forbidden: may not be updated',
+  ]);
+  const reported = { ...created('Node'), status: { config: {} } };
+  statusStrategy?.prepareForUpdate?.(reported, fresh, context);
+  assert.deepEqual(reported.status, {});
+  const short = created('Node', (node) => {
+    at(node, 'status')['capacity'] = { cpu: '-1' };
+  });
+  assert.match(texts(strategy.validate?.(short)).join(), /^status\.capacity\.cpu: Invalid value: "-1"/);
+});

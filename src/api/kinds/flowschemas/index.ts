@@ -4,13 +4,14 @@ import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, restoreMetadata, specStatusStrategies } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
-import { validateFlowSchema } from './validation.ts';
+import { validateFlowSchema, validateFlowStatus } from './validation.ts';
 
 const DEFAULT_PRECEDENCE = 1000;
 
 const { strategy, statusStrategy } = specStatusStrategies<FlowSchema>({
   prepareForStatusUpdate: restoreMetadata,
   validate: validateFlowSchema,
+  validateStatusUpdate: validateFlowStatus,
 });
 
 function missingText(schema: FlowSchema): string {

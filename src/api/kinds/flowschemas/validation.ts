@@ -15,7 +15,6 @@ import { validateNameRule, validateOneOf } from '../../validation/scalars.ts';
 
 const MAX_PRECEDENCE = 10_000;
 const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch', 'proxy'];
-const NON_RESOURCE_VERBS = ['delete', 'get', 'head', 'options', 'patch', 'post', 'put'];
 
 export function validateFlowSchema(schema: FlowSchema): FieldError[] {
   const spec = schema.spec;
@@ -48,6 +47,24 @@ export function validateFlowSchema(schema: FlowSchema): FieldError[] {
   return errors;
 }
 
+/** Of the status of flow schemas and priority levels only the types of conditions are judged. */
+export function validateFlowStatus({
+  status,
+}: {
+  status?: { conditions?: readonly { type?: string }[] };
+}): FieldError[] {
+  const seen = new Set<string>();
+  return (status?.conditions ?? []).flatMap(({ type = '' }, index) => {
+    const at = `status.conditions[${index}].type`;
+    const repeated = seen.has(type);
+    seen.add(type);
+    return [
+      ...(repeated ? [fieldError.duplicate(at, type)] : []),
+      ...(type === '' ? [fieldError.required(at, 'must not be empty')] : []),
+    ];
+  });
+}
+
 function validateRule(rule: PolicyRulesWithSubjects, at: string): FieldError[] {
   const errors: FieldError[] = [];
   const subjects = rule.subjects ?? [];
@@ -70,29 +87,34 @@ function validateRule(rule: PolicyRulesWithSubjects, at: string): FieldError[] {
 }
 
 const SUBJECTS: Readonly<Record<string, 'user' | 'group' | 'serviceAccount'>> = {
-  Group: 'group',
   ServiceAccount: 'serviceAccount',
   User: 'user',
+  Group: 'group',
 };
 
 function validateSubject(subject: Subject, at: string): FieldError[] {
   const own = Object.hasOwn(SUBJECTS, subject.kind ?? '') ? SUBJECTS[subject.kind] : undefined;
-  if (own === undefined) return [fieldError.notSupported(`${at}.kind`, subject.kind ?? '', Object.keys(SUBJECTS))];
-  const errors: FieldError[] = [];
+  if (own === undefined)
+    return [fieldError.notSupported(`${at}.kind`, subject.kind ?? '', Object.keys(SUBJECTS).sort())];
+  const errors = validateNamed(subject, own, at);
   for (const [kind, field] of Object.entries(SUBJECTS)) {
     if (field === own || subject[field] === undefined) continue;
     errors.push(fieldError.forbidden(`${at}.${field}`, `${field} is forbidden when subject kind is not '${kind}'`));
   }
+  return errors;
+}
+
+function validateNamed(subject: Subject, own: 'user' | 'group' | 'serviceAccount', at: string): FieldError[] {
   const named = subject[own];
   if (named === undefined) {
-    return [
-      ...errors,
-      fieldError.required(`${at}.${own}`, `${own} is required when subject kind is '${subject.kind}'`),
-    ];
+    return [fieldError.required(`${at}.${own}`, `${own} is required when subject kind is '${subject.kind}'`)];
   }
+  const errors: FieldError[] = [];
   if (!isSet(named.name)) errors.push(fieldError.required(`${at}.${own}.name`));
-  else if (own === 'serviceAccount') {
-    if (named.name !== '*') errors.push(...validateNameRule(named.name, dns1123SubdomainErrors, `${at}.${own}.name`));
+  else if (own === 'serviceAccount' && named.name !== '*') {
+    errors.push(...validateNameRule(named.name, dns1123SubdomainErrors, `${at}.${own}.name`));
+  }
+  if (own === 'serviceAccount') {
     const namespace = subject.serviceAccount?.namespace;
     const path = `${at}.serviceAccount.namespace`;
     if (!isSet(namespace)) errors.push(fieldError.required(path, 'must specify namespace for service account'));
@@ -102,23 +124,26 @@ function validateSubject(subject: Subject, at: string): FieldError[] {
 }
 
 function validateList(values: readonly string[] | undefined, path: string, noun: string): FieldError[] {
-  if ((values ?? []).length === 0)
-    return [fieldError.required(path, `resource rules must supply at least one ${noun.slice(0, -1)}`)];
+  if ((values ?? []).length === 0) {
+    const detail = `resource rules must supply at least one ${noun.slice(0, -1)}`;
+    return [fieldError.required(path, noun === 'verbs' ? 'verbs must contain at least one value' : detail)];
+  }
   return (values ?? []).includes('*') && (values ?? []).length > 1
     ? [fieldError.invalid(path, values, `if '*' is present, must not specify other ${noun}`)]
     : [];
 }
 
-function validateVerbs(verbs: readonly string[] | undefined, supported: readonly string[], path: string): FieldError[] {
+/** The verbs of paths that are no resources are held against those of resources, as upstream. */
+function validateVerbs(verbs: readonly string[] | undefined, path: string): FieldError[] {
   const errors = validateList(verbs, path, 'verbs');
   if (errors.length > 0 || verbs?.includes('*') === true) return errors;
-  const unknown = (verbs ?? []).filter((verb) => !supported.includes(verb));
-  return unknown.length === 0 ? [] : [fieldError.notSupported(path, verbs, [...supported].sort())];
+  const unknown = (verbs ?? []).filter((verb) => !VERBS.includes(verb));
+  return unknown.length === 0 ? [] : [fieldError.notSupported(path, verbs, VERBS.toSorted())];
 }
 
 function validateResourceRule(rule: ResourcePolicyRule, at: string): FieldError[] {
   const errors = [
-    ...validateVerbs(rule.verbs, VERBS, `${at}.verbs`),
+    ...validateVerbs(rule.verbs, `${at}.verbs`),
     ...validateList(rule.apiGroups, `${at}.apiGroups`, 'api groups'),
     ...validateList(rule.resources, `${at}.resources`, 'resources'),
   ];
@@ -138,14 +163,17 @@ function validateResourceRule(rule: ResourcePolicyRule, at: string): FieldError[
     }
   } else {
     namespaces.forEach((namespace, index) => {
-      errors.push(...validateNameRule(namespace, dns1123LabelErrors, `${at}.namespaces[${index}]`));
+      for (const message of dns1123LabelErrors(namespace)) {
+        const detail = `each member of this list must be '*' or a DNS-1123 label; ${message}`;
+        errors.push(fieldError.invalid(`${at}.namespaces[${index}]`, namespace, detail));
+      }
     });
   }
   return errors;
 }
 
 function validateNonResourceRule(rule: NonResourcePolicyRule, at: string): FieldError[] {
-  const errors = validateVerbs(rule.verbs, NON_RESOURCE_VERBS, `${at}.verbs`);
+  const errors = validateVerbs(rule.verbs, `${at}.verbs`);
   const urls = rule.nonResourceURLs ?? [];
   const path = `${at}.nonResourceURLs`;
   if (urls.length === 0) errors.push(fieldError.required(path, 'nonResourceURLs must contain at least one value'));
@@ -161,7 +189,7 @@ function validateNonResourceRule(rule: NonResourcePolicyRule, at: string): Field
     else if (!url.startsWith('/')) errors.push(fieldError.invalid(place, url, 'must start with slash'));
     else if (url.includes(' ')) errors.push(fieldError.invalid(place, url, 'must not contain white-space'));
     else if (url.includes('//')) errors.push(fieldError.invalid(place, url, 'must not contain double slash'));
-    else if (url.slice(0, -1).includes('*')) {
+    else if (url.slice(0, -1).includes('*') || (url.endsWith('*') && !url.endsWith('/*'))) {
       errors.push(fieldError.invalid(place, url, 'wildcard can only do suffix matching'));
     }
   });

@@ -13,10 +13,25 @@ const { strategy, statusStrategy } = specStatusStrategies<Node>({
   generations: false,
   // A kubelet registers its node with the status it has measured.
   initialStatus: (node) => node.status ?? {},
+  prepareForCreate: (node) => dropConfigSource(node, undefined),
+  prepareForUpdate: dropConfigSource,
+  prepareForStatusUpdate(node, old) {
+    if (old.status?.config === undefined) delete node.status?.config;
+  },
   validate: validateNode,
+  warnings: ({ spec }) => [
+    ...(spec?.configSource === undefined ? [] : ['spec.configSource: the feature is removed']),
+    ...(isSet(spec?.externalID) ? ['spec.externalID: this field is deprecated, and is unused by Kubernetes'] : []),
+  ],
   validateUpdate: (node, old) => [...validateNode(node), ...validateNodeUpdate(node, old)],
   validateStatusUpdate: (node, old) => [...validateNode(node), ...validateNodeUpdate(node, old)],
 });
+
+/** Kubelets are no longer configured through the API; what says so only stays where it is. */
+function dropConfigSource(node: Node, old: Node | undefined): void {
+  if (old?.spec?.configSource === undefined) delete node.spec?.configSource;
+  if (old === undefined) delete node.status?.config;
+}
 
 export function nodeRoles(node: Node): string[] {
   const roles = new Set<string>();

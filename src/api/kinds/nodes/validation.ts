@@ -20,8 +20,7 @@ export function validateNode(node: Node): FieldError[] {
   }
   for (const field of ['capacity', 'allocatable'] as const) {
     for (const [name, text] of Object.entries(node.status?.[field] ?? {})) {
-      errors.push(...validateNameRule(name, qualifiedNameErrors, `status.${field}[${name}]`));
-      errors.push(...validateResourceQuantity(name, text, `status.${field}[${name}]`));
+      errors.push(...validateResourceQuantity(name, text, `status.${field}.${name}`));
     }
   }
   return errors;
@@ -63,6 +62,9 @@ export function validateNodeUpdate(node: Node, old: Node): FieldError[] {
     (ranges.length !== (now.podCIDRs ?? []).length || ranges.some((range, index) => range !== now.podCIDRs?.[index]))
   ) {
     errors.push(fieldError.forbidden('spec.podCIDRs', 'node updates may not change podCIDR except from "" to valid'));
+  }
+  if ((before.externalID ?? '') !== (now.externalID ?? '')) {
+    errors.push(fieldError.forbidden('spec.externalID', 'may not be updated'));
   }
   if (isSet(before.providerID) && before.providerID !== now.providerID) {
     errors.push(

@@ -8,6 +8,7 @@ import { ageColumn, column, NONE, nameColumn } from '../../printing/columns.ts';
 import type { KindAlias, KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, restoreMetadata, specStatusStrategies } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
+import { validateFlowStatus } from '../flowschemas/validation.ts';
 
 type Level = PriorityLevelConfiguration;
 
@@ -19,6 +20,7 @@ const MAX_ENTROPY_BITS = 60;
 
 const { strategy, statusStrategy } = specStatusStrategies<Level>({
   prepareForStatusUpdate: restoreMetadata,
+  validateStatusUpdate: validateFlowStatus,
   validate: (level) => [...validate(level), ...validateMandatory(level)],
 });
 
@@ -38,14 +40,12 @@ function validate(level: Level): FieldError[] {
   const name = level.metadata?.name ?? '';
   const errors: FieldError[] = [];
   if ((name === EXEMPT) !== (type === 'Exempt')) {
-    errors.push(
-      fieldError.invalid('spec.type', type, "type must be 'Exempt' if and only if `metadata.name` is 'exempt'"),
-    );
+    errors.push(fieldError.invalid('spec.type', type, "must be 'Exempt' if and only if `name` is 'exempt'"));
   }
   switch (type) {
     case 'Exempt':
       if (limited !== undefined) {
-        errors.push(fieldError.forbidden('spec.limited', 'must be nil if the type is Exempt'));
+        errors.push(fieldError.forbidden('spec.limited', 'must be nil if the type is not Limited'));
       }
       errors.push(...validatePercent(exempt?.lendablePercent, 'spec.exempt.lendablePercent'));
       return [...errors, ...validateShares(exempt?.nominalConcurrencyShares, 'spec.exempt.nominalConcurrencyShares')];
@@ -62,7 +62,7 @@ function validate(level: Level): FieldError[] {
           fieldError.invalid(
             'spec.limited.borrowingLimitPercent',
             limited.borrowingLimitPercent,
-            'if specified, must be greater than or equal to 0',
+            'if specified, must be a non-negative integer',
           ),
         );
       }
