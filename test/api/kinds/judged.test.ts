@@ -133,6 +133,14 @@ test('a deployment’s annotations count as its spec does; a slice’s do not', 
   assert.deepEqual([generation('EndpointSlice', annotate), generation('EndpointSlice', label)], [1, 2]);
 });
 
+test('a status says nothing of when a pod is deleted', () => {
+  const old = created('Pod');
+  const next = structuredClone(old);
+  next.metadata['deletionTimestamp'] = '2020-01-01T00:00:00Z';
+  kindNamed('Pod').statusStrategy?.prepareForUpdate?.(next, old, context);
+  assert.equal(next.metadata['deletionTimestamp'], undefined);
+});
+
 test('a daemon set counts the changes of its template in an annotation', () => {
   const strategy = kindNamed('DaemonSet').strategy;
   const of = (d: Document): unknown =>

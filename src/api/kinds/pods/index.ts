@@ -48,6 +48,8 @@ const { strategy, statusStrategy } = specStatusStrategies<Pod>({
   }),
   prepareForStatusUpdate(pod, old) {
     // Old kubelets do not know all of what an owner reference has.
+    // Nobody begins a deletion this way, whatever time is sent; the time of one that has begun stays.
+    if (old.metadata?.deletionTimestamp === undefined) delete metadataOf(pod).deletionTimestamp;
     const owners = old.metadata?.ownerReferences;
     if (owners === undefined) delete metadataOf(pod).ownerReferences;
     else metadataOf(pod).ownerReferences = owners;

@@ -549,6 +549,41 @@ describe('objects over HTTPS', () => {
     assert.equal((await apply()).metadata.resourceVersion, metadata.resourceVersion, 'applied again nothing changes');
   });
 
+  it('gives nobody what the status does not write: labels of deployments and of flow schemas', async () => {
+    const kinds = [
+      [DEPLOYMENTS, 'apps/v1', 'Deployment'],
+      ['/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas', 'flowcontrol.apiserver.k8s.io/v1', 'FlowSchema'],
+    ] as const;
+    const specs = {
+      Deployment: {
+        selector: { matchLabels: { a: 'b' } },
+        template: { metadata: { labels: { a: 'b' } }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+      },
+      FlowSchema: { priorityLevelConfiguration: { name: 'exempt' } },
+    };
+    for (const [path, apiVersion, kind] of kinds) {
+      const apply = (manager: string, subresource: string, label: string) =>
+        server.call<{
+          metadata: { labels: object; managedFields: { manager: string; fieldsV1: object }[] };
+        }>('PATCH', `${path}/labelled${subresource}?fieldManager=${manager}`, {
+          body: {
+            apiVersion,
+            kind,
+            metadata: { name: 'labelled', labels: { a: label } },
+            spec: specs[kind],
+            status: { conditions: [{ type: 'Mine', status: 'True' }] },
+          },
+          type: 'application/apply-patch+yaml',
+        });
+      assert.equal((await apply('one', '', 'b')).code, 201);
+      const { code, body } = await apply('two', '/status', 'c');
+      assert.equal(code, 200);
+      assert.deepEqual(body.metadata.labels, { a: 'b' });
+      const own = body.metadata.managedFields.find(({ manager }) => manager === 'two');
+      assert.deepEqual(Object.keys(own?.fieldsV1 ?? {}), ['f:status']);
+    }
+  });
+
   it('refuses unknown and duplicate fields when asked to, warns otherwise', async () => {
     const raw = '{"metadata":{"name":"strict"},"spec":{"containers":[{"name":"c","image":"i","nope":1,"image":"j"}]}}';
     const strict = await call('POST', `${PODS}?fieldValidation=Strict`, { raw });
