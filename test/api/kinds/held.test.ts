@@ -440,3 +440,30 @@ test('nodes are no longer configured through the API', () => {
   });
   assert.match(texts(strategy.validate?.(short)).join(), /^status\.capacity\.cpu: Invalid value: "-1"/);
 });
+
+test('scopes of quotas narrow what they can', () => {
+  const expressions = 'spec.scopeSelector.matchExpressions';
+  const quota = (hard: object, operator: string, values?: string[]): Change =>
+    put({ hard, scopeSelector: { matchExpressions: [{ scopeName: 'Terminating', operator, values }] } }, 'spec');
+  check([
+    ['ResourceQuota', quota({ pods: '1', 'requests.hugepages-2Mi': '2Mi' }, 'Exists'), []],
+    [
+      'ResourceQuota',
+      quota({ pods: '1' }, 'In', ['a']),
+      [
+        `${expressions}.operator: Invalid value: "In": must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity`,
+      ],
+    ],
+    [
+      'ResourceQuota',
+      quota({ pods: '1' }, 'Exists', ['a']),
+      [
+        `${expressions}.values: Invalid value: ["a"]: must be no value when \`operator\` is 'Exist' or 'DoesNotExist' for scope selector`,
+      ],
+    ],
+  ]);
+  assert.match(
+    errorsOf('ResourceQuota', quota({ services: '1' }, 'Exists')).join(),
+    /matchExpressions: Invalid value: \{.*\}: unsupported scope applied to resource$/,
+  );
+});

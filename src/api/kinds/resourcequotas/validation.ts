@@ -23,6 +23,22 @@ const BARE_SCOPES = new Set([
   'NotTerminating',
   'Terminating',
 ]);
+/** Names that are held against the scopes of a quota. */
+const STANDARD = new Set([
+  ...['', 'requests.', 'limits.'].flatMap((prefix) =>
+    ['cpu', 'memory', 'ephemeral-storage'].map((name) => `${prefix}${name}`),
+  ),
+  'requests.storage',
+  'pods',
+  'resourcequotas',
+  'services',
+  'replicationcontrollers',
+  'secrets',
+  'persistentvolumeclaims',
+  'configmaps',
+  'services.nodeports',
+  'services.loadbalancers',
+]);
 const OPPOSITES = [
   ['BestEffort', 'NotBestEffort'],
   ['Terminating', 'NotTerminating'],
@@ -85,7 +101,7 @@ function validateScopes(spec: ResourceQuotaSpec | undefined): FieldError[] {
   for (const scope of new Set(scopes)) {
     if (!SCOPES.includes(scope)) errors.push(fieldError.invalid(path, scopes, 'unsupported scope'));
     for (const name of Object.keys(spec?.hard ?? {})) {
-      if (!name.includes('/') && !applies(scope, name)) {
+      if (STANDARD.has(name) && !applies(scope, name)) {
         errors.push(fieldError.invalid(path, scopes, 'unsupported scope applied to resource'));
       }
     }
@@ -109,12 +125,17 @@ function validateScopeSelector(spec: ResourceQuotaSpec | undefined): FieldError[
     if (!SCOPES.includes(scopeName)) {
       errors.push(fieldError.invalid(`${at}.scopeName`, scopeName ?? '', 'unsupported scope'));
     }
+    for (const name of Object.keys(spec?.hard ?? {})) {
+      if (STANDARD.has(name) && !applies(scopeName, name)) {
+        errors.push(fieldError.invalid(path, spec?.scopeSelector, 'unsupported scope applied to resource'));
+      }
+    }
     if (BARE_SCOPES.has(scopeName) && operator !== 'Exists') {
       errors.push(
         fieldError.invalid(
           `${at}.operator`,
           operator,
-          'must be "Exist" when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity',
+          "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
         ),
       );
     }
@@ -133,7 +154,7 @@ function validateScopeSelector(spec: ResourceQuotaSpec | undefined): FieldError[
           fieldError.invalid(
             `${at}.values`,
             values,
-            "must be no value when `operator` is 'Exists' or 'DoesNotExist' for scope selector",
+            "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
           ),
         );
       }
