@@ -16,13 +16,7 @@ export function validateDriver(driver: string | undefined, field: string): Field
 export function validateClassParameters(parameters: Readonly<Record<string, string>> = {}): FieldError[] {
   const entries = Object.entries(parameters);
   if (entries.length > MAX_PARAMETERS) {
-    return [
-      {
-        type: 'FieldValueTooLong',
-        field: 'parameters.Provisioner Parameters exceeded max allowed',
-        message: `Too long: may not be more than ${MAX_PARAMETERS} bytes`,
-      },
-    ];
+    return [fieldError.tooLong('parameters', MAX_PARAMETERS)];
   }
   const errors: FieldError[] = [];
   let bytes = 0;

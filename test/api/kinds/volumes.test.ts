@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { validateVolumeSpec } from '../../../src/api/volumes/persistent.ts';
-import { at, created, type Document, kindNamed, texts } from './samples.ts';
+import { at, context, created, type Document, kindNamed, texts } from './samples.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -155,4 +155,135 @@ test('what a claim’s status may not be, and what its author is told', () => {
     `metadata.annotations[${CLASS}]: deprecated since v1.8; use "storageClassName" attribute instead`,
     'spec.resources.requests[storage]: fractional byte value "500m" is invalid, must be an integer',
   ]);
+});
+
+test('classes, drivers and attachments: what is refused', () => {
+  const refused = (kind: string, change: (each: Document) => unknown, ...errors: (string | RegExp)[]): void => {
+    const { strategy } = kindNamed(kind);
+    const document = created(kind, (each) => void change(each));
+    const found = texts([...(strategy.validate?.(document) ?? []), ...(strategy.validateCreate?.(document) ?? [])]);
+    assert.equal(found.length, errors.length, found.join('\n'));
+    for (const [index, error] of errors.entries()) {
+      if (typeof error === 'string') assert.equal(found[index], error);
+      else assert.match(found[index] ?? '', error);
+    }
+  };
+  const term = (values: string[], ...more: Fields[]) => ({
+    matchLabelExpressions: [{ key: 'zone', values }, ...more],
+  });
+  const topologies =
+    (...allowedTopologies: object[]) =>
+    (each: Document) =>
+      Object.assign(each, { allowedTopologies });
+  refused('StorageClass', topologies(term(['a', 'b']), term(['a'])));
+  refused(
+    'StorageClass',
+    topologies(term(['a', 'b']), term(['b', 'a'])),
+    'allowedTopologies[1].matchLabelExpressions: Duplicate value: ""',
+  );
+  refused('StorageClass', topologies({}), 'allowedTopologies[0].matchLabelExpressions: Duplicate value: ""');
+  refused(
+    'StorageClass',
+    topologies(term(['a', 'a'], { key: 'zone', values: [] })),
+    'allowedTopologies[0].matchLabelExpressions[0].values[1]: Duplicate value: "a"',
+    'allowedTopologies[0].matchLabelExpressions[1].values: Required value',
+    'allowedTopologies[0].matchLabelExpressions[1].key: Duplicate value: "zone"',
+  );
+  const parameters = Object.fromEntries(Array.from({ length: 513 }, (_, index) => [`p${index}`, 'v']));
+  refused(
+    'VolumeAttributesClass',
+    (each) => Object.assign(each, { parameters }),
+    'parameters: Too long: may not be more than 512 bytes',
+  );
+
+  const spec = (fields: Fields) => (each: Document) => Object.assign(at(each, 'spec'), fields);
+  const tokens = (...tokenRequests: Fields[]) => spec({ tokenRequests });
+  refused('CSIDriver', (each) => Object.assign(each.metadata, { name: `${'a'.repeat(64)}` }));
+  refused(
+    'CSIDriver',
+    tokens({ audience: 'a' }, { audience: 'a', expirationSeconds: 1 }),
+    'spec.tokenRequests[1].audience: Duplicate value: "a"',
+  );
+  refused('CSIDriver', spec({ nodeAllocatableUpdatePeriodSeconds: 10, serviceAccountTokenInSecrets: true }));
+  refused(
+    'CSIDriver',
+    spec({ tokenRequests: [], serviceAccountTokenInSecrets: false }),
+    'spec.serviceAccountTokenInSecrets: Invalid value: false: may not be set without tokenRequests',
+  );
+  refused(
+    'CSIDriver',
+    spec({ nodeAllocatableUpdatePeriodSeconds: 9, volumeLifecycleModes: [''] }),
+    'spec.volumeLifecycleModes: Unsupported value: "": supported values: "Persistent", "Ephemeral"',
+    'spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 9: must be greater than or equal to 10 seconds',
+  );
+
+  const driver = (nodeID: string, ...topologyKeys: string[]) =>
+    spec({ drivers: [{ name: 'd', nodeID, topologyKeys }] });
+  refused('CSINode', driver('n'.repeat(256)));
+  refused(
+    'CSINode',
+    driver('ü'.repeat(129), 'a', 'a'),
+    /nodeID: .*must be 256 characters or less/,
+    'spec.drivers[0]: Duplicate value: "a"',
+  );
+  refused(
+    'CSIStorageCapacity',
+    (each) => Object.assign(each, { capacity: '-1024', maximumVolumeSize: '-1' }),
+    'capacity: Invalid value: "-1024": must be greater than or equal to 0',
+  );
+  refused(
+    'VolumeAttachment',
+    spec({ attacher: '' }),
+    'spec.attacher: Required value',
+    'spec.attacher: Required value',
+    /^spec.attacher: Invalid value: ""/,
+  );
+});
+
+test('classes, drivers and attachments: what changes', () => {
+  const drivers = kindNamed('CSIDriver');
+  const old = created(
+    'CSIDriver',
+    (each) => void Object.assign(at(each, 'spec'), { preventPodSchedulingIfMissing: true }),
+  );
+  assert.equal(old.metadata['generation'], 1);
+  assert.equal(at(old, 'spec')['preventPodSchedulingIfMissing'], undefined);
+  const changed = structuredClone(old);
+  Object.assign(at(changed, 'spec'), { podInfoOnMount: true });
+  drivers.strategy.prepareForUpdate?.(changed, old, context);
+  assert.equal(changed.metadata['generation'], 2);
+
+  const attachments = kindNamed('VolumeAttachment');
+  const before = created('VolumeAttachment');
+  const odd = structuredClone(before);
+  Object.assign(at(odd, 'spec'), { attacher: 'Of_Old' });
+  assert.deepEqual(texts(attachments.strategy.validate?.(odd, odd)), []);
+  const status = {
+    attached: false,
+    attachmentMetadata: { '': 'x' },
+    attachError: { message: 'x'.repeat(1025), errorCode: -1 },
+  };
+  assert.deepEqual(texts(attachments.statusStrategy?.validateUpdate?.({ ...before, status } as Document, before)), [
+    'status.attachError.message: Too long: may not be more than 262144 bytes',
+    'status.attachError.errorCode: Invalid value: -1: must be between 0 and 2147483647, inclusive',
+  ]);
+
+  const key = 'failure-domain.beta.kubernetes.io/zone';
+  const why = 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead';
+  const allowedTopologies = [{ matchLabelExpressions: [{ key, values: ['a'] }] }];
+  assert.deepEqual(
+    kindNamed('StorageClass').strategy.warnings?.(
+      { ...created('StorageClass'), allowedTopologies } as Document,
+      undefined,
+    ),
+    [`allowedTopologies[0].matchLabelExpressions[0].key: ${why}`],
+  );
+  const nodeTopology = { matchExpressions: [{ key, operator: 'Exists' }], matchLabels: { [key]: 'a' } };
+  assert.deepEqual(
+    kindNamed('CSIStorageCapacity').strategy.warnings?.(
+      { ...created('CSIStorageCapacity'), nodeTopology } as Document,
+      undefined,
+    ),
+    [`nodeTopology.matchExpressions[0].key: ${key} is ${why}`, `nodeTopology.matchLabels.${key}: ${why}`],
+  );
 });

@@ -1,31 +1,54 @@
 /** Storage drivers. Source: k8s.io/kubernetes/pkg/registry/storage/csidriver, pkg/apis/storage/{v1,validation}. */
 import type { CSIDriver, CSIDriverSpec } from 'kubernetes-types/storage/v1';
-import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
-import { nextGeneration } from '../../meta/object.ts';
 import { validateImmutable } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { Column, KindDefinition } from '../../registry/definition.ts';
-import { ALL_VERBS, keepGeneration, metadataOf } from '../../registry/strategies.ts';
+import { ALL_VERBS, bumpGeneration, metadataOf } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
-import { validateDriverName } from '../../validation/csi.ts';
 import { validateOneOf } from '../../validation/scalars.ts';
 
 const MIN_TOKEN_SECONDS = 600;
 const MAX_TOKEN_SECONDS = 2 ** 32;
+const MIN_PERIOD_SECONDS = 10;
 const FLAGS = ['attachRequired', 'podInfoOnMount', 'storageCapacity'] as const;
 
-function validate(driver: CSIDriver): FieldError[] {
-  const errors = validateDriverName(driver.metadata?.name ?? '', 'metadata.name');
-  const spec = driver.spec ?? {};
-  for (const field of FLAGS) if (spec[field] === undefined) errors.push(fieldError.required(`spec.${field}`));
+/** With what is newer than the package of types. */
+interface Spec extends CSIDriverSpec {
+  nodeAllocatableUpdatePeriodSeconds?: number;
+  serviceAccountTokenInSecrets?: boolean;
+  preventPodSchedulingIfMissing?: boolean;
+}
+
+/** A field of a feature that is off by default in 1.36 (VolumeLimitScaling), unless it is in use. */
+function dropUnsupported(driver: CSIDriver, old?: CSIDriver): void {
+  const before: Spec = old?.spec ?? {};
+  const spec: Spec = driver.spec ?? {};
+  if (before.preventPodSchedulingIfMissing === undefined) delete spec.preventPodSchedulingIfMissing;
+}
+
+function validate({ spec = {} }: CSIDriver): FieldError[] {
+  const { tokenRequests, serviceAccountTokenInSecrets, nodeAllocatableUpdatePeriodSeconds: period }: Spec = spec;
+  const errors = FLAGS.filter((field) => spec[field] === undefined).map((field) =>
+    fieldError.required(`spec.${field}`),
+  );
   errors.push(
     ...validateOneOf(spec.fsGroupPolicy, ['File', 'None', 'ReadWriteOnceWithFSType'], 'spec.fsGroupPolicy', false),
+    ...validateTokens(tokenRequests),
   );
   for (const mode of spec.volumeLifecycleModes ?? []) {
-    errors.push(...validateOneOf(mode, ['Persistent', 'Ephemeral'], 'spec.volumeLifecycleModes'));
+    errors.push(...validateOneOf(mode, ['Persistent', 'Ephemeral'], 'spec.volumeLifecycleModes', false));
   }
-  return [...errors, ...validateTokens(spec.tokenRequests)];
+  if (period !== undefined && period < MIN_PERIOD_SECONDS) {
+    const rule = `must be greater than or equal to ${MIN_PERIOD_SECONDS} seconds`;
+    errors.push(fieldError.invalid('spec.nodeAllocatableUpdatePeriodSeconds', period, rule));
+  }
+  // That it is refused is documented; the words are our own.
+  if (serviceAccountTokenInSecrets !== undefined && (tokenRequests ?? []).length === 0) {
+    const at = 'spec.serviceAccountTokenInSecrets';
+    errors.push(fieldError.invalid(at, serviceAccountTokenInSecrets, 'may not be set without tokenRequests'));
+  }
+  return errors;
 }
 
 function validateTokens(requests: CSIDriverSpec['tokenRequests']): FieldError[] {
@@ -33,7 +56,7 @@ function validateTokens(requests: CSIDriverSpec['tokenRequests']): FieldError[] 
   return (requests ?? []).flatMap((request, index) => {
     const at = `spec.tokenRequests[${index}]`;
     const errors: FieldError[] = [];
-    if (audiences.has(request.audience)) errors.push(fieldError.duplicate(`${at}.audience`, request.audience));
+    if (audiences.has(request.audience)) return [fieldError.duplicate(`${at}.audience`, request.audience)];
     audiences.add(request.audience);
     const seconds = request.expirationSeconds;
     if (seconds === undefined) return errors;
@@ -80,16 +103,13 @@ export const csiDrivers: KindDefinition<CSIDriver> = {
     spec.seLinuxMount ??= false;
   },
   strategy: {
+    prepareForCreate(driver) {
+      metadataOf(driver).generation = 1;
+      dropUnsupported(driver);
+    },
     prepareForUpdate(driver, old) {
-      keepGeneration(driver, old);
-      const counted = ({ spec }: CSIDriver): unknown => [
-        spec?.tokenRequests,
-        spec?.requiresRepublish,
-        spec?.seLinuxMount,
-      ];
-      if (!semanticEqual(counted(driver), counted(old))) {
-        metadataOf(driver).generation = nextGeneration(old);
-      }
+      dropUnsupported(driver, old);
+      bumpGeneration(driver, old);
     },
     validate,
     validateUpdate: (driver, old) => [

@@ -1,9 +1,8 @@
 /** What drivers say about nodes. Source: k8s.io/kubernetes/pkg/registry/storage/csinode, pkg/apis/storage/validation. */
 import type { CSINode, CSINodeDriver } from 'kubernetes-types/storage/v1';
 import { qualifiedNameErrors } from '../../../base/names.ts';
-import { semanticEqual } from '../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
-import { isSet } from '../../meta/validation.ts';
+import { isSet, utf8Length, validateImmutable } from '../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../printing/columns.ts';
 import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS } from '../../registry/strategies.ts';
@@ -11,7 +10,7 @@ import { sameShape } from '../../registry/versions.ts';
 import { validateDriverName } from '../../validation/csi.ts';
 import { validateNameRule, validateNonNegative } from '../../validation/scalars.ts';
 
-const MAX_NODE_ID = 192;
+const MAX_NODE_ID = 256;
 
 function validate(node: CSINode): FieldError[] {
   const names = new Set<string>();
@@ -20,23 +19,28 @@ function validate(node: CSINode): FieldError[] {
     const errors = validateDriver(driver, at);
     if (names.has(driver.name)) errors.push(fieldError.duplicate(`${at}.name`, driver.name));
     names.add(driver.name);
-    return errors;
+    return [...errors, ...validateTopology(driver, at)];
   });
 }
 
 function validateDriver(driver: CSINodeDriver, at: string): FieldError[] {
   const errors = validateDriverName(driver.name ?? '', `${at}.name`);
   if (!isSet(driver.nodeID)) errors.push(fieldError.required(`${at}.nodeID`));
-  else if (driver.nodeID.length > MAX_NODE_ID) {
+  else if (utf8Length(driver.nodeID) > MAX_NODE_ID) {
     errors.push(fieldError.invalid(`${at}.nodeID`, driver.nodeID, `must be ${MAX_NODE_ID} characters or less`));
   }
-  errors.push(...validateNonNegative(driver.allocatable?.count, `${at}.allocatable.count`));
+  return [...errors, ...validateNonNegative(driver.allocatable?.count, `${at}.allocatable.count`)];
+}
+
+/** Upstream finds these errors at the driver. */
+function validateTopology(driver: CSINodeDriver, at: string): FieldError[] {
+  const errors: FieldError[] = [];
   const keys = new Set<string>();
   for (const key of driver.topologyKeys ?? []) {
-    if (!isSet(key)) errors.push(fieldError.required(`${at}.topologyKeys`));
-    else errors.push(...validateNameRule(key, qualifiedNameErrors, `${at}.topologyKeys`));
-    if (keys.has(key)) errors.push(fieldError.duplicate(`${at}.topologyKeys`, key));
+    if (key === '') errors.push(fieldError.required(at));
+    if (keys.has(key)) errors.push(fieldError.duplicate(at, key));
     keys.add(key);
+    errors.push(...validateNameRule(key, qualifiedNameErrors, at));
   }
   return errors;
 }
@@ -45,11 +49,9 @@ function validateDriver(driver: CSINodeDriver, at: string): FieldError[] {
 function validateUpdate(node: CSINode, old: CSINode): FieldError[] {
   const before = new Map((old.spec?.drivers ?? []).map((driver) => [driver.name, driver]));
   const fixed = ({ allocatable: _allocatable, ...driver }: CSINodeDriver): unknown => driver;
-  return (node.spec?.drivers ?? []).flatMap((driver, index) => {
+  return (node.spec?.drivers ?? []).flatMap((driver) => {
     const earlier = before.get(driver.name);
-    return earlier === undefined || semanticEqual(fixed(driver), fixed(earlier))
-      ? []
-      : [fieldError.invalid(`spec.drivers[${index}]`, driver, 'field is immutable')];
+    return earlier === undefined ? [] : validateImmutable(fixed(driver), fixed(earlier), 'spec.drivers');
   });
 }
 

@@ -1,7 +1,7 @@
 /** What drivers have room for. Source: k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity, pkg/apis/storage/validation. */
 import type { CSIStorageCapacity } from 'kubernetes-types/storage/v1';
 import { dns1123SubdomainErrors } from '../../../base/names.ts';
-import { tryParseQuantity } from '../../../base/quantity.ts';
+import { formatQuantity, tryParseQuantity } from '../../../base/quantity.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { validateImmutable } from '../../meta/validation.ts';
 import { column, nameColumn } from '../../printing/columns.ts';
@@ -10,16 +10,16 @@ import { ALL_VERBS } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
 import { validateNameRule } from '../../validation/scalars.ts';
 import { validateLabelSelector } from '../../validation/selectors.ts';
+import { nodeSelectorWarnings } from '../../volumes/topology-warnings.ts';
 
 function validate(each: CSIStorageCapacity): FieldError[] {
-  const errors = validateNameRule(each.storageClassName ?? '', dns1123SubdomainErrors, 'storageClassName');
-  for (const field of ['capacity', 'maximumVolumeSize'] as const) {
-    const quantity = tryParseQuantity(each[field]);
-    if (quantity !== undefined && quantity.nanos < 0n) {
-      errors.push(fieldError.invalid(field, each[field], 'must be greater than or equal to 0'));
-    }
+  const errors = each.nodeTopology === undefined ? [] : validateLabelSelector(each.nodeTopology, 'nodeTopology');
+  errors.push(...validateNameRule(each.storageClassName ?? '', dns1123SubdomainErrors, 'storageClassName'));
+  // Of the largest size of a volume nothing is asked.
+  const quantity = tryParseQuantity(each.capacity);
+  if (quantity !== undefined && quantity.nanos < 0n) {
+    errors.push(fieldError.invalid('capacity', formatQuantity(quantity), 'must be greater than or equal to 0'));
   }
-  if (each.nodeTopology !== undefined) errors.push(...validateLabelSelector(each.nodeTopology, 'nodeTopology'));
   return errors;
 }
 
@@ -38,6 +38,7 @@ export const csiStorageCapacities: KindDefinition<CSIStorageCapacity> = {
   aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.24', '1.27')],
   strategy: {
     validate,
+    warnings: (each) => nodeSelectorWarnings(each.nodeTopology, 'nodeTopology'),
     validateUpdate: (each, old) => [
       ...validateImmutable(each.nodeTopology, old.nodeTopology, 'nodeTopology'),
       ...validateImmutable(each.storageClassName, old.storageClassName, 'storageClassName'),

@@ -10,6 +10,7 @@ import { ALL_VERBS } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
 import { validateNameRule, validateOneOf } from '../../validation/scalars.ts';
 import { validateClassParameters, validateDriver } from '../../volumes/classes.ts';
+import { topologyWarnings } from '../../volumes/topology-warnings.ts';
 
 const DEFAULT_ANNOTATIONS = [
   'storageclass.kubernetes.io/is-default-class',
@@ -33,27 +34,27 @@ function validateBinding(mode: string | undefined): FieldError[] {
 
 function validateTopologies(each: StorageClass): FieldError[] {
   const errors: FieldError[] = [];
-  const terms: string[] = [];
+  // A term that asks for nothing is taken for one too many.
+  const terms = new Set(['[]']);
   (each.allowedTopologies ?? []).forEach((term, index) => {
     const at = `allowedTopologies[${index}]`;
-    if ((term.matchLabelExpressions ?? []).length === 0) {
-      errors.push(fieldError.required(`${at}.matchLabelExpressions`));
-    }
-    const keys = new Set<string>();
+    const keys = new Map<string, string[]>();
     (term.matchLabelExpressions ?? []).forEach((requirement, place) => {
       const path = `${at}.matchLabelExpressions[${place}]`;
       const values = requirement.values ?? [];
       if (values.length === 0) errors.push(fieldError.required(`${path}.values`));
+      const seen = new Set<string>();
       values.forEach((value, position) => {
-        if (values.indexOf(value) !== position) errors.push(fieldError.duplicate(`${path}.values[${position}]`, value));
+        if (seen.has(value)) errors.push(fieldError.duplicate(`${path}.values[${position}]`, value));
+        seen.add(value);
       });
       errors.push(...validateNameRule(requirement.key ?? '', qualifiedNameErrors, `${path}.key`));
       if (keys.has(requirement.key)) errors.push(fieldError.duplicate(`${path}.key`, requirement.key));
-      keys.add(requirement.key);
+      keys.set(requirement.key, [...seen].sort());
     });
-    const text = JSON.stringify(term);
-    if (terms.includes(text)) errors.push(fieldError.duplicate(`${at}.matchLabelExpressions`, ''));
-    terms.push(text);
+    const text = JSON.stringify([...keys].sort(([a], [b]) => (a < b ? -1 : 1)));
+    if (terms.has(text)) errors.push(fieldError.duplicate(`${at}.matchLabelExpressions`, ''));
+    terms.add(text);
   });
   return errors;
 }
@@ -90,7 +91,7 @@ export const storageClasses: KindDefinition<StorageClass> = {
     each.reclaimPolicy ??= 'Delete';
     each.volumeBindingMode ??= 'Immediate';
   },
-  strategy: { validate, validateUpdate },
+  strategy: { validate, validateUpdate, warnings: (each) => topologyWarnings(each.allowedTopologies) },
   columns: [
     {
       ...nameColumn,

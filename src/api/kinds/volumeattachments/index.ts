@@ -8,22 +8,24 @@ import type { KindDefinition } from '../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../registry/strategies.ts';
 import { sameShape } from '../../registry/versions.ts';
 import { validateDriverName } from '../../validation/csi.ts';
-import { validateNameRule } from '../../validation/scalars.ts';
+import { validateNameRule, validateRange } from '../../validation/scalars.ts';
 import { setVolumeSpecDefaults, validateVolumeSpec } from '../../volumes/persistent.ts';
 
 const MAX_METADATA_BYTES = 256 * 1024;
 const MAX_MESSAGE_BYTES = 1024;
+const MAX_ERROR_CODE = 2 ** 31 - 1;
 
 const { strategy, statusStrategy } = specStatusStrategies<VolumeAttachment>({
   generations: false,
   initialStatus: () => ({ attached: false }),
   validate,
+  validateCreate,
   validateUpdate: (each, old) => validateImmutable(each.spec, old.spec, 'spec'),
   validateStatusUpdate,
 });
 
 function validate(each: VolumeAttachment): FieldError[] {
-  const errors = validateDriverName(each.spec?.attacher ?? '', 'spec.attacher');
+  const errors = isSet(each.spec?.attacher) ? [] : [fieldError.required('spec.attacher')];
   const source = each.spec?.source ?? {};
   const { inlineVolumeSpec, persistentVolumeName } = source;
   const at = 'spec.source';
@@ -35,30 +37,44 @@ function validate(each: VolumeAttachment): FieldError[] {
     errors.push(...validateVolumeSpec(inlineVolumeSpec, `${at}.inlineVolumeSpec`, true));
   } else if (!isSet(persistentVolumeName)) {
     errors.push(fieldError.required(`${at}.persistentVolumeName`, 'must specify non empty persistentVolumeName'));
-  } else errors.push(...validateNameRule(persistentVolumeName, dns1123SubdomainErrors, `${at}.persistentVolumeName`));
+  }
   const node = each.spec?.nodeName;
   if (!isSet(node)) errors.push(fieldError.invalid('spec.nodeName', '', dns1123SubdomainErrors('')[0] ?? ''));
   else errors.push(...validateNameRule(node, dns1123SubdomainErrors, 'spec.nodeName'));
   return errors;
 }
 
+/** What older attachments need not keep to. */
+function validateCreate({ spec }: VolumeAttachment): FieldError[] {
+  const volume = spec?.source?.persistentVolumeName;
+  return [
+    ...validateDriverName(spec?.attacher ?? '', 'spec.attacher'),
+    ...(volume === undefined
+      ? []
+      : validateNameRule(volume, dns1123SubdomainErrors, 'spec.source.persistentVolumeName')),
+  ];
+}
+
 function validateStatusUpdate(each: VolumeAttachment): FieldError[] {
   const { attachmentMetadata = {}, attachError, detachError } = each.status ?? { attached: false };
   const errors: FieldError[] = [];
   let bytes = 0;
-  for (const [name, value] of Object.entries(attachmentMetadata)) {
-    if (name === '') errors.push(fieldError.invalid('status.attachmentMetadata', name, 'field can not be empty.'));
-    bytes += utf8Length(name) + utf8Length(value);
-  }
+  for (const [name, value] of Object.entries(attachmentMetadata)) bytes += utf8Length(name) + utf8Length(value);
   if (bytes > MAX_METADATA_BYTES) errors.push(fieldError.tooLong('status.attachmentMetadata', MAX_METADATA_BYTES));
-  const message = (error: VolumeError | undefined, path: string): void => {
-    if (utf8Length(error?.message ?? '') > MAX_MESSAGE_BYTES) {
-      errors.push(fieldError.tooLong(`${path}.message`, MAX_MESSAGE_BYTES));
-    }
-  };
-  message(attachError, 'status.attachError');
-  message(detachError, 'status.detachError');
-  return errors;
+  return [
+    ...errors,
+    ...validateError(attachError, 'status.attachError'),
+    ...validateError(detachError, 'status.detachError'),
+  ];
+}
+
+function validateError(error: (VolumeError & { errorCode?: number }) | undefined, at: string): FieldError[] {
+  const errors: FieldError[] = [];
+  // Upstream names the limit of the metadata.
+  if (utf8Length(error?.message ?? '') > MAX_MESSAGE_BYTES) {
+    errors.push(fieldError.tooLong(`${at}.message`, MAX_METADATA_BYTES));
+  }
+  return [...errors, ...validateRange(error?.errorCode, 0, MAX_ERROR_CODE, `${at}.errorCode`)];
 }
 
 export const volumeAttachments: KindDefinition<VolumeAttachment> = {

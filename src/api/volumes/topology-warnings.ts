@@ -1,0 +1,26 @@
+/** What is told authors of classes and capacities. Source: k8s.io/kubernetes/pkg/api/{storage,node}. */
+import type { TopologySelectorTerm } from 'kubernetes-types/core/v1';
+import type { LabelSelector } from 'kubernetes-types/meta/v1';
+import { deprecatedLabel } from '../podspec/warnings.ts';
+
+/** Old labels of nodes by which a class chooses where there are volumes. */
+export const topologyWarnings = (terms: readonly TopologySelectorTerm[] | undefined): string[] =>
+  (terms ?? []).flatMap(({ matchLabelExpressions }, index) =>
+    (matchLabelExpressions ?? []).flatMap(({ key }, place) => {
+      const why = deprecatedLabel(key);
+      return why === undefined ? [] : [`allowedTopologies[${index}].matchLabelExpressions[${place}].key: ${why}`];
+    }),
+  );
+
+/** Old labels in a selector of nodes. */
+export function nodeSelectorWarnings(selector: LabelSelector | undefined, at: string): string[] {
+  const expressions = (selector?.matchExpressions ?? []).flatMap(({ key }, index) => {
+    const why = deprecatedLabel(key);
+    return why === undefined ? [] : [`${at}.matchExpressions[${index}].key: ${key} is ${why}`];
+  });
+  const labels = Object.keys(selector?.matchLabels ?? {}).flatMap((label) => {
+    const why = deprecatedLabel(label);
+    return why === undefined ? [] : [`${at}.matchLabels.${label}: ${why}`];
+  });
+  return [...expressions, ...labels];
+}
