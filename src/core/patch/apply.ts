@@ -206,14 +206,21 @@ function* attempt(options: ApplyOptions, known: ManagedFields, force: boolean): 
   const managed = new Map(known);
   managed.set(identity, { ...entryFacts(options), operation: 'Apply', time: options.nowIso, fields });
   const kept = asObject(last === undefined ? merged : yield* withoutLost(options, merged, last, managed));
+  // Who is given an empty value loses what was there, though reading leaves it out.
+  const given = force || options.decode === undefined ? EMPTY_SET : (yield* compared(options, before, kept)).modified;
   const object = options.decode?.(kept) ?? kept;
   yield;
-  const all = options.large === true ? yield* compareSteps(before, object, schema) : compare(before, object, schema);
-  const changes = withoutIgnored(all, ignored);
+  const all = yield* compared(options, before, object);
+  const emptied = intersection(given, all.removed);
+  const changes = withoutIgnored({ ...all, modified: union(all.modified, emptied) }, ignored);
   yield;
   const changesIn = changesByVersion(options, changes, before, object, (each) => withoutIgnored(each, ignored));
   const conflicts = force ? [] : conflictsWith(managed, identity, changesIn);
   return { object, managed: yield* yieldFields(managed, changesIn, identity), conflicts };
+}
+
+function* compared({ large, schema }: ApplyOptions, before: JsonObject, after: JsonObject): Steps<Comparison> {
+  return large === true ? yield* compareSteps(before, after, schema) : compare(before, after, schema);
 }
 
 /** What the manager owned `last`, and nobody owns now, is gone. */

@@ -547,6 +547,13 @@ describe('objects over HTTPS', () => {
     for (const field of ['paused', 'hostNetwork', 'nodeSelector', 'tolerations', 'value'])
       assert.ok(own.includes(`"f:${field}":{}`));
     assert.equal((await apply()).metadata.resourceVersion, metadata.resourceVersion, 'applied again nothing changes');
+    const unpaused = (manager: string, paused: boolean) =>
+      call('PATCH', `${DEPLOYMENTS}/disputed?fieldManager=${manager}`, {
+        body: { ...deployment(paused, pod({}, 'one')), metadata: { name: 'disputed' } },
+        type: 'application/apply-patch+yaml',
+      });
+    assert.equal((await unpaused('one', true)).code, 201);
+    assert.match(String((await unpaused('two', false)).body.message), /conflict with "one": \.spec\.paused$/);
   });
 
   it('gives nobody what the status does not write: labels of deployments and of flow schemas', async () => {
