@@ -1,7 +1,7 @@
 /**
  * `npm test [-- check|unit|e2e ...]`: everything, or the named parts. The last line is `N passed, N failed` (and `, N skipped`); the exit
  * code is 1 when anything failed. Parts: `check` (types, linter, arrows, unused code), `unit` (unit, property and conformance tests), `e2e` (the packaged
- * executable with real kubectl and real containers; builds it first). Only when named: `lab` (hosts with a real systemd).
+ * executable with real kubectl and real containers; builds it first), `attack` (attacks on the packaged executable). Only when named: `lab` (hosts with a real systemd).
  */
 import { spawn } from 'node:child_process';
 import { glob } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { spec } from 'node:test/reporters';
 import { prepareHelm, prepareHost } from './host.ts';
 
 const root = join(import.meta.dirname, '..');
-const PARTS = ['check', 'unit', 'e2e'] as const;
+const PARTS = ['check', 'unit', 'e2e', 'attack'] as const;
 const NAMED_PARTS = [...PARTS, 'lab'] as const;
 type Part = (typeof NAMED_PARTS)[number];
 const FILE_TIMEOUT_MS = 10 * 60_000;
@@ -76,7 +76,8 @@ if (unknown.length > 0) {
 const parts = new Set<Part>(wanted.length === 0 ? PARTS : (wanted as Part[]));
 const bin = (name: string): string => join(root, 'node_modules', '.bin', name);
 
-await prepareHost(parts.has('e2e'));
+const packaged = parts.has('e2e') || parts.has('attack');
+await prepareHost(packaged);
 // While everything before the end-to-end tests runs.
 const helmFetched = parts.has('e2e') ? prepareHelm() : undefined;
 if (parts.has('check')) {
@@ -89,11 +90,17 @@ if (parts.has('check')) {
   await step('unused code', process.execPath, ['node_modules/knip/bin/knip.js']);
 }
 if (parts.has('unit'))
-  await tests(await files(['test/**/*.test.ts'], (path) => /^test\/(e2e|lab|bench)\//.test(path)), 2);
-if (parts.has('e2e')) {
+  await tests(await files(['test/**/*.test.ts'], (path) => /^test\/(e2e|attack|lab|bench)\//.test(path)), 2);
+if (packaged) {
   await helmFetched;
   if (await step('build', process.execPath, ['build/package.ts']))
-    await tests(await files(['test/e2e/**/*.test.ts'], () => false), 1);
+    await tests(
+      await files(
+        (['e2e', 'attack'] as const).filter((part) => parts.has(part)).map((part) => `test/${part}/**/*.test.ts`),
+        () => false,
+      ),
+      1,
+    );
 }
 if (parts.has('lab')) {
   if (await step('build', process.execPath, ['build/package.ts']))

@@ -1,0 +1,84 @@
+/** What every attack starts from: one appliance with pods, and identities with little permission. */
+import { PodLab } from '../e2e/pods/lab.ts';
+
+/** An answer of the API server or the kubelet to a request that kubectl would not send. */
+export interface RawAnswer {
+  readonly code: number;
+  readonly body: string;
+}
+
+/** A service account of a namespace of its own. */
+export interface Tenant {
+  readonly namespace: string;
+  readonly token: string;
+}
+
+export class AttackLab {
+  readonly pods: PodLab;
+  #tenants = 0;
+
+  private constructor(pods: PodLab) {
+    this.pods = pods;
+  }
+
+  static async create(): Promise<AttackLab> {
+    return new AttackLab(await PodLab.create());
+  }
+
+  stop(): Promise<void> {
+    return this.pods.stop();
+  }
+
+  get appliance(): PodLab['appliance'] {
+    return this.pods.appliance;
+  }
+
+  /** A new namespace with a service account `attacker` that has the cluster role `role` in it (`view`, `edit`, `admin`), or none. */
+  async tenant(role?: string, labels: Readonly<Record<string, string>> = {}): Promise<Tenant> {
+    const namespace = `tenant-${++this.#tenants}`;
+    const subjects = [{ kind: 'ServiceAccount', name: 'attacker', namespace }];
+    const binding = {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'RoleBinding',
+      metadata: { name: 'attacker', namespace },
+      subjects,
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
+    };
+    await this.pods.apply(
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels } },
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'attacker', namespace } },
+      ...(role === undefined ? [] : [binding]),
+    );
+    const token = (await this.pods.kubectl('create', 'token', 'attacker', '-n', namespace)).trim();
+    return { namespace, token };
+  }
+
+  /** One request to the API server with the tenant's token; `path` is sent byte by byte as it is. */
+  request(tenant: Tenant, method: string, path: string, body?: object | string): Promise<RawAnswer> {
+    const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+    return this.curl(`https://127.0.0.1:8443${path}`, [
+      ...['-X', method, '-H', `Authorization: Bearer ${tenant.token}`, '-H', `Content-Type: ${type}`],
+      ...(body === undefined ? [] : ['--data-binary', typeof body === 'string' ? body : JSON.stringify(body)]),
+    ]);
+  }
+
+  /** curl inside the appliance's network namespace; code 0 when there was no answer. */
+  async curl(url: string, options: readonly string[] = []): Promise<RawAnswer> {
+    const ran = await this.appliance.inside('curl', [
+      ...['-sk', '--path-as-is', '--globoff', '--max-time', '20', '-w', '\n%{http_code}'],
+      ...options,
+      url,
+    ]);
+    const end = ran.stdout.lastIndexOf('\n');
+    return { code: Number(ran.stdout.slice(end + 1)), body: ran.stdout.slice(0, end) };
+  }
+
+  /** kubectl with the tenant's token and nothing else. */
+  kubectlAs(tenant: Tenant, args: readonly string[], input?: string) {
+    const identity = ['--kubeconfig=/dev/null', '--server=https://127.0.0.1:8443', '--insecure-skip-tls-verify=true'];
+    return this.appliance.kubectl(
+      [...identity, `--token=${tenant.token}`, `--namespace=${tenant.namespace}`, ...args],
+      input === undefined ? {} : { input },
+    );
+  }
+}
