@@ -36,7 +36,7 @@ const FAILED_INITIAL_MS = 1_000;
 const FAILED_MAX_MS = 15 * 60_000;
 
 function prepare(handle: ControllerHandle): ControllerRun {
-  const { clock, recorder } = handle.deps;
+  const { clock, recorder } = handle;
   const sets = handle.informer(resources.daemonSets);
   const revisions = handle.informer(resources.controllerRevisions);
   const pods = handle.informer(resources.pods);

@@ -28,7 +28,7 @@ export const deploymentController: ControllerSpec = {
 };
 
 function prepare(handle: ControllerHandle): ControllerRun {
-  const { recorder } = handle.deps;
+  const { recorder } = handle;
   const deployments = handle.informer(resources.deployments);
   const replicaSets = handle.informer(resources.replicaSets);
   const pods = handle.informer(resources.pods);

@@ -2,7 +2,7 @@
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../../client/types.ts';
-import type { CertificateSigner } from '../../core/reconcile/csr/port.ts';
+import type { CertificateSigner } from '../../core/reconcile/certificatesigningrequest/port.ts';
 
 export interface ControllersDeps {
   readonly client: ApiClient;

@@ -35,11 +35,13 @@ export const disruptionController: ControllerSpec = {
     resources.statefulSets,
   ],
   writes: [resources.podDisruptionBudgets, resources.pods],
+  uses: ['read'],
   prepare,
 };
 
 function prepare(handle: ControllerHandle): ControllerRun {
-  const { recorder, client } = handle.deps;
+  const { recorder } = handle;
+  const read = handle.use('read');
   const budgets = handle.informer(resources.podDisruptionBudgets);
   const pods = handle.informer(resources.pods);
   const budgetClient = handle.writer(resources.podDisruptionBudgets);
@@ -123,7 +125,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
         let scale = knownScale(reference, workloadsIn(namespace));
         if (scale === undefined) {
           asked = true;
-          scale = await uncountableIfThrown(readScale(client, reference, namespace, scope.signal));
+          scale = await uncountableIfThrown(readScale(read, reference, namespace, scope.signal));
         }
         if (scale === undefined) {
           const pod = selected.find((each) => controllerOf(each)?.uid === reference.uid);

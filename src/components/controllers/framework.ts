@@ -4,6 +4,7 @@
  * controller holds no clean-up code and can be started again later.
  */
 import { apiVersionOf, type KubeObject, type ResourceType } from '../../api/meta/object.ts';
+import type { Clock, RandomSource } from '../../base/clock.ts';
 import { assert, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type {
@@ -17,6 +18,7 @@ import type {
 } from '../../client/types.ts';
 import { createWorkQueue } from '../../client/work-queue.ts';
 import type { PlanContext } from '../../core/reconcile/context.ts';
+import { type Capabilities, createCapabilities } from './capabilities.ts';
 import type { ControllersDeps, ControllersOptions } from './deps.ts';
 
 export interface Access {
@@ -24,6 +26,8 @@ export interface Access {
   readonly reads: readonly ResourceType[];
   /** Kinds created, changed or deleted (and read live before it where staleness would hurt). */
   readonly writes: readonly ResourceType[];
+  /** Whatever else it reaches. */
+  readonly uses?: readonly (keyof Capabilities)[];
 }
 
 export interface ControllerSpec extends Access {
@@ -38,11 +42,14 @@ export type ControllerRun = (scope: RunScope) => void | Promise<void>;
 
 /** What a controller may touch. Anything undeclared is a programming error and fails at once. */
 export interface ControllerHandle {
-  readonly deps: ControllersDeps;
+  readonly clock: Clock;
+  /** Events of the controller's own source. */
+  readonly recorder: EventRecorder;
   readonly options: ControllersOptions;
   readonly log: Log;
   informer<T extends KubeObject>(type: ResourceType<T>, options?: InformerOptions): Informer<T>;
   writer<T extends KubeObject>(type: ResourceType<T>): ResourceClient<T>;
+  use<K extends keyof Capabilities>(name: K): Capabilities[K];
   /** Time and randomness for a planner, as of now. */
   plan(): PlanContext;
 }
@@ -66,8 +73,10 @@ export function createHandle(
 ): ControllerHandle {
   const reads = new Set(spec.reads.map(nameOf));
   const writes = new Set(spec.writes.map(nameOf));
+  const capabilities = createCapabilities(deps);
   return {
-    deps: { ...deps, recorder: namedRecorder(deps.recorder, spec.eventSource ?? `${spec.name}-controller`) },
+    clock: deps.clock,
+    recorder: namedRecorder(deps.recorder, spec.eventSource ?? `${spec.name}-controller`),
     options,
     log: deps.log.named(spec.name),
     informer: (type, informerOptions) => {
@@ -77,6 +86,10 @@ export function createHandle(
     writer: (type) => {
       assert(writes.has(nameOf(type)), `controller ${spec.name} does not declare that it writes ${nameOf(type)}`);
       return deps.client.resource(type);
+    },
+    use: (name) => {
+      assert(spec.uses?.includes(name) === true, `controller ${spec.name} does not declare that it uses ${name}`);
+      return capabilities[name];
     },
     plan: () => ({ nowMs: deps.clock.nowMs(), random: () => deps.random.random() }),
   };
@@ -92,9 +105,12 @@ function namedRecorder(recorder: EventRecorder, component: string): EventRecorde
 }
 
 /** Starts one controller for a term; the result ends it and resolves when its last reconcile has returned. */
-export function startController(name: string, handle: ControllerHandle, run: ControllerRun): () => Promise<void> {
-  const { clock, random } = handle.deps;
-  const { log } = handle;
+export function startController(
+  name: string,
+  { clock, log }: ControllerHandle,
+  random: RandomSource,
+  run: ControllerRun,
+): () => Promise<void> {
   const abort = new AbortController();
   const queues: WorkQueue[] = [];
   const unsubscribes: (() => void)[] = [];

@@ -1,6 +1,6 @@
 /**
  * Deletes what has lost its owners, holds back owners that wait for their dependents, and orphans where that was asked for. The graph
- * and the decisions are in core/reconcile/garbagecollector; every step is verified with the API before anything is written.
+ * and the decisions are in core/reconcile/garbage-collector; every step is verified with the API before anything is written.
  */
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
@@ -14,7 +14,7 @@ import {
   unblocked,
   withoutFinalizer,
   withoutOwners,
-} from '../../core/reconcile/garbagecollector/decide.ts';
+} from '../../core/reconcile/garbage-collector/decide.ts';
 import {
   type Coordinates,
   FOREGROUND_FINALIZER,
@@ -22,9 +22,10 @@ import {
   ORPHAN_FINALIZER,
   OwnershipGraph,
   type Suspects,
-} from '../../core/reconcile/garbagecollector/graph.ts';
-import { type DiscoveredKind, discover } from './discovery.ts';
+} from '../../core/reconcile/garbage-collector/graph.ts';
+import type { DiscoveredKind } from './discovery.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from './framework.ts';
+import { ignoreNotFound } from './ignore-not-found.ts';
 
 /** Kinds of which other controllers hold whole copies anyway. */
 export const WHOLE_COPIES: readonly ResourceType[] = [
@@ -54,6 +55,7 @@ export const garbageCollectorController: ControllerSpec = {
   name: 'garbage-collector',
   reads: WHOLE_COPIES,
   writes: [],
+  uses: ['discovery', 'anyKind'],
   prepare: (handle) => (scope) => new Collector(handle, scope).start(),
 };
 
@@ -92,8 +94,7 @@ class Collector {
   }
 
   async start(): Promise<void> {
-    const { client } = this.#handle.deps;
-    const discovery = await discover(client, this.#scope.signal);
+    const discovery = await this.#handle.use('discovery')(this.#scope.signal);
     for (const error of discovery.errors) this.#handle.log.warn('a group cannot be discovered', { error });
     this.#kinds = new Map(discovery.kinds.map((kind) => [`${kind.group}/${kind.kind}`, kind]));
     const informers: { readonly kind: DiscoveredKind; readonly informer: Informer<KubeObject> }[] = [];
@@ -119,7 +120,7 @@ class Collector {
   #informerOf(kind: DiscoveredKind): Informer<KubeObject> {
     const shared = WHOLE_COPIES.find((each) => each.group === kind.group && each.plural === kind.plural);
     if (shared !== undefined) return this.#handle.informer<KubeObject>(shared);
-    const own = this.#handle.deps.informers.informer<KubeObject>(kind, { metadataOnly: true });
+    const own = this.#handle.use('anyKind').informer(kind);
     this.#own.set(titleOf(kind), own);
     return own;
   }
@@ -243,7 +244,7 @@ class Collector {
     });
     const { client, kind } = this.#clientFor(node.at);
     const resourceVersion = decision.unblockOwners ? undefined : object.metadata?.resourceVersion;
-    await ignoreGone(() =>
+    await ignoreNotFound(() =>
       client.delete(node.at.name, kind.namespaced ? node.at.namespace : undefined, {
         propagationPolicy: decision.propagation,
         preconditions: { uid: node.uid, ...(resourceVersion === undefined ? {} : { resourceVersion }) },
@@ -302,7 +303,7 @@ class Collector {
     metadata: Readonly<Record<string, readonly unknown[]>>,
   ): Promise<void> {
     const { client, kind } = this.#clientFor(at);
-    await ignoreGone(async () => {
+    await ignoreNotFound(async () => {
       await client.patch(at.name, kind.namespaced ? at.namespace : undefined, 'merge', {
         metadata: {
           uid: object.metadata?.uid,
@@ -327,7 +328,7 @@ class Collector {
 
   #clientFor(at: Coordinates) {
     const kind = this.#kindOf(at);
-    return { client: this.#handle.deps.client.resource<KubeObject>(kind), kind };
+    return { client: this.#handle.use('anyKind').client(kind), kind };
   }
 
   /** Fails for a kind the server does not have (yet): what cannot be verified is not touched. */
@@ -360,12 +361,4 @@ function isRelevant(object: KubeObject, old: KubeObject): boolean {
       each.metadata?.deletionTimestamp !== undefined,
     ]);
   return facts(object) !== facts(old);
-}
-
-async function ignoreGone(write: () => Promise<void>): Promise<void> {
-  try {
-    await write();
-  } catch (error) {
-    if (!isApiError(error, 'NotFound')) throw error;
-  }
 }

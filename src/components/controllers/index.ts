@@ -49,7 +49,7 @@ export function createControllers(deps: ControllersDeps): Controllers {
         if (signal.aborted) return;
         leading = true;
         deps.log.info('leading, controllers start', { controllers: prepared.length });
-        const stops = prepared.map(({ spec, handle, run }) => startController(spec.name, handle, run));
+        const stops = prepared.map(({ spec, handle, run }) => startController(spec.name, handle, deps.random, run));
         await new Promise<void>((resolve) => {
           if (signal.aborted) resolve();
           else signal.addEventListener('abort', () => resolve(), { once: true });

@@ -3,7 +3,7 @@ import type { Pod } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { Informer } from '../../client/types.ts';
 import { controllerOf } from '../../core/reconcile/ownership.ts';
-import { claimNames } from '../../core/reconcile/protection/plan.ts';
+import { claimNames } from '../../core/reconcile/persistentvolumeclaim-protection/plan.ts';
 
 const added = new WeakMap<object, Set<string>>();
 

@@ -11,8 +11,9 @@ import {
   planNamespaceConditions,
   type SweepResult,
 } from '../../core/reconcile/namespace/plan.ts';
-import { collectionPathOf, type DiscoveredKind, discover } from './discovery.ts';
+import type { DiscoveredKind } from './discovery.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
+import { ignoreNotFound } from './ignore-not-found.ts';
 
 /** What finalizers hold back shows no event we watch: looked at again after this. */
 const RECHECK_MS = 5_000;
@@ -23,11 +24,13 @@ export const namespaceController: ControllerSpec = {
   name: 'namespace',
   reads: [resources.namespaces, resources.pods],
   writes: [resources.namespaces],
+  uses: ['discovery', 'anyKind'],
   prepare,
 };
 
 function prepare(handle: ControllerHandle): ControllerRun {
-  const { client } = handle.deps;
+  const discover = handle.use('discovery');
+  const anyKind = handle.use('anyKind');
   const namespaces = handle.informer(resources.namespaces);
   const pods = handle.informer(resources.pods);
   const namespaceClient = handle.writer(resources.namespaces);
@@ -80,7 +83,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
 
     /** Pods go first: they may need the rest (secrets, network policies) to end well. Source: KEP-5080. */
     async function sweep(name: string): Promise<SweepResult> {
-      const discovery = await discover(client, scope.signal);
+      const discovery = await discover(scope.signal);
       const kinds = discovery.kinds.filter(isContent);
       const result = {
         discoveryErrors: discovery.errors,
@@ -125,19 +128,15 @@ function prepare(handle: ControllerHandle): ControllerRun {
 
     /** Deletes everything of a kind in the namespace; resolves with what is still there. */
     async function empty(kind: DiscoveredKind, namespace: string): Promise<readonly KubeObject[]> {
-      const objects = client.resource(kind);
+      const objects = anyKind.client(kind);
       const before = await objects.list({ namespace, limit: 500 });
       if (before.items.length === 0) return [];
       if (kind.verbs.has('deletecollection')) {
-        await client.request('DELETE', collectionPathOf(kind, namespace), {
-          kind: 'DeleteOptions',
-          apiVersion: 'v1',
-          propagationPolicy: 'Background',
-        });
+        await anyKind.deleteCollection(kind, namespace);
       } else {
         for (const object of before.items) {
           if (object.metadata?.deletionTimestamp === undefined) {
-            await unlessGone(() => objects.delete(object.metadata?.name ?? '', namespace));
+            await ignoreNotFound(() => objects.delete(object.metadata?.name ?? '', namespace));
           }
         }
       }
@@ -146,7 +145,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
 
     async function finalize(namespace: Namespace): Promise<void> {
       const finalizers = (namespace.spec?.finalizers ?? []).filter((each) => each !== KUBERNETES_FINALIZER);
-      await unlessGone(async () => {
+      await ignoreNotFound(async () => {
         await namespaceClient.update(
           { ...namespace, spec: { ...namespace.spec, finalizers } },
           { subresource: 'finalize' },
@@ -158,7 +157,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       const existing: readonly NamespaceCondition[] = namespace.status?.conditions ?? [];
       const conditions = planNamespaceConditions(existing, swept, handle.plan().nowMs);
       if (!conditionsDiffer(existing, conditions)) return;
-      await unlessGone(async () => {
+      await ignoreNotFound(async () => {
         await namespaceClient.update(
           { ...namespace, status: { ...namespace.status, conditions } },
           { subresource: 'status' },
@@ -172,13 +171,4 @@ function isContent(kind: DiscoveredKind): boolean {
   // The same objects appear in both event groups.
   if (kind.plural === 'events' && kind.group === 'events.k8s.io') return false;
   return kind.namespaced && kind.verbs.has('list') && kind.verbs.has('delete');
-}
-
-/** Runs a write whose object may have gone meanwhile; that is what was wanted anyway. */
-async function unlessGone(write: () => Promise<void>): Promise<void> {
-  try {
-    await write();
-  } catch (error) {
-    if (!isApiError(error, 'NotFound')) throw error;
-  }
 }

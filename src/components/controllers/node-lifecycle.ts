@@ -1,4 +1,4 @@
-/** Watches over nodes: silence, conditions, taints. Plans in core/reconcile/nodelifecycle. */
+/** Watches over nodes: silence, conditions, taints. Plans in core/reconcile/node-lifecycle. */
 import type { Node, NodeCondition, Pod } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
@@ -10,9 +10,9 @@ import {
   planUnknownConditions,
   readyCondition,
   unheardInMs,
-} from '../../core/reconcile/nodelifecycle/health.ts';
-import { planTaints } from '../../core/reconcile/nodelifecycle/taints.ts';
-import { mayEvict, zoneOf, zoneStates } from '../../core/reconcile/nodelifecycle/zones.ts';
+} from '../../core/reconcile/node-lifecycle/health.ts';
+import { planTaints } from '../../core/reconcile/node-lifecycle/taints.ts';
+import { mayEvict, zoneOf, zoneStates } from '../../core/reconcile/node-lifecycle/zones.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 import { indexByNode, podsOnNode } from './indices.ts';
 
@@ -27,7 +27,7 @@ export const nodeLifecycleController: ControllerSpec = {
 };
 
 function prepare(handle: ControllerHandle): ControllerRun {
-  const { clock, recorder } = handle.deps;
+  const { clock, recorder } = handle;
   const nodes = handle.informer(resources.nodes);
   const leases = handle.informer(resources.leases, { namespace: LEASE_NAMESPACE });
   const pods = handle.informer(resources.pods);

@@ -1,23 +1,30 @@
-/** Every controller of the process, in the order in which they start: first what others wait for. */
-import { csrApprovingController, csrCleanerController, csrSigningController } from './certificates.ts';
-import { clusterRoleAggregationController } from './cluster-role-aggregation.ts';
+/** Every controller of the process, in the order in which they start: first those whose objects the other controllers wait for. */
+import { csrApprovingController } from './certificatesigningrequest-approving.ts';
+import { csrCleanerController } from './certificatesigningrequest-cleaner.ts';
+import { csrSigningController } from './certificatesigningrequest-signing.ts';
+import { clusterRoleAggregationController } from './clusterrole-aggregation.ts';
 import { daemonSetController } from './daemonset.ts';
 import { deploymentController } from './deployment.ts';
 import { disruptionController } from './disruption.ts';
-import { endpointSliceController, endpointsController } from './endpoints.ts';
+import { endpointsController } from './endpoints.ts';
+import { endpointSliceController } from './endpointslice.ts';
 import type { ControllerSpec } from './framework.ts';
 import { garbageCollectorController } from './garbage-collector.ts';
 import { namespaceController } from './namespace.ts';
-import { rootCaController, serviceAccountController } from './namespace-content.ts';
+import { nodeIpamController } from './node-ipam.ts';
 import { nodeLifecycleController } from './node-lifecycle.ts';
-import { nodeIpamController, ttlController } from './node-upkeep.ts';
-import { podGcController } from './pod-gc.ts';
-import { replicaSetController, replicationControllerController } from './replicas.ts';
+import { volumeProtectionController } from './persistentvolume-protection.ts';
+import { claimProtectionController } from './persistentvolumeclaim-protection.ts';
+import { podGcController } from './pod-garbage-collector.ts';
+import { replicaSetController } from './replicaset.ts';
+import { replicationControllerController } from './replicationcontroller.ts';
 import { resourceQuotaController } from './resource-quota.ts';
-import { serviceCidrsController } from './service-cidrs.ts';
+import { rootCaController } from './root-ca-certificate-publisher.ts';
+import { serviceCidrsController } from './service-cidr.ts';
+import { serviceAccountController } from './serviceaccount.ts';
+import { tokenSecretController } from './serviceaccount-token.ts';
 import { taintEvictionController } from './taint-eviction.ts';
-import { tokenSecretController } from './token-secrets.ts';
-import { claimProtectionController, volumeProtectionController } from './volume-protection.ts';
+import { ttlController } from './ttl.ts';
 
 export const controllers: readonly ControllerSpec[] = [
   serviceAccountController,

@@ -12,7 +12,7 @@ import type { Informer, WorkQueue } from '../../client/types.ts';
 import { sameAmounts } from '../../core/quota/amounts.ts';
 import { countName, evaluatorOf, type GroupResource } from '../../core/quota/evaluators.ts';
 import { countedKinds, planStatus, reckon } from '../../core/quota/totals.ts';
-import { type DiscoveredKind, discover } from './discovery.ts';
+import type { DiscoveredKind } from './discovery.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from './framework.ts';
 import { WHOLE_COPIES } from './garbage-collector.ts';
 
@@ -39,6 +39,7 @@ export const resourceQuotaController: ControllerSpec = {
   name: 'resourcequota',
   reads: [...WHOLE_COPIES, DEFINITIONS],
   writes: [resources.resourceQuotas],
+  uses: ['discovery', 'anyKind'],
   prepare: (handle) => {
     const quotas = handle.informer(resources.resourceQuotas);
     handle.informer(resources.pods);
@@ -108,7 +109,7 @@ class QuotaController {
   }
 
   #nowMs(): number {
-    return this.#handle.deps.clock.monotonicMs();
+    return this.#handle.clock.monotonicMs();
   }
 
   async #sync(key: string): Promise<void> {
@@ -129,11 +130,7 @@ class QuotaController {
     const quota = this.#quotas.get(key);
     if (quota === undefined) return;
     const namespace = quota.metadata?.namespace ?? '';
-    const reckoned = reckon(
-      quota,
-      (kind) => copies.get(countName(kind))?.list(namespace),
-      this.#handle.deps.clock.nowMs(),
-    );
+    const reckoned = reckon(quota, (kind) => copies.get(countName(kind))?.list(namespace), this.#handle.clock.nowMs());
     const quietFor = this.#nowMs() - (this.#touched.get(key) ?? 0);
     const { status, isHeldBack } = planStatus(quota, reckoned, quietFor >= QUIET_MS);
     if (isHeldBack) this.#queue.addAfter(key, Math.max(QUIET_MS - quietFor, 10));
@@ -163,9 +160,7 @@ class QuotaController {
     const whole = WHOLE_COPIES.find((each) => each.group === kind.group && each.plural === kind.plural);
     // Asked for each time: a copy that somebody has ended is replaced by a new one.
     const informer =
-      whole === undefined
-        ? this.#handle.deps.informers.informer<KubeObject>(kind, { metadataOnly: true })
-        : this.#handle.informer<KubeObject>(whole);
+      whole === undefined ? this.#handle.use('anyKind').informer(kind) : this.#handle.informer<KubeObject>(whole);
     if (this.#counted.get(name) !== informer) {
       this.#counted.set(name, informer);
       informer.start();
@@ -187,7 +182,7 @@ class QuotaController {
 
   async #discover(): Promise<void> {
     try {
-      const { kinds } = await discover(this.#handle.deps.client, this.#scope.signal);
+      const { kinds } = await this.#handle.use('discovery')(this.#scope.signal);
       const countable = kinds.filter(({ verbs, namespaced }) => namespaced && verbs.has('list') && verbs.has('watch'));
       this.#kinds = new Map(countable.map((kind) => [countName(kind), kind]));
     } catch (error) {
@@ -209,7 +204,7 @@ class QuotaController {
       updated: (object, old) => {
         const namespace = namespaceOf(object);
         if (this.#quotas.list(namespace).length === 0) return;
-        const nowMs = this.#handle.deps.clock.nowMs();
+        const nowMs = this.#handle.clock.nowMs();
         const deadline = (each: KubeObject) => (each as Pod).spec?.activeDeadlineSeconds;
         const isSame =
           deadline(object) === deadline(old) &&

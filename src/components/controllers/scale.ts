@@ -2,8 +2,8 @@
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
-import type { ApiClient } from '../../client/types.ts';
 import type { ControllerScale } from '../../core/reconcile/disruption/scale.ts';
+import type { Capabilities } from './capabilities.ts';
 
 interface ResourceList {
   readonly resources?: readonly { readonly name: string; readonly kind: string; readonly namespaced: boolean }[];
@@ -17,7 +17,7 @@ const NAME = /^(?!\.{1,2}$)[^/%]{1,253}$/;
 
 /** Undefined: there is no such object. Throws for kinds that the server does not have, or that have no scale. */
 export async function readScale(
-  client: ApiClient,
+  read: Capabilities['read'],
   reference: OwnerReference,
   namespace: string,
   signal: AbortSignal,
@@ -26,7 +26,7 @@ export async function readScale(
   const noMatch = new Error(`no matches for kind ${JSON.stringify(kind)} in version ${JSON.stringify(apiVersion)}`);
   if (!API_VERSION.test(apiVersion) || !NAME.test(name)) throw noMatch;
   const root = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
-  const list = await unlessAbsent(client.request<ResourceList>('GET', root, undefined, { signal }));
+  const list = await unlessAbsent(read<ResourceList>(root, signal));
   const resources = list?.resources ?? [];
   const found = resources.find((each) => each.kind === kind && each.namespaced && !each.name.includes('/'));
   if (found === undefined) throw noMatch;
@@ -35,7 +35,7 @@ export async function readScale(
     throw new Error(`${found.name}${group} does not implement the scale subresource`);
   }
   const path = `${root}/namespaces/${encodeURIComponent(namespace)}/${found.name}/${encodeURIComponent(name)}/scale`;
-  const scale = await unlessAbsent(client.request<Scale>('GET', path, undefined, { signal }));
+  const scale = await unlessAbsent(read<Scale>(path, signal));
   return scale?.metadata?.uid === uid ? { uid, replicas: scale.spec?.replicas ?? 0 } : undefined;
 }
 

@@ -1,10 +1,10 @@
-/** Deletes pods that do not tolerate their node's NoExecute taints, when their time is up. Plan in core/reconcile/nodelifecycle. */
+/** Deletes pods that do not tolerate their node's NoExecute taints, when their time is up. Plan in core/reconcile/taint-eviction. */
 import type { Node, Pod, Taint } from 'kubernetes-types/core/v1';
 import { objectKey } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { timestamp } from '../../core/reconcile/context.ts';
-import { noExecuteTaints, planEviction } from '../../core/reconcile/nodelifecycle/eviction.ts';
+import { noExecuteTaints, planEviction } from '../../core/reconcile/taint-eviction/plan.ts';
 import { tolerates } from '../../core/scheduling/tolerations.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 import { indexByNode, podsOnNode } from './indices.ts';
@@ -19,7 +19,7 @@ export const taintEvictionController: ControllerSpec = {
 const taintKey = (taint: Taint): string => `${taint.key}=${taint.value ?? ''}:${taint.effect}`;
 
 function prepare(handle: ControllerHandle): ControllerRun {
-  const { clock, recorder } = handle.deps;
+  const { clock, recorder } = handle;
   const nodes = handle.informer(resources.nodes);
   const pods = handle.informer(resources.pods);
   const client = handle.writer(resources.pods);

@@ -4,8 +4,8 @@
  */
 import { messageOf } from '../../base/errors.ts';
 import type { SchedulerDeps } from './deps.ts';
+import { startEpoch } from './epoch.ts';
 import { createSources } from './sources.ts';
-import { startTerm } from './term.ts';
 
 export { SCHEDULER_LEASE, type SchedulerDeps } from './deps.ts';
 
@@ -36,7 +36,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
         if (signal.aborted) return;
         leading = true;
         deps.log.info('leading, scheduling starts');
-        const stop = startTerm(deps, sources);
+        const stop = startEpoch(deps, sources);
         await new Promise<void>((resolve) => {
           if (signal.aborted) resolve();
           else signal.addEventListener('abort', () => resolve(), { once: true });

@@ -1,6 +1,6 @@
 /** The holder of the cluster CA's key, as the certificate controllers see it. */
 import { CodedError } from '../../base/errors.ts';
-import type { CertificateSigner } from '../../core/reconcile/csr/port.ts';
+import type { CertificateSigner } from '../../core/reconcile/certificatesigningrequest/port.ts';
 import type { Authority } from './certificate.ts';
 import type { KeyUsage } from './names.ts';
 import { parseSigningRequest, signRequest } from './signing-request.ts';

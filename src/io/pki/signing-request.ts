@@ -4,7 +4,7 @@
  */
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { CodedError, messageOf } from '../../base/errors.ts';
-import type { CertificateRequestFacts } from '../../core/reconcile/csr/port.ts';
+import type { CertificateRequestFacts } from '../../core/reconcile/certificatesigningrequest/port.ts';
 import { type Authority, issueFor, toPem, type Validity } from './certificate.ts';
 import { childrenOf, contentOf, der, parseDer, toDer } from './der.ts';
 import {

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lease } from 'kubernetes-types/coordination/v1';
 import type { Pod, Taint, Toleration } from 'kubernetes-types/core/v1';
-import { CidrPool, parseIpv4Range } from '../../../src/core/reconcile/nodeipam/plan.ts';
-import { planEviction } from '../../../src/core/reconcile/nodelifecycle/eviction.ts';
+import { CidrPool, parseIpv4Range } from '../../../src/core/reconcile/node-ipam/plan.ts';
 import {
   isUnheard,
   observeHealth,
   planUnknownConditions,
   unheardInMs,
-} from '../../../src/core/reconcile/nodelifecycle/health.ts';
-import { planTaints } from '../../../src/core/reconcile/nodelifecycle/taints.ts';
-import { mayEvict, zoneStates } from '../../../src/core/reconcile/nodelifecycle/zones.ts';
-import { planPodGc, unknownNodes } from '../../../src/core/reconcile/podgc/plan.ts';
+} from '../../../src/core/reconcile/node-lifecycle/health.ts';
+import { planTaints } from '../../../src/core/reconcile/node-lifecycle/taints.ts';
+import { mayEvict, zoneStates } from '../../../src/core/reconcile/node-lifecycle/zones.ts';
+import { planPodGc, unknownNodes } from '../../../src/core/reconcile/pod-garbage-collector/plan.ts';
+import { planEviction } from '../../../src/core/reconcile/taint-eviction/plan.ts';
 import { ttlSeconds } from '../../../src/core/reconcile/ttl/plan.ts';
 import { NOW, node, pod, seeded } from './objects.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KubeObject } from '../../../src/api/meta/object.ts';
-import { decide, type OwnerState } from '../../../src/core/reconcile/garbagecollector/decide.ts';
-import { OwnershipGraph } from '../../../src/core/reconcile/garbagecollector/graph.ts';
+import { decide, type OwnerState } from '../../../src/core/reconcile/garbage-collector/decide.ts';
+import { OwnershipGraph } from '../../../src/core/reconcile/garbage-collector/graph.ts';
 import { seeded } from './objects.ts';
 
 interface Facts {

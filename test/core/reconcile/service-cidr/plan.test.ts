@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ServiceCidr } from '../../../../src/api/kinds/servicecidrs/index.ts';
-import { planServiceCidr } from '../../../../src/core/reconcile/servicecidr/plan.ts';
+import { planServiceCidr } from '../../../../src/core/reconcile/service-cidr/plan.ts';
 
 const FINALIZER = 'networking.k8s.io/service-cidr-finalizer';
 const DELETED = '2026-01-01T00:00:00Z';

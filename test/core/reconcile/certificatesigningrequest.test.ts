@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import {
+  awaitsSignature,
+  cleanInMs,
+  planApproval,
+  validityMs,
+} from '../../../src/core/reconcile/certificatesigningrequest/approval.ts';
+import { objection, SIGNER } from '../../../src/core/reconcile/certificatesigningrequest/policy.ts';
+import type { CertificateRequestFacts } from '../../../src/core/reconcile/certificatesigningrequest/port.ts';
 import { timestamp } from '../../../src/core/reconcile/context.ts';
-import { awaitsSignature, cleanInMs, planApproval, validityMs } from '../../../src/core/reconcile/csr/approval.ts';
-import { objection, SIGNER } from '../../../src/core/reconcile/csr/policy.ts';
-import type { CertificateRequestFacts } from '../../../src/core/reconcile/csr/port.ts';
 import { NOW, node } from './objects.ts';
 
 const facts = (more: Partial<CertificateRequestFacts> = {}): CertificateRequestFacts => ({

@@ -1,9 +1,8 @@
-/** Small duties for nodes: their pod network and their cache TTL. Plans in core/reconcile/{nodeipam,ttl}. */
+/** Allocates the pod CIDR of every node. */
 import type { Node } from 'kubernetes-types/core/v1';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
-import { CidrPool, needsCidr } from '../../core/reconcile/nodeipam/plan.ts';
-import { planTtl, TTL_ANNOTATION, ttlSeconds } from '../../core/reconcile/ttl/plan.ts';
+import { CidrPool, needsCidr } from '../../core/reconcile/node-ipam/plan.ts';
 import type { ControllerSpec } from './framework.ts';
 
 const nameOf = (node: Node): string => node.metadata?.name ?? '';
@@ -38,12 +37,7 @@ export const nodeIpamController: ControllerSpec = {
         if (node === undefined || !needsCidr(node)) return;
         const cidr = pool.allocate(name);
         if (cidr === undefined) {
-          handle.deps.recorder.event(
-            node,
-            'Normal',
-            'CIDRNotAvailable',
-            `Node ${name} status is now: CIDRNotAvailable`,
-          );
+          handle.recorder.event(node, 'Normal', 'CIDRNotAvailable', `Node ${name} status is now: CIDRNotAvailable`);
           throw new Error(`no free pod network left in ${handle.options.clusterCidr}`);
         }
         try {
@@ -62,39 +56,6 @@ export const nodeIpamController: ControllerSpec = {
         else occupy(node);
       };
       scope.onChange(nodes, { added: wake, updated: wake, deleted: (node) => pool.release(nameOf(node)) });
-    };
-  },
-};
-
-export const ttlController: ControllerSpec = {
-  name: 'ttl',
-  reads: [resources.nodes],
-  writes: [resources.nodes],
-  prepare: (handle) => {
-    const nodes = handle.informer(resources.nodes);
-    const client = handle.writer(resources.nodes);
-    return (scope) => {
-      let seconds = 0;
-      const queue = scope.queue(async (name) => {
-        const node = nodes.get(name);
-        const value = node === undefined ? undefined : planTtl(node, seconds);
-        if (value === undefined) return;
-        await client.patch(name, undefined, 'merge', { metadata: { annotations: { [TTL_ANNOTATION]: value } } });
-      }, 1);
-      const count = (): void => {
-        const next = ttlSeconds(nodes.list().length, seconds);
-        if (next === seconds) return;
-        seconds = next;
-        for (const node of nodes.list()) queue.add(nameOf(node));
-      };
-      scope.onChange(nodes, {
-        added: (node) => {
-          count();
-          queue.add(nameOf(node));
-        },
-        updated: (node) => queue.add(nameOf(node)),
-        deleted: count,
-      });
     };
   },
 };

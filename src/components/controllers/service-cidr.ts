@@ -1,8 +1,8 @@
-/** Makes ServiceCIDRs ready, and holds those that are deleted while services have their addresses. Plans in core/reconcile/servicecidr. */
+/** Makes ServiceCIDRs ready, and holds those that are deleted while services have their addresses. Plans in core/reconcile/service-cidr. */
 import { isAllocated } from '../../api/kinds/ipaddresses/index.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
-import { planServiceCidr } from '../../core/reconcile/servicecidr/plan.ts';
+import { planServiceCidr } from '../../core/reconcile/service-cidr/plan.ts';
 import type { ControllerSpec } from './framework.ts';
 
 export const serviceCidrsController: ControllerSpec = {

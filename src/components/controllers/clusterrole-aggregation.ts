@@ -1,6 +1,6 @@
-/** Aggregated cluster roles. Plan in core/reconcile/clusterrole. */
+/** Aggregated cluster roles. Plan in core/reconcile/clusterrole-aggregation. */
 import { resources } from '../../api/resources.ts';
-import { planAggregation } from '../../core/reconcile/clusterrole/plan.ts';
+import { planAggregation } from '../../core/reconcile/clusterrole-aggregation/plan.ts';
 import type { ControllerSpec } from './framework.ts';
 
 export const clusterRoleAggregationController: ControllerSpec = {

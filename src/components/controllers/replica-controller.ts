@@ -1,17 +1,10 @@
-/** Replica sets and replication controllers: one executor, two kinds. The decisions are in core/reconcile/replicaset. */
-import type { ReplicaSet } from 'kubernetes-types/apps/v1';
-import type { Pod, PodTemplateSpec, ReplicationController } from 'kubernetes-types/core/v1';
+/** The executor that replica sets and replication controllers share. The decisions are in core/reconcile/replicaset. */
+import type { Pod, PodTemplateSpec } from 'kubernetes-types/core/v1';
 import { type KubeObject, objectKey, type ResourceType, splitKey } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
-import {
-  isEverything,
-  type LabelSelector,
-  labelSelectorOf,
-  matchesLabels,
-  selectorOfLabels,
-} from '../../base/selector.ts';
+import { isEverything, type LabelSelector, matchesLabels } from '../../base/selector.ts';
 import type { Informer } from '../../client/types.ts';
 import { controllerOf, controllerReference } from '../../core/reconcile/ownership.ts';
 import {
@@ -21,7 +14,6 @@ import {
   type ReplicaFailure,
   type ReplicaOwner,
   type ReplicaSnapshot,
-  siblingUids,
 } from '../../core/reconcile/replicaset/plan.ts';
 import { carryOutClaim } from './claim.ts';
 import { Expectations } from './expectations.ts';
@@ -31,7 +23,7 @@ import { createPodControl, isNamespaceTerminating } from './pod-control.ts';
 import { slowStart } from './slow-start.ts';
 
 /** How a kind shows the fields the planner needs. */
-interface ReplicaKind<T extends KubeObject & ReplicaOwner> {
+export interface ReplicaKind<T extends KubeObject & ReplicaOwner> {
   readonly type: ResourceType<T>;
   selector(owner: T): LabelSelector;
   replicas(owner: T): number;
@@ -40,28 +32,7 @@ interface ReplicaKind<T extends KubeObject & ReplicaOwner> {
   relatedUids(owner: T, informer: Informer<T>): string[];
 }
 
-const replicaSets: ReplicaKind<ReplicaSet> = {
-  type: resources.replicaSets,
-  selector: (set) => labelSelectorOf(set.spec?.selector),
-  replicas: (set) => set.spec?.replicas ?? 1,
-  minReadySeconds: (set) => set.spec?.minReadySeconds ?? 0,
-  template: (set) => set.spec?.template,
-  relatedUids: (set, informer) => {
-    const controller = controllerOf(set);
-    return controller === undefined ? [] : siblingUids(set, controlledBy(informer, controller.uid));
-  },
-};
-
-const replicationControllers: ReplicaKind<ReplicationController & ReplicaOwner> = {
-  type: resources.replicationControllers as ResourceType<ReplicationController & ReplicaOwner>,
-  selector: (controller) => selectorOfLabels(controller.spec?.selector),
-  replicas: (controller) => controller.spec?.replicas ?? 1,
-  minReadySeconds: (controller) => controller.spec?.minReadySeconds ?? 0,
-  template: (controller) => controller.spec?.template,
-  relatedUids: () => [],
-};
-
-function replicaController<T extends KubeObject & ReplicaOwner>(
+export function replicaController<T extends KubeObject & ReplicaOwner>(
   name: string,
   eventSource: string,
   kind: ReplicaKind<T>,
@@ -75,24 +46,17 @@ function replicaController<T extends KubeObject & ReplicaOwner>(
   };
 }
 
-export const replicaSetController = replicaController('replicaset', 'replicaset-controller', replicaSets);
-export const replicationControllerController = replicaController(
-  'replicationcontroller',
-  'replication-controller',
-  replicationControllers,
-);
-
 function prepare<T extends KubeObject & ReplicaOwner>(handle: ControllerHandle, kind: ReplicaKind<T>): ControllerRun {
   const owners = handle.informer(kind.type);
   const pods = handle.informer(resources.pods);
   const ownerClient = handle.writer(kind.type);
   const podClient = handle.writer(resources.pods);
-  const control = createPodControl(podClient, handle.deps.recorder);
+  const control = createPodControl(podClient, handle.recorder);
   indexByController(pods);
   indexByController(owners);
 
   return (scope) => {
-    const expectations = new Expectations(handle.deps.clock);
+    const expectations = new Expectations(handle.clock);
     const queue = scope.queue(sync, 8);
 
     scope.onChange(owners, {

@@ -1,9 +1,9 @@
-/** Cleans up pods nobody else will. Plan in core/reconcile/podgc. */
+/** Cleans up pods nobody else will. Plan in core/reconcile/pod-garbage-collector. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { timestamp } from '../../core/reconcile/context.ts';
-import { type PodRemoval, planPodGc, unknownNodes } from '../../core/reconcile/podgc/plan.ts';
+import { type PodRemoval, planPodGc, unknownNodes } from '../../core/reconcile/pod-garbage-collector/plan.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 
 /** Upstream's period and quarantine: a node that was just not seen yet must not cost its pods their lives. */
@@ -22,7 +22,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const nodes = handle.informer(resources.nodes);
   const podClient = handle.writer(resources.pods);
   const nodeClient = handle.writer(resources.nodes);
-  const { clock } = handle.deps;
+  const { clock } = handle;
 
   return (scope) => {
     /** When each absent node was first missed, on the monotonic clock. */

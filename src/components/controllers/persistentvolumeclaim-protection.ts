@@ -1,10 +1,11 @@
-/** Keeps claims and volumes that are deleted until nobody uses them. Plans in core/reconcile/protection. */
+/** Removes the protection finalizer of deleted claims once no pod on a node uses them. */
 import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
-import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
-import { CLAIM_PROTECTION, VOLUME_PROTECTION } from '../../api/volumes/protection.ts';
-import { claimNames, planClaim, planVolume, withPlan } from '../../core/reconcile/protection/plan.ts';
+import { CLAIM_PROTECTION } from '../../api/volumes/protection.ts';
+import { claimNames, planClaim } from '../../core/reconcile/persistentvolumeclaim-protection/plan.ts';
+import { withPlan } from '../../core/reconcile/protection-finalizer.ts';
 import type { ControllerSpec } from './framework.ts';
+import { ignoreNotFound } from './ignore-not-found.ts';
 import { indexByClaim, podsWithClaim } from './indices.ts';
 
 const keyOf = ({ metadata }: PersistentVolumeClaim): string => `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
@@ -30,7 +31,7 @@ export const claimProtectionController: ControllerSpec = {
           const { items } = await podClient.list({ namespace: claim.metadata?.namespace ?? '' });
           if (planClaim(claim, items) === 'keep') return;
         }
-        await ignoreGone(() => client.update(withPlan(claim, CLAIM_PROTECTION, plan)));
+        await ignoreNotFound(() => client.update(withPlan(claim, CLAIM_PROTECTION, plan)));
       }, 3);
       const wake = (claim: PersistentVolumeClaim): void => queue.add(keyOf(claim));
       scope.onChange(claims, { added: wake, updated: wake });
@@ -41,32 +42,3 @@ export const claimProtectionController: ControllerSpec = {
     };
   },
 };
-
-export const volumeProtectionController: ControllerSpec = {
-  name: 'pv-protection',
-  reads: [resources.persistentVolumes],
-  writes: [resources.persistentVolumes],
-  prepare: (handle) => {
-    const volumes = handle.informer(resources.persistentVolumes);
-    const client = handle.writer(resources.persistentVolumes);
-    return (scope) => {
-      const queue = scope.queue(async (name) => {
-        const volume = volumes.get(name);
-        const plan = volume === undefined ? 'keep' : planVolume(volume);
-        if (volume === undefined || plan === 'keep') return;
-        await ignoreGone(() => client.update(withPlan(volume, VOLUME_PROTECTION, plan)));
-      }, 2);
-      const wake = ({ metadata }: { readonly metadata?: { readonly name?: string } }): void =>
-        queue.add(metadata?.name ?? '');
-      scope.onChange(volumes, { added: wake, updated: wake });
-    };
-  },
-};
-
-async function ignoreGone(write: () => Promise<unknown>): Promise<void> {
-  try {
-    await write();
-  } catch (error) {
-    if (!isApiError(error, 'NotFound')) throw error;
-  }
-}

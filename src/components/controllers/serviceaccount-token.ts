@@ -1,4 +1,4 @@
-/** Fills secrets that ask for a service account's token, and takes them away with the account. Plans in core/reconcile/serviceaccount. */
+/** Fills secrets that ask for a service account's token, and takes them away with the account. Plan in core/reconcile/serviceaccount-token. */
 import type { Secret, ServiceAccount } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
@@ -8,7 +8,7 @@ import {
   planTokenSecret,
   TOKEN_SECRET_TYPE,
   withoutSecret,
-} from '../../core/reconcile/serviceaccount/token-secret.ts';
+} from '../../core/reconcile/serviceaccount-token/plan.ts';
 import type { ControllerSpec } from './framework.ts';
 
 const keyOf = ({ metadata }: Secret): string => `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
@@ -17,12 +17,13 @@ export const tokenSecretController: ControllerSpec = {
   name: 'serviceaccount-token',
   reads: [resources.secrets, resources.serviceAccounts],
   writes: [resources.secrets, resources.serviceAccounts],
+  uses: ['rootCaPem', 'signServiceAccountToken'],
   prepare: (handle) => {
     const secrets = handle.informer(resources.secrets, { fieldSelector: `type=${TOKEN_SECRET_TYPE}` });
     const accounts = handle.informer(resources.serviceAccounts);
     const client = handle.writer(resources.secrets);
     const accountClient = handle.writer(resources.serviceAccounts);
-    const facts = { caPem: handle.deps.rootCaPem, sign: handle.deps.signServiceAccountToken };
+    const facts = { caPem: handle.use('rootCaPem'), sign: handle.use('signServiceAccountToken') };
 
     async function forget(key: string): Promise<void> {
       const [namespace = '', name = ''] = key.split('/');

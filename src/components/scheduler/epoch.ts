@@ -1,4 +1,4 @@
-/** One term of leadership: keeps the picture of the cluster, takes pods from the queue one by one, and binds without waiting. */
+/** One leadership epoch: keeps the cluster snapshot, pops pods from the queue one at a time, and binds asynchronously. */
 import { setImmediate as yieldToLoop } from 'node:timers';
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
@@ -27,13 +27,13 @@ const MAX_BINDINGS = 64;
 const SLICE_MS = 10;
 const DISCOVERY_RETRY_MS = 2_000;
 
-export function startTerm(deps: SchedulerDeps, sources: Sources): () => Promise<void> {
-  const term = new Term(deps, sources);
-  term.start();
-  return () => term.stop();
+export function startEpoch(deps: SchedulerDeps, sources: Sources): () => Promise<void> {
+  const epoch = new Epoch(deps, sources);
+  epoch.start();
+  return () => epoch.stop();
 }
 
-class Term {
+class Epoch {
   readonly #deps: SchedulerDeps;
   readonly #sources: Sources;
   readonly #name: string;
@@ -94,7 +94,7 @@ class Term {
   }
 
   #discover(): void {
-    // Not waited for at the end of the term: it may hang for as long as the server is away, and touches nothing once stopped.
+    // Not awaited when the epoch ends: discovery may hang while the server is unreachable and has no effect once stopped.
     void discoverOptionalSources(this.#deps).then(
       (more) => {
         if (this.#stopped) return;

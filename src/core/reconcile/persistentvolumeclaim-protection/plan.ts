@@ -1,11 +1,8 @@
-/**
- * Claims stay while a pod on a node uses them, volumes while they are bound: their finalizers go only then.
- * Source: pkg/controller/volume/{pvcprotection,pvprotection}.
- */
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
-import type { KubeObject } from '../../../api/meta/object.ts';
-import { CLAIM_PROTECTION, VOLUME_PROTECTION } from '../../../api/volumes/protection.ts';
+/** A deleted claim is kept while a pod on a node uses it. Source: pkg/controller/volume/pvcprotection. */
+import type { PersistentVolumeClaim, Pod } from 'kubernetes-types/core/v1';
+import { CLAIM_PROTECTION } from '../../../api/volumes/protection.ts';
 import { controllerOf } from '../ownership.ts';
+import { type ProtectionPlan, planFinalizer } from '../protection-finalizer.ts';
 
 /** Names of the claims that a pod names, or has for itself. */
 export function claimNames({ metadata, spec }: Pod): string[] {
@@ -26,14 +23,6 @@ export function usesClaim(pod: Pod, claim: PersistentVolumeClaim): boolean {
   });
 }
 
-export type ProtectionPlan = 'add' | 'remove' | 'keep';
-
-function planFinalizer({ metadata }: KubeObject, finalizer: string, isUsed: boolean): ProtectionPlan {
-  const isThere = metadata?.finalizers?.includes(finalizer) === true;
-  if (metadata?.deletionTimestamp === undefined) return isThere ? 'keep' : 'add';
-  return isThere && !isUsed ? 'remove' : 'keep';
-}
-
 /** `pods`: those that may use it. */
 export function planClaim(claim: PersistentVolumeClaim, pods: readonly Pod[]): ProtectionPlan {
   return planFinalizer(
@@ -41,14 +30,4 @@ export function planClaim(claim: PersistentVolumeClaim, pods: readonly Pod[]): P
     CLAIM_PROTECTION,
     pods.some((pod) => usesClaim(pod, claim)),
   );
-}
-
-export function planVolume(volume: PersistentVolume): ProtectionPlan {
-  return planFinalizer(volume, VOLUME_PROTECTION, volume.status?.phase === 'Bound');
-}
-
-export function withPlan<T extends KubeObject>(object: T, finalizer: string, plan: 'add' | 'remove'): T {
-  const others = (object.metadata?.finalizers ?? []).filter((each) => each !== finalizer);
-  const finalizers = plan === 'add' ? [...others, finalizer] : others;
-  return { ...object, metadata: { ...object.metadata, finalizers } };
 }

@@ -1,0 +1,63 @@
+/**
+ * What a controller may use beside informers and writers of declared kinds. Each capability is declared in its `ControllerSpec` and
+ * handed out by `ControllerHandle.use`, so that the table of controllers shows everything that a controller can reach.
+ */
+import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
+import type { ApiClient, Informer, ResourceClient } from '../../client/types.ts';
+import type { CertificateSigner } from '../../core/reconcile/certificatesigningrequest/port.ts';
+import type { ControllersDeps } from './deps.ts';
+import { collectionPathOf, type Discovery, discover } from './discovery.ts';
+
+export interface Capabilities {
+  /** Signs certificates with the cluster CA. */
+  readonly signer: CertificateSigner;
+  /** PEM bundle of the cluster CA. */
+  readonly rootCaPem: string;
+  /** Signs the claims of a service account's token. */
+  readonly signServiceAccountToken: ControllersDeps['signServiceAccountToken'];
+  /** Lists the kinds that the server serves. */
+  readonly discovery: (signal?: AbortSignal) => Promise<Discovery>;
+  /** Objects of any kind that the server serves, known only at run time. */
+  readonly anyKind: AnyKind;
+  /** GET of a path below the API: the scale of kinds that are known only at run time. */
+  readonly read: <R>(path: string, signal: AbortSignal) => Promise<R>;
+  /** Asks the API server whether a subject may do something. */
+  readonly accessReview: (spec: object) => Promise<boolean>;
+}
+
+export interface AnyKind {
+  /** Metadata only. Stopped by the controller that needs it no longer. */
+  informer(kind: ResourceType): Informer<KubeObject>;
+  client(kind: ResourceType): ResourceClient<KubeObject>;
+  /** Deletes every object of the kind in the namespace, in the background. */
+  deleteCollection(kind: ResourceType, namespace: string): Promise<void>;
+}
+
+export function createCapabilities(deps: ControllersDeps): Capabilities {
+  const { client, informers } = deps;
+  return {
+    signer: deps.signer,
+    rootCaPem: deps.rootCaPem,
+    signServiceAccountToken: deps.signServiceAccountToken,
+    discovery: (signal) => discover(client, signal),
+    anyKind: {
+      informer: (kind) => informers.informer<KubeObject>(kind, { metadataOnly: true }),
+      client: (kind) => client.resource<KubeObject>(kind),
+      deleteCollection: async (kind, namespace) => {
+        const options = { kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: 'Background' };
+        await client.request('DELETE', collectionPathOf(kind, namespace), options);
+      },
+    },
+    read: (path, signal) => client.request('GET', path, undefined, { signal }),
+    accessReview: (spec) => isAllowed(client, spec),
+  };
+}
+
+async function isAllowed(client: ApiClient, spec: object): Promise<boolean> {
+  const review = await client.request<{ status?: { allowed?: boolean } }>(
+    'POST',
+    '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+    { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec },
+  );
+  return review.status?.allowed === true;
+}

@@ -1,0 +1,115 @@
+/** Approves kubelet client and serving certificate requests that the rules of core/reconcile/certificatesigningrequest allow. */
+import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import type { Secret } from 'kubernetes-types/core/v1';
+import { isApiError } from '../../api/meta/status.ts';
+import { resources } from '../../api/resources.ts';
+import { bootstrapTokenId, isPending, planApproval } from '../../core/reconcile/certificatesigningrequest/approval.ts';
+import { isOurSigner, NODE_PREFIX } from '../../core/reconcile/certificatesigningrequest/policy.ts';
+import { timestamp } from '../../core/reconcile/context.ts';
+import { inspect, nameOf } from './certificatesigningrequest.ts';
+import type { ControllerSpec } from './framework.ts';
+
+export const csrApprovingController: ControllerSpec = {
+  name: 'csrapproving',
+  reads: [resources.certificateSigningRequests, resources.nodes],
+  writes: [resources.certificateSigningRequests, resources.secrets],
+  uses: ['signer', 'accessReview'],
+  prepare: (handle) => {
+    const requests = handle.informer(resources.certificateSigningRequests);
+    const nodes = handle.informer(resources.nodes);
+    const client = handle.writer(resources.certificateSigningRequests);
+    const secrets = handle.writer(resources.secrets);
+    return (scope) => {
+      const queue = scope.queue(sync, 2);
+      const wake = (request: CertificateSigningRequest): void => {
+        if (isPending(request)) queue.add(nameOf(request));
+      };
+      scope.onChange(requests, { added: wake, updated: wake });
+      // A serving request may come before its node has told its addresses, a bootstrap one while the old node still seems ready.
+      const wakeAll = (): void => {
+        for (const request of requests.list()) wake(request);
+      };
+      scope.onChange(nodes, {
+        added: wakeAll,
+        updated: (node, old) => {
+          if (JSON.stringify(node.status?.addresses) !== JSON.stringify(old.status?.addresses)) wakeAll();
+        },
+      });
+    };
+
+    async function sync(name: string): Promise<void> {
+      const request = requests.get(name);
+      if (request === undefined || !isPending(request) || !isOurSigner(request.spec?.signerName)) return;
+      const facts = inspect(handle, request);
+      if (typeof facts === 'string') return;
+      const tokenId = bootstrapTokenId(request.spec?.username);
+      const plan = planApproval(
+        {
+          request,
+          facts,
+          node: nodes.get(facts.commonName.startsWith(NODE_PREFIX) ? facts.commonName.slice(NODE_PREFIX.length) : ''),
+          tokenEndsAtMs: tokenId === undefined ? undefined : await tokenEnd(tokenId),
+        },
+        handle.plan().nowMs,
+      );
+      if (plan.kind === 'ignore') {
+        handle.log.v(2, 'left for a human to decide', { request: name, why: plan.why });
+        return;
+      }
+      if (plan.kind === 'approve-if-allowed') {
+        let isAllowed = false;
+        for (const subresource of plan.subresources) isAllowed ||= await mayCreate(request, subresource);
+        if (!isAllowed) {
+          handle.log.v(2, 'the requester has no right to automatic approval', { request: name });
+          return;
+        }
+      }
+      await approve(request, plan.message);
+    }
+
+    async function approve(request: CertificateSigningRequest, message: string): Promise<void> {
+      const now = timestamp(handle.plan().nowMs);
+      const condition = {
+        type: 'Approved',
+        status: 'True',
+        reason: 'AutoApproved',
+        message,
+        lastUpdateTime: now,
+        lastTransitionTime: now,
+      };
+      const status = { ...request.status, conditions: [...(request.status?.conditions ?? []), condition] };
+      await client.update({ ...request, status }, { subresource: 'approval' });
+      handle.log.info('approved a certificate signing request', { request: nameOf(request) });
+    }
+
+    function mayCreate(request: CertificateSigningRequest, subresource: string): Promise<boolean> {
+      return handle.use('accessReview')({
+        user: request.spec?.username,
+        uid: request.spec?.uid,
+        groups: request.spec?.groups,
+        extra: request.spec?.extra,
+        resourceAttributes: {
+          group: 'certificates.k8s.io',
+          version: '*',
+          resource: 'certificatesigningrequests',
+          verb: 'create',
+          subresource,
+        },
+      });
+    }
+
+    async function tokenEnd(id: string): Promise<number | 'gone' | undefined> {
+      let secret: Secret;
+      try {
+        secret = await secrets.get(`bootstrap-token-${id}`, 'kube-system');
+      } catch (error) {
+        if (isApiError(error, 'NotFound')) return 'gone';
+        throw error;
+      }
+      const expiration = secret.data?.['expiration'];
+      if (expiration === undefined) return undefined;
+      const endsAtMs = Date.parse(Buffer.from(expiration, 'base64').toString('utf8'));
+      return Number.isNaN(endsAtMs) ? 'gone' : endsAtMs;
+    }
+  },
+};

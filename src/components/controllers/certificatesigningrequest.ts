@@ -1,0 +1,23 @@
+/** What the three controllers of certificate signing requests share. */
+import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
+import { messageOf } from '../../base/errors.ts';
+import type { CertificateRequestFacts } from '../../core/reconcile/certificatesigningrequest/port.ts';
+import type { ControllerHandle } from './framework.ts';
+
+export const nameOf = (request: CertificateSigningRequest): string => request.metadata?.name ?? '';
+
+/** `spec.request` is the PEM in base64, as all byte fields. */
+export function pemOf(request: CertificateSigningRequest): string {
+  return Buffer.from(request.spec?.request ?? '', 'base64').toString('latin1');
+}
+
+export function inspect(
+  handle: ControllerHandle,
+  request: CertificateSigningRequest,
+): CertificateRequestFacts | string {
+  try {
+    return handle.use('signer').inspect(pemOf(request));
+  } catch (error) {
+    return messageOf(error);
+  }
+}
