@@ -1,7 +1,6 @@
 /** Reaching into values: fields, keys, places; and names of types, which look like fields. */
 import { dottedName, type Expr } from './ast.ts';
-import type { Compiler } from './compile.ts';
-import type { Part } from './part.ts';
+import type { Compilation, Part } from './part.ts';
 import { assignable, BOOL, DYN, formatType, INT, maxSize, optionalOf, STRING, TYPE, type Type } from './types.ts';
 import { CelMap, EvaluationError, isList, keyOf, Optional, TypeValue, type Value } from './values.ts';
 
@@ -24,7 +23,7 @@ export function typeName(name: string): Part | undefined {
   return { type: TYPE, cost: 1, size: 1, run: () => value };
 }
 
-export function compileSelect(compiler: Compiler, expr: Extract<Expr, { op: 'select' }>): Part {
+export function compileSelect(compiler: Compilation, expr: Extract<Expr, { op: 'select' }>): Part {
   const name = expr.test || expr.optional ? undefined : dottedName(expr);
   const qualified = name === undefined ? undefined : (compiler.variable(name) ?? typeName(name));
   if (qualified !== undefined) return qualified;
@@ -80,7 +79,7 @@ export function compileSelect(compiler: Compiler, expr: Extract<Expr, { op: 'sel
   };
 }
 
-export function compileIndex(compiler: Compiler, optional: boolean, args: readonly Part[], at: number): Part {
+export function compileIndex(compiler: Compilation, optional: boolean, args: readonly Part[], at: number): Part {
   const [target, index] = args as [Part, Part];
   const inner = target.type.kind === 'optional' ? target.type.of : target.type;
   let type: Type = DYN;

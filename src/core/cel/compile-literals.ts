@@ -1,7 +1,6 @@
 /** Values that are written out: constants, lists, maps and messages. */
 import type { Expr } from './ast.ts';
-import type { Compiler } from './compile.ts';
-import type { Part } from './part.ts';
+import type { Compilation, Part } from './part.ts';
 import { assignable, BOOL, formatType, INT, join, listOf, mapOf, sameType, type Type } from './types.ts';
 import { EntryMap, keyOf, type MapKey, mapKey, Optional, StructValue, Uint, type Value } from './values.ts';
 
@@ -30,7 +29,7 @@ export function constantType(value: Value): Type {
  * Literals hold values of one type; what is handed to string.format may differ.
  * Source: cel-go's cel/validator.go (ValidateHomogeneousAggregateLiterals).
  */
-function checkAlike(compiler: Compiler, items: readonly { readonly type: Type; readonly at: number }[]): void {
+function checkAlike(compiler: Compilation, items: readonly { readonly type: Type; readonly at: number }[]): void {
   const [first, ...rest] = items;
   if (first === undefined || compiler.mixing) return;
   const odd = rest.find(({ type }) => !sameType(first.type, type));
@@ -38,7 +37,7 @@ function checkAlike(compiler: Compiler, items: readonly { readonly type: Type; r
     compiler.fail(odd.at, `expected type '${formatType(first.type)}' but found '${formatType(odd.type)}'`);
 }
 
-export function compileList(compiler: Compiler, expr: Extract<Expr, { op: 'list' }>): Part {
+export function compileList(compiler: Compilation, expr: Extract<Expr, { op: 'list' }>): Part {
   const items = expr.items.map(({ value, optional }) => ({ part: compiler.compile(value), optional }));
   const itemTypes = items.map(({ part, optional }) =>
     optional && part.type.kind === 'optional' ? part.type.of : part.type,
@@ -74,7 +73,7 @@ export function compileList(compiler: Compiler, expr: Extract<Expr, { op: 'list'
   };
 }
 
-export function compileMap(compiler: Compiler, expr: Extract<Expr, { op: 'map' }>): Part {
+export function compileMap(compiler: Compilation, expr: Extract<Expr, { op: 'map' }>): Part {
   const entries = expr.entries.map(({ key, value, optional }) => ({
     key: compiler.compile(key),
     value: compiler.compile(value),
@@ -132,7 +131,7 @@ function knownMap(
   return new EntryMap(made);
 }
 
-export function compileStruct(compiler: Compiler, expr: Extract<Expr, { op: 'struct' }>): Part {
+export function compileStruct(compiler: Compilation, expr: Extract<Expr, { op: 'struct' }>): Part {
   const structure = compiler.structure(expr.name);
   if (structure === undefined) {
     return compiler.fail(expr.at, `undeclared reference to '${expr.name}' (in container '')`);

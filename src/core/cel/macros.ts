@@ -1,9 +1,8 @@
 /** Comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go and cel/library.go (optionals). */
 import type { Expr } from './ast.ts';
-import type { Compiler } from './compile.ts';
 import { times } from './functions.ts';
 import { compareValues } from './library/operators.ts';
-import type { Frame, Part } from './part.ts';
+import type { Compilation, Frame, Part } from './part.ts';
 import { BOOL, DYN, formatType, INT, listOf, mapOf, optionalOf, type Type } from './types.ts';
 import { CelMap, EntryMap, EvaluationError, isList, type MapKey, mapKey, Optional, type Value } from './values.ts';
 
@@ -34,7 +33,7 @@ const INSERTED = 2;
 /** A list of what is known when it is written is there already. */
 const addingOf = ({ known }: Part): number => (known === undefined ? ADDED : ADDED - 10);
 
-export function compileMacro(compiler: Compiler, macro: Macro): Part {
+export function compileMacro(compiler: Compilation, macro: Macro): Part {
   if (macro.name === 'optMap' || macro.name === 'optFlatMap') return optionalMap(compiler, macro);
   const target = compiler.compile(macro.target);
   const variables = variableTypes(target, macro.vars.length);
@@ -68,13 +67,13 @@ function variableTypes({ type, isPlace }: Part, count: number): readonly Type[] 
 }
 
 class Loop {
-  readonly #compiler: Compiler;
+  readonly #compiler: Compilation;
   readonly #macro: Macro;
   readonly #target: Part;
   readonly #variables: readonly Type[];
   readonly #slots: readonly number[];
 
-  constructor(compiler: Compiler, macro: Macro, target: Part, variables: readonly Type[], slots: readonly number[]) {
+  constructor(compiler: Compilation, macro: Macro, target: Part, variables: readonly Type[], slots: readonly number[]) {
     this.#compiler = compiler;
     this.#macro = macro;
     this.#target = target;
@@ -253,7 +252,7 @@ function isTrue(value: Value): boolean {
   return value;
 }
 
-function optionalMap(compiler: Compiler, macro: Macro): Part {
+function optionalMap(compiler: Compilation, macro: Macro): Part {
   const target = compiler.compile(macro.target);
   if (target.type.kind !== 'optional' && target.type.kind !== 'dyn') {
     return compiler.fail(

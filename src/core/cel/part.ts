@@ -1,4 +1,5 @@
 /** What expressions are compiled to, and what they are compiled and run with. */
+import type { Expr } from './ast.ts';
 import type { FunctionTable } from './functions.ts';
 import type { Type } from './types.ts';
 import { BudgetError, type Value } from './values.ts';
@@ -43,6 +44,20 @@ export interface Part {
   readonly known?: Value;
   /** What a list that is written in the expression holds, and where. */
   readonly items?: readonly { readonly type: Type; readonly at: number }[];
+}
+
+/** What the compilation of one sort of expression needs of the compiler. */
+export interface Compilation {
+  /** Lists and maps may hold values of several types. */
+  readonly mixing: boolean;
+  structure(name: string): Structure | undefined;
+  /** Records a failure at an offset of the source; the part that is returned stands for the expression. */
+  fail(at: number, message: string): Part;
+  /** Declares variables for as long as `work` runs. */
+  within<T>(variables: readonly (readonly [string, Type])[], work: (slots: readonly number[]) => T): T;
+  compile(expr: Expr): Part;
+  variable(name: string): Part | undefined;
+  mismatch(name: string, args: readonly Part[], at: number, member?: boolean): Part;
 }
 
 export type Structure = Extract<Type, { kind: 'object' }>;

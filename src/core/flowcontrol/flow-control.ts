@@ -8,7 +8,7 @@ import type { FlowSchema, PriorityLevelConfiguration } from 'kubernetes-types/fl
 import { CATCH_ALL, EXEMPT, mandatoryLevels, mandatorySchemas } from '../../api/flowcontrol/defaults.ts';
 import { type AllocationClass, allocate } from './allocation.ts';
 import { FlowCounters } from './counters.ts';
-import { FlowRequest } from './flow-request.ts';
+import { FlowRequest } from './flow-queue.ts';
 import { byPrecedence, matches, type OwnRules, rulesFor } from './matching.ts';
 import { isSound, PriorityLevel, sharesOf } from './priority-level.ts';
 import { dealHand, flowHash } from './shuffle-sharding.ts';

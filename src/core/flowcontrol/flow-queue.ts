@@ -1,4 +1,67 @@
-import type { FlowRequest } from './flow-request.ts';
+import type { FlowCounters } from './counters.ts';
+import type { RejectReason, WorkEstimate } from './types.ts';
+
+/** What a request is taken to need before it has run. Source: upstream's estimatedServiceDuration. */
+export const ESTIMATED_SERVICE_MS = 3;
+
+/** What a request needs of its priority level: the queues that it waits in and holds seats of. */
+interface FlowLevel<T> {
+  readonly queues: {
+    reject(request: FlowRequest<T>, reason: RejectReason, nowMs: number): void;
+    /** False: seats stay held for a while. */
+    finish(request: FlowRequest<T>, nowMs: number): boolean;
+    release(request: FlowRequest<T>, nowMs: number): void;
+  };
+}
+
+/** One request on its way through its level. `owner` is whatever the shell knows it by. */
+export class FlowRequest<T> {
+  readonly owner: T;
+  readonly level: FlowLevel<T>;
+  readonly counters: FlowCounters;
+  readonly distinguisher: string;
+  readonly initialSeats: number;
+  finalSeats: number;
+  additionalLatencyMs: number;
+  readonly arrivedMs: number;
+  /** The level's progress when it came. */
+  arrivalR = 0;
+  startedMs = 0;
+  finishedMs = 0;
+  state: 'arrived' | 'waiting' | 'executing' | 'finished' | 'lingering' | 'gone' = 'arrived';
+  /** Undefined where there is no queuing. */
+  queue: FlowQueue<T> | undefined;
+  next: FlowRequest<T> | undefined;
+  previous: FlowRequest<T> | undefined;
+
+  constructor(
+    owner: T,
+    level: FlowLevel<T>,
+    counters: FlowCounters,
+    distinguisher: string,
+    work: WorkEstimate,
+    nowMs: number,
+  ) {
+    this.owner = owner;
+    this.level = level;
+    this.counters = counters;
+    this.distinguisher = distinguisher;
+    this.initialSeats = work.initialSeats;
+    this.finalSeats = work.finalSeats;
+    this.additionalLatencyMs = work.additionalLatencyMs;
+    this.arrivedMs = nowMs;
+  }
+
+  /** It holds the larger of the two from beginning to end. */
+  get seats(): number {
+    return Math.max(this.initialSeats, this.finalSeats);
+  }
+
+  /** In seats × milliseconds. */
+  get work(): number {
+    return this.initialSeats * ESTIMATED_SERVICE_MS + this.finalSeats * this.additionalLatencyMs;
+  }
+}
 
 /** Requests in the order they came; any of them may leave. A request is in one list at a time. */
 export class RequestList<T> {

@@ -1,7 +1,7 @@
 /** API Priority and Fairness, without a clock. `new FlowControl(seats, now)`; see `flow-control.ts`. */
 export type { FlowCounters } from './counters.ts';
 export { FlowControl, type Flows } from './flow-control.ts';
-export type { FlowRequest } from './flow-request.ts';
+export type { FlowRequest } from './flow-queue.ts';
 export { reconcileFlowObject } from './maintain.ts';
 export type { PriorityLevel } from './priority-level.ts';
 export type { WorkEstimate } from './types.ts';

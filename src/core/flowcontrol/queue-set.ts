@@ -9,8 +9,7 @@
  * Source: KEP-1040, "Fair queuing for server requests"; k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset.
  */
 import { SeatDemand } from './demand.ts';
-import { FlowQueue, RequestList } from './flow-queue.ts';
-import { ESTIMATED_SERVICE_MS, type FlowRequest } from './flow-request.ts';
+import { ESTIMATED_SERVICE_MS, FlowQueue, type FlowRequest, RequestList } from './flow-queue.ts';
 import type { RejectReason } from './types.ts';
 
 export type Queuing =

@@ -25,8 +25,8 @@ import { type Collected, Garbage } from './garbage.ts';
 import { Leases } from './leases.ts';
 import { OrderedMap } from './ordered-map.ts';
 import { intervalOf } from './txn-check.ts';
-import { PoolId, ValueCache, type ValueCacheLimits } from './value-cache.ts';
-import { isDelete, type KeyHistory, liveAt, type Version } from './version.ts';
+import { ValueCache, type ValueCacheLimits } from './value-cache.ts';
+import { isDelete, type KeyHistory, liveAt, PoolId, type Version } from './version.ts';
 
 /** Values that are not in memory. Read their rows and repeat the operation with them. */
 export class ValuesNeeded extends Error {

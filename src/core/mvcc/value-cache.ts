@@ -1,4 +1,4 @@
-import type { Version } from './version.ts';
+import { PoolId, type Version } from './version.ts';
 
 export interface ValueCacheLimits {
   /** Bytes of values that are current. */
@@ -6,10 +6,6 @@ export interface ValueCacheLimits {
   /** Bytes of values that have been overwritten or deleted: what watches that resume ask for. */
   readonly pastBytes: number;
 }
-
-/** Where the value of a version is kept; see `Version.pool`. */
-export const PoolId = { none: 0, current: 1, past: 2 } as const;
-export type PoolId = (typeof PoolId)[keyof typeof PoolId];
 
 /**
  * Decides which encoded key-values stay in memory: first in, first out, current ones apart from past ones so that a key that is

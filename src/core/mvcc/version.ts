@@ -1,4 +1,6 @@
-import type { PoolId } from './value-cache.ts';
+/** Where the value of a version is kept; see `Version.pool`. */
+export const PoolId = { none: 0, current: 1, past: 2 } as const;
+export type PoolId = (typeof PoolId)[keyof typeof PoolId];
 
 /** What one transaction did to one key. The value lives in the encoded key-value, which may have been dropped from memory. */
 export interface Version {

@@ -8,7 +8,7 @@ import {
   suggestedSchemas,
 } from '../../../src/api/flowcontrol/defaults.ts';
 import { FlowControl } from '../../../src/core/flowcontrol/flow-control.ts';
-import { FlowRequest } from '../../../src/core/flowcontrol/flow-request.ts';
+import { FlowRequest } from '../../../src/core/flowcontrol/flow-queue.ts';
 import type { Requester, RequestTarget } from '../../../src/core/flowcontrol/types.ts';
 import { ONE_SEAT } from '../../../src/core/flowcontrol/work-estimate.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { FlowCounters } from '../../../src/core/flowcontrol/counters.ts';
-import { FlowRequest } from '../../../src/core/flowcontrol/flow-request.ts';
+import { FlowRequest } from '../../../src/core/flowcontrol/flow-queue.ts';
 import { PriorityLevel } from '../../../src/core/flowcontrol/priority-level.ts';
 import { QueueSet } from '../../../src/core/flowcontrol/queue-set.ts';
 import { Choices } from '../authz/generators.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { PoolId, ValueCache } from '../../../src/core/mvcc/value-cache.ts';
-import type { Version } from '../../../src/core/mvcc/version.ts';
+import { ValueCache } from '../../../src/core/mvcc/value-cache.ts';
+import { PoolId, type Version } from '../../../src/core/mvcc/version.ts';
 import { seededRandom } from '../../client/clocks.ts';
 
 const LIMITS = { currentBytes: 500, pastBytes: 200 };
