@@ -11,7 +11,7 @@ const UNIT_MS: ReadonlyMap<string, number> = new Map([
   ['h', 3_600_000],
 ]);
 
-/** Nobody means more; it may come from anybody. */
+/** Longer durations are never intended, and the input is untrusted. */
 const MAX_TEXT = 256;
 
 /** In milliseconds. Source: time.ParseDuration. */

@@ -11,7 +11,7 @@ declare global {
   }
 }
 
-// Whoever holds such an integer got it from here, so the way to print it is known wherever there is one. No integer of a document was ever a BigInt before.
+// Such an integer is always created here, so its printed form is known wherever there is one. No integer of a document was ever a BigInt before.
 Object.defineProperty(BigInt.prototype, 'toJSON', {
   value(this: bigint): unknown {
     return JSON.rawJSON(String(this));

@@ -15,7 +15,7 @@ export interface Quantity {
 
 const NANO = 1_000_000_000n;
 const MAX_BINARY_NANOS = (2n ** 63n - 1n) * NANO;
-/** Longer texts are refused before any arithmetic: nobody means them, and big-integer parsing is not linear. */
+/** Longer texts are refused before any arithmetic: they are never intended, and big-integer parsing is not linear. */
 const MAX_TEXT = 128;
 /** Beyond this decimal exponent the text is refused: the value would be past every limit the API knows. */
 const MAX_EXPONENT = 64;

@@ -63,7 +63,7 @@ export class EventCorrelator {
     return { action: 'count', event: counted, key };
   }
 
-  /** The event that was counted on is gone (events expire): it was written anew under `event`'s name. */
+  /** The event that was counted on is gone (events expire): it was re-created under `event`'s name. */
   rewritten(key: string, event: Event): void {
     this.#remember(key, event);
   }

@@ -112,7 +112,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
         if (signal.aborted) return;
         const failed = position;
         position = this.#afterFailure(position, error);
-        // A watch out of history is mended by a list at once; a list that fails waits, whatever the reason.
+        // An expired watch is replaced by a list at once; a failed list backs off, whatever the reason.
         if (failed.next !== 'watch' || !isGone(error)) await this.#pause(error);
       }
     }
@@ -147,7 +147,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     return { next: 'watch', resourceVersion: page.metadata.resourceVersion ?? '0' };
   }
 
-  /** Makes the store equal to `items`, telling handlers what that changes, deletions that nobody saw included. */
+  /** Makes the store equal to `items`, notifying handlers of each change, unobserved deletions included. */
   #replace(items: readonly T[]): void {
     const vanished = new Set(this.#store.keys());
     for (const object of items) {
@@ -223,7 +223,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     } else if (sameUid(old, object)) {
       this.#notify((handler) => handler.updated?.(object, old));
     } else {
-      // Deleted and created anew while nobody was looking: two objects, not one that changed.
+      // Deleted and re-created while the watch was interrupted: two objects, not an update of one.
       this.#notify((handler) => handler.deleted?.(old));
       this.#notify((handler) => handler.added?.(object));
     }
@@ -267,7 +267,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     }
   }
 
-  /** A lost connection is told once by whoever notices it; anything else is worth a line. */
+  /** A lost connection is logged by the transport; any other error is logged here. */
   #explain(what: 'list' | 'watch', error: unknown): void {
     const { log } = this.#deps;
     const fields = { kind: this.type.kind, error: messageOf(error) };
@@ -278,7 +278,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
 
 /**
  * The version asked for is out of the server's history: too old (410), or, after a restore from a backup, newer than all it has.
- * Both are mended by listing the newest state.
+ * Both are repaired by listing the newest state.
  */
 function isGone(error: unknown): boolean {
   if (isApiError(error, 'Expired') || isApiError(error, 'Gone')) return true;

@@ -26,7 +26,7 @@ export interface LeaderElectorOptions {
 }
 
 const JITTER = 1.2;
-/** While no API server answers, nobody can hold anything: knocking soon makes a whole host's start seconds shorter. */
+/** While no API server answers, no candidate can hold the lease: a short retry makes a host's start seconds shorter. */
 const KNOCK_MS = 100;
 
 /** What was last seen of the lease, and when, by this machine's monotonic clock: the stamps on it come from other clocks. */

@@ -39,7 +39,7 @@ export function createResourceClient<T extends KubeObject>(
       const path = collectionPath(type, options.namespace) + listQuery(options);
       const accept = options.metadataOnly === true ? { accept: metadataForm('PartialObjectMetadataList') } : {};
       const list = (await transport.json({ method: 'GET', path, ...accept, ...signalOf(options) })) as KubeList<T>;
-      // The items of a typed list carry no type of their own; whoever receives one alone (events, owner references) needs it.
+      // The items of a typed list carry no type of their own; code that receives an item alone (events, owner references) needs it.
       for (const item of list.items) {
         if (options.metadataOnly === true) restoreType(item, type);
         item.apiVersion ??= apiVersion;

@@ -42,7 +42,7 @@ export function compileRegexp(pattern: string): Regexp {
 const MAX_WORK = 2_000_000;
 /** Characters beyond ASCII that a state remembers the way for. */
 const MAX_OTHERS = 1_024;
-/** Sets of instructions remembered per pattern; more are forgotten and made anew. */
+/** Sets of instructions remembered per pattern; more are dropped and rebuilt. */
 const MAX_STATES = 512;
 const ASCII = 128;
 

@@ -1,4 +1,4 @@
-/** What may be asked of the agent, checked: every complaint names the field and the mend. */
+/** Validated requests to the agent: every error names the field and the fix. */
 import { CodedError } from '../../base/errors.ts';
 import { isStoreMemberId } from '../../core/gossip/index.ts';
 import type { KeyAction, StoreFacts } from './agent-port.ts';
@@ -57,6 +57,6 @@ function fieldsOf(params: unknown, known: readonly string[]): Readonly<Record<st
   return Object.fromEntries(Object.entries(params));
 }
 
-function refuse(field: string, mend: string): never {
-  throw new CodedError('bad-request', `${field}: ${mend}`);
+function refuse(field: string, fix: string): never {
+  throw new CodedError('bad-request', `${field}: ${fix}`);
 }

@@ -32,13 +32,13 @@ export interface AgentDeps {
 }
 
 export interface Agent extends AgentService {
-  /** Listens and begins to join. Resolves to the address that others are told. Rejects as `Membership.start` does. */
+  /** Listens and begins to join. Resolves to the advertised address. Rejects as `Membership.start` does. */
   start(): Promise<PeerAddress>;
   /** Says farewell and ends. */
   stop(): Promise<void>;
 }
 
-/** Metadata is told again this often when nothing else is new: clocks are compared by it. */
+/** Metadata is republished this often when nothing else has changed: clock offsets are derived from it. */
 const REFRESH_MS = 60_000;
 
 interface Store {
@@ -165,7 +165,7 @@ export function createAgent(deps: AgentDeps): Agent {
     if (store?.owner !== owner || store.state !== 'up') return;
     const { leader: _, ...facts } = store.facts;
     store = { owner, facts, state };
-    if (state === 'down') log.warn('the store of this host has ended; the ring is told', { member: facts.memberId });
+    if (state === 'down') log.warn('store of this host stopped, announced to the ring', { member: facts.memberId });
     tell(true);
   };
 

@@ -10,11 +10,11 @@ export interface MembershipConfig {
   readonly name: string;
   /** The address that others reach us at, where it is not the one listened on (`0.0.0.0`, address translation). */
   readonly advertiseIp?: string;
-  /** `toldAtMs` is set when it is told. */
+  /** `toldAtMs` is set when the metadata is published. */
   readonly metadata: MemberMetadata;
   /** Timing and bounds; the transport decides `packetBytes`. */
   readonly gossip: GossipConfig;
-  /** Metadata that changes all the time is told at most this often: every change is news to the whole ring. */
+  /** Metadata that changes all the time is published at most this often: every change is broadcast to the whole ring. */
   readonly metadataIntervalMs: number;
   /** How long `leave` waits for each of its two announcements to get around. */
   readonly farewellTimeoutMs: number;
@@ -61,11 +61,11 @@ export type RingEvent =
 
 /** This host's membership of a gossip ring. It informs; it never decides who may commit. */
 export interface Membership {
-  /** Listens and begins as a ring of one. Resolves to the address that others are told. */
+  /** Listens and begins as a ring of one. Resolves to the advertised address. */
   start(): Promise<PeerAddress>;
   /**
    * Exchanges tables with each of `peers`; resolves to how many answered. Rejects with a `CodedError` `join-failed` when none did
-   * (an empty list joins nobody and succeeds).
+   * (an empty list joins no member and succeeds).
    */
   join(peers: readonly PeerAddress[]): Promise<number>;
   /** Tells everybody, then stops taking part. Follow it with `stop`. */

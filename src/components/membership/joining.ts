@@ -15,7 +15,7 @@ export interface JoiningDeps {
   readonly membership: Membership;
   /** Our own name, which needs no joining. */
   readonly self: string;
-  /** `host:port`, looked up anew for every attempt. */
+  /** `host:port`, resolved again for every attempt. */
   readonly peers: readonly string[];
   readonly resolve: (peer: string) => Promise<PeerAddress>;
 }
@@ -35,7 +35,7 @@ export function keepJoined(deps: JoiningDeps): Joining {
   let timer: Timer | undefined;
   let stopped = false;
   let retryMs = FIRST_RETRY_MS;
-  let told = false;
+  let reported = false;
   let running = false;
 
   const round = async (): Promise<void> => {
@@ -61,9 +61,9 @@ export function keepJoined(deps: JoiningDeps): Joining {
     running = false;
     if (stopped) return;
     // Said once, not with every attempt.
-    if (problem !== undefined && !told) log.warn('not all of the ring can be joined yet', { error: problem });
+    if (problem !== undefined && !reported) log.warn('not all of the ring can be joined yet', { error: problem });
     else if (problem !== undefined) log.v(4, 'not all of the ring can be joined yet', { error: problem });
-    told = problem !== undefined;
+    reported = problem !== undefined;
     again(problem === undefined ? CHECK_MS : retryMs);
     retryMs = problem === undefined ? FIRST_RETRY_MS : Math.min(LAST_RETRY_MS, retryMs * 2);
   };
@@ -84,7 +84,7 @@ export function keepJoined(deps: JoiningDeps): Joining {
     timer = clock.setTimer(ms * (0.75 + random.random() / 2), () => void round());
   };
 
-  // Whoever has gone is asked for soon, and less and less often.
+  // Members that left are retried soon, then with back-off.
   const unsubscribe = membership.subscribe((event) => {
     if (stopped || (event.kind !== 'failed' && event.kind !== 'left') || event.member.name === deps.self) return;
     retryMs = FIRST_RETRY_MS;

@@ -19,7 +19,7 @@ import { createQueries } from './queries.ts';
 /** Exchanges and stream pings under way that we began; more are skipped, the next round tries again. */
 const MAX_OUTBOUND = 8;
 const CONFLICT_INTERVAL_MS = 60_000;
-/** Urgent metadata is told at most this often: it is for changes, not for flapping. */
+/** Urgent metadata is published at most this often: it is for changes, not for flapping. */
 const URGENT_INTERVAL_MS = 50;
 
 export function createMembership(deps: MembershipDeps): Membership {
@@ -121,7 +121,7 @@ export function createMembership(deps: MembershipDeps): Membership {
     stamp: (question) => intents.query(question),
     spread: (payload) => step({ kind: 'broadcast', payload }),
     tell: (to, payload) => {
-      // Whoever asks says where the answer goes; a stranger's address there would make an amplifier of the whole ring.
+      // The query names the address of the response; an address outside the ring would make the ring an amplifier.
       const member = gossip?.at(to);
       if (member === undefined || stopped) return;
       transport.send(member.address, [deps.encode({ kind: 'user', payload })], member.versions[1]);
@@ -201,7 +201,7 @@ export function createMembership(deps: MembershipDeps): Membership {
       .members()
       .some((member) => member.name !== config.name && (member.state === 'alive' || member.state === 'suspect'));
 
-  /** Stamped when it is told, not when it was set: others compare clocks by it. */
+  /** Stamped at publication, not when it was set: other members derive clock offsets from it. */
   const metaNow = (): Uint8Array => serf.encodeTags(tagsOf({ ...metadata, toldAtMs: clock.nowMs() }));
 
   const tellMeta = (): void => {
@@ -245,7 +245,7 @@ export function createMembership(deps: MembershipDeps): Membership {
       const failures = results.flatMap((result) => (result.status === 'rejected' ? [messageOf(result.reason)] : []));
       if (peers.length > 0 && failures.length === peers.length)
         throw new CodedError('join-failed', `no member of the ring could be joined: ${failures.join('; ')}`);
-      // Anew, with a time after everything just learned: whoever remembers our last farewell is to forget it.
+      // Again, with a Lamport time after everything just learned: members that remember our last leave intent discard it.
       if (peers.length > 0) spreadIntent(serf.encode(intents.join()));
       return peers.length - failures.length;
     },

@@ -37,7 +37,7 @@ interface Pending {
   readonly finish: () => void;
 }
 
-/** Answers under way; whoever asks more often is not answered. */
+/** Concurrent responses; a requester above the bound gets none. */
 const MAX_ANSWERING = 16;
 
 export function createQueries(deps: QueriesDeps): Queries {
@@ -97,7 +97,7 @@ export function createQueries(deps: QueriesDeps): Queries {
     answered(response) {
       const question = pending.get(response.ltime);
       if (question === undefined || question.id !== response.id || response.ack) return;
-      // Each is heard once, and only whoever was asked.
+      // One response of each member counts, and only from members that were queried.
       if (!question.waiting.delete(response.node)) return;
       question.answers.set(response.node, response.payload);
       if (question.waiting.size === 0) question.finish();

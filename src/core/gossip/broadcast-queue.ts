@@ -1,6 +1,6 @@
 /**
  * What is waiting to be spread, each message a bounded number of times (SWIM §4.1, "infection-style dissemination"). News about a
- * subject replaces older news about the same subject. Least-sent goes first, then newest, so news outruns rumour.
+ * subject replaces older news about the same subject. The least transmitted broadcast is sent first, then the newest.
  */
 export interface Broadcast {
   /** News with the same subject invalidates what is queued; undefined never does. */

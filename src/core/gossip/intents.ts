@@ -13,7 +13,7 @@ export interface IntentWork {
   readonly rebroadcast: boolean;
   /** A member announced that it leaves (true) or is here to stay (false). */
   readonly intent?: { readonly node: string; readonly leaving: boolean };
-  /** To be encoded and spread: we contradict whoever announced our leaving. */
+  /** To be encoded and broadcast: refutes an announcement that this member leaves. */
   readonly reply?: Extract<SerfMessage, { kind: 'join' }>;
   readonly event?: { readonly name: string; readonly payload: Uint8Array; readonly ltime: number };
   /** A question that has not been seen before. */
@@ -170,7 +170,7 @@ function plausible(ltime: number, clock: number): boolean {
   return Number.isSafeInteger(ltime) && ltime >= 0 && ltime < MAX_LTIME && ltime - clock < MAX_LTIME_JUMP;
 }
 
-/** Older than what is remembered, so nobody can say whether it was seen before: a replay, or as good as one (Serf's buffer, too). */
+/** Older than the remembered window, so duplicates cannot be detected: treated as a replay, as Serf's buffer does. */
 function forgotten(ltime: number, clock: number): boolean {
   return ltime + REMEMBERED < clock;
 }

@@ -1,11 +1,11 @@
 import { assert, unreachable } from '../../base/errors.ts';
 import { Awareness } from './awareness.ts';
+import { Broadcasts } from './broadcasts.ts';
 import type { GossipConfig } from './config.ts';
 import { isGone, type Member, MemberTable, viewOf } from './member-table.ts';
 import { Outbox } from './outbox.ts';
 import { type EncodeMessage, type GossipMessage, MAX_META_BYTES, type PeerAddress, type RingState } from './port.ts';
 import { Prober } from './prober.ts';
-import { Rumours } from './rumours.ts';
 import type { GossipInput, MemberView, Work } from './work.ts';
 
 export interface GossipSettings {
@@ -29,7 +29,7 @@ export class Gossip {
   readonly #self: Member;
   readonly #awareness: Awareness;
   readonly #outbox: Outbox;
-  readonly #rumours: Rumours;
+  readonly #broadcasts: Broadcasts;
   readonly #prober: Prober;
   #gossipMs = Number.POSITIVE_INFINITY;
   /** When waiting news was last sent. */
@@ -54,8 +54,8 @@ export class Gossip {
     };
     this.#awareness = new Awareness(config.awarenessLimit);
     this.#outbox = new Outbox(config, this.#table, settings.encode);
-    this.#rumours = new Rumours(config, this.#table, this.#outbox, this.#awareness, this.#self);
-    this.#prober = new Prober(config, this.#table, this.#outbox, this.#awareness, this.#rumours, this.#self);
+    this.#broadcasts = new Broadcasts(config, this.#table, this.#outbox, this.#awareness, this.#self);
+    this.#prober = new Prober(config, this.#table, this.#outbox, this.#awareness, this.#broadcasts, this.#self);
   }
 
   /** Lifeguard's local health score: 0 is well. */
@@ -86,7 +86,7 @@ export class Gossip {
     return member === undefined ? undefined : viewOf(member);
   }
 
-  /** The living member at an address, else whoever was last seen there. */
+  /** The living member at an address, else the member last seen there. */
   at(address: PeerAddress): MemberView | undefined {
     const member = this.#table.at(address);
     return member === undefined ? undefined : viewOf(member);
@@ -99,7 +99,7 @@ export class Gossip {
     this.#prober.start(nowMs, random);
     this.#pushPullMs = nowMs + random() * this.#config.pushPullIntervalMs;
     this.#reconnectMs = nowMs + random() * this.#config.reconnectIntervalMs;
-    this.#rumours.announce();
+    this.#broadcasts.announce();
     this.#outbox.event({ kind: 'joined', member: viewOf(this.#self) });
     return this.#finish(nowMs);
   }
@@ -111,23 +111,23 @@ export class Gossip {
         this.#packet(input.from, input.messages, nowMs, random);
         break;
       case 'state':
-        for (const row of input.state.rows) this.#rumours.row(row, nowMs, random);
+        for (const row of input.state.rows) this.#broadcasts.row(row, nowMs, random);
         break;
       case 'stream-ping':
         if (input.answered) this.#prober.streamAnswered(input.seq);
         break;
       case 'meta':
         assert(input.meta.length <= MAX_META_BYTES, `metadata of ${input.meta.length} bytes`);
-        this.#rumours.changeMeta(input.meta);
+        this.#broadcasts.changeMeta(input.meta);
         break;
       case 'broadcast':
         this.#outbox.spreadUser(input.payload, input.subject, input.token);
         break;
       case 'intent':
-        this.#rumours.intent(input.node, input.leaving);
+        this.#broadcasts.intent(input.node, input.leaving);
         break;
       case 'leave':
-        this.#rumours.leave(input.token, nowMs);
+        this.#broadcasts.leave(input.token, nowMs);
         break;
       default:
         unreachable(input);
@@ -137,8 +137,8 @@ export class Gossip {
 
   tick(nowMs: number, random: () => number): Work {
     this.#noticeStall(nowMs);
-    this.#rumours.expire(nowMs);
-    if (!this.#rumours.leaving) {
+    this.#broadcasts.expire(nowMs);
+    if (!this.#broadcasts.leaving) {
       this.#prober.tick(nowMs, random);
       if (nowMs >= this.#pushPullMs) this.#pushPull(nowMs, random);
       if (nowMs >= this.#reconnectMs) this.#reconnect(nowMs, random);
@@ -150,10 +150,10 @@ export class Gossip {
   /** When `tick` wants to be called next. A ring of one has nothing to look after and asks for no wake-up. */
   nextTickMs(): number {
     const upkeep =
-      this.#rumours.leaving || this.#alone
+      this.#broadcasts.leaving || this.#alone
         ? Number.POSITIVE_INFINITY
         : Math.min(this.#prober.nextMs(), this.#pushPullMs, this.#reconnectMs);
-    return Math.min(upkeep, this.#gossipMs, this.#rumours.nextExpiryMs());
+    return Math.min(upkeep, this.#gossipMs, this.#broadcasts.nextExpiryMs());
   }
 
   get #alone(): boolean {
@@ -179,7 +179,7 @@ export class Gossip {
     for (const message of messages) {
       switch (message.kind) {
         case 'ping':
-          if (asked || (message.node !== '' && message.node !== this.#self.name) || this.#rumours.leaving) break;
+          if (asked || (message.node !== '' && message.node !== this.#self.name) || this.#broadcasts.leaving) break;
           asked = true;
           // Answered to where it came from, never to where it claims to come from.
           this.#outbox.send(from, this.#table.at(from), { kind: 'ack', seq: message.seq });
@@ -196,11 +196,11 @@ export class Gossip {
           this.#prober.nacked(message.seq);
           break;
         case 'alive':
-          this.#rumours.alive(message, nowMs, random);
+          this.#broadcasts.alive(message, nowMs, random);
           break;
         case 'suspect':
         case 'dead':
-          this.#rumours.accuse(message, nowMs);
+          this.#broadcasts.accuse(message, nowMs);
           break;
         case 'user':
           this.#outbox.event({ kind: 'user', payload: message.payload });
@@ -221,7 +221,7 @@ export class Gossip {
       random,
     );
     for (const target of targets) if (!this.#outbox.gossipTo(target)) break;
-    // Whoever comes gets the whole table, so nothing is kept for later.
+    // A joining member receives the whole table, so nothing is queued for it.
     if (targets.length === 0) this.#outbox.discard();
   }
 
@@ -244,7 +244,7 @@ export class Gossip {
   }
 
   /**
-   * A late call means that this member was paused or starved, not that the others were silent. Nobody is accused for that time
+   * A late call means that this member was paused or starved, not that the other members were silent. No member is suspected for that time
    * (Lifeguard's idea, taken one step further: the delay is known exactly, so it is given back exactly).
    */
   #noticeStall(nowMs: number): void {
@@ -254,7 +254,7 @@ export class Gossip {
     if (lateMs < this.#config.stallMs) return;
     this.#awareness.apply(1);
     this.#prober.abandon(nowMs);
-    this.#rumours.postpone(lateMs);
+    this.#broadcasts.postpone(lateMs);
     this.#gossipMs = Math.max(this.#gossipMs, nowMs);
     this.#notBefore(nowMs);
     this.#outbox.event({ kind: 'stalled', byMs: lateMs });

@@ -43,7 +43,7 @@ export class MemberTable {
     return this.#byName.get(name);
   }
 
-  /** The living member at an address, else whoever was last seen there. */
+  /** The living member at an address, else the member last seen there. */
   at(address: PeerAddress): Member | undefined {
     return this.#byAddress.get(keyOf(address));
   }
@@ -96,7 +96,7 @@ export class MemberTable {
     if (at >= 0 && at < this.#cursor) this.#cursor--;
   }
 
-  /** The next member to probe; the order is drawn anew each time round. */
+  /** The next member to probe; the order is shuffled for each pass. */
   nextToProbe(eligible: (member: Member) => boolean, random: () => number): Member | undefined {
     for (let tried = 0; tried <= this.#order.length; tried++) {
       if (this.#cursor >= this.#order.length) {

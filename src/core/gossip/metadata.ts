@@ -17,7 +17,7 @@ export interface MemberMetadata {
   readonly clockOffsetMs?: number;
   /** Lifeguard's local health; 0 is well. */
   readonly health?: number;
-  /** Wall clock when this was told, milliseconds since the epoch. */
+  /** Wall clock when the metadata was published, milliseconds since the epoch. */
   readonly toldAtMs?: number;
 }
 

@@ -93,7 +93,7 @@ export class Outbox {
     return true;
   }
 
-  /** Gives up what is waiting to be spread: there is nobody to hear it. */
+  /** Drops queued broadcasts: the ring has no other member. */
   discard(): void {
     this.#news.clear();
     this.#user.clear();

@@ -104,7 +104,7 @@ export type EncodeMessage = (message: GossipMessage) => Uint8Array;
 export const MAX_META_BYTES = 512;
 
 /**
- * Incarnations above this are refused from the wire. They count up by one per refutation, so nobody gets there honestly, and the
+ * Incarnations above this are refused from the wire. They count up by one per refutation, so a correct member never reaches it, and the
  * ceiling keeps a forged accusation at the end of the number range from being one that cannot be answered with a higher number.
  */
 export const MAX_INCARNATION = 0xffff_fff0;
@@ -127,7 +127,7 @@ export type SerfMessage =
   | SerfResponse
   | { readonly kind: 'other'; readonly type: number };
 
-/** A question to the whole ring, spread as an event is; each member answers to whoever asked, by datagram. */
+/** A query to the whole ring, broadcast like an event; each member responds to the requester by datagram. */
 export interface SerfQuery {
   readonly kind: 'query';
   readonly ltime: number;
@@ -136,9 +136,9 @@ export interface SerfQuery {
   readonly from: PeerAddress | undefined;
   /** Only these members are meant; undefined: all. */
   readonly nodes: readonly string[] | undefined;
-  /** It carries a filter of a kind that is not known here, so nobody here is meant. */
+  /** It carries a filter of an unknown kind, so this member does not match. */
   readonly otherFilters: boolean;
-  /** Whoever is asked says at once that it heard, whether or not it answers. */
+  /** Each recipient acknowledges at once, whether or not it responds. */
   readonly ack: boolean;
   /** Not to be passed on. */
   readonly noBroadcast: boolean;

@@ -1,9 +1,9 @@
 import type { Awareness } from './awareness.ts';
+import type { Broadcasts } from './broadcasts.ts';
 import type { GossipConfig } from './config.ts';
 import { isGone, type Member, type MemberTable, sameAddress } from './member-table.ts';
 import type { Outbox } from './outbox.ts';
 import type { GossipMessage, IndirectPingMessage, PeerAddress } from './port.ts';
-import type { Rumours } from './rumours.ts';
 
 /** First protocol version whose members understand nacks. */
 const NACK_PROTOCOL = 4;
@@ -40,7 +40,7 @@ export class Prober {
   readonly #table: MemberTable;
   readonly #outbox: Outbox;
   readonly #awareness: Awareness;
-  readonly #rumours: Rumours;
+  readonly #broadcasts: Broadcasts;
   readonly #self: Member;
   #probe: Probe | undefined;
   #nextProbeMs = Number.POSITIVE_INFINITY;
@@ -52,14 +52,14 @@ export class Prober {
     table: MemberTable,
     outbox: Outbox,
     awareness: Awareness,
-    rumours: Rumours,
+    broadcasts: Broadcasts,
     self: Member,
   ) {
     this.#config = config;
     this.#table = table;
     this.#outbox = outbox;
     this.#awareness = awareness;
-    this.#rumours = rumours;
+    this.#broadcasts = broadcasts;
     this.#self = self;
   }
 
@@ -127,7 +127,7 @@ export class Prober {
     this.#awareness.apply(-1);
   }
 
-  /** Pings on behalf of `requester`; only members of the ring, so that nobody can aim our pings at strangers. */
+  /** Pings on behalf of `requester`; only members of the ring, so that a requester cannot aim our pings at other addresses. */
   relay(request: IndirectPingMessage, requester: PeerAddress, nowMs: number, random: () => number): void {
     const target = this.#table.get(request.node) ?? this.#table.at(request.target);
     if (target === undefined || target === this.#self || !sameAddress(target.address, request.target)) return;
@@ -146,8 +146,8 @@ export class Prober {
   }
 
   #begin(nowMs: number, random: () => number): void {
-    // A lap over the table is when nobody is being looked at: the time to forget the long gone.
-    this.#rumours.reap(nowMs);
+    // No probe is pending between two passes over the table: reap members that have been dead for long.
+    this.#broadcasts.reap(nowMs);
     this.#nextProbeMs = nowMs + this.#config.probeIntervalMs;
     const member = this.#next(random);
     if (member === undefined) return;
@@ -169,18 +169,18 @@ export class Prober {
       this.#outbox.send(member.address, member, ping);
       return;
     }
-    // Lifeguard's buddy system: a suspect is told so by whoever pings it, before its time runs out.
+    // Lifeguard's buddy system: the prober informs a suspect with the ping, so that it can refute before the suspicion expires.
     const { name, incarnation } = member;
     const warning: GossipMessage = { kind: 'suspect', incarnation, node: name, from: this.#self.name };
     this.#outbox.send(member.address, member, ping, warning);
   }
 
   /**
-   * Whoever others suspect is looked at out of turn: a second independent voice is what shortens the wait, and an answer ends it for this
-   * member. Not twice in a row, so that rumours cannot keep it from looking at the others.
+   * A member that another member suspects is probed out of turn: an independent confirmation shortens the suspicion, and an ack ends it for this
+   * member. Not twice in a row, so that broadcast suspicions cannot keep it from probing the other members.
    */
   #next(random: () => number): Member | undefined {
-    const suspect = this.#outOfTurn ? undefined : this.#rumours.suspectToCheck();
+    const suspect = this.#outOfTurn ? undefined : this.#broadcasts.suspectToCheck();
     this.#outOfTurn = suspect !== undefined;
     return suspect ?? this.#table.nextToProbe((each) => each !== this.#self && !isGone(each), random);
   }
@@ -214,7 +214,7 @@ export class Prober {
     // Helpers that said "no answer" show that we are well; helpers that said nothing at all hint that we are not.
     this.#awareness.apply(probe.expectedNacks > 0 ? Math.max(0, probe.expectedNacks - probe.nacks) : 1);
     const { name, incarnation } = probe.member;
-    this.#rumours.suspect({ kind: 'suspect', incarnation, node: name, from: this.#self.name }, nowMs);
+    this.#broadcasts.suspect({ kind: 'suspect', incarnation, node: name, from: this.#self.name }, nowMs);
   }
 
   #expireRelays(nowMs: number): void {

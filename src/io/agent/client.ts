@@ -12,7 +12,7 @@ interface Waiting {
 }
 
 export interface AgentConnectionHandlers {
-  /** Everything that came with one read has been told. */
+  /** Everything that came with one read has been reported. */
   readonly events?: (events: readonly unknown[]) => void;
   /** Called once, whatever ends it. */
   readonly closed?: () => void;
@@ -43,7 +43,7 @@ export class AgentConnection {
     });
   }
 
-  /** Throws CodedError 'not-running' when nobody listens there. */
+  /** Throws CodedError 'not-running' when no process listens there. */
   static open(socket: string, handlers: AgentConnectionHandlers = {}): Promise<AgentConnection> {
     return new Promise((resolve, reject) => {
       const connection = createConnection(socket);

@@ -18,10 +18,10 @@ const HEARD_WITHIN_MS = 500;
 const PUBLISH_INTERVAL_MS = 1000;
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 2000;
-/** When the host process is slow to take what is told. */
+/** When the host process is slow to read the hints. */
 const RETRY_MS = 50;
 const FAREWELL_MS = 500;
-/** A host process that takes nothing is told nothing more. */
+/** A host process that does not read is sent nothing more. */
 const MAX_UNSENT_BYTES = 64 * 1024;
 
 interface Known {

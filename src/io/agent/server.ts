@@ -51,7 +51,7 @@ function listenPrivately(server: Server, socket: string): Promise<void> {
     server.once('error', (error) =>
       reject(new CodedError('listen', `cannot listen on ${socket}: ${error.message}`, { cause: error })),
     );
-    // The socket comes into being within this call, and nobody else may open it for a moment.
+    // The socket is created within this call and must not be open to other users before its mode is set.
     const before = process.umask(0o177);
     server.listen(socket, resolve);
     process.umask(before);

@@ -20,7 +20,7 @@ export function newKeyringText(): string {
 }
 
 /**
- * Opens the keyring; undefined when there is no such file. Throws CodedError 'bad-keyring' naming the file and the mend: also when anybody
+ * Opens the keyring; undefined when there is no such file. Throws CodedError 'bad-keyring' naming the file and the fix: also when any other user
  * but its owner may open it.
  */
 export async function openKeyring(path: string): Promise<OpenedKeyring | undefined> {
@@ -45,29 +45,29 @@ export async function createKeyring(path: string): Promise<void> {
 }
 
 function keyringOf(text: string, path: string): Keyring {
-  const mend = 'it holds a JSON list of keys in base64, e.g. from hyperedge gossip keygen';
+  const fix = 'it holds a JSON list of keys in base64, e.g. from hyperedge gossip keygen';
   let list: unknown;
   try {
     list = JSON.parse(text);
   } catch (error) {
-    throw new CodedError('bad-keyring', `${path} is not JSON; ${mend}`, { cause: error });
+    throw new CodedError('bad-keyring', `${path} is not JSON; ${fix}`, { cause: error });
   }
   if (!Array.isArray(list) || !list.every((each) => typeof each === 'string'))
-    throw new CodedError('bad-keyring', `${path} is not a list of texts; ${mend}`);
+    throw new CodedError('bad-keyring', `${path} is not a list of texts; ${fix}`);
   const keys = list.map((each, index) => {
     const key = Buffer.from(each, 'base64');
     if (key.toString('base64').replaceAll('=', '') !== each.replaceAll('=', ''))
-      throw new CodedError('bad-keyring', `${path}: entry ${index + 1} is not base64; ${mend}`);
+      throw new CodedError('bad-keyring', `${path}: entry ${index + 1} is not base64; ${fix}`);
     return key;
   });
   try {
     return new Keyring(keys);
   } catch (error) {
-    throw new CodedError('bad-keyring', `${path}: ${messageOf(error)}; ${mend}`, { cause: error });
+    throw new CodedError('bad-keyring', `${path}: ${messageOf(error)}; ${fix}`, { cause: error });
   }
 }
 
-/** One change at a time; a change that could not be written is taken back, so that a restart finds what the ring was told. */
+/** One change at a time; a change that could not be written is reverted, so that a restart finds the keys that the ring uses. */
 function keyStore(path: string, keyring: Keyring): KeyStore {
   let last: Promise<void> = Promise.resolve();
   const change = (apply: () => void): Promise<void> => {

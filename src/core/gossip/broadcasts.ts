@@ -15,7 +15,7 @@ import { Suspicion, suspicionTimes } from './suspicion.ts';
  * What is believed of whom, and why: the order of claims in SWIM §4.2. A higher incarnation wins; at equal incarnations dead beats
  * suspect beats alive; only a member itself raises its incarnation, which is how it contradicts what is said of it.
  */
-export class Rumours {
+export class Broadcasts {
   readonly #config: GossipConfig;
   readonly #table: MemberTable;
   readonly #outbox: Outbox;
@@ -66,7 +66,7 @@ export class Rumours {
         this.#outbox.event({ kind: 'conflict', name: claim.node, address: claim.address });
         return;
       }
-      // Whoever takes over a name starts counting anew, so its incarnation need not be higher than the dead one's.
+      // A new member of a dead member's name starts at its own incarnation, which need not be higher.
       this.#table.move(member, claim.address);
       member.rttMs = undefined;
     } else if (self) {
@@ -98,7 +98,7 @@ export class Rumours {
 
   /** An accusation from the wire. */
   accuse(claim: AccusationMessage, nowMs: number): void {
-    // At the ceiling itself nobody could answer; see MAX_INCARNATION.
+    // An accusation at the ceiling could not be refuted; see MAX_INCARNATION.
     if (claim.incarnation >= MAX_INCARNATION) return;
     if (claim.kind === 'suspect') this.suspect(claim, nowMs);
     else this.dead(claim, nowMs);
@@ -142,7 +142,7 @@ export class Rumours {
     }
     this.#suspicions.delete(claim.node);
     member.incarnation = claim.incarnation;
-    // Agents before memberlist 0.2 name nobody in their farewell, so what they announced earlier counts as well.
+    // Agents before memberlist 0.2 do not name the sender of a leave, so an earlier leave intent counts as well.
     member.state = claim.from === claim.node || member.leaving ? 'left' : 'dead';
     member.sinceMs = nowMs;
     this.#outbox.spread({ ...claim, kind: 'dead' }, member === this.#self ? this.#leaveToken : undefined);
@@ -247,7 +247,7 @@ export class Rumours {
     this.#outbox.event({ kind: 'refuted', incarnation: self.incarnation });
   }
 
-  /** A full table gives up whoever has been gone longest; one full of the living takes nobody. */
+  /** A full table evicts the member that has been dead longest; a table full of living members accepts no new one. */
   #makeRoom(): boolean {
     if (this.#table.size < this.#config.maxMembers) return true;
     let oldest: Member | undefined;
