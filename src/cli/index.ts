@@ -122,7 +122,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     load: async () => (await import('./commands/secrets-encrypt.ts')).rotateEncryptionCommand,
   },
   'secrets-encrypt reencrypt': {
-    summary: 'write anew what is stored with another key',
+    summary: 'rewrite what is stored with another key',
     load: async () => (await import('./commands/secrets-encrypt.ts')).reencryptCommand,
   },
   status: { summary: 'what runs on this host', load: async () => (await import('./commands/status.ts')).statusCommand },

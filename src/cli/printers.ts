@@ -3,7 +3,7 @@ import { type Flag, type FlagValues, UsageError } from './command.ts';
 
 export const OUTPUT_FLAG: Flag = { type: 'string', short: 'o', value: 'FORMAT', help: 'json, yaml or wide' };
 
-/** Wrong formats are told before anything is asked or done. Throws UsageError. */
+/** Wrong formats are refused before any request is made. Throws UsageError. */
 export function checkFormat(flags: FlagValues): void {
   const format = flags['output'];
   if (format !== undefined && format !== 'json' && format !== 'yaml' && format !== 'wide') {

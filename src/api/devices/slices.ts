@@ -48,7 +48,7 @@ export function dropUnsupported(slice: ResourceSlice, old?: ResourceSlice): void
   }
 }
 
-/** What a driver is told of its name. */
+/** Findings about a driver's name. */
 export function sliceWarnings({ spec }: ResourceSlice): string[] {
   const driver = spec?.driver ?? '';
   if (driver === driver.toLowerCase()) return [];

@@ -130,7 +130,7 @@ export function splitEvents(events: Uint8Array): StoredEvent[] {
     const event = reader.message();
     let type: number = EventType.put;
     let kv: Buffer = NONE;
-    let identity = NOBODY;
+    let identity = NO_IDENTITY;
     for (let at = event.position, inner = event.field(); inner !== 0; at = event.position, inner = event.field()) {
       if (inner === 1) type = event.int();
       else if (inner === 2) {
@@ -145,7 +145,7 @@ export function splitEvents(events: Uint8Array): StoredEvent[] {
 }
 
 type Identity = Pick<StoredEvent, 'key' | 'createRevision' | 'version' | 'lease'>;
-const NOBODY: Identity = { key: '', createRevision: 0, version: 0, lease: 0n };
+const NO_IDENTITY: Identity = { key: '', createRevision: 0, version: 0, lease: 0n };
 
 /** The fields of a `KeyValue` but its value. */
 function identityOf(reader: Reader): Identity {

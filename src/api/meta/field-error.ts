@@ -24,7 +24,7 @@ export interface FieldError {
 const MAX_ECHO = 4096;
 /** How many failures one answer names. */
 const MAX_FAILURES = 128;
-/** Found so many, a validation is given up: a document of 3 MB can have millions, and nobody is told of the others. */
+/** Found so many, a validation is given up: a document of 3 MB can have millions, and the rest is not reported. */
 const MAX_FOUND = 20_000;
 
 /** What has been found by the validation that runs now; validations are synchronous. */

@@ -122,20 +122,20 @@ export function validateAnnotationUpdate(pod: Pod, old: Pod, path: string): Fiel
   const now = pod.metadata?.annotations ?? {};
   const before = old.metadata?.annotations ?? {};
   const errors: FieldError[] = [];
-  const told = (key: string, did: string): void => {
+  const forbid = (key: string, did: string): void => {
     const what =
       key === MIRROR_ANNOTATION ? 'mirror pod annotation' : key.startsWith(APP_ARMOR) ? 'AppArmor annotations' : '';
     if (what !== '') errors.push(fieldError.forbidden(`${path}[${key}]`, `may not ${did} ${what}`));
   };
-  for (const [key, value] of Object.entries(before)) if (now[key] !== value) told(key, 'remove or update');
-  for (const key of Object.keys(now)) if (before[key] === undefined) told(key, 'add');
+  for (const [key, value] of Object.entries(before)) if (now[key] !== value) forbid(key, 'remove or update');
+  for (const key of Object.keys(now)) if (before[key] === undefined) forbid(key, 'add');
   return errors;
 }
 
 /** Annotations that were all that said something, of pods that are being created. */
 const alone = new WeakMap<Pod, string[]>();
 
-/** Whoever looks at fields alone finds in them what the annotations say. */
+/** Copies deprecated annotations to their fields, so that code needs to read the fields alone. */
 export function fillAppArmorFields(pod: Pod): void {
   const { spec } = pod;
   if (spec === undefined || spec.os?.name === 'windows') return;

@@ -16,7 +16,7 @@ export interface ContainerContext {
   readonly spec: PodSpec;
   readonly volumes: Volumes;
   readonly claims: ReadonlySet<string>;
-  /** Undefined where it was left out, which is told elsewhere. */
+  /** Undefined where it was omitted, which is reported elsewhere. */
   readonly graceSeconds: number | undefined;
   /** Not a template. */
   readonly isPod: boolean;

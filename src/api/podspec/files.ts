@@ -39,7 +39,7 @@ function validateVolumePath(path: string, at: string): FieldError[] {
   return errors;
 }
 
-/** Errors of all files are told of `at` itself, without the place in the list. */
+/** Errors of all files are reported at `at` itself, without the index in the list. */
 export function validateDownwardItems(items: readonly DownwardAPIVolumeFile[] | undefined, at: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const item of items ?? []) {
@@ -142,7 +142,7 @@ function validateTrustBundle(bundle: ClusterTrustBundleProjection, path: string)
   return errors;
 }
 
-/** `example.com:signer:name` of a signer's bundles, a plain name of nobody's. */
+/** `example.com:signer:name` of a signer's bundles, a plain name of an unsigned bundle. */
 function trustBundleNameErrors(name: string): string[] {
   return dns1123SubdomainErrors(name.includes(':') ? name.slice(name.lastIndexOf(':') + 1) : name);
 }

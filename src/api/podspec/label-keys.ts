@@ -1,5 +1,5 @@
 /**
- * Keys of labels by which pods are told from those of other revisions: what a pod itself has under them becomes part of its selectors when it is
+ * Label keys that distinguish the pods of one revision from those of another: what a pod itself has under them becomes part of its selectors when it is
  * created. Source: k8s.io/kubernetes/pkg/registry/core/pod strategy, pkg/apis/core/validation validateMatchLabelKeysAndMismatchLabelKeys.
  */
 import type { Pod, PodAffinity, PodAffinityTerm } from 'kubernetes-types/core/v1';

@@ -8,10 +8,10 @@ interface Placed {
 export function* overlapWarnings(volumes: readonly Volume[]): Generator<string> {
   const quoted = JSON.stringify;
   for (const { name, configMap, secret, downwardAPI, projected } of volumes) {
-    const told = (what: string): string => `volume ${quoted(name)} (${what}): overlapping paths`;
-    yield* overlaps(pathsOf(configMap?.items), [], told(`ConfigMap ${quoted(configMap?.name ?? '')}`));
-    yield* overlaps(pathsOf(secret?.items), [], told(`Secret ${quoted(secret?.secretName ?? '')}`));
-    yield* overlaps(pathsOf(downwardAPI?.items), [], told('DownwardAPI'));
+    const volume = (what: string): string => `volume ${quoted(name)} (${what}): overlapping paths`;
+    yield* overlaps(pathsOf(configMap?.items), [], volume(`ConfigMap ${quoted(configMap?.name ?? '')}`));
+    yield* overlaps(pathsOf(secret?.items), [], volume(`Secret ${quoted(secret?.secretName ?? '')}`));
+    yield* overlaps(pathsOf(downwardAPI?.items), [], volume('DownwardAPI'));
     const before: string[] = [];
     for (const source of projected?.sources ?? []) {
       const found = projectedPaths(source);
@@ -19,7 +19,7 @@ export function* overlapWarnings(volumes: readonly Volume[]): Generator<string> 
         yield `volume ${quoted(name)} (Projected) has no sources provided`;
         continue;
       }
-      yield* overlaps(found.paths, before, told(`Projected ${found.what}`));
+      yield* overlaps(found.paths, before, volume(`Projected ${found.what}`));
       before.push(...found.paths);
     }
   }
@@ -46,7 +46,7 @@ function projectedPaths(source: VolumeProjection): { readonly paths: string[]; r
 }
 
 /** Those of `paths` that are, are in, or contain one before them; found by their parts, so that many paths cost no more than their length. */
-function* overlaps(paths: readonly string[], before: readonly string[], told: string): Generator<string> {
+function* overlaps(paths: readonly string[], before: readonly string[], source: string): Generator<string> {
   if (paths.length === 0) return;
   const whole = new Set<string>();
   /** Every folder that a path lies in, with that path. */
@@ -60,7 +60,7 @@ function* overlaps(paths: readonly string[], before: readonly string[], told: st
     const path = given.replace(/\/+$/, '');
     if (path === '') continue;
     const other = whole.has(path) ? path : (foldersOf(path).find((folder) => whole.has(folder)) ?? folders.get(path));
-    if (other !== undefined) yield `${told}: ${JSON.stringify(path)} with ${JSON.stringify(other)}`;
+    if (other !== undefined) yield `${source}: ${JSON.stringify(path)} with ${JSON.stringify(other)}`;
     add(path);
   }
 }

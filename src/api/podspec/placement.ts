@@ -191,7 +191,7 @@ export function validateTopologySpread(
 ): FieldError[] {
   const errors: FieldError[] = [];
   const pairOf = (each: TopologySpreadConstraint) => `{${each.topologyKey ?? ''}, ${each.whenUnsatisfiable ?? ''}}`;
-  /** Where each pair stands last: those before it are told that they are there again. */
+  /** Where each pair stands last: earlier occurrences are reported as duplicates. */
   const last = new Map((constraints ?? []).map((each, index) => [pairOf(each), index]));
   (constraints ?? []).forEach((constraint, index) => {
     const at = `${path}[${index}]`;

@@ -18,7 +18,7 @@ export function takeResizeOnly(pod: Pod, old: Pod): void {
   const spec: PodSpec = structuredClone(before);
   for (const sort of SORTS) {
     const now = sent[sort] ?? [];
-    // Who renames or reorders is told so.
+    // Renamed or reordered containers are reported as such.
     if (now.some((container, index) => container.name !== before[sort]?.[index]?.name)) {
       if (now.length > 0) spec[sort] = now;
       continue;

@@ -1,5 +1,5 @@
 /**
- * What is told the author of a pod or of a template: fields that do nothing any more, and what may not mean what it seems to.
+ * Warnings for authors of pods and templates: fields without effect, and values that may not mean what they seem to.
  * Source: k8s.io/kubernetes/pkg/api/pod/warnings.go, pkg/api/node/util.go.
  */
 import type {

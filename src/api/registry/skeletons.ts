@@ -1,6 +1,6 @@
 /**
  * What a new object of a kind holds before anybody has set a field: structures that upstream's types have by value, and lists and maps that
- * are written when they are empty. Nobody comes to own these by creating the object, only what is in them. Source: the field
+ * are written when they are empty. Creating the object does not make these fields owned, only what is in them. Source: the field
  * types of k8s.io/api.
  */
 import type { JsonObject } from '../meta/object.ts';

@@ -1,7 +1,7 @@
 /** Versions of kinds that differ from the stored ones in name only. */
 import type { KindAlias } from './definition.ts';
 
-/** A version whose objects look as those of the stored version, and that nobody warns of. */
+/** A version whose objects are identical to those of the stored version, without a deprecation warning. */
 export function otherVersion(group: string, version: string): KindAlias<never> {
   return { group, version, identical: true, convertTo: (object) => object as never, convertFrom: (object) => object };
 }

@@ -75,7 +75,7 @@ function checkObject(schema: ObjectNode, object: Container, place: Place): void 
       struct: place.struct,
     };
     if (node.kind === 'map' && isContainer(value)) {
-      // Go's encoder leaves empty maps out, so nobody can tell one from none.
+      // Go's encoder omits empty maps, so an empty map equals an absent one.
       if (checkMap(node, value, below) === 0 && !keepsEmpty) delete object[key];
       continue;
     }

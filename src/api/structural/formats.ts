@@ -72,7 +72,7 @@ const FORMATS: Readonly<Record<string, Check>> = {
 /** Whether it is one that values are checked for. */
 export const isFormat = (format: string): boolean => Object.hasOwn(FORMATS, format);
 
-/** Whether a string is of the format; formats nobody knows are not checked. */
+/** Whether a string is of the format; unknown formats are not checked. */
 export function matchesFormat(format: string, text: string): boolean {
   const check = Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
   return check === undefined || check(text);

@@ -124,7 +124,7 @@ function lists(schema: Schema, path: string, found: FieldError[]): void {
   if (listType === 'set' || listType === 'map') keyRules(schema, listType, path, found);
 }
 
-/** Members of sets are told apart as wholes. */
+/** Members of sets are compared as a whole. */
 function atomicItems({ items }: Schema, path: string, found: FieldError[]): void {
   const odd =
     items?.typeText === 'array'

@@ -9,7 +9,7 @@ import { factsOf } from './facts.ts';
 import { isFormat, matchesFormat } from './formats.ts';
 import { fieldOf, isObject, jsonEqual, type Schema } from './schema.ts';
 
-/** More findings than these help nobody. */
+/** More findings than these are not useful. */
 const MAX_FINDINGS = 64;
 /** Of a long enumeration, so many values are named. */
 const MAX_NAMED = 128;
@@ -25,7 +25,7 @@ export function validateValue(schema: Schema, value: JsonValue, old?: JsonValue)
 
 /**
  * One walk over a value. Every check is made that fits the value, whatever the others found: a value of the wrong type is also not one of
- * an enumeration. `matches` counts what was right, by which the best of several alternatives is told.
+ * an enumeration. `matches` counts what was right, by which the best of several alternatives is chosen.
  */
 class Walk {
   found: FieldError[] = [];
@@ -36,7 +36,7 @@ class Walk {
     this.#steps = steps;
   }
 
-  /** `old`: the same place before the update; undefined when there is none or it cannot be told. */
+  /** `old`: the same place before the update; undefined when there is none or it cannot be correlated. */
   check(schema: Schema, value: JsonValue, path: string, old?: JsonValue): void {
     if (old !== undefined && isUnchanged(schema, value, old)) return;
     this.#steps.count += 1;
@@ -77,7 +77,7 @@ class Walk {
     this.#add(fieldError.invalid(pathOf(path), shown(value), `${path} in body ${what}`));
   }
 
-  /** What is told of the resource as a whole. */
+  /** Findings about the resource as a whole. */
   #plain(message: string): void {
     this.#add({ type: 'FieldValueInvalid', field: '<nil>', message: `Invalid value: "": ${message}` });
   }
@@ -260,7 +260,7 @@ class Walk {
     return { passed, best: success ?? failure };
   }
 
-  /** What has been found already is not told twice. */
+  /** A finding is not reported twice. */
   #merge(walk: Walk | undefined): void {
     if (walk === undefined) return;
     this.matches += walk.matches;
@@ -406,7 +406,7 @@ function duplicateItems(schema: Schema, value: readonly JsonValue[], path: strin
   }
 }
 
-/** The fields by which an item is told from others, as far as it has them. */
+/** The key fields of an item, as far as it has them. */
 function keyFields(schema: Schema, item: JsonValue): JsonObject {
   if (!isObject(item)) return {};
   const names = schema.listMapKeys.filter((name) => Object.hasOwn(item, name));

@@ -1,4 +1,4 @@
-/** What is told authors of classes and capacities. Source: k8s.io/kubernetes/pkg/api/{storage,node}. */
+/** Warnings for authors of classes and capacities. Source: k8s.io/kubernetes/pkg/api/{storage,node}. */
 import type { TopologySelectorTerm } from 'kubernetes-types/core/v1';
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
 import { deprecatedLabel } from '../podspec/warnings.ts';

@@ -1,4 +1,4 @@
-/** What is told the author of a claim. Source: k8s.io/kubernetes/pkg/api/persistentvolumeclaim. */
+/** Warnings for authors of claims. Source: k8s.io/kubernetes/pkg/api/persistentvolumeclaim. */
 import type { PersistentVolumeClaimSpec } from 'kubernetes-types/core/v1';
 import { canonicalQuantity, tryParseQuantity } from '../../base/quantity.ts';
 

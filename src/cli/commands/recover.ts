@@ -53,7 +53,7 @@ function shown(plan: RecoveryPlan): string {
     printTable(['NAME', 'ID', 'STATE', 'LAST TERM', 'LAST INDEX', 'COMMITTED', 'LAST REVISION'], rows),
     unsure === undefined
       ? ''
-      : `revisions ${unsure.from} to ${unsure.to} are only in logs: nobody here knows whether they were acknowledged; they are kept\n`,
+      : `revisions ${unsure.from} to ${unsure.to} are only in logs and may have been acknowledged; they are kept\n`,
     lost === undefined
       ? ''
       : `revisions ${lost.from} to ${lost.to} are in the log of ${titleOf(plan.best)} and not here: they would be lost\n`,

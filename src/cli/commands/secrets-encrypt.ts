@@ -52,7 +52,7 @@ export const rotateEncryptionCommand: Command = {
 
 export const reencryptCommand: Command = {
   usage: 'secrets-encrypt reencrypt [--drop-old-keys]',
-  summary: 'Writes anew whatever is stored otherwise than with the key that writes now.',
+  summary: 'Rewrites every object that is not stored with the current write key.',
   flags: {
     'drop-old-keys': {
       type: 'boolean',
@@ -65,7 +65,7 @@ export const reencryptCommand: Command = {
     const { dropOldKeys, surveyStore } = await import('../../roles/secrets-encrypt.ts');
     const root = stringFlag(flags, 'root');
     const report = await surveyStore(root, true);
-    out.stdout(`${report.rewritten} objects written anew\n`);
+    out.stdout(`${report.rewritten} objects rewritten\n`);
     for (const key of report.unreadable) out.stderr(`no key for ${key}: left as it is\n`);
     if (report.unreadable.length > 0) return 1;
     if (flags['drop-old-keys'] === true) {

@@ -25,7 +25,7 @@ export const csrApprovingController: ControllerSpec = {
         if (isPending(request)) queue.add(nameOf(request));
       };
       scope.onChange(requests, { added: wake, updated: wake });
-      // A serving request may come before its node has told its addresses, a bootstrap one while the old node still seems ready.
+      // A serving request may precede its node's addresses, a bootstrap request the NotReady condition of the old node.
       const wakeAll = (): void => {
         for (const request of requests.list()) wake(request);
       };

@@ -11,7 +11,7 @@ export interface ClaimPorts<O extends KubeObject, T extends KubeObject> {
 }
 
 /**
- * Adopts and releases as planned. Before the first adoption the owner is read live: one that was deleted (and perhaps made anew under
+ * Adopts and releases as planned. Before the first adoption the owner is read live: one that was deleted (and perhaps re-created under
  * the same name) must not adopt. Resolves with what the owner counts with; what vanished meanwhile is left out.
  */
 export async function carryOutClaim<O extends KubeObject, T extends KubeObject>(

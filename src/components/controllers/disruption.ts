@@ -20,7 +20,7 @@ import { isPodReady } from '../../core/reconcile/pods.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from './framework.ts';
 import { readScale } from './scale.ts';
 
-/** How often a budget is looked at again whose pods' controllers tell nobody of their changes, or could not be asked. */
+/** Resync period of a budget whose pods' controllers are not watched, or could not be read. */
 const ASK_AGAIN_MS = 30_000;
 
 export const disruptionController: ControllerSpec = {
@@ -172,7 +172,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   }
 }
 
-/** What a budget allows cannot be said: for a reason that its author can mend, or that may pass. */
+/** The allowed disruptions cannot be computed: for a reason that the budget's author can fix, or that may pass. */
 class Uncountable extends Error {}
 
 async function uncountableIfThrown<T>(answer: Promise<T>): Promise<T> {

@@ -8,7 +8,7 @@ import { hasManagedBackends } from '../../core/reconcile/service-backends.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
 import { followBackends, podsBehind, unlessTerminating } from './service-backends.ts';
 
-/** How long a watch may lag behind our own writes before they are planned anew regardless. */
+/** How long a watch may lag behind our own writes before they are planned again regardless. */
 const CATCH_UP_MS = 5_000;
 
 export const endpointSliceController: ControllerSpec = {

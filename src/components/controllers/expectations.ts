@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../base/clock.ts';
 
-/** After this the expectation is given up: something was missed, counting again is the mend. Upstream's value. */
+/** After this the expectation is given up: an event was missed, and counting again repairs it. Upstream's value. */
 const TIMEOUT_MS = 5 * 60_000;
 
 interface Expected {

@@ -77,7 +77,7 @@ class Collector {
   readonly #graph = new OwnershipGraph();
   readonly #absent = new Set<string>();
   readonly #monitored = new Set<string>();
-  /** Those that nobody else uses. */
+  /** Informers that no other controller shares. */
   readonly #own = new Map<string, Informer<KubeObject>>();
   #kinds = new Map<string, DiscoveredKind>();
   #rediscovery = false;
@@ -255,7 +255,7 @@ class Collector {
   async #ownerState(reference: OwnerReference, namespace: string): Promise<OwnerState> {
     const at: Coordinates = { apiVersion: reference.apiVersion, kind: reference.kind, namespace, name: reference.name };
     const { namespaced } = this.#kindOf(at);
-    // A cluster-scoped object cannot be owned from within a namespace. That is a mistake of whoever wrote it, not a reason to delete.
+    // A cluster-scoped object cannot be owned from within a namespace. Such a reference is invalid, not a reason to delete.
     if (namespace === '' && namespaced) return 'solid';
     const key = absenceKey(reference.uid, reference.kind, namespaced ? namespace : '', reference.name);
     if (this.#absent.has(key)) return 'dangling';

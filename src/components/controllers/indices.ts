@@ -22,13 +22,13 @@ function addOnce<T extends KubeObject>(
   informer.addIndex(name, valuesOf);
 }
 
-const NOBODY = 'orphans:';
+const NO_CONTROLLER = 'orphans:';
 
 /** Objects by the UID of their controller, and those without one by namespace. */
 export function indexByController<T extends KubeObject>(informer: Informer<T>): void {
   addOnce(informer, 'controller', (object) => {
     const controller = controllerOf(object);
-    return [controller === undefined ? `${NOBODY}${object.metadata?.namespace ?? ''}` : controller.uid];
+    return [controller === undefined ? `${NO_CONTROLLER}${object.metadata?.namespace ?? ''}` : controller.uid];
   });
 }
 
@@ -37,7 +37,7 @@ export function controlledBy<T extends KubeObject>(informer: Informer<T>, uid: s
 }
 
 export function orphansIn<T extends KubeObject>(informer: Informer<T>, namespace: string): T[] {
-  return informer.byIndex('controller', `${NOBODY}${namespace}`);
+  return informer.byIndex('controller', `${NO_CONTROLLER}${namespace}`);
 }
 
 /** Pods by node. Unassigned pods are under ''. */

@@ -102,7 +102,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       const states = zoneStates(verdicts);
       const isAllSilent = [...states.values()].every((state) => state === 'full');
       if (wasAllSilent && !isAllSilent) {
-        // We are back: whoever is still silent gets a whole grace period before anything is done to its pods.
+        // Reports resumed: a node that is still silent gets a whole grace period before its pods are evicted.
         for (const [name, each] of health) health.set(name, { ...each, heardAtMs: clock.monotonicMs() });
         handle.log.info('nodes are heard again, evictions may go on');
       } else if (!wasAllSilent && isAllSilent && verdicts.length > 1) {

@@ -18,7 +18,7 @@ export function createPodControl(pods: ResourceClient<Pod>, recorder: EventRecor
         const made = await pods.create(pod);
         recorder.event(owner, 'Normal', 'SuccessfulCreate', `Created pod: ${made.metadata?.name ?? ''}`);
       } catch (error) {
-        // A namespace on its way out refuses everything; saying so for each pod helps nobody.
+        // A terminating namespace refuses every create; an event for each pod would only be noise.
         if (!isNamespaceTerminating(error)) {
           recorder.event(owner, 'Warning', 'FailedCreate', `Error creating: ${messageOf(error)}`);
         }

@@ -1,4 +1,4 @@
-/** Cleans up pods nobody else will. Plan in core/reconcile/pod-garbage-collector. */
+/** Cleans up pods that no other component deletes. Plan in core/reconcile/pod-garbage-collector. */
 import type { Node, Pod } from 'kubernetes-types/core/v1';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';

@@ -1,4 +1,4 @@
-/** Reads the scale sub-resource of whatever controls pods: kinds that nobody here knows, too. */
+/** Reads the scale sub-resource of any pod controller, kinds that are known only at run time included. */
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
@@ -11,7 +11,7 @@ interface ResourceList {
 
 type Scale = KubeObject & { readonly spec?: { readonly replicas?: number } };
 
-/** References are written by whoever makes the pod: what they say becomes part of a path only in this form. */
+/** Owner references are user input: they become part of a path only in this form. */
 const API_VERSION = /^(?:[a-z0-9.-]{1,253}\/)?v[a-z0-9]{1,62}$/;
 const NAME = /^(?!\.{1,2}$)[^/%]{1,253}$/;
 

@@ -26,7 +26,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
   indexByNode(pods);
 
   return (scope) => {
-    /** When each taint was first seen, by node. Measured here: the wall clock may step. A new leader starts anew, as upstream does. */
+    /** When each taint was first seen, by node. Measured here: the wall clock may step. A new leader restarts the periods, as upstream does. */
     const seenAt = new Map<string, Map<string, number>>();
     const queue = scope.queue(sync, 4);
 

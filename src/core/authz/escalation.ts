@@ -1,5 +1,5 @@
 /**
- * Nobody hands out rights they do not have. Checked on every write of roles and bindings, patches and applies included.
+ * A user cannot grant permissions that it does not have. Checked on every write of roles and bindings, patches and applies included.
  * Source: k8s.io/kubernetes/pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased.
  */
 import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef } from 'kubernetes-types/rbac/v1';

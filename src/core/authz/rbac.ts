@@ -19,7 +19,7 @@ export interface EffectiveRules {
 }
 
 /**
- * RBAC over the roles and bindings it has been told of. Setting an object replaces the one of that name. A request looks only at
+ * RBAC over the roles and bindings that it was given. Setting an object replaces the one of that name. A request looks only at
  * the bindings of its user and groups, found by name.
  */
 export interface RbacAuthorizer {

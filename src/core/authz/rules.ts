@@ -62,7 +62,7 @@ export interface Coverage {
 
 const MAX_REPORTED = 50;
 
-/** Whether whoever holds `owned` holds everything in `wanted` (upstream's `validation.Covers`). */
+/** Whether `owned` covers every rule in `wanted` (upstream's `validation.Covers`). */
 export function covers(owned: readonly PolicyRule[], wanted: readonly PolicyRule[]): Coverage {
   const uncovered: PolicyRule[] = [];
   let budget = MAX_BREAKDOWN;

@@ -50,7 +50,7 @@ export interface Decision {
   readonly allowed: boolean;
   /** Why; may be empty. For audit annotations and for the tail of a 403's message. */
   readonly reason: string;
-  /** Somebody has said no, and nobody further is asked. */
+  /** An authorizer denied the request, and no further authorizer is consulted. */
   readonly denied?: boolean;
   /** What kept somebody from saying anything. */
   readonly error?: string;

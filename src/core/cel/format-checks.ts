@@ -1,4 +1,4 @@
-/** What can be told of a text to be filled in before it is: its clauses, and whether the values fit them. Source: cel-go's ext/formatting.go. */
+/** Static checks of a format string: its clauses, and whether the arguments fit them. Source: cel-go's ext/formatting.go. */
 import { formatType, type Type } from './types.ts';
 
 export interface FormatProblem {

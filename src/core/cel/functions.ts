@@ -13,7 +13,7 @@ export interface Overload {
   cost?(sizes: readonly number[]): number;
   /** What upstream reckons with when it estimates, where that differs; `items`: the largest sizes of what lists among the arguments hold. */
   estimate?(sizes: readonly number[], items: readonly number[]): number;
-  /** The largest the result can be, by the largest sizes of the arguments, and the smallest. Default: nobody knows. */
+  /** The largest the result can be, by the largest sizes of the arguments, and the smallest. Default: unknown. */
   size?(sizes: readonly number[], items: readonly number[], shortest: readonly number[]): number;
 }
 

@@ -1,4 +1,4 @@
-/** What can be told of a call before it is run. Source: cel-go's cel/validator.go. */
+/** Errors of a call that are known before it is evaluated. Source: cel-go's cel/validator.go. */
 import { formatProblem } from './format-checks.ts';
 import type { Overload } from './functions.ts';
 import type { Part } from './part.ts';

@@ -50,7 +50,7 @@ export class Compilation {
     this.#sound = sound;
   }
 
-  /** `times`: how many such values one document can have. `fixed`: where old values cannot be told apart, undefined elsewhere. */
+  /** `times`: how many such values one document can have. `fixed`: where old values cannot be correlated, undefined elsewhere. */
   node(
     schema: Schema,
     path: string,

@@ -212,7 +212,7 @@ export function splitTypes(text: string): string[] {
   return parts;
 }
 
-/** Sizes that nobody has declared. */
+/** Sizes that are not declared. */
 const UNKNOWN_SIZE = 3 * 1024 * 1024;
 
 /** How large a value of a type can be. */

@@ -1,5 +1,5 @@
 /**
- * What a pod asks for and how that is told to the kernel. Sources: k8s.io/component-helpers resource (pod requests with sidecars,
+ * The resources of a pod and how they are set in the kernel. Sources: k8s.io/component-helpers resource (pod requests with sidecars,
  * KEP-753), k8s.io/kubernetes pkg/apis/core/v1/helper/qos and pkg/kubelet/cm (helpers_linux.go) for the arithmetic.
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';

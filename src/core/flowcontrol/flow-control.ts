@@ -1,5 +1,5 @@
 /**
- * API Priority and Fairness as a machine: it is told of requests and of time, and says who may go on.
+ * API Priority and Fairness as a machine: requests and time are inputs, the requests that may execute are the output.
  * The server's thread is shared out in turns: see `turns.ts`.
  *
  * Source: KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol.
@@ -178,7 +178,7 @@ export class FlowControl<T> {
 
   /**
    * A request has come. Its `state` says whether it may go on at once or waits for `dispatch`; a reason says that it was rejected.
-   * Whoever goes on is to be given to `finish`, whoever waits may be taken back with `cancel`.
+   * An executing request is passed to `finish`; a waiting one may be withdrawn with `cancel`.
    */
   arrive(
     owner: T,
@@ -239,7 +239,7 @@ export class FlowControl<T> {
     return expired;
   }
 
-  /** When the longest waiting request came; undefined: nobody waits. */
+  /** When the longest waiting request came; undefined: no request waits. */
   get oldestMs(): number | undefined {
     let oldest = Number.POSITIVE_INFINITY;
     for (const { queues } of this.#levels.values()) if (queues.waiting > 0) oldest = Math.min(oldest, queues.oldestMs);

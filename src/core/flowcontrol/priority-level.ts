@@ -29,7 +29,7 @@ export class PriorityLevel<T> {
   target = 0;
   /** What one request may take at most, by the estimate. */
   maxSeats = 1;
-  /** Nobody wants it any more; it goes when it is idle. */
+  /** It is no longer configured; it is removed when it is idle. */
   quiescing = false;
   /** Those of its schemas. */
   readonly counters = new Map<string, FlowCounters>();

@@ -1,4 +1,4 @@
-/** What fair queuing is told of a request. */
+/** What fair queuing knows of a request. */
 
 export interface Requester {
   readonly name: string;

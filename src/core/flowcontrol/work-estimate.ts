@@ -27,7 +27,7 @@ export function estimateList({ stored, limit, fromCache, selective }: ListWork, 
   return seats === 1 ? ONE_SEAT : { initialSeats: seats, finalSeats: 0, additionalLatencyMs: 0 };
 }
 
-/** A write that so many watches will be told of. */
+/** A write that so many watches will be notified of. */
 export function estimateWrite(watches: number, maxSeats: number): WorkEstimate {
   if (watches < WATCHES_PER_SEAT) return ONE_SEAT;
   return {

@@ -46,7 +46,7 @@ export class Garbage {
   }
 
   /**
-   * `trim` removes useless versions of one key after compaction at `compacted`, about as many as it is told at the most. Looks at `most` notes and
+   * `trim` removes useless versions of one key after compaction at `compacted`, up to about `most`. Looks at `most` notes and
    * removes about `most` versions; `done` when there are no more for this compaction.
    */
   collect(

@@ -67,7 +67,7 @@ export class Leases {
     lease.expiresAtMs = Math.max(known, lease.expiresAtMs);
   }
 
-  /** Whoever begins to expire leases gives each of them `graceMs` more than is known of it, up to its full time. */
+  /** A new primary lessor extends each lease by `graceMs` beyond what is known of it, up to its full TTL. */
   extend(graceMs: number, nowMs: number): void {
     for (const lease of this.#leases.values()) {
       const left = Math.max(0, lease.expiresAtMs - nowMs);
@@ -94,7 +94,7 @@ export class Leases {
     return lease;
   }
 
-  /** Starts the lease's time anew. Throws MvccError 'lease-not-found'. */
+  /** Renews the lease for its full TTL. Throws MvccError 'lease-not-found'. */
   renew(id: bigint, nowMs: number): Lease {
     const lease = this.#leases.get(id);
     if (lease === undefined || lease.expiresAtMs <= nowMs) throw new MvccError('lease-not-found');

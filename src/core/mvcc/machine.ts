@@ -1,7 +1,7 @@
 /**
  * The multi-version store as a state machine: which key had which version at which revision. It is ahead of the disk: `head` is
  * the last revision that has been decided, `visible` the last that readers and watchers may see. The shell makes revisions
- * durable and then publishes them, or rolls them back when the disk is full; what it has not published nobody has seen.
+ * durable and then publishes them, or rolls them back when the disk is full; unpublished revisions are never visible.
  *
  * Values may have been dropped from memory. An operation that needs one throws `ValuesNeeded` before it changes anything; the
  * shell reads them and asks again with them in hand.
@@ -164,7 +164,7 @@ export class Machine {
     this.#cache.stored = this.#head;
   }
 
-  /** Gives every lease the keys that carry it: once, after the leases have been granted anew. */
+  /** Gives every lease the keys that carry it: once, after the leases have been re-created. */
   attachLeases(): void {
     if (this.leases.size === 0) return;
     this.#keys.walk('', undefined, ({ key, versions }) => {
@@ -487,7 +487,7 @@ export class Machine {
 
   /** Everything that can go wrong with the operations of a path, before any of them is applied. */
   #prepare(path: Path, at: number, pinned: Pinned): void {
-    // In etcd's order: what is wrong with any put is told before what is wrong with any range.
+    // In etcd's order: errors of puts are reported before errors of ranges.
     this.#preparePuts(path, at, pinned);
     this.#prepareRest(path, at, pinned);
   }
@@ -659,7 +659,7 @@ export class Machine {
     return decided;
   }
 
-  /** Drops about `most` of the versions of a key that nobody can read after compaction at `upTo`, the oldest first; returns them. */
+  /** Drops about `most` of the versions of a key that are unreachable after compaction at `upTo`, the oldest first; returns them. */
   #trim(history: KeyHistory, upTo: number, most: number): Version[] {
     const { versions } = history;
     let keepFrom = lastUpTo(versions, upTo);

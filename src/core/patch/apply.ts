@@ -48,7 +48,7 @@ interface WriteFacts {
   readonly nowIso: string;
   /** `status`, `scale` …; absent for the object itself. */
   readonly subresource?: string;
-  /** Fields that this endpoint does not write, whatever it is sent: `[['status']]`. Nobody comes to own them through it. */
+  /** Fields that this endpoint does not write, whatever it is sent: `[['status']]`. No manager comes to own them through it. */
   readonly resetFields?: readonly (readonly string[])[];
   /** Other versions of the kind, in which owners may have written. Default: all are alike. */
   readonly versions?: Versions;
@@ -71,11 +71,11 @@ export interface UpdateOptions extends WriteFacts {
   readonly live: JsonObject | undefined;
   /** The object as it will be stored, but for its managed fields. */
   readonly updated: JsonObject;
-  /** What is in every new object of the kind: nobody's. Default: nothing. */
+  /** What every new object of the kind contains, without an owner. Default: nothing. */
   readonly skeleton?: JsonObject;
 }
 
-/** Upstream's name for whoever owned the fields of an object when the first apply came. */
+/** Upstream's manager name for the fields that an object had before its first apply. */
 const BEFORE_FIRST_APPLY = 'before-first-apply';
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
@@ -113,7 +113,7 @@ export function* applySteps(options: ApplyOptions): Steps<JsonObject> {
 }
 
 /**
- * The updated object with its managed fields: whoever writes a field owns it. The managed fields that `updated` carries count if they
+ * The updated object with its managed fields: the manager that writes a field owns it. The managed fields that `updated` carries count if they
  * can be read (clients may edit them), otherwise the live object's. Equal results keep the live entries, time stamps included.
  * The result shares with `updated` all but its metadata, and with `live` the entries that did not change.
  */
@@ -130,7 +130,7 @@ export function managedFieldsAfter(options: UpdateOptions): JsonValue[] {
 export function* managedFieldsSteps(options: UpdateOptions): Steps<JsonValue[]> {
   const { live, updated, schema, manager } = options;
   const sent = managedFieldsOf(updated);
-  // Through a sub-resource nobody edits them.
+  // A sub-resource never edits them.
   if (isReset(sent) && (options.subresource ?? '') === '') return [];
   if (live === undefined && (sent === undefined || sent === null)) {
     return yield* ownersOfNew(options);
@@ -223,7 +223,7 @@ function* compared({ large, schema }: ApplyOptions, before: JsonObject, after: J
   return large === true ? yield* compareSteps(before, after, schema) : compare(before, after, schema);
 }
 
-/** What the manager owned `last`, and nobody owns now, is gone. */
+/** Fields that the manager owned `last` and no manager owns now are removed. */
 function* withoutLost(
   { apiVersion, schema, versions }: ApplyOptions,
   merged: JsonValue,

@@ -1,6 +1,6 @@
 /**
- * The fields of a new object, which all belong to whoever creates it: one walk that makes the set in the order in which it is stored.
- * Every create takes it. Says the same as comparing the object with its kind's skeleton and taking away what is nobody's.
+ * The fields of a new object, which are all owned by its creator: one walk that makes the set in the order in which it is stored.
+ * Every create takes it. Says the same as comparing the object with its kind's skeleton and removing fields without an owner.
  */
 import type { ListNode, ObjectNode, SchemaNode } from '../../api/schema/node.ts';
 import type { Steps } from '../../base/steps.ts';
@@ -11,12 +11,12 @@ import { isUnowned, isUnownedMetadata } from './managed-fields.ts';
 import { compare, descends, hasParts, isContainer, itemsOf, Twins } from './typed.ts';
 
 type Node = Record<string, FieldSet>;
-/** Names of fields that are nobody's. */
+/** Names of fields that have no owner. */
 type Passed = (name: string) => boolean;
 
 const NONE: Passed = () => false;
 
-/** What whoever creates the object owns: all but what the server fills in and what is there by itself (`skeleton`). */
+/** Fields that the creator of the object owns: all but what the server fills in and what is there by itself (`skeleton`). */
 export function createdFields(object: JsonObject, schema: SchemaNode | undefined, skeleton: JsonObject): FieldSet {
   return besides(object, schema, skeleton, isUnowned, true);
 }

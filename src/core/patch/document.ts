@@ -1,7 +1,7 @@
 /**
  * JSON documents as data. Keys come from users: `__proto__` is a key like any other, and never reaches a prototype. Functions of
  * this room do not change their arguments, and what they return shares nothing with them but, where said so, entries of
- * `metadata.managedFields`, which nobody edits in place.
+ * `metadata.managedFields`, which is never edited in place.
  */
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 

@@ -28,7 +28,7 @@ export function unprocessable(message: string): ApiError {
 
 const REJECTED = 'the server rejected our request due to an error in our request: ';
 
-/** What is wrong with a patch that nobody sent: without what is said to those who send one. */
+/** Errors of a patch that no client sent: without the advice for clients. */
 export function reasonOf(error: unknown): string {
   const message = messageOf(error);
   return message.startsWith(REJECTED) ? message.slice(REJECTED.length) : message;

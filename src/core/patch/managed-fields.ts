@@ -33,7 +33,7 @@ export const NO_MANAGED_FIELDS: ManagedFields = new Map();
 const MAX_UPDATE_ENTRIES = 10;
 const ANCIENT_MANAGER = 'ancient-changes';
 
-/** What the server fills in or what identifies the object is nobody's field. */
+/** Fields that the server fills in or that identify the object have no owner. */
 const UNOWNED: FieldSet = {
   'f:apiVersion': EMPTY_SET,
   'f:kind': EMPTY_SET,
@@ -60,7 +60,7 @@ function namesIn(set: FieldSet): Set<string> {
   return new Set(Object.keys(set).map((element) => element.slice(2)));
 }
 
-/** Whether the top-level field as a whole is nobody's. */
+/** Whether the top-level field as a whole has no owner. */
 export function isUnowned(name: string): boolean {
   return name !== 'metadata' && UNOWNED_NAMES.has(name);
 }
@@ -180,7 +180,7 @@ export function* encodeManagedFields(managed: ManagedFields): Steps<JsonValue[]>
 
 export function stripped(fields: FieldSet): FieldSet {
   const left = recursiveDifference(fields, UNOWNED);
-  // The metadata structure as such is nobody's either.
+  // The metadata structure as such has no owner either.
   return difference(left, METADATA_ITSELF);
 }
 

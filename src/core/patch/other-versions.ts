@@ -43,7 +43,7 @@ export function changesByVersion(
   };
 }
 
-/** `merged` without what `last` owned in its version and nobody owns now, in whatever version. */
+/** `merged` without the fields that `last` owned in its version and no manager owns now, in any version. */
 export function prunedAcross(
   versions: Versions,
   merged: JsonObject,

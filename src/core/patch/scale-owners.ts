@@ -59,7 +59,7 @@ export function ownersAfterScale(
   const kept: ManagedEntry[] = [];
   for (const entry of entriesOf(managedFields)) {
     const had = !isEmpty(intersection(entry.fields, replicas));
-    // Whoever still has it keeps its entry as it is; from others it was taken.
+    // A manager that still owns it keeps its entry; other managers lost it.
     const fields = !had || owners.delete(nameOf(entry)) ? entry.fields : difference(entry.fields, replicas);
     if (!isEmpty(fields)) kept.push(withFields(entry, fields));
   }

@@ -37,7 +37,7 @@ function fieldSchema(shape: Extract<Shape, { kind: 'fields' }>, name: string): S
   return shape.schema?.kind === 'map' ? shape.schema.items : undefined;
 }
 
-/** Fields that the type declares belong to whoever owns something below them; others, kept though unknown, to whoever made them. */
+/** Declared fields belong to the managers that own something below them; preserved unknown fields to the manager that created them. */
 function declares(shape: Extract<Shape, { kind: 'fields' }>, name: string): boolean {
   return shape.declared && shape.schema?.kind === 'object' && shape.schema.fields.has(name);
 }
@@ -113,7 +113,7 @@ function ownBelow(value: JsonValue, schema: SchemaNode | undefined, containers: 
     for (const name of Object.keys(value)) {
       const own = value[name];
       if (own === undefined) continue;
-      // Nobody owns a list of items that has none.
+      // An empty list of items has no owner.
       if (!containers && isEmptyList(own, fieldSchema(shape, name))) continue;
       const below = ownBelow(own, fieldSchema(shape, name), containers);
       const self = !declares(shape, name) || (containers && isContainer(own));
@@ -443,7 +443,7 @@ function nextShared<T>(items: readonly T[], isShared: (item: T) => boolean): (T 
 }
 
 /**
- * `value` without what `last` owned and nobody in `owned` owns any more. Declared fields count as owned by whoever owns something
+ * `value` without what `last` owned and no manager in `owned` owns any more. Declared fields count as owned by the managers that own something
  * below them, so that a structure goes as a whole with the last of its owners.
  */
 export function pruneUnowned(

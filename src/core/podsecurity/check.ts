@@ -60,7 +60,7 @@ export function settersText(pod: boolean, containers: readonly string[]): string
   return setters.join(' and ');
 }
 
-/** In a user namespace root is nobody on the host. */
+/** In a user namespace root is an unprivileged user of the host. */
 export const hasUserNamespace = ({ spec }: PodLike): boolean => spec.hostUsers === false;
 
 /** Nothing of what only Linux knows can be asked of it. */

@@ -1,4 +1,4 @@
-/** Pods that are there already when their namespace becomes stricter: they stay, and whoever makes it so is told of them. */
+/** Pods that exist when their namespace becomes stricter: they stay, and the request that changes the namespace gets a warning. */
 import type { PodLike } from './check.ts';
 import { evaluatePod } from './evaluate.ts';
 import { type LevelVersion, levelVersionText } from './policy.ts';
@@ -6,7 +6,7 @@ import { type LevelVersion, levelVersionText } from './policy.ts';
 /** More are not looked at. */
 export const MAX_EXISTING_PODS = 3000;
 
-/** Pods that violate the same are told of once. */
+/** Pods with the same violations share one warning. */
 export class ExistingPods {
   readonly #enforce: LevelVersion;
   readonly #found = new Map<string, { first: string; count: number }>();

@@ -13,7 +13,7 @@ export interface QuotaState {
   readonly used: Amounts;
 }
 
-/** Resources that nobody may use unless a quota covers them: upstream's `limitedResources`, of the kind in question. */
+/** Resources that may only be used where a quota covers them: upstream's `limitedResources`, of the kind in question. */
 export interface LimitedResource {
   readonly matchContains: readonly string[];
   readonly matchScopes: readonly ScopeSelector[];

@@ -24,7 +24,7 @@ function hurried(node: RaftNode): boolean {
   const dead = node.hints.deadLeader;
   if (dead === undefined || (node.leader !== undefined && node.leader !== dead)) return false;
   if (node.role === 'candidate') {
-    // Nobody has won: two took themselves for the best, since what each knows of the other is a little old. Names have no age.
+    // No candidate has won: two peers ranked themselves first on stale hints of each other. Ranking by name alone cannot be stale.
     const turn = node.hints.turn(node.id, node.membership);
     return node.electionElapsed >= (turn * 2 + 3) * node.heartbeatTicks;
   }
@@ -37,7 +37,7 @@ function hurried(node: RaftNode): boolean {
 /** Gossip has confirmed the leader's death. */
 export function leaderConfirmedDead(node: RaftNode, leader: NodeId): void {
   if (node.role === 'leader' || (node.leader !== undefined && node.leader !== leader)) return;
-  // Told again, it only holds longer: the wait of those who are not the best starts once.
+  // A repeated hint only extends the hold: the delay of the lower-ranked peers starts once.
   if (node.leader === leader && node.hints.deadLeader !== leader) node.electionElapsed = 0;
   node.hints.confirmDead(leader, node.electionTicks * 2);
   if (node.promotable && hurried(node)) campaign(node, 'pre');

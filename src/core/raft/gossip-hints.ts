@@ -2,7 +2,7 @@ import type { Membership } from './membership.ts';
 import type { NodeId, PeerHint } from './types.ts';
 
 /**
- * What gossip has told. It informs and never decides: hints make an election start sooner, later or elsewhere, and a member that is told lies
+ * Hints from gossip. They inform and never decide: hints make an election start sooner, later or elsewhere, and a member that receives false hints
  * still needs a quorum's votes. So every hint wears off by itself, counted in ticks.
  */
 export class GossipHints {
@@ -56,7 +56,7 @@ export class GossipHints {
 
   /** How many voters had better campaign before `self`: alive, healthier, further along; names break ties, so that there is one first. */
   rank(self: NodeId, ownLast: number, membership: Membership): number {
-    // Where nobody tells, names alone: two that campaign in the same moment split the votes.
+    // Without hints, rank by name alone: two peers that campaign at the same time split the votes.
     if (this.#peers.length === 0) return this.turn(self, membership);
     const mine = { health: this.#peers.find((peer) => peer.id === self)?.health ?? 0, lastIndex: ownLast, id: self };
     return this.#peers.filter(

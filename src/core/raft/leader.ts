@@ -95,7 +95,7 @@ export function broadcastAppend(node: RaftNode): void {
 
 /**
  * Sends what `id` needs next: entries, or, if `evenEmpty`, the news of the commit index; or asks the shell to read entries or to stream a snapshot. True if
- * entries were sent. `news`: without entries it only tells; whoever is asked for a sign of life, or where its log stands, has to answer.
+ * entries were sent. `news`: without entries it only informs; a follower that is probed for liveness, or for its log position, has to respond.
  */
 function sendAppend(node: RaftNode, id: NodeId, progress: Progress, evenEmpty: boolean, news = false): boolean {
   if (progress.paused) return false;

@@ -10,7 +10,7 @@ export function entryBytes(entry: Entry): number {
 }
 
 /**
- * The log. From left to right: `base` (compacted up to here), `applied` (the shell has told), `emitted` (handed out to be applied), `committed`,
+ * The log. From left to right: `base` (compacted up to here), `applied` (reported by the shell), `emitted` (handed out to be applied), `committed`,
  * and beside those `stable` (on this member's disk), `handed` (handed out to be written), `last`. Entries before `memoryFrom` are on disk only.
  */
 export class RaftLog {

@@ -13,7 +13,7 @@ export class Progress {
   state: ProgressState = 'probe';
   /** Heard of since the last check of the quorum. */
   active = false;
-  /** It was in the period before: right after a check of the quorum nobody has been heard yet. */
+  /** It was in the period before: right after a quorum check no peer has been heard yet. */
   wasActive = false;
   /** The last heartbeat round that was answered. */
   round = 0;

@@ -94,7 +94,7 @@ export interface Raft {
   entriesRead(from: number, entries: readonly Entry[]): void;
   /** What to step into `to` once it has the whole snapshot; undefined if this member no longer leads. */
   snapshotMessage(to: NodeId, snapshot: SnapshotMeta): Message | undefined;
-  /** A stream of a snapshot of `index` has begun or has moved on. Told more often than every election timeout. */
+  /** A stream of a snapshot of `index` has begun or has moved on. Reported more often than every election timeout. */
   snapshotProgress(to: NodeId, index: number): void;
   /** The stream has ended; if it has not delivered, another request follows. */
   snapshotDone(to: NodeId, delivered: boolean): void;
@@ -113,7 +113,7 @@ export interface Raft {
 
 /**
  * What a new member's disk holds. The first voters of a cluster all start from the same imagined snapshot, at index 1 of term 1, that says who votes.
- * A member that joins later starts with nothing and nobody: it cannot campaign, and the leader, whose log begins after that snapshot, sends it one.
+ * A member that joins later starts with an empty log and configuration: it cannot campaign, and the leader, whose log begins after that snapshot, sends it one.
  */
 export function emptyStorage(voters: readonly NodeId[]): StoredState {
   const first = voters.length === 0 ? 0 : 1;
@@ -179,7 +179,7 @@ class Machine implements Raft {
     this.#stepCurrent(message);
   }
 
-  /** Whoever is behind is told the term: a leader that was replaced steps down, a member that asks in vain catches up. */
+  /** A peer at a lower term is sent the current one: a replaced leader steps down, a candidate without effect catches up. */
   #stepStale(message: TermedMessage): void {
     const node = this.#node;
     const to = message.from;

@@ -52,7 +52,7 @@ export class PendingReads {
     this.#forwarded.set(context, deadline);
   }
 
-  /** False if nobody waits for that answer any more. */
+  /** False if no read waits for that answer any more. */
   answered(context: ReadContext): boolean {
     return this.#forwarded.delete(context);
   }

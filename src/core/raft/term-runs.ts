@@ -5,7 +5,7 @@ import type { TermRun } from './types.ts';
 export class TermRuns {
   #runs: TermRun[] = [];
 
-  /** Says that entries from `index` on (until told otherwise) have `term`. */
+  /** Records that entries from `index` on (up to the next recorded run) have `term`. */
   extend(index: number, term: number): void {
     const last = this.#runs.at(-1);
     if (last?.term === term) return;

@@ -72,7 +72,7 @@ interface Termed extends Envelope {
 }
 
 /**
- * What the sender knows to be committed. A refusal tells it: whoever has that entry too may go on from there, and perhaps needs no vote of the sender's any more, which
+ * What the sender knows to be committed. A rejection carries it: a peer that has that entry too may continue from there, and may no longer need the sender's vote, which
  * need not be a voter itself by then. Source: raft-rs, "commit by vote".
  */
 interface Known {
@@ -89,7 +89,7 @@ export type Message =
       readonly leaderDead: boolean;
     })
   | (Termed & Known & { readonly type: 'preVoteResp'; readonly granted: boolean })
-  /** `transfer`: the leader asked for this election, so nobody defends it. `leaderDead` as above. */
+  /** `transfer`: the leader requested this election, so voters do not protect its lease. `leaderDead` as above. */
   | (Termed & {
       readonly type: 'vote';
       readonly lastIndex: number;

@@ -1,5 +1,5 @@
 /**
- * Component statuses: deprecated since 1.19. What they told is answered by the health endpoints; the kind is there to be asked about, and
+ * Component statuses: deprecated since 1.19. The health endpoints replace them; the kind remains in discovery, and
  * there are none of it. Source: k8s.io/kubernetes/pkg/registry/core/componentstatus.
  */
 import type { ComponentStatus } from 'kubernetes-types/core/v1';

@@ -29,7 +29,7 @@ function validate(map: ConfigMap): FieldError[] {
     checkKey(key, 'binaryData', errors);
     bytes += base64Bytes(value);
   }
-  // No UTF-16 unit makes more than three bytes: most maps are so small that nobody has to count theirs.
+  // No UTF-16 unit makes more than three bytes: most maps are too small to need counting.
   if (bytes + units * 3 > MAX_DATA_BYTES) for (const key of keys) bytes += utf8Length(data[key] ?? '');
   if (bytes > MAX_DATA_BYTES) errors.push(fieldError.tooLong('[]', MAX_DATA_BYTES));
   return errors;

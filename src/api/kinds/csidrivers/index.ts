@@ -124,7 +124,7 @@ export const csiDrivers: KindDefinition<CSIDriver> = {
   columns: [
     nameColumn,
     flag('AttachRequired', 'Whether volumes are attached before they are mounted.', 'attachRequired'),
-    flag('PodInfoOnMount', 'Whether the driver is told about the pod.', 'podInfoOnMount'),
+    flag('PodInfoOnMount', 'Whether the driver requires pod information when mounting.', 'podInfoOnMount'),
     flag('StorageCapacity', 'Whether the driver publishes its capacity.', 'storageCapacity'),
     column<CSIDriver>('TokenRequests', 'Audiences of the tokens that the driver gets.', (driver) => {
       const audiences = (driver.spec?.tokenRequests ?? []).map(({ audience }) => audience);

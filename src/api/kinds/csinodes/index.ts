@@ -45,7 +45,7 @@ function validateTopology(driver: CSINodeDriver, at: string): FieldError[] {
   return errors;
 }
 
-/** A driver registers anew by leaving first. */
+/** A driver registers again only after it was removed. */
 function validateUpdate(node: CSINode, old: CSINode): FieldError[] {
   const before = new Map((old.spec?.drivers ?? []).map((driver) => [driver.name, driver]));
   const fixed = ({ allocatable: _allocatable, ...driver }: CSINodeDriver): unknown => driver;

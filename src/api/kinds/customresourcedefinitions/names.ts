@@ -9,7 +9,7 @@ export interface NamingVerdict {
   readonly established: Condition | undefined;
 }
 
-/** `others`: the names that other definitions of the same group have been given. A name belongs to whoever had it accepted first. */
+/** `others`: the names that other definitions of the same group have been given. A name belongs to the definition that had it accepted first. */
 export function judgeNames(
   definition: CustomResourceDefinition,
   others: readonly (CustomResourceDefinitionNames | undefined)[],

@@ -85,7 +85,7 @@ function versionErrors({ version, versions = [] }: OlderSpec): FieldError[] {
   if (!isSet(version) || versions.length === 0) return [];
   const found: FieldError[] = [];
   const message = dns1035LabelErrors(version).join(',');
-  // That of the first version is told of anyway.
+  // The first version's is reported anyway.
   if (message !== '' && versions[0]?.name !== version) found.push(fieldError.invalid('spec.version', version, message));
   if (versions[0]?.name !== version)
     found.push(fieldError.invalid('spec.version', version, 'must match the first version in spec.versions'));

@@ -38,7 +38,7 @@ export interface CustomKindOptions {
   compileRules(schema: Schema): RuleCheck;
 }
 
-/** What is worked out once for a version, when it is first needed: hundreds of definitions must cost nothing while nobody uses them. */
+/** What is worked out once for a version, when it is first needed: hundreds of unused definitions must cost nothing. */
 class VersionSchema {
   readonly #version: CustomResourceDefinitionVersion;
   readonly #options: CustomKindOptions;
@@ -119,7 +119,7 @@ export function customKind(
       const document = asJson(object);
       applyDefaults(lazy.schema, document, isApplied || lazy.preserves ? 'keep' : 'drop');
       if (!lazy.embeds) return;
-      // Defaults may say of embedded metadata what nobody else may.
+      // Defaults may set embedded metadata that clients may not.
       coerceMetadata(lazy.schema, document, { unknownFields: [], typeErrors: [] }, true);
     },
     strategy: mainStrategy(lazy, hasStatus, scale),
@@ -268,7 +268,7 @@ function validate(
   return [...validateValue(schema, next, before), ...validateRest(schema, scale, next, before)];
 }
 
-/** Only the status is held to its schema, and it is told of by its own names. */
+/** Only the status is validated against its schema, with paths relative to the object. */
 function validateStatus(
   lazy: VersionSchema,
   scale: ScaleMapping | undefined,

@@ -4,7 +4,7 @@ import { ipFamilyOf } from '../../../base/addresses.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { validateIp } from '../../validation/scalars.ts';
 
-/** No loopback, link-local, multicast or unspecified addresses: they would point at whoever asks. */
+/** No loopback, link-local, multicast or unspecified addresses: they would point at the client itself. */
 export function validateEndpointIp(ip: string, path: string): FieldError[] {
   const errors = validateIp(ip, path);
   if (errors.length > 0) return errors;

@@ -32,7 +32,7 @@ function generateSelector(job: Job): void {
   const { labels } = spec.template.metadata;
   for (const label of NAME_LABELS) labels[label] ??= name;
   for (const label of UID_LABELS) labels[label] ??= uid;
-  // Whoever labels the pods alone labels the job with the same, as defaults do; those that tie them included.
+  // Labels of the pod template become labels of the job, as defaults do; the selector's labels included.
   const own = Object.entries(job.metadata?.labels ?? {});
   if (own.every(([label, value]) => labels[label] === value)) metadataOf(job).labels = { ...labels };
   spec.selector ??= {};

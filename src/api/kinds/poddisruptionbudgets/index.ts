@@ -41,7 +41,7 @@ function validateBudget(budget: Budget): FieldError[] {
   return errors;
 }
 
-/** A label nobody has: with it, a selector can say in either version what an empty one says in the other. */
+/** A label that no object has: with it, a selector can express in either version what an empty one means in the other. */
 const NOBODYS_LABEL = 'pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match';
 const SELECTS_NONE = { matchExpressions: [{ key: NOBODYS_LABEL, operator: 'Exists' }] };
 const SELECTS_ALL = { matchExpressions: [{ key: NOBODYS_LABEL, operator: 'DoesNotExist' }] };

@@ -48,7 +48,7 @@ const { strategy, statusStrategy } = specStatusStrategies<Pod>({
   }),
   prepareForStatusUpdate(pod, old) {
     // Old kubelets do not know all of what an owner reference has.
-    // Nobody begins a deletion this way, whatever time is sent; the time of one that has begun stays.
+    // An update cannot begin a deletion, whatever time is sent; the time of one that has begun stays.
     if (old.metadata?.deletionTimestamp === undefined) delete metadataOf(pod).deletionTimestamp;
     const owners = old.metadata?.ownerReferences;
     if (owners === undefined) delete metadataOf(pod).ownerReferences;

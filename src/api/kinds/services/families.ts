@@ -76,12 +76,12 @@ function release(spec: ServiceSpec, before: ServiceSpec): FieldError[] {
   const fewer = (now: readonly string[] | undefined, then: readonly string[] | undefined): boolean =>
     (now ?? []).length === 1 && (then ?? []).length === 2 && now?.[0] === then?.[0];
   const errors: FieldError[] = [];
-  const told = (what: string): void => {
+  const report = (what: string): void => {
     errors.push(
       fieldError.invalid(POLICY, spec.ipFamilyPolicy, `must be 'SingleStack' to release the secondary ${what}`),
     );
   };
-  if (fewer(spec.clusterIPs, before.clusterIPs)) told('cluster IP');
-  if (fewer(spec.ipFamilies, before.ipFamilies)) told('IP family');
+  if (fewer(spec.clusterIPs, before.clusterIPs)) report('cluster IP');
+  if (fewer(spec.ipFamilies, before.ipFamilies)) report('IP family');
   return errors;
 }

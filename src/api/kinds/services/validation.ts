@@ -173,7 +173,7 @@ const FAMILY_POLICIES = ['PreferDualStack', 'RequireDualStack', 'SingleStack'];
 
 /** Addresses, their families, and how many of them there are to be. */
 function validateClusterIps(spec: ServiceSpec): FieldError[] {
-  // None of this is for a name outside, which is told elsewhere.
+  // None of this applies to ExternalName services, which are validated elsewhere.
   if (spec.type === 'ExternalName') return [];
   const path = 'spec.clusterIPs';
   const errors: FieldError[] = [];

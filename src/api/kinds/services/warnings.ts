@@ -1,4 +1,4 @@
-/** What is told the author of a service. Source: k8s.io/kubernetes/pkg/api/service/warnings.go. */
+/** Warnings for authors of services. Source: k8s.io/kubernetes/pkg/api/service/warnings.go. */
 import type { Service, ServiceSpec } from 'kubernetes-types/core/v1';
 import { isSet } from '../../meta/validation.ts';
 import { addressWarnings, networkWarnings } from '../../validation/address-warnings.ts';

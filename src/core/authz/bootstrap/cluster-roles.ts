@@ -157,7 +157,7 @@ const certificates: readonly ClusterRole[] = [
   ),
 ];
 
-/** Releases before 1.24 can be told to elect their leader by end points, alone or beside the lease. */
+/** Releases before 1.24 can be configured to elect their leader by endpoints, alone or beside the lease. */
 const endpointsLock = (name: string): PolicyRule[] => [
   rule('create', 'core', 'endpoints'),
   rule('get update', 'core', 'endpoints', name),

@@ -58,7 +58,7 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   ),
 ];
 
-/** Releases before 1.24 can be told to elect their leader by a config map. */
+/** Releases before 1.24 can be configured to elect their leader by a config map. */
 const leaderLocking = (name: string): Role =>
   role(SYSTEM, `system::leader-locking-${name}`, [
     rule('watch', 'core', 'configmaps'),
@@ -120,7 +120,7 @@ export const bootstrapPolicy: BootstrapPolicy = {
 };
 
 /**
- * The stored role, mended: missing rules, labels and annotations added, nothing taken away. Undefined when nothing is missing or
+ * The stored role, reconciled: missing rules, labels and annotations added, nothing taken away. Undefined when nothing is missing or
  * the administrator has switched the automatic update off. Rules of aggregated roles belong to the aggregation controller.
  */
 export function reconcileRole<T extends Role | ClusterRole>(expected: T, stored: T): T | undefined {
@@ -139,8 +139,8 @@ export function reconcileRole<T extends Role | ClusterRole>(expected: T, stored:
 }
 
 /**
- * The stored binding, mended: missing subjects, labels and annotations added. Undefined when nothing is missing. `'replace'` when
- * it refers to another role: a reference cannot be changed, so the binding is deleted and made anew.
+ * The stored binding, reconciled: missing subjects, labels and annotations added. Undefined when nothing is missing. `'replace'` when
+ * it refers to another role: a reference cannot be changed, so the binding is deleted and re-created.
  */
 export function reconcileBinding<T extends RoleBinding | ClusterRoleBinding>(
   expected: T,
@@ -165,7 +165,7 @@ const SPLIT_FROM: ReadonlyMap<string, string> = new Map([['system:public-info-vi
 
 /**
  * The cluster role binding to make where `expected` is missing: with the subjects, labels and annotations of the stored binding that it was
- * split from, so that it lets in nobody whom the administrator has shut out there; `expected` itself where it is not missing. `stored` finds cluster role bindings by name.
+ * split from, so that it grants nothing to subjects that the administrator has removed there; `expected` itself where it is not missing. `stored` finds cluster role bindings by name.
  */
 export function bindingToCreate(
   expected: ClusterRoleBinding,
@@ -181,8 +181,8 @@ export function bindingToCreate(
     metadata: { name, labels: labels ?? {}, annotations: annotations ?? {} },
     subjects: from.subjects ?? [],
   };
-  const mended = reconcileBinding(expected, split);
-  return mended === undefined || mended === 'replace' ? split : mended;
+  const reconciled = reconcileBinding(expected, split);
+  return reconciled === undefined || reconciled === 'replace' ? split : reconciled;
 }
 
 type Bootstrapped = Role | ClusterRole | RoleBinding | ClusterRoleBinding;

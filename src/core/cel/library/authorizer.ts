@@ -29,7 +29,7 @@ export interface AccessQuestion {
 export interface AccessAnswer {
   readonly allowed: boolean;
   readonly reason: string;
-  /** Why nobody could say; empty: somebody could. */
+  /** Why no authorizer could decide; empty: a decision was made. */
   readonly error: string;
 }
 

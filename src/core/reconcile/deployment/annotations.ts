@@ -19,7 +19,7 @@ const NOT_COPIED = new Set([
 /** Bound on the remembered history of one replica set. Upstream's value. */
 const MAX_HISTORY_CHARS = 2000;
 
-/** Of 64 bits, as upstream's: whoever writes the annotation decides how far the counting has come. */
+/** Of 64 bits, as upstream's: the annotation is user input and may hold any number. */
 export function revisionOf(set: ReplicaSet): bigint {
   return revisionFrom(set.metadata?.annotations?.[REVISION]);
 }

@@ -185,7 +185,7 @@ class DeploymentPlanner {
     };
   }
 
-  /** A pause stops the clock of the progress deadline; resuming starts it anew. */
+  /** A pause stops the clock of the progress deadline; resuming restarts it. */
   #markPause(isPaused: boolean): void {
     if (!this.#hasDeadline()) return;
     const progress = findCondition(this.#conditions, 'Progressing');

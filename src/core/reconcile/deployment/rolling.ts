@@ -99,7 +99,7 @@ function scaleProportionally(draft: Draft, sizes: Sizes, active: readonly Replic
 function proportion(set: ReplicaSet, sizes: Sizes, toAdd: number, added: number): number {
   const size = specReplicas(set);
   if (size === 0) return 0;
-  // The size the deployment had when this set was sized; without it the share cannot be told and stays as it is.
+  // The size the deployment had when this set was sized; without it the share is unknown and stays as it is.
   const before = maxReplicasOf(set);
   const share =
     sizes.replicas === 0

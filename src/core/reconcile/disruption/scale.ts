@@ -6,7 +6,7 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { controllerOf } from '../ownership.ts';
 
 export interface ControllerScale {
-  /** Of whoever sets the number: of a deployment, where the pod's replica set is one's. */
+  /** UID of the object that sets the number: of the deployment, where one owns the pod's replica set. */
   readonly uid: string;
   readonly replicas: number;
 }

@@ -9,7 +9,7 @@ export interface NodeVerdict {
   readonly isHealthy: boolean;
 }
 
-/** 'full': nobody in the zone is well. 'partial': most are not. */
+/** 'full': no node of the zone is Ready. 'partial': most are not. */
 export type ZoneState = 'normal' | 'partial' | 'full';
 
 /** Upstream's threshold and the size from which a zone counts as large. */
@@ -40,7 +40,7 @@ export function zoneStates(verdicts: readonly NodeVerdict[]): Map<string, ZoneSt
 }
 
 /**
- * Whether a node of the zone may have its pods evicted. If no node anywhere is heard, we are the one who is cut off: nobody is evicted.
+ * Whether a node of the zone may have its pods evicted. If no node reports, this controller is cut off: no pod is evicted.
  * A zone that is silent while another one is well has really failed. In small zones that mostly fail evictions stop, too (upstream
  * only slows them down from 50 nodes on).
  */

@@ -24,7 +24,7 @@ export interface ReplicaSnapshot {
   readonly replicas: number;
   readonly minReadySeconds: number;
   readonly template: PodTemplateSpec | undefined;
-  /** Pods of the namespace that are controlled by the owner or by nobody. */
+  /** Pods of the namespace that are controlled by the owner or have no controller. */
   readonly candidates: readonly Pod[];
   /** Pods of sibling owners (other revisions of one deployment): they crowd nodes, too. */
   readonly related: readonly Pod[];

@@ -12,7 +12,7 @@ export const interPodAffinity: Filter = (pod, view) => {
   const wanted = pod.affinity.map((term) => ({ term, counts: countAffinity(pod, term, view) }));
   const unwanted = pod.antiAffinity.map((term) => ({ term, counts: countMatches(term, view) }));
   if (forbidden.size === 0 && wanted.length === 0 && unwanted.length === 0) return undefined;
-  // The first pod of a group that wants its own kind near it has nobody to go to: it may start one.
+  // The first pod of a group with affinity to itself matches no existing pod: it may be placed anywhere.
   const startsGroup =
     wanted.every(({ counts }) => counts.size === 0) &&
     pod.affinity.every((term) => termSelects(term, pod, view.namespaceLabels));
