@@ -104,10 +104,18 @@ export function etcdConfigOf(settings: Settings): EtcdConfig {
     'data-dir': settings.paths.etcdData,
     'listen-client-urls': `https://127.0.0.1:${ports.etcd}`,
     'advertise-client-urls': `https://127.0.0.1:${ports.etcd}`,
+    // A member without peers listens too, as etcd does: never without certificates, since peers read and write every key.
+    'listen-peer-urls': `https://127.0.0.1:${ports.etcdPeer}`,
     'initial-advertise-peer-urls': `https://${host(nodeIp)}:${ports.etcdPeer}`,
     'client-transport-security': {
       'cert-file': beside(files.server.cert),
       'key-file': beside(files.server.key),
+      'trusted-ca-file': beside(files.ca),
+      'client-cert-auth': true,
+    },
+    'peer-transport-security': {
+      'cert-file': beside(files.peer.cert),
+      'key-file': beside(files.peer.key),
       'trusted-ca-file': beside(files.ca),
       'client-cert-auth': true,
     },
@@ -120,8 +128,6 @@ function oneOfSeveral(
   settings: Settings,
   { members, state, token }: NonNullable<Settings['etcd']>,
 ): Partial<EtcdConfig> {
-  const files = etcdFiles(settings.root);
-  const beside = (path: string): string => relative(dirname(settings.paths.etcdConfig), path);
   const { ports, nodeIp, nodeName } = settings;
   const own = members.find(({ name }) => name === nodeName)?.peerUrl ?? '';
   return {
@@ -132,12 +138,6 @@ function oneOfSeveral(
     'initial-cluster': members.map(({ name, peerUrl }) => `${name}=${peerUrl}`).join(),
     'initial-cluster-state': state,
     ...(token === undefined ? {} : { 'initial-cluster-token': token }),
-    'peer-transport-security': {
-      'cert-file': beside(files.peer.cert),
-      'key-file': beside(files.peer.key),
-      'trusted-ca-file': beside(files.ca),
-      'client-cert-auth': true,
-    },
   };
 }
 

@@ -1,0 +1,71 @@
+/**
+ * The house style as a step of `npm run check`: words that may not come back, lines of at most 120 columns, files of at most 500
+ * lines and functions of at most 120. Prints every violation with its place; exit code 1 when there is one.
+ */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+
+const ROOT = join(import.meta.dirname, '../..');
+const MAX_COLUMNS = 120;
+const MAX_FILE_LINES = 500;
+const MAX_FUNCTION_LINES = 120;
+/** What an engineer would have to decode; docs/glossary.md and STYLE have the terms to use. */
+const BANNED = /\b(?:nobody|whoever|mend(?:s|ed|ing)?|anew|told|rumou?rs?)\b/i;
+/** Prose of upstream's, or names that users see. */
+const GENERATED = /\/generated\/|\/golden\/|\.golden$/;
+
+const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: ROOT,
+  encoding: 'utf8',
+})
+  .split('\n')
+  .filter((path) => path !== '' && !GENERATED.test(path));
+
+const violations: string[] = [];
+const read = (path: string): string => {
+  try {
+    return readFileSync(join(ROOT, path), 'utf8');
+  } catch {
+    // Deleted and not yet committed.
+    return '';
+  }
+};
+
+for (const path of tracked.filter((each) => /^(?:src|docs)\/.*\.(?:ts|md)$|^[A-Z]+\.md$/.test(each))) {
+  const lines = read(path).split('\n');
+  if (path.startsWith('src/') && lines.length - 1 > MAX_FILE_LINES)
+    violations.push(`${path}: ${lines.length - 1} lines; split it, at most ${MAX_FILE_LINES}`);
+  for (const [index, line] of lines.entries()) {
+    const place = `${path}:${index + 1}`;
+    const banned = BANNED.exec(line);
+    if (banned !== null) violations.push(`${place}: "${banned[0]}"; use the field's word, see docs/glossary.md`);
+    if ([...line].length > MAX_COLUMNS && isProse(path, line))
+      violations.push(`${place}: ${[...line].length} columns; at most ${MAX_COLUMNS}`);
+  }
+}
+for (const path of tracked.filter((each) => /^src\/.*\.ts$/.test(each))) longFunctions(path);
+
+/** Code is the formatter's business, except that it never breaks comments and text. */
+function isProse(path: string, line: string): boolean {
+  if (path.endsWith('.md')) return !/^\s*(?:https?:|\[)/.test(line);
+  return /^\s*(?:\*|\/\/|\/\*)/.test(line);
+}
+
+function longFunctions(path: string): void {
+  const source = ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest);
+  const visit = (node: ts.Node): void => {
+    if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined) {
+      const first = source.getLineAndCharacterOfPosition(node.getStart(source)).line;
+      const last = source.getLineAndCharacterOfPosition(node.end).line;
+      if (last - first + 1 > MAX_FUNCTION_LINES)
+        violations.push(`${path}:${first + 1}: a function of ${last - first + 1} lines; at most ${MAX_FUNCTION_LINES}`);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+}
+
+for (const violation of violations) console.log(violation);
+process.exit(violations.length === 0 ? 0 : 1);
