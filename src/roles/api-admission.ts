@@ -32,6 +32,8 @@ const ON_BY_DEFAULT = [
 ] as const;
 /** Upstream's that have to be asked for; on a host of ours they run anyway. */
 const OFF_UNLESS_OWN: readonly string[] = ['NodeRestriction', 'OwnerReferencesPermissionEnforcement'];
+/** Of `OFF`, what runs on a host of ours anyway: services must not take the host's addresses. */
+const ON_FOR_OWN: readonly string[] = ['DenyServiceExternalIPs'];
 /** Upstream's that run only where they are asked for. */
 const OFF: readonly string[] = [
   'AlwaysPullImages',
@@ -118,6 +120,8 @@ function chosenPlugins(
   }
   return {
     disabledAdmission: [...off, ...(ownHost ? [] : OFF_UNLESS_OWN.filter((name) => !on.includes(name)))],
-    enabledAdmission: OFF.filter((name) => on.includes(name)),
+    enabledAdmission: OFF.filter(
+      (name) => on.includes(name) || (ownHost && ON_FOR_OWN.includes(name) && !off.includes(name)),
+    ),
   };
 }

@@ -3,6 +3,7 @@
  * and service proxy, which follow the API as soon as there is one.
  */
 import { readFile } from 'node:fs/promises';
+import type { ReservedPort } from '../api/kinds/nodes/host-ports.ts';
 import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { PRODUCT_VERSION } from '../base/version.ts';
@@ -28,6 +29,7 @@ import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
 import { kubeletConfigOf } from './kubelet-config.ts';
 import { keepNodeRoles } from './node-roles.ts';
+import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
 import { checkPort } from './ports.ts';
 import { systemClock as clock, systemRandom as random, within } from './process.ts';
@@ -81,7 +83,8 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   const driver = await chooseCgroupDriver(settings);
   const assets = await openAssets();
   const serviceManager = driver.name === 'systemd' ? createServiceManager() : undefined;
-  const runtime = await startRuntime(settings, driver.name, serviceManager, log);
+  let reservedPorts: readonly ReservedPort[] = [];
+  const runtime = await startRuntime(settings, driver.name, serviceManager, () => reservedPorts, log);
   await checkPorts(settings, runtime);
   progress.step(`node ${settings.nodeName} at ${settings.nodeIp}; ${driver.why}`);
 
@@ -91,6 +94,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     assets: assets.directory,
     log,
   });
+  reservedPorts = allPorts(await ownPorts(settings, log));
   for (const path of report.kept) progress.note(`${path} was edited and is kept`);
   progress.step(
     report.issued.length === 0
@@ -135,7 +139,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     : () => {};
   const streaming = createStreamingServer({ clock, log });
   const kubelet = createKubelet({
-    config: kubeletConfigOf(settings, nodeConfig),
+    config: kubeletConfigOf(settings, nodeConfig, reservedPorts),
     runtime: runtime.runtime,
     cgroups,
     slices: serviceManager,
@@ -158,11 +162,12 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
   await kubelet.start();
   progress.step(`kubelet serves on ${kubelet.port}; static pods start from ${settings.paths.staticPods}`);
 
+  const serviceLink = `${settings.network.bridge.slice(0, 11)}-svc`;
   const proxy = createProxy({
     informers,
     packetFilter: createNftFilter({ serviceRouteLink: settings.network.bridge, log: log.named('nft') }),
     forwarder: createStreamForwarder({
-      dummyLink: `${settings.network.bridge.slice(0, 11)}-svc`,
+      dummyLink: serviceLink,
       fallbackLink: settings.network.bridge,
       log: log.named('proxy'),
     }),
@@ -175,6 +180,8 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
       clusterCidr: settings.network.clusterCidr,
       mode: settings.network.proxyMode,
       table: settings.network.nftTable,
+      reservedPorts,
+      hostAddresses: () => ownAddresses(serviceLink, settings.network.bridge),
     },
   });
   void network.synced.then(() => progress.step('API server answers'));

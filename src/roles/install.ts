@@ -21,6 +21,7 @@ import { MASTER_ENV } from './config/master-env.ts';
 import { writeIfMissing } from './files.ts';
 import { firstEncryptionFile } from './first-encryption-file.ts';
 import { etcdConfigOf, masterConfigOf, nodeConfigOf } from './generate.ts';
+import { ownPorts } from './own-ports.ts';
 import type { Settings } from './settings.ts';
 import { writeStaticPods } from './static-pods.ts';
 
@@ -90,7 +91,7 @@ export async function installHost(
   }
   if (ownsEtcd) await generate(paths.etcdConfig, etcdConfigOf(settings));
   if (roles.has('node')) await generate(paths.nodeConfig, nodeConfigOf(settings, options.cgroupDriver));
-  kept.push(...(await writeStaticPods(settings, options.assets)));
+  kept.push(...(await writeStaticPods(settings, options.assets, await ownPorts(settings, options.log))));
   return { issued, kept };
 }
 

@@ -1,4 +1,5 @@
 /** node-config.yaml and settings → what the kubelet is told. */
+import type { ReservedPort } from '../api/kinds/nodes/host-ports.ts';
 import { CodedError } from '../base/errors.ts';
 import { DEFAULT_KUBELET_CONFIG, type KubeletConfig } from '../components/kubelet/index.ts';
 import { parseBindAddress } from './config/master-config.ts';
@@ -6,7 +7,11 @@ import { type NodeConfig, pairArgument, singleArgument } from './config/node-con
 import type { Settings } from './settings.ts';
 
 /** Throws CodedError 'bad-config' naming file and argument. */
-export function kubeletConfigOf(settings: Settings, config: NodeConfig): KubeletConfig {
+export function kubeletConfigOf(
+  settings: Settings,
+  config: NodeConfig,
+  reservedPorts: readonly ReservedPort[],
+): KubeletConfig {
   const file = settings.paths.nodeConfig;
   const given = config.kubeletArguments ?? {};
   const single = (name: keyof typeof given): string | undefined => singleArgument(file, name, given[name]);
@@ -35,6 +40,7 @@ export function kubeletConfigOf(settings: Settings, config: NodeConfig): Kubelet
     listen,
     cgroupRoot: single('cgroup-root') ?? settings.cgroup.root,
     systemReserved: pairArgument(file, 'system-reserved', given['system-reserved']),
+    reservedPorts,
     maxPods: count('max-pods', DEFAULT_KUBELET_CONFIG.maxPods),
     podPidsLimit: count('pod-max-pids', DEFAULT_KUBELET_CONFIG.podPidsLimit),
     clusterDns: config.dnsIP === undefined ? [] : [config.dnsIP],

@@ -1,6 +1,7 @@
 /** The embedded runtime of a host: image store, pod network, runc under conmon. */
 
 import { join } from 'node:path';
+import type { ReservedPort } from '../api/kinds/nodes/host-ports.ts';
 import { CodedError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { RuntimeError } from '../core/podplan/port.ts';
@@ -25,6 +26,8 @@ export async function startRuntime(
   settings: Settings,
   cgroupDriver: 'systemd' | 'cgroupfs',
   serviceManager: ServiceManager | undefined,
+  /** Known once the configuration files are written, which is before the pod network has its range. */
+  reservedPorts: () => readonly ReservedPort[],
   log: Log,
 ): Promise<HostRuntime> {
   const images = createImageStore({ root: settings.paths.images, log });
@@ -34,6 +37,8 @@ export async function startRuntime(
     // The service proxy's table has the plain name.
     nftTable: `${settings.network.nftTable}-pods`,
     clusterCidr: settings.network.clusterCidr,
+    serviceCidr: settings.network.serviceCidr,
+    reservedPorts,
     log: log.named('network'),
   });
   const runtime = createOciRuntime({

@@ -5,9 +5,11 @@
 import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Container, Pod, Probe } from 'kubernetes-types/core/v1';
+import type { ReservedPort } from '../api/kinds/nodes/host-ports.ts';
 import { packaged, selfCommand } from './assets.ts';
 import { writeGenerated } from './config/generated-file.ts';
 import { readSchedule } from './config/snapshot-schedule.ts';
+import type { OwnPorts } from './own-ports.ts';
 import type { Settings } from './settings.ts';
 
 /** The image that stands for the host's own root and this executable; known to the runtime, in no registry. */
@@ -25,13 +27,17 @@ interface HostDirectory {
 }
 
 /** Writes the manifests of this host's roles and removes those of roles it no longer has. Resolves with edited ones that were kept. */
-export async function writeStaticPods(settings: Settings, assets: string | undefined): Promise<string[]> {
+export async function writeStaticPods(
+  settings: Settings,
+  assets: string | undefined,
+  ports: OwnPorts,
+): Promise<string[]> {
   const master = settings.roles.has('master');
   const ownsEtcd = settings.roles.has('etcd') && settings.storage === undefined;
   const wanted = new Map<string, Pod | undefined>([
-    [FILES.etcd, ownsEtcd ? etcdPod(settings, assets, await snapshotsOf(settings)) : undefined],
-    [FILES.api, master ? apiPod(settings, assets) : undefined],
-    [FILES.controllers, master ? controllersPod(settings, assets) : undefined],
+    [FILES.etcd, ownsEtcd ? etcdPod(settings, assets, ports.etcd, await snapshotsOf(settings)) : undefined],
+    [FILES.api, master ? apiPod(settings, assets, ports.api) : undefined],
+    [FILES.controllers, master ? controllersPod(settings, assets, ports.controllers) : undefined],
   ]);
   const kept: string[] = [];
   for (const [file, pod] of wanted) {
@@ -50,10 +56,16 @@ async function snapshotsOf({ restoreDamaged, paths }: Settings): Promise<string 
   return schedule?.directory ?? paths.snapshots;
 }
 
-function etcdPod(settings: Settings, assets: string | undefined, snapshots: string | undefined): Pod {
+function etcdPod(
+  settings: Settings,
+  assets: string | undefined,
+  ports: readonly ReservedPort[],
+  snapshots: string | undefined,
+): Pod {
   const directory = dirname(settings.paths.etcdConfig);
   return controlPlanePod(assets, {
     component: 'etcd',
+    ports,
     args: [
       ...['--config', settings.paths.etcdConfig, '--env', settings.paths.masterEnv, '--root', settings.root],
       ...(snapshots === undefined ? [] : ['--snapshots', snapshots]),
@@ -72,12 +84,13 @@ function etcdPod(settings: Settings, assets: string | undefined, snapshots: stri
   });
 }
 
-function apiPod(settings: Settings, assets: string | undefined): Pod {
+function apiPod(settings: Settings, assets: string | undefined, ports: readonly ReservedPort[]): Pod {
   const get = (path: string): Probe => ({
     httpGet: { host: '127.0.0.1', scheme: 'HTTPS', port: settings.ports.api, path },
   });
   return controlPlanePod(assets, {
     component: 'api',
+    ports,
     args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv],
     directories: [
       { name: 'master-config', path: dirname(settings.paths.masterConfig) },
@@ -90,9 +103,10 @@ function apiPod(settings: Settings, assets: string | undefined): Pod {
   });
 }
 
-function controllersPod(settings: Settings, assets: string | undefined): Pod {
+function controllersPod(settings: Settings, assets: string | undefined, ports: readonly ReservedPort[]): Pod {
   return controlPlanePod(assets, {
     component: 'controllers',
+    ports,
     args: ['--config', settings.paths.masterConfig, '--env', settings.paths.masterEnv],
     directories: [{ name: 'master-config', path: dirname(settings.paths.masterConfig) }],
     livenessProbe: {
@@ -117,6 +131,8 @@ const MALLOC = [
 
 interface ComponentPod {
   readonly component: 'etcd' | 'api' | 'controllers';
+  /** Declared, so that schedulers and other tools see that they are taken. */
+  readonly ports: readonly ReservedPort[];
   readonly args: readonly string[];
   readonly directories: readonly HostDirectory[];
   readonly livenessProbe: Probe;
@@ -140,6 +156,7 @@ function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
     command: [...selfCommand(), spec.component],
     args: [...spec.args],
     env: [...MALLOC],
+    ports: spec.ports.map(({ protocol, port }) => ({ containerPort: port, hostPort: port, protocol })),
     resources: { requests: spec.requests },
     livenessProbe: probe(spec.livenessProbe, 20),
     ...(spec.readinessProbe === undefined

@@ -13,6 +13,7 @@ import { bootstrapField } from '../../src/roles/config/bootstrap.ts';
 import { parseConfig } from '../../src/roles/config/strict-yaml.ts';
 import { openEncryption } from '../../src/roles/encryption-file.ts';
 import { installHost } from '../../src/roles/install.ts';
+import { allPorts, ownPorts } from '../../src/roles/own-ports.ts';
 import { settingsOf } from '../../src/roles/settings.ts';
 
 async function withRoot(body: (root: string) => Promise<void>): Promise<void> {
@@ -80,6 +81,47 @@ test('the manifests are OKD’s pods: names, containers, labels, host network, p
         own.map((path) => join(root, path)),
       );
     }
+  }));
+
+test('the manifests declare the ports of the files that the components read, edited or not', () =>
+  withRoot(async (root) => {
+    const written = settings(root, 'ports: {api: 9443, etcd: 12379}\ngossip: {port: 17946}\n');
+    await installHost(written, options);
+    const portsOf = async (file: string): Promise<(number | undefined)[]> => {
+      const { spec }: Pod = parse(await readFile(join(root, 'etc/origin/node/pods', file), 'utf8'));
+      const ports = spec?.containers[0]?.ports ?? [];
+      for (const each of ports) assert.deepEqual([each.hostPort, each.protocol], [each.containerPort, 'TCP']);
+      return ports.map(({ hostPort }) => hostPort);
+    };
+    assert.deepEqual(await portsOf('apiserver.yaml'), [9443]);
+    assert.deepEqual(await portsOf('controller.yaml'), [8444]);
+    assert.equal((await portsOf('etcd.yaml'))[0], 12_379);
+    const edit = async (path: string, from: RegExp, to: string): Promise<void> =>
+      writeFile(path, (await readFile(path, 'utf8')).replace(from, to));
+    await edit(written.paths.masterConfig, /0\.0\.0\.0:9443/, '0.0.0.0:9444');
+    await edit(written.paths.masterConfig, /127\.0\.0\.1:8444/, '127.0.0.1:9445');
+    await edit(written.paths.nodeConfig, /0\.0\.0\.0:10250/, '0.0.0.0:11250');
+    await edit(written.paths.etcdConfig, /^name:/m, 'listen-metrics-urls: http://127.0.0.1:12381\nname:');
+    await installHost(written, options);
+    assert.deepEqual(await portsOf('apiserver.yaml'), [9444]);
+    assert.deepEqual(await portsOf('controller.yaml'), [9445]);
+    assert.ok((await portsOf('etcd.yaml')).includes(12_381));
+    const tcp = (port: number) => ({ protocol: 'TCP', port });
+    assert.deepEqual((await ownPorts(written, silentLog)).host, [
+      tcp(11_250),
+      tcp(17_946),
+      { protocol: 'UDP', port: 17_946 },
+    ]);
+    await edit(
+      written.paths.masterConfig,
+      /servicesNodePortRange: .*/,
+      'servicesNodePortRange: 30000-32767\n  apiServerArguments: {secure-port: ["6443"]}',
+    );
+    assert.deepEqual((await ownPorts(written, silentLog)).api, [tcp(6443)]);
+    await writeFile(written.paths.masterConfig, 'kind: [');
+    assert.deepEqual((await ownPorts(written, silentLog)).api, [tcp(9443)]);
+    const nodeOnly = { ...written, roles: new Set(['node'] as const), gossip: { ...written.gossip, enabled: false } };
+    assert.deepEqual(allPorts(await ownPorts(nodeOnly, silentLog)), [tcp(11_250)]);
   }));
 
 test('the API server shows a certificate of the front proxies’ authority, by a name that is allowed, to servers that extend it', () =>

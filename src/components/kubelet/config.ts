@@ -1,4 +1,5 @@
 import type { Taint } from 'kubernetes-types/core/v1';
+import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 
 /** Absolute directories and files; the composition has already put them below `--root`. */
 export interface KubeletPaths {
@@ -35,6 +36,8 @@ export interface KubeletConfig {
   readonly clusterDomain: string;
   readonly nodeLabels: Readonly<Record<string, string>>;
   readonly registerWithTaints: readonly Taint[];
+  /** Ports on which this host itself listens, whether or not the component runs at the moment: no pod gets them as host ports. */
+  readonly reservedPorts: readonly ReservedPort[];
   /** False for a host that only runs static pods and has no API server to register with. */
   readonly registerNode: boolean;
   readonly fileCheckFrequencyMs: number;
@@ -62,6 +65,7 @@ export const DEFAULT_KUBELET_CONFIG = {
   clusterDomain: 'cluster.local',
   nodeLabels: {},
   registerWithTaints: [],
+  reservedPorts: [],
   registerNode: true,
   fileCheckFrequencyMs: 20_000,
   syncFrequencyMs: 60_000,

@@ -1,6 +1,14 @@
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { difference, type NftState, needsReplace, nftState, replaceTable } from '../../core/ruleset/index.ts';
+import {
+  difference,
+  emptyNftState,
+  guardTable,
+  type NftState,
+  needsReplace,
+  nftState,
+  replaceTable,
+} from '../../core/ruleset/index.ts';
 import type { PacketFilter } from '../../core/ruleset/port.ts';
 import type { ProxyConfig, ProxyMode } from './mode.ts';
 
@@ -11,12 +19,19 @@ interface Deps {
 }
 
 export function createFilterMode(deps: Deps): ProxyMode {
-  const options = { table: deps.config.table, clusterCidr: deps.config.clusterCidr };
+  const { table, clusterCidr, reservedPorts } = deps.config;
+  const options = { table, clusterCidr, reservedPorts };
   /** What the kernel holds as far as we know; undefined after a failure or before the first time: replace everything. */
   let applied: NftState | undefined;
   let routed = false;
   return {
     name: 'nftables',
+    async prepare() {
+      await deps.packetFilter.apply(guardTable(options)).catch((error: unknown) => {
+        deps.log.warn('service rules of another version are replaced', { table, error: messageOf(error) });
+        return deps.packetFilter.apply(replaceTable(emptyNftState, options));
+      });
+    },
     async sync(ports) {
       if (!routed) {
         await deps.packetFilter.routeServices(deps.config.serviceCidr).then(

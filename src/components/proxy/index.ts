@@ -2,7 +2,7 @@
  * The service proxy of one node (OKD 3.11 "Service Proxy", row B3): watches services and endpoint slices and keeps the node
  * forwarding them, by packet filter where the kernel has nft and by forwarding streams itself where it has not.
  */
-import type { Service } from 'kubernetes-types/core/v1';
+import type { Node, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { resources } from '../../api/resources.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
@@ -40,6 +40,10 @@ const RETRY_MAX_MS = 30_000;
 export function createProxy(deps: ProxyDeps): Proxy {
   const services: Informer<Service> = deps.informers.informer(resources.services);
   const slices: Informer<EndpointSlice> = deps.informers.informer(resources.endpointSlices);
+  /** For the addresses of other hosts; forwarding does not wait for them. */
+  const nodes: Informer<Node> = deps.informers.informer(resources.nodes);
+  /** What was reported as not forwarded, so that it is logged once. */
+  let refusals = new Set<string>();
   const unsubscribe: (() => void)[] = [];
   let mode: ProxyMode | undefined;
   let running = false;
@@ -63,7 +67,21 @@ export function createProxy(deps: ProxyDeps): Proxy {
 
   const syncOnce = async (chosen: ProxyMode): Promise<void> => {
     dirty = false;
-    await chosen.sync(desiredServicePorts(services.list(), slices.list(), deps.config.nodeName));
+    const { nodeName, serviceCidr, clusterCidr, reservedPorts, hostAddresses } = deps.config;
+    const { ports, refused } = desiredServicePorts({
+      services: services.list(),
+      slices: slices.list(),
+      nodes: nodes.list(),
+      hostAddresses: hostAddresses(),
+      ...{ nodeName, serviceCidr, clusterCidr, reservedPorts },
+    });
+    const before = refusals;
+    refusals = new Set(refused.map(({ service, address }) => `${service} ${address}`));
+    for (const { service, address, why } of refused) {
+      if (!before.has(`${service} ${address}`))
+        deps.log.warn('service address not forwarded', { service, address, why });
+    }
+    await chosen.sync(ports);
   };
 
   const run = async (chosen: ProxyMode): Promise<void> => {
@@ -94,7 +112,10 @@ export function createProxy(deps: ProxyDeps): Proxy {
       running = true;
       mode = await chooseMode(deps);
       deps.log.info('service proxy starts', { mode: mode.name });
-      for (const informer of [services, slices]) {
+      await mode.prepare().catch((error: unknown) => {
+        deps.log.warn('rules of an earlier process could not be restricted', { error: messageOf(error) });
+      });
+      for (const informer of [services, slices, nodes]) {
         unsubscribe.push(informer.onChange({ added: touch, updated: touch, deleted: touch }));
         informer.start();
       }

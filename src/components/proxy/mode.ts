@@ -1,3 +1,4 @@
+import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import type { ServicePort } from '../../core/ruleset/index.ts';
 
 export interface ProxyConfig {
@@ -6,6 +7,10 @@ export interface ProxyConfig {
   readonly clusterCidr: string;
   /** 'auto' takes nft where it works. */
   readonly mode: 'auto' | 'nftables' | 'userspace';
+  /** Ports on which this host itself listens. */
+  readonly reservedPorts: readonly ReservedPort[];
+  /** IPv4 addresses of this host's links now, without those that are bound for services. */
+  readonly hostAddresses: () => readonly string[];
   /** Name of the nft table, so that several instances can share a machine. */
   readonly table: string;
 }
@@ -13,6 +18,8 @@ export interface ProxyConfig {
 /** One way of forwarding. `sync` brings the node to `ports`; it throws when it could not, and is then called again. */
 export interface ProxyMode {
   readonly name: 'nftables' | 'userspace';
+  /** Before anything is known of services: what an earlier process left behind must not take the host's own ports. */
+  prepare(): Promise<void>;
   sync(ports: readonly ServicePort[]): Promise<void>;
   /** Removes everything it made. */
   stop(): Promise<void>;

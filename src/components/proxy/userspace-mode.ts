@@ -1,11 +1,14 @@
 import type { Clock, RandomSource } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ServicePort } from '../../core/ruleset/index.ts';
-import type { ForwardTarget, Listener, PickTarget, StreamForwarder } from '../../core/ruleset/port.ts';
-import type { ProxyMode } from './mode.ts';
+import type { ForwardTarget, Listener, PacketFilter, PickTarget, StreamForwarder } from '../../core/ruleset/port.ts';
+import type { ProxyConfig, ProxyMode } from './mode.ts';
 
 interface Deps {
+  readonly packetFilter: PacketFilter;
   readonly forwarder: StreamForwarder;
+  readonly config: ProxyConfig;
   readonly log: Log;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -58,7 +61,15 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
 
   return {
     name: 'userspace',
+    async prepare() {
+      // Rules of a process that ran in the other mode come before any listener.
+      const { table } = deps.config;
+      await deps.packetFilter
+        .apply(`add table ip ${table}\ndelete table ip ${table}\n`)
+        .catch((error: unknown) => deps.log.v(2, 'no service rules removed', { error: messageOf(error) }));
+    },
     async sync(desired) {
+      const hostAddresses = new Set(deps.config.hostAddresses());
       ports.clear();
       for (const port of desired) ports.set(port.id, port);
       for (const id of affinity.keys()) if (!ports.has(id)) affinity.delete(id);
@@ -70,7 +81,7 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
           continue;
         }
         for (const front of frontsOf(port, port.protocol)) {
-          if (front.ip !== undefined) wantedAddresses.add(front.ip);
+          if (front.ip !== undefined && !hostAddresses.has(front.ip)) wantedAddresses.add(front.ip);
           // The id is part of the key: a listener belongs to one service port for its whole life.
           wanted.set(`${front.protocol} ${front.ip ?? '*'}:${front.port} ${port.id}`, { front, id: port.id });
         }
@@ -90,13 +101,16 @@ export function createUserspaceMode(deps: Deps): ProxyMode {
         await deps.forwarder.bindAddress(ip);
         addresses.add(ip);
       }
+      // A port that another process of the host has must not keep the other services from their listeners.
+      const failures: unknown[] = [];
       for (const [key, { front, id }] of wanted) {
         if (listeners.has(key)) continue;
-        listeners.set(
-          key,
-          await deps.forwarder.listen(front.protocol, front.ip, front.port, pickFor(id, front.external)),
+        await deps.forwarder.listen(front.protocol, front.ip, front.port, pickFor(id, front.external)).then(
+          (listener) => listeners.set(key, listener),
+          (error: unknown) => failures.push(error),
         );
       }
+      if (failures.length > 0) throw failures[0];
     },
     async stop() {
       ports.clear();

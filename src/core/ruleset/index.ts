@@ -1,10 +1,18 @@
 export {
   difference,
   emptyNftState,
+  guardTable,
   type NftOptions,
   type NftState,
   needsReplace,
   nftState,
   replaceTable,
 } from './nft.ts';
-export { desiredServicePorts, type Protocol, type ProxyEndpoint, type ServicePort } from './services.ts';
+export {
+  type DesiredInput,
+  type DesiredPorts,
+  desiredServicePorts,
+  type Protocol,
+  type ProxyEndpoint,
+  type ServicePort,
+} from './services.ts';

@@ -2,6 +2,7 @@
  * Service ports as an nft table. Lookup cost does not grow with the number of services: verdict maps take an address and a port
  * to the chain of its service, as upstream's nftables proxy does (KEP-3866). `difference` changes only what changed.
  */
+import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import type { ProxyEndpoint, ServicePort } from './services.ts';
 
 /** Desired content of the table. Names of chains and sets are derived from service ids by hash, so they are stable. */
@@ -31,6 +32,8 @@ export interface NftOptions {
   readonly table: string;
   /** Sources outside it that use a cluster IP are masqueraded, so that answers come back through this node. */
   readonly clusterCidr: string;
+  /** Ports on which the host itself listens: at its own addresses they are never looked up. */
+  readonly reservedPorts: readonly ReservedPort[];
 }
 
 export const emptyNftState: NftState = { chains: new Map(), maps: new Map(), sets: new Map() };
@@ -110,16 +113,9 @@ export function replaceTable(desired: NftState, options: NftOptions): string {
   return [
     `add table ${table}`,
     `delete table ${table}`,
-    `add table ${table}`,
-    ...MAP_NAMES.map((name) => `add map ${table} ${name} { type ${MAP_TYPES[name]}; }`),
+    guardTable(options),
     `add chain ${table} refuse`,
     `add rule ${table} refuse reject`,
-    `add chain ${table} services`,
-    `add rule ${table} services ip daddr . meta l4proto . th dport vmap @service_ips`,
-    `add rule ${table} services fib daddr type local ip daddr != 127.0.0.0/8 meta l4proto . th dport vmap @service_nodeports`,
-    `add chain ${table} no_endpoints`,
-    `add rule ${table} no_endpoints ip daddr . meta l4proto . th dport vmap @no_endpoint_ips`,
-    `add rule ${table} no_endpoints fib daddr type local ip daddr != 127.0.0.0/8 meta l4proto . th dport vmap @no_endpoint_nodeports`,
     `add chain ${table} nat_prerouting { type nat hook prerouting priority dstnat; policy accept; }`,
     `add rule ${table} nat_prerouting jump services`,
     `add chain ${table} nat_output { type nat hook output priority -100; policy accept; }`,
@@ -136,6 +132,32 @@ export function replaceTable(desired: NftState, options: NftOptions): string {
   ]
     .join('\n')
     .concat('\n');
+}
+
+/**
+ * The program that keeps the host's own ports out of whatever the table holds: what an earlier process left behind must not keep this one from the
+ * API server, from which it learns the right content. Adds what a new table needs and leaves the elements of an old one.
+ */
+export function guardTable({ table: name, reservedPorts }: NftOptions): string {
+  const table = `ip ${name}`;
+  const reserved = new Set(reservedPorts.map(({ protocol, port }) => `${protocol.toLowerCase()} . ${port}`));
+  const lookUp = (chain: string, ips: MapName, nodePorts: MapName): string[] => [
+    `add chain ${table} ${chain}`,
+    `flush chain ${table} ${chain}`,
+    `add rule ${table} ${chain} fib daddr type local meta l4proto . th dport @reserved_ports return`,
+    `add rule ${table} ${chain} ip daddr . meta l4proto . th dport vmap @${ips}`,
+    `add rule ${table} ${chain} fib daddr type local ip daddr != 127.0.0.0/8 meta l4proto . th dport vmap @${nodePorts}`,
+  ];
+  return [
+    `add table ${table}`,
+    ...MAP_NAMES.map((map) => `add map ${table} ${map} { type ${MAP_TYPES[map]}; }`),
+    `add set ${table} reserved_ports { type inet_proto . inet_service; }`,
+    `flush set ${table} reserved_ports`,
+    ...(reserved.size === 0 ? [] : [`add element ${table} reserved_ports { ${[...reserved].join(', ')} }`]),
+    ...lookUp('services', 'service_ips', 'service_nodeports'),
+    ...lookUp('no_endpoints', 'no_endpoint_ips', 'no_endpoint_nodeports'),
+    '',
+  ].join('\n');
 }
 
 /**

@@ -1,5 +1,7 @@
-import type { Service } from 'kubernetes-types/core/v1';
+import type { Service, ServiceSpec } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
+import { type ClusterAddresses, destinationsOf } from './destinations.ts';
 
 /** A back end of a service port. */
 export interface ProxyEndpoint {
@@ -9,7 +11,7 @@ export interface ProxyEndpoint {
   readonly local: boolean;
 }
 
-export type Protocol = 'TCP' | 'UDP' | 'SCTP';
+export type Protocol = ReservedPort['protocol'];
 
 /** One port of one service as this node forwards it. */
 export interface ServicePort {
@@ -34,15 +36,36 @@ export interface ServicePort {
 const PROXY_NAME_LABEL = 'service.kubernetes.io/service-proxy-name';
 const DEFAULT_AFFINITY_SECONDS = 10_800;
 
+/** An address or port of a service that is not forwarded. */
+export interface RefusedAddress {
+  /** The service port's id. */
+  readonly service: string;
+  /** `address:port`, or `*:port` for a node port. */
+  readonly address: string;
+  readonly why: string;
+}
+
+export interface DesiredPorts {
+  readonly ports: readonly ServicePort[];
+  readonly refused: readonly RefusedAddress[];
+}
+
+export interface DesiredInput extends Omit<ClusterAddresses, 'clusterIps'> {
+  readonly services: readonly Service[];
+  readonly nodeName: string;
+}
+
 /**
  * What this node must forward, from the API's view. IPv4 only. Follows kube-proxy: ready endpoints, or serving terminating ones
- * when no ready one is left (KEP-1669); headless, ExternalName and foreign-proxy services are not forwarded.
+ * when no ready one is left (KEP-1669); headless, ExternalName and foreign-proxy services are not forwarded. Addresses and ports that are
+ * not a service's to have (`destinationsOf`) are left out; of two services with the same external address and port the older one has it.
  */
-export function desiredServicePorts(
-  services: readonly Service[],
-  slices: readonly EndpointSlice[],
-  nodeName: string,
-): ServicePort[] {
+export function desiredServicePorts(input: DesiredInput): DesiredPorts {
+  const { services, slices, nodeName } = input;
+  const refused: RefusedAddress[] = [];
+  const clusterIps = new Set(services.flatMap(({ spec }) => (spec === undefined ? [] : clusterIpsOf(spec))));
+  const destinations = destinationsOf({ ...input, clusterIps });
+  const claims = new Map<string, string>();
   const slicesOf = new Map<string, EndpointSlice[]>();
   for (const slice of slices) {
     if (slice.addressType !== 'IPv4') continue;
@@ -54,29 +77,50 @@ export function desiredServicePorts(
     else list.push(slice);
   }
   const ports: ServicePort[] = [];
-  for (const service of services) {
+  for (const service of [...services].sort(byAge)) {
     const spec = service.spec;
     if (spec === undefined || spec.type === 'ExternalName' || spec.clusterIP === undefined || spec.clusterIP === 'None')
       continue;
     if (service.metadata?.labels?.[PROXY_NAME_LABEL] !== undefined) continue;
-    const clusterIps = (spec.clusterIPs ?? [spec.clusterIP]).filter(isIpv4);
     const name = `${service.metadata?.namespace ?? ''}/${service.metadata?.name ?? ''}`;
     const external = [
       ...(spec.externalIPs ?? []),
-      ...(service.status?.loadBalancer?.ingress ?? []).flatMap((each) => (each.ip === undefined ? [] : [each.ip])),
+      // KEP-1860: with mode Proxy the load balancer sends to node ports or pods, and its own address is not captured.
+      ...(service.status?.loadBalancer?.ingress ?? []).flatMap(({ ip, ipMode }) =>
+        ip === undefined || ipMode === 'Proxy' ? [] : [ip],
+      ),
     ].filter(isIpv4);
     for (const port of spec.ports ?? []) {
       const protocol = (port.protocol ?? 'TCP') as Protocol;
-      const all = endpointsOf(slicesOf.get(name) ?? [], port.name ?? '', protocol, nodeName);
+      const id = `${name}:${port.name ?? String(port.port)}/${protocol}`;
+      const allowed = (at: string, why: string | undefined): boolean => {
+        if (why !== undefined) refused.push({ service: id, address: at, why });
+        return why === undefined;
+      };
+      const isFree = (ip: string): boolean => {
+        const key = `${ip} ${protocol} ${port.port}`;
+        const owner = claims.get(key) ?? id;
+        claims.set(key, owner);
+        return allowed(`${ip}:${port.port}`, owner === id ? undefined : `taken by ${owner}`);
+      };
+      const nodePort = port.nodePort ?? 0;
+      const found = endpointsOf(slicesOf.get(name) ?? [], port.name ?? '', protocol, nodeName);
+      const all = found.filter(({ ip, port: to }) =>
+        allowed(`${ip}:${to}`, destinations.endpoint(ip, protocol, to, name)),
+      );
       const local = all.filter((each) => each.local);
       const externalLocal = spec.externalTrafficPolicy === 'Local';
       ports.push({
-        id: `${name}:${port.name ?? String(port.port)}/${protocol}`,
+        id,
         protocol,
         port: port.port,
-        clusterIps,
-        externalIps: external,
-        nodePort: port.nodePort ?? 0,
+        clusterIps: clusterIpsOf(spec).filter((ip) =>
+          allowed(`${ip}:${port.port}`, destinations.clusterIp(ip, protocol, port.port)),
+        ),
+        externalIps: external.filter(
+          (ip) => allowed(`${ip}:${port.port}`, destinations.externalIp(ip, protocol, port.port)) && isFree(ip),
+        ),
+        nodePort: nodePort > 0 && allowed(`*:${nodePort}`, destinations.nodePort(protocol, nodePort)) ? nodePort : 0,
         affinitySeconds:
           spec.sessionAffinity === 'ClientIP'
             ? (spec.sessionAffinityConfig?.clientIP?.timeoutSeconds ?? DEFAULT_AFFINITY_SECONDS)
@@ -87,7 +131,18 @@ export function desiredServicePorts(
       });
     }
   }
-  return ports.sort((left, right) => (left.id < right.id ? -1 : left.id > right.id ? 1 : 0));
+  ports.sort((left, right) => (left.id < right.id ? -1 : left.id > right.id ? 1 : 0));
+  return { ports, refused };
+}
+
+function clusterIpsOf({ clusterIP, clusterIPs }: ServiceSpec): string[] {
+  return (clusterIPs ?? [clusterIP ?? '']).filter(isIpv4);
+}
+
+function byAge({ metadata: left }: Service, { metadata: right }: Service): number {
+  const key = (each: Service['metadata']): string =>
+    `${each?.creationTimestamp ?? ''} ${each?.namespace ?? ''}/${each?.name ?? ''}`;
+  return key(left) < key(right) ? -1 : 1;
 }
 
 function endpointsOf(

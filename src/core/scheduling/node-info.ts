@@ -1,6 +1,7 @@
 /** A node with the pods on it and the sums the filters and scorers need. */
 import type { Node } from 'kubernetes-types/core/v1';
-import type { PodInfo } from './pod-info.ts';
+import { reservedPortsOf } from '../../api/kinds/nodes/host-ports.ts';
+import { type HostPort, hostPortsOnAllAddresses, type PodInfo } from './pod-info.ts';
 import { type Amounts, add, amountsOf } from './resources.ts';
 
 export class NodeInfo {
@@ -9,6 +10,8 @@ export class NodeInfo {
   readonly allocatable: Amounts;
   /** Sizes in bytes by image name. */
   readonly images: ReadonlyMap<string, number>;
+  /** Taken by the host itself, with or without a pod that declares them. */
+  readonly reservedPorts: readonly HostPort[];
   readonly pods = new Map<string, PodInfo>();
   readonly requested = new Map<string, number>();
   readonly assumed = new Map<string, number>();
@@ -16,6 +19,7 @@ export class NodeInfo {
   constructor(node: Node) {
     this.node = node;
     this.name = node.metadata?.name ?? '';
+    this.reservedPorts = hostPortsOnAllAddresses(reservedPortsOf(node));
     this.allocatable = amountsOf(node.status?.allocatable ?? node.status?.capacity);
     const images = new Map<string, number>();
     for (const image of node.status?.images ?? []) {

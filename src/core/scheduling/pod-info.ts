@@ -126,6 +126,11 @@ function hostPortsOf(pod: Pod): HostPort[] {
   return ports;
 }
 
+/** Ports that are taken on every address of a host. */
+export function hostPortsOnAllAddresses(ports: readonly Pick<HostPort, 'protocol' | 'port'>[]): HostPort[] {
+  return ports.map(({ protocol, port }) => ({ ip: '0.0.0.0', protocol, port }));
+}
+
 export function portsConflict(a: HostPort, b: HostPort): boolean {
   if (a.port !== b.port || a.protocol !== b.protocol) return false;
   return a.ip === b.ip || isWildcard(a.ip) || isWildcard(b.ip);

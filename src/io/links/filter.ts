@@ -1,3 +1,4 @@
+import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import type { PortMapping } from '../../core/podplan/port.ts';
 import type { Range } from './addresses.ts';
 import { toText } from './addresses.ts';
@@ -8,6 +9,10 @@ const HOST_PORT_MARK = '0x2000';
 export interface FilterOptions {
   readonly table: string;
   readonly clusterCidr: string;
+  /** Addresses that belong to services, even where the host has them on a link (userspace mode of the service proxy). */
+  readonly serviceCidr: string;
+  /** Ports on which the host itself listens: they lead to no pod. */
+  readonly reservedPorts: readonly ReservedPort[];
 }
 
 export interface PodPorts {
@@ -27,7 +32,11 @@ export function podTable(options: FilterOptions, range: Range, pods: readonly Po
     `table ip ${options.table} {`,
     '  map host_ports { type inet_proto . inet_service : ipv4_addr . inet_service; }',
     '  map bound_host_ports { type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service; }',
+    '  set reserved_ports { type inet_proto . inet_service; }',
     '  chain host_port_lookup {',
+    // Holds for whatever the maps contain, also while no process of this program runs.
+    '    meta l4proto { tcp, udp, sctp } meta l4proto . th dport @reserved_ports return',
+    `    ip daddr ${options.serviceCidr} return`,
     `    ip saddr ${podCidr} meta mark set meta mark or ${HOST_PORT_MARK}`,
     '    meta l4proto { tcp, udp, sctp } dnat ip to ip daddr . meta l4proto . th dport map @bound_host_ports',
     '    meta l4proto { tcp, udp, sctp } dnat ip to meta l4proto . th dport map @host_ports',
@@ -51,12 +60,15 @@ export function podTable(options: FilterOptions, range: Range, pods: readonly Po
   const bound: string[] = [];
   for (const pod of pods) {
     for (const mapping of pod.portMappings) {
+      if (isReserved(mapping, options.reservedPorts)) continue;
       const to = `${pod.ip} . ${mapping.containerPort}`;
       const from = `${mapping.protocol.toLowerCase()} . ${mapping.hostPort}`;
       if (isAnyAddress(mapping.hostIp)) open.push(`${from} : ${to}`);
       else bound.push(`${mapping.hostIp} . ${from} : ${to}`);
     }
   }
+  const reserved = new Set(options.reservedPorts.map(({ protocol, port }) => `${protocol.toLowerCase()} . ${port}`));
+  if (reserved.size > 0) lines.push(`add element ip ${options.table} reserved_ports { ${[...reserved].join(', ')} }`);
   if (open.length > 0) lines.push(`add element ip ${options.table} host_ports { ${open.join(', ')} }`);
   if (bound.length > 0) lines.push(`add element ip ${options.table} bound_host_ports { ${bound.join(', ')} }`);
   return `${lines.join('\n')}\n`;
@@ -64,6 +76,10 @@ export function podTable(options: FilterOptions, range: Range, pods: readonly Po
 
 export function isAnyAddress(hostIp: string): boolean {
   return hostIp === '' || hostIp === '0.0.0.0';
+}
+
+export function isReserved(mapping: PortMapping, reservedPorts: readonly ReservedPort[]): boolean {
+  return reservedPorts.some(({ protocol, port }) => protocol === mapping.protocol && port === mapping.hostPort);
 }
 
 /** True when two mappings want the same port of the host. */

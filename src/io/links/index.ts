@@ -9,6 +9,7 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { isIPv4 } from 'node:net';
 import { join } from 'node:path';
+import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { PortMapping } from '../../core/podplan/port.ts';
@@ -16,7 +17,8 @@ import { RuntimeError } from '../../core/podplan/port.ts';
 import type { PodEndpoint, PodNetwork } from '../oci/port.ts';
 import { gatewayOf, nextFree, parseRange, type Range, toNumber, toText } from './addresses.ts';
 import { command } from './command.ts';
-import { collides, podTable } from './filter.ts';
+import { collides, isReserved, podTable } from './filter.ts';
+import { isInUse } from './sockets.ts';
 
 export interface BridgeNetworkOptions {
   /** Records of attached sandboxes; survives restarts of the host process. */
@@ -26,6 +28,10 @@ export interface BridgeNetworkOptions {
   /** All pods of the cluster: traffic to it is never masqueraded. */
   readonly clusterCidr: string;
   readonly nftTable: string;
+  /** The service range: host ports never take what is sent to it. */
+  readonly serviceCidr: string;
+  /** Ports on which the host itself listens; asked whenever rules are written or a pod is attached. */
+  readonly reservedPorts: () => readonly ReservedPort[];
   /** 0: the kernel's default. */
   readonly mtu?: number;
   readonly ipPath?: string;
@@ -91,7 +97,9 @@ export function createBridgeNetwork(options: BridgeNetworkOptions): BridgeNetwor
       await command(
         nft,
         ['-f', '-'],
-        podTable({ ...options, table: options.nftTable }, range, [...attachments.values()]),
+        podTable({ ...options, reservedPorts: options.reservedPorts(), table: options.nftTable }, range, [
+          ...attachments.values(),
+        ]),
       );
     });
     filtering = next.catch(() => {});
@@ -175,20 +183,13 @@ export function createBridgeNetwork(options: BridgeNetworkOptions): BridgeNetwor
 
     async attach(netnsPath, pod: PodEndpoint) {
       await load();
+      const inUse = attachments.has(pod.sandboxId) ? undefined : await firstInUse(pod.portMappings);
       const known = attachments.get(pod.sandboxId);
       if (known !== undefined) return { ips: [known.ip] };
       if (range === undefined) throw new RuntimeError('network', 'the node has no pod CIDR yet; pods wait for it');
-      for (const mapping of pod.portMappings) {
-        if (mapping.hostIp !== '' && !isIPv4(mapping.hostIp))
-          throw new RuntimeError('network', `host port address "${mapping.hostIp}" is not an IPv4 address`);
-        for (const other of attachments.values()) {
-          if (other.portMappings.some((each) => collides(each, mapping)))
-            throw new RuntimeError(
-              'network',
-              `host port ${mapping.hostPort}/${mapping.protocol} is taken by another pod`,
-            );
-        }
-      }
+      checkHostPorts(pod.portMappings, [...attachments.values()], options.reservedPorts());
+      if (inUse !== undefined)
+        throw new RuntimeError('network', `host port ${nameOf(inUse)} is in use by a process of this host`);
       if (pod.portMappings.length > 0 && !filterWorks)
         throw new RuntimeError('network', 'host ports need nft, which does not work on this host');
       const address = nextFree(range, last, (each) => taken.has(each));
@@ -273,6 +274,29 @@ export function createBridgeNetwork(options: BridgeNetworkOptions): BridgeNetwor
       range = undefined;
     },
   };
+}
+
+const nameOf = ({ hostPort, protocol }: PortMapping): string => `${hostPort}/${protocol}`;
+
+/** Throws RuntimeErrors for what is no host port to have. */
+function checkHostPorts(
+  wanted: readonly PortMapping[],
+  others: readonly Attachment[],
+  reservedPorts: readonly ReservedPort[],
+): void {
+  for (const mapping of wanted) {
+    if (mapping.hostIp !== '' && !isIPv4(mapping.hostIp))
+      throw new RuntimeError('network', `host port address "${mapping.hostIp}" is not an IPv4 address`);
+    if (isReserved(mapping, reservedPorts))
+      throw new RuntimeError('network', `host port ${nameOf(mapping)} is a port of this host itself`);
+    if (others.some(({ portMappings }) => portMappings.some((each) => collides(each, mapping))))
+      throw new RuntimeError('network', `host port ${nameOf(mapping)} is taken by another pod`);
+  }
+}
+
+async function firstInUse(mappings: readonly PortMapping[]): Promise<PortMapping | undefined> {
+  for (const mapping of mappings) if (await isInUse(mapping)) return mapping;
+  return undefined;
 }
 
 /** Unique per address and bridge, and found again by whoever looks at `ip link`: `ve0a800005` and the bridge's check letters. */

@@ -1,9 +1,9 @@
 /** Who is let onto the node: each reason alone, and that nothing else is refused. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Node, Pod, PodSpec } from 'kubernetes-types/core/v1';
+import type { Node, Pod, PodSpec, Service } from 'kubernetes-types/core/v1';
 import { parseQuantity } from '../../../src/base/quantity.ts';
-import { admissionRejection } from '../../../src/components/kubelet/pods/admission.ts';
+import { admissionRejection, hostPortRejection } from '../../../src/components/kubelet/pods/admission.ts';
 
 const allocatable = { cpu: parseQuantity('2'), memory: parseQuantity('1Gi') };
 const closed: Node = {
@@ -19,8 +19,9 @@ function pod(spec: Partial<PodSpec>, requests: Record<string, string> = {}): Pod
   };
 }
 
+const free = { reservedPorts: [], services: () => [] };
 const reasonOf = (wanted: Pod, others: readonly Pod[] = [], node: Node | undefined = open, maxPods = 10) =>
-  admissionRejection({ pod: wanted, others, node, allocatable, maxPods })?.reason;
+  admissionRejection({ pod: wanted, others, node, allocatable, maxPods, ...free })?.reason;
 
 test('resources: what others hold counts, limits are exact, what is not asked for is not looked at', () => {
   const half = pod({}, { cpu: '1' });
@@ -36,6 +37,7 @@ test('resources: what others hold counts, limits are exact, what is not asked fo
     node: open,
     allocatable,
     maxPods: 9,
+    ...free,
   });
   assert.equal(
     rejection?.message,
@@ -54,6 +56,7 @@ test('node selectors and affinity hold against the labels of the node', () => {
       node: undefined,
       allocatable,
       maxPods: 1,
+      ...free,
     }),
     undefined,
     'a node that was not seen yet has no labels to hold against anybody',
@@ -67,17 +70,48 @@ test('NoExecute taints need a toleration, NoSchedule is the scheduler business',
   assert.equal(reasonOf(pod({}), [], noSchedule), undefined);
 });
 
+const port = (hostPort: number, protocol = 'TCP', hostIP?: string, more: Partial<PodSpec> = {}): Pod =>
+  pod({
+    containers: [
+      {
+        name: 'c',
+        image: 'i',
+        ports: [{ containerPort: 1, hostPort, protocol, ...(hostIP === undefined ? {} : { hostIP }) }],
+      },
+    ],
+    ...more,
+  });
+
+test('ports of the host itself are never free: on any of its addresses, for pods in its network too', () => {
+  const reservedPorts = [
+    { protocol: 'TCP', port: 9443 },
+    { protocol: 'UDP', port: 7946 },
+  ] as const;
+  const judged = (wanted: Pod): string | undefined =>
+    hostPortRejection({ pod: wanted, others: [], reservedPorts, services: () => [] })?.reason;
+  for (const address of [undefined, '', '0.0.0.0', '::', '127.0.0.1', '192.0.2.1'])
+    assert.equal(judged(port(9443, 'TCP', address)), 'NodePorts', address);
+  assert.equal(judged(port(7946, 'UDP')), 'NodePorts');
+  assert.equal(judged(port(9443, 'TCP', '', { hostNetwork: true })), 'NodePorts');
+  const sidecar = { name: 's', restartPolicy: 'Always', ports: [{ containerPort: 1, hostPort: 9443 }] };
+  assert.equal(judged(pod({ initContainers: [sidecar] })), 'NodePorts');
+  for (const wanted of [port(7946), port(9443, 'UDP'), port(8443)]) assert.equal(judged(wanted), undefined);
+});
+
+test('node ports of services of other namespaces are not free, unless the pod only listens', () => {
+  const service = (namespace: string): Service => ({
+    metadata: { namespace, name: 's' },
+    spec: { ports: [{ port: 80, nodePort: 30_080 }, { port: 81 }] },
+  });
+  const judged = (wanted: Pod, namespace: string): string | undefined =>
+    hostPortRejection({ pod: wanted, others: [], reservedPorts: [], services: () => [service(namespace)] })?.reason;
+  assert.equal(judged(port(30_080), 'other'), 'NodePorts');
+  assert.equal(judged(port(30_080), 'd'), undefined);
+  assert.equal(judged(port(30_080, 'UDP'), 'other'), undefined);
+  assert.equal(judged(port(30_080, 'TCP', '', { hostNetwork: true }), 'other'), undefined);
+});
+
 test('host ports: same protocol and overlapping address conflict', () => {
-  const port = (hostPort: number, protocol = 'TCP', hostIP?: string): Pod =>
-    pod({
-      containers: [
-        {
-          name: 'c',
-          image: 'i',
-          ports: [{ containerPort: 1, hostPort, protocol, ...(hostIP === undefined ? {} : { hostIP }) }],
-        },
-      ],
-    });
   assert.equal(reasonOf(port(80), [port(80)]), 'NodePorts');
   assert.equal(reasonOf(port(80), [port(81)]), undefined);
   assert.equal(reasonOf(port(80), [port(80, 'UDP')]), undefined);

@@ -121,6 +121,8 @@ export async function createKubeletLab(overrides: Partial<KubeletConfig> = {}): 
     stateDirectory: join(directory, 'network'),
     bridge: `kl-${suffix}`,
     clusterCidr: cidr,
+    serviceCidr: '172.30.0.0/16',
+    reservedPorts: () => [],
     nftTable: `kl-${suffix}`,
     log: silentLog,
   });

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { resources } from '../../../src/api/resources.ts';
@@ -134,5 +137,35 @@ describe('static pods', { timeout: 90_000 }, () => {
     assert.equal((await running('one')).id, container.id);
     const logs = await lab.get(`/containerLogs/kube-system/one-${NODE}/main`);
     assert.deepEqual(logs, { code: 200, body: 'mirrored\n' });
+  });
+});
+
+describe('static pods of a URL', { timeout: 90_000 }, () => {
+  it('get no port of the host itself; those of files do, since the control plane is made of them', async () => {
+    const port = 'ports: [{containerPort: 9443, hostPort: 9443}]';
+    const withPort = (name: string): string =>
+      manifest(name, 'sleep 1000').replace(/resources:/, `${port}\n    resources:`);
+    const server = createServer((_, response) => response.end(withPort('remote')));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port: listening } = server.address() as AddressInfo;
+    const lab = await createKubeletLab({
+      manifestUrl: `http://127.0.0.1:${listening}/`,
+      reservedPorts: [{ protocol: 'TCP', port: 9443 }],
+    });
+    try {
+      await writeFile(join(lab.manifests, 'local.yaml'), withPort('local'));
+      const api = new MemoryApi();
+      await lab.boot(api.access());
+      const statusOf = (name: string, phase: string) =>
+        eventually(`${name} is ${phase}`, () => {
+          const status = api.get(resources.pods, `kube-system/${name}-${NODE}`)?.status;
+          return status?.phase === phase ? status : undefined;
+        });
+      assert.equal((await statusOf('remote', 'Failed')).reason, 'NodePorts');
+      await statusOf('local', 'Running');
+    } finally {
+      server.close();
+      await lab.cleanUp();
+    }
   });
 });

@@ -13,6 +13,11 @@ for (const mode of ['nftables', 'userspace']) {
     // A namespace that ends with its only process: nothing to clean up, whatever happens.
     const { stdout } = await execute('unshare', ['--net', process.execPath, scenario, mode]);
     assert.deepEqual(JSON.parse(stdout), {
+      stale: '10.128.0.3',
+      beforeTheApi: 'host',
+      own: ['host', 'host', 'host'],
+      beside: '10.128.0.2',
+      ownOfClusterIp: '10.128.0.2',
       cluster: ['10.128.0.2', '10.128.0.3'],
       nodePort: ['10.128.0.2', '10.128.0.3'],
       udp: ['10.128.0.2 q', '10.128.0.3 q'],

@@ -22,6 +22,19 @@ ip('addr', 'add', '10.128.0.1/23', 'dev', 'br0');
 ip('link', 'set', 'br0', 'up');
 for (const last of [2, 3]) ip('addr', 'add', `10.128.0.${last}/32`, 'dev', 'lo');
 
+const run = (program: string): string => execFileSync('nft', ['-f', '-'], { input: program, encoding: 'utf8' });
+/** The host itself listens on this port of every address. */
+const OWN_PORT = 9443;
+createServer((socket) => socket.end('host')).listen(OWN_PORT, '0.0.0.0');
+// What a process without reserved ports left behind, in the mode with rules.
+run(`table ip he-test {
+  chain thief { meta l4proto tcp dnat to 10.128.0.3:8080; }
+  map service_ips { type ipv4_addr . inet_proto . inet_service : verdict; elements = { 10.128.0.1 . tcp . ${OWN_PORT} : goto thief }; }
+  chain services { ip daddr . meta l4proto . th dport vmap @service_ips; }
+  chain nat_output { type nat hook output priority -100; jump services; }
+}\n`);
+const api = Promise.withResolvers<void>();
+
 /** The informer contract over a plain map, for one process. */
 function localInformer<T extends KubeObject>(type: ResourceType<T>): Informer<T> & { set(object: T): void } {
   const objects = new Map<string, T>();
@@ -29,7 +42,7 @@ function localInformer<T extends KubeObject>(type: ResourceType<T>): Informer<T>
   return {
     type,
     start: () => {},
-    synced: Promise.resolve(),
+    synced: api.promise,
     hasSynced: true,
     get: (key) => objects.get(key),
     list: () => [...objects.values()],
@@ -78,7 +91,15 @@ const proxy = createProxy({
   log: silentLog,
   clock,
   random: { random: Math.random, uuid: () => crypto.randomUUID(), bytes: (n) => new Uint8Array(n) },
-  config: { nodeName: 'n1', serviceCidr: '172.30.0.0/16', clusterCidr: '10.128.0.0/14', mode, table: 'he-test' },
+  config: {
+    nodeName: 'n1',
+    serviceCidr: '172.30.0.0/16',
+    clusterCidr: '10.128.0.0/14',
+    mode,
+    table: 'he-test',
+    reservedPorts: [{ protocol: 'TCP', port: OWN_PORT }],
+    hostAddresses: () => ['127.0.0.1', '10.128.0.1'],
+  },
 });
 
 for (const last of [2, 3]) {
@@ -124,6 +145,15 @@ set(slice('web', ['10.128.0.2', '10.128.0.3']), 'endpointslices');
 set(service('sticky', '172.30.0.11', { sessionAffinity: 'ClientIP' }), 'services');
 set(slice('sticky', ['10.128.0.2', '10.128.0.3']), 'endpointslices');
 set(service('empty', '172.30.0.12'), 'services');
+ip('addr', 'add', '192.0.2.9/32', 'dev', 'lo');
+const stolen = [
+  { name: 'http', port: OWN_PORT, protocol: 'TCP', nodePort: OWN_PORT },
+  { name: 'http', port: 8099, protocol: 'TCP' },
+];
+set(service('own', '172.30.0.13', { externalIPs: ['10.128.0.1'], ports: stolen }), 'services');
+set(slice('own', ['10.128.0.2']), 'endpointslices');
+// An address that is not among hostAddresses: it was added after the rules were written.
+set(service('new', '172.30.0.14', { externalIPs: ['192.0.2.9'], ports: stolen.slice(0, 1) }), 'services');
 
 async function get(host: string, port: number): Promise<string> {
   const socket = connect({ host, port, timeout: 2_000 });
@@ -158,8 +188,16 @@ const several = async (ask: () => Promise<string>, times: number): Promise<strin
   return [...seen].sort();
 };
 
-await proxy.start();
 const result: Record<string, unknown> = {};
+result['stale'] = await get('10.128.0.1', OWN_PORT);
+const started = proxy.start();
+await new Promise((resolve) => setTimeout(resolve, 300));
+result['beforeTheApi'] = await get('10.128.0.1', OWN_PORT);
+api.resolve();
+await started;
+result['own'] = [await get('10.128.0.1', OWN_PORT), await get('192.0.2.9', OWN_PORT), await get('127.0.0.1', OWN_PORT)];
+result['beside'] = await get('10.128.0.1', 8099);
+result['ownOfClusterIp'] = await get('172.30.0.13', 8099);
 result['cluster'] = await several(() => get('172.30.0.10', 80), 40);
 result['nodePort'] = await several(() => get('10.128.0.1', 30_080), 40);
 result['udp'] = await several(() => ask('172.30.0.10', 53), 30);

@@ -12,7 +12,10 @@ import {
   type ServicePort,
 } from '../../../src/core/ruleset/index.ts';
 
-const options = { table: 'he', clusterCidr: '10.128.0.0/14' };
+const options = { table: 'he', clusterCidr: '10.128.0.0/14', reservedPorts: [] };
+const cluster = { ...options, serviceCidr: '172.30.0.0/16', nodes: [], hostAddresses: [], nodeName: 'n1' };
+const portsOf = (services: Service[], slices: EndpointSlice[]) =>
+  desiredServicePorts({ ...cluster, services, slices }).ports;
 
 /** A dumb interpreter of the subset of nft's language that `difference` writes; it refuses what the kernel would refuse. */
 class Table {
@@ -165,8 +168,8 @@ test('headless, ExternalName and foreign-proxy services are not forwarded', () =
       { metadata: { namespace: 'ns', name: 'web', labels: { 'service.kubernetes.io/service-proxy-name': 'x' } } },
     ),
   ];
-  for (const each of cases) assert.deepEqual(desiredServicePorts([each], slices, 'n1'), []);
-  assert.equal(desiredServicePorts([service({ clusterIP: '172.30.0.9', ports: [http] })], slices, 'n1').length, 1);
+  for (const each of cases) assert.deepEqual(portsOf([each], slices), []);
+  assert.equal(portsOf([service({ clusterIP: '172.30.0.9', ports: [http] })], slices).length, 1);
 });
 
 test('serving terminating endpoints serve only while no ready one is left', () => {
@@ -176,7 +179,7 @@ test('serving terminating endpoints serve only while no ready one is left', () =
   };
   const web = service({ clusterIP: '172.30.0.9', ports: [http] });
   const ips = (endpoints: EndpointSlice['endpoints']): string[] =>
-    desiredServicePorts([web], [slice(endpoints)], 'n1')[0]?.endpoints.map((each) => each.ip) ?? [];
+    portsOf([web], [slice(endpoints)])[0]?.endpoints.map((each) => each.ip) ?? [];
   assert.deepEqual(ips([terminating, { addresses: ['10.128.0.2'], conditions: { ready: true } }]), ['10.128.0.2']);
   assert.deepEqual(ips([terminating]), ['10.128.0.3']);
   assert.deepEqual(ips([{ addresses: ['10.128.0.4'], conditions: { ready: false } }]), []);
@@ -191,7 +194,7 @@ test('traffic policies Local keep to this node; hostile addresses never reach th
     type: 'NodePort',
     ports: [{ ...http, nodePort: 30_080 }],
   });
-  const [port] = desiredServicePorts(
+  const [port] = portsOf(
     [web],
     [
       slice([
@@ -199,7 +202,6 @@ test('traffic policies Local keep to this node; hostile addresses never reach th
         { addresses: ['10.128.2.2', 'x; drop'], nodeName: 'n2' },
       ]),
     ],
-    'n1',
   );
   assert.deepEqual(
     port?.endpoints.map((each) => each.ip),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PodAffinityTerm, TopologySpreadConstraint } from 'kubernetes-types/core/v1';
+import type { Node, PodAffinityTerm, TopologySpreadConstraint } from 'kubernetes-types/core/v1';
 import { podInfoOf } from '../../../src/core/scheduling/pod-info.ts';
 import { boundTo, cluster, decide, messageOf, node, pod } from './cluster-objects.ts';
 
@@ -61,6 +61,20 @@ test('host ports exclude each other by protocol and address', () => {
   const udp = pod();
   udp.spec = { containers: [{ name: 'c', ports: [{ containerPort: 80, hostPort: 80, protocol: 'UDP' }] }] };
   assert.equal(boundTo(decide(udp, made)), 'a');
+});
+
+test('ports of a host itself are taken: those of its annotation and its kubelet', () => {
+  const annotations = { 'hyperedge.dev/reserved-host-ports': 'TCP/8443,UDP/7946,x,TCP/99999' };
+  const plain = node('a');
+  const own: Node = {
+    ...plain,
+    metadata: { ...plain.metadata, annotations },
+    status: { ...plain.status, daemonEndpoints: { kubeletEndpoint: { Port: 10_250 } } },
+  };
+  const made = cluster([own, node('b')], []);
+  for (const hostPort of [8443, 10_250]) assert.equal(boundTo(decide(pod({ hostPort }), made)), 'b');
+  assert.match(messageOf(decide(pod({ hostPort: 8443 }), cluster([own], []))), /didn't have free ports/);
+  assert.equal(boundTo(decide(pod({ hostPort: 7946 }), cluster([own], []))), 'a');
 });
 
 test('anti-affinity keeps apart, in both directions', () => {

@@ -1,7 +1,7 @@
 /** Runs in a network namespace of its own (links.test.ts): two pods on a bridge, their traffic, host ports, restart. Prints JSON. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../../src/base/errors.ts';
@@ -14,6 +14,11 @@ const options = {
   bridge: 'he-test0',
   clusterCidr: '10.128.0.0/14',
   nftTable: 'he-pods',
+  serviceCidr: '172.30.0.0/16',
+  reservedPorts: () => [
+    { protocol: 'TCP' as const, port: 9443 },
+    { protocol: 'UDP' as const, port: 7946 },
+  ],
   log: silentLog,
 };
 const run = (file: string, ...args: string[]): string => execFileSync(file, args, { encoding: 'utf8' });
@@ -31,6 +36,14 @@ async function entered(pid: number | undefined): Promise<void> {
   while (readlinkSync(`/proc/${pid}/ns/net`) === ours) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
+async function until(holds: () => boolean): Promise<void> {
+  const deadline = performance.now() + 10_000;
+  while (!holds()) {
+    if (performance.now() > deadline) throw new Error('not within 10 s');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 const result: Record<string, unknown> = {};
 const holders: { kill(): void; path: string }[] = [];
 try {
@@ -43,12 +56,12 @@ try {
   }
   const [a, b, c] = holders.map((each) => each.path) as [string, string, string];
   const network = createBridgeNetwork(options);
-  const pod = (sandboxId: string, hostPort = 0) => ({
+  const pod = (sandboxId: string, hostPort = 0, protocol: 'TCP' | 'UDP' = 'TCP', hostIp = '') => ({
     sandboxId,
     uid: sandboxId,
     name: sandboxId,
     namespace: 'default',
-    portMappings: hostPort === 0 ? [] : [{ protocol: 'TCP' as const, containerPort: 80, hostPort, hostIp: '' }],
+    portMappings: hostPort === 0 ? [] : [{ protocol, containerPort: 80, hostPort, hostIp }],
   });
   result['early'] = await network.attach(a, pod('a')).catch(messageOf);
   await network.setPodCidr('10.128.2.0/29');
@@ -57,6 +70,11 @@ try {
   result['again'] =
     (await network.attach(a, pod('a'))).ips.length === 1 && (await network.attach(a, pod('a'))).ips[0] === first.ips[0];
   result['taken'] = await network.attach(c, pod('c', 8080)).catch(messageOf);
+  result['reserved'] = [
+    await network.attach(c, pod('c', 9443)).catch(messageOf),
+    await network.attach(c, pod('c', 9443, 'TCP', '127.0.0.1')).catch(messageOf),
+    await network.attach(c, pod('c', 7946, 'UDP')).catch(messageOf),
+  ];
   const read = (host: string, port: number): string =>
     `const s=require('net').connect(${port},'${host}');s.setTimeout(2000,()=>{console.log('timeout');process.exit()});s.on('data',d=>console.log(String(d).replace('::ffff:','')));s.on('error',e=>console.log(e.code))`;
   // A refused connection is an answer, too: it shows the way there and back.
@@ -81,8 +99,28 @@ try {
   result['loopbackFromPod'] = attempt('nsenter', `--net=${b}`, process.execPath, '-e', read('127.0.0.1', 8081));
   result['hostPortFromPod'] = attempt('nsenter', `--net=${a}`, process.execPath, '-e', read('10.128.2.1', 8080));
   result['hostPortFromItself'] = attempt('nsenter', `--net=${b}`, process.execPath, '-e', read('10.128.2.1', 8080));
+  // As a version without reserved ports recorded it, and left it in the kernel.
+  const record = join(options.stateDirectory, 'b.json');
+  writeFileSync(record, readFileSync(record, 'utf8').replace('"hostPort":8080', '"hostPort":9443'));
+  run('nft', 'add', 'element', 'ip', 'he-pods', 'host_ports', `{ tcp . 9443 : ${second.ips[0]} . 80 }`);
+  const own = spawn(process.execPath, ['-e', `require('net').createServer(s=>s.end('own')).listen(9443)`]);
+  holders.push({ kill: () => own.kill('SIGKILL'), path: '' });
+  for (const host of ['127.0.0.1', '10.128.2.1'])
+    await until(() => attempt(process.execPath, '-e', read(host, 9443)) === 'own');
+  result['guarded'] = true;
+  const daemon = spawn(process.execPath, ['-e', `require('net').createServer(s=>s.end('daemon')).listen(8022)`]);
+  holders.push({ kill: () => daemon.kill('SIGKILL'), path: '' });
+  await until(() => attempt(process.execPath, '-e', read('127.0.0.1', 8022)) === 'daemon');
+  result['inUse'] = await network.attach(c, pod('c', 8022)).catch(messageOf);
   const restarted = createBridgeNetwork(options);
   await restarted.setPodCidr('10.128.2.0/29');
+  const table = run('nft', 'list', 'table', 'ip', 'he-pods');
+  result['rebuilt'] = [...table.matchAll(/(\w+ \. \d+) : 10\./g)].map(([, element]) => element);
+  // A service address on a link, as the service proxy without rules has them.
+  run('ip', 'addr', 'add', '172.30.0.1/32', 'dev', 'lo');
+  await restarted.attach(c, pod('web', 443));
+  result['serviceAddress'] = attempt(process.execPath, '-e', read('172.30.0.1', 443));
+  await restarted.detach('web');
   result['remembered'] = (await restarted.attach(a, pod('a'))).ips[0] === first.ips[0];
   await restarted.retain(new Set(['b']));
   result['kept'] = ping(b, '10.128.2.1');

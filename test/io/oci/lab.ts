@@ -41,6 +41,8 @@ export async function createRuntimeLab(overrides: Partial<OciRuntimeDeps> = {}):
       stateDirectory: join(directory, 'network'),
       bridge: 'he-oci0',
       clusterCidr: '10.128.0.0/14',
+      serviceCidr: '172.30.0.0/16',
+      reservedPorts: () => [],
       nftTable: 'he-oci-pods',
       log: silentLog,
     });

@@ -34,7 +34,11 @@ describe('admission flags', () => {
 
   it('runs what upstream runs; on a host of ours, what protects it too', async () => {
     assert.deepEqual((await read([])).disabledAdmission, ['NodeRestriction', 'OwnerReferencesPermissionEnforcement']);
-    assert.deepEqual(await read([], true), { disabledAdmission: [], enabledAdmission: [] });
+    assert.deepEqual(await read([], true), { disabledAdmission: [], enabledAdmission: ['DenyServiceExternalIPs'] });
+    assert.deepEqual(await read(['--disable-admission-plugins=DenyServiceExternalIPs'], true), {
+      disabledAdmission: ['DenyServiceExternalIPs'],
+      enabledAdmission: [],
+    });
     const asked = await read(['--enable-admission-plugins=PodNodeSelector,AlwaysPullImages,ClusterTrustBundleAttest']);
     assert.deepEqual(asked.enabledAdmission, ['AlwaysPullImages', 'PodNodeSelector']);
     const some = await read(['--enable-admission-plugins=NodeRestriction', '--disable-admission-plugins=PodSecurity']);

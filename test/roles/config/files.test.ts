@@ -62,7 +62,8 @@ test('what we generate is what the strict readers accept', async () => {
   assert.equal(store.tls.client.requireCertificate, true);
   const node = nodeConfigOf(settings, 'cgroupfs');
   assert.deepEqual(await readNodeConfig(await write('node-config.yaml', node)), node);
-  const kubelet = kubeletConfigOf(settings, node);
+  const kubelet = kubeletConfigOf(settings, node, [{ protocol: 'TCP', port: 10_250 }]);
+  assert.deepEqual(kubelet.reservedPorts, [{ protocol: 'TCP', port: 10_250 }]);
   assert.equal(kubelet.listen.port, 10_250);
   assert.equal(kubelet.maxPods, 250);
   assert.deepEqual(kubelet.nodeIps, ['10.0.0.7']);

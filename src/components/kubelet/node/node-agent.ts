@@ -10,7 +10,7 @@ import { canonicalJson } from '../../../core/podplan/hash.ts';
 import type { KubeletConfig } from '../config.ts';
 import type { KubeletEvents } from '../pods/events.ts';
 import type { HostInfo } from '../port.ts';
-import { nodeLabels, nodeObject } from './node-status.ts';
+import { nodeAnnotations, nodeLabels, nodeObject } from './node-status.ts';
 
 /** While the API server comes up, its first answer should find us asking. */
 const EAGER_RETRY_MS = 75;
@@ -125,8 +125,14 @@ export class NodeAgent {
     }
     const existing = await nodes.get(config.nodeName);
     const labels = nodeLabels(config, info);
-    const wrong = Object.entries(labels).some(([name, value]) => existing.metadata?.labels?.[name] !== value);
-    return wrong ? nodes.patch(config.nodeName, undefined, 'strategic', { metadata: { labels } }) : existing;
+    const annotations = nodeAnnotations(config);
+    const { metadata } = existing;
+    const wrong =
+      Object.entries(labels).some(([name, value]) => metadata?.labels?.[name] !== value) ||
+      Object.entries(annotations).some(([name, value]) => metadata?.annotations?.[name] !== value);
+    return wrong
+      ? nodes.patch(config.nodeName, undefined, 'strategic', { metadata: { labels, annotations } })
+      : existing;
   }
 
   /** Returns after how many milliseconds to look again. */

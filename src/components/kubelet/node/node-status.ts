@@ -1,5 +1,6 @@
 /** The Node object as this host is. Source: pkg/kubelet/nodestatus/setters.go; OKD 3.11's node object. */
 import type { ContainerImage, Node, NodeCondition, NodeStatus } from 'kubernetes-types/core/v1';
+import { formatReservedPorts, RESERVED_PORTS_ANNOTATION } from '../../../api/kinds/nodes/host-ports.ts';
 import { formatQuantity, parseQuantity, type Quantity, quantityOf, subtractQuantity } from '../../../base/quantity.ts';
 import { KUBERNETES_VERSION } from '../../../base/version.ts';
 import type { ImageStatus } from '../../../core/podplan/port.ts';
@@ -174,7 +175,10 @@ export function nodeObject(config: KubeletConfig, info: HostInfo, status: NodeSt
     metadata: {
       name: config.nodeName,
       labels: nodeLabels(config, info),
-      annotations: { 'volumes.kubernetes.io/controller-managed-attach-detach': 'true' },
+      annotations: {
+        'volumes.kubernetes.io/controller-managed-attach-detach': 'true',
+        ...nodeAnnotations(config),
+      },
     },
     spec: {
       externalID: config.nodeName,
@@ -182,6 +186,11 @@ export function nodeObject(config: KubeletConfig, info: HostInfo, status: NodeSt
     },
     status,
   };
+}
+
+/** Annotations the kubelet keeps true on every start. */
+export function nodeAnnotations({ reservedPorts }: KubeletConfig): Record<string, string> {
+  return reservedPorts.length === 0 ? {} : { [RESERVED_PORTS_ANNOTATION]: formatReservedPorts(reservedPorts) };
 }
 
 /** Labels the kubelet keeps true on every start. */

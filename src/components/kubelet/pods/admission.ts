@@ -2,10 +2,11 @@
  * The kubelet's last word on what a scheduler, or somebody who set `nodeName`, decided. Source: pkg/kubelet/lifecycle/predicate.go,
  * pkg/security/apparmor/validate.go; texts of the reasons as upstream's, which other programs look for.
  */
-import type { Node, Pod } from 'kubernetes-types/core/v1';
+import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
+import type { ReservedPort } from '../../../api/kinds/nodes/host-ports.ts';
 import { type Quantity, quantityMilliValue, quantityValue } from '../../../base/quantity.ts';
 import { matchesNode } from '../../../core/scheduling/node-affinity.ts';
-import { podInfoOf, portsConflict } from '../../../core/scheduling/pod-info.ts';
+import { hostPortsOnAllAddresses, podInfoOf, portsConflict } from '../../../core/scheduling/pod-info.ts';
 import { podRequests } from '../../../core/scheduling/resources.ts';
 import { untoleratedTaint } from '../../../core/scheduling/tolerations.ts';
 
@@ -23,13 +24,16 @@ export interface AdmissionInput {
   readonly node: Node | undefined;
   readonly allocatable: Readonly<Record<string, Quantity>>;
   readonly maxPods: number;
+  /** Ports on which this host itself listens. */
+  readonly reservedPorts: readonly ReservedPort[];
+  readonly services: () => readonly Service[];
 }
 
 const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'] as const;
 
 /** Undefined: admitted. */
 export function admissionRejection(input: AdmissionInput): Rejection | undefined {
-  return appArmor(input.pod) ?? resources(input) ?? placement(input) ?? ports(input) ?? taints(input);
+  return appArmor(input.pod) ?? resources(input) ?? placement(input) ?? hostPortRejection(input) ?? taints(input);
 }
 
 function resources({ pod, others, allocatable, maxPods }: AdmissionInput): Rejection | undefined {
@@ -73,12 +77,32 @@ function placement({ pod, node }: AdmissionInput): Rejection | undefined {
   return failed('NodeAffinity', "node(s) didn't match Pod's node affinity/selector");
 }
 
-function ports({ pod, others }: AdmissionInput): Rejection | undefined {
+/** Host ports that the host itself, another pod or a service of another namespace has. Undefined: free. */
+export function hostPortRejection(
+  input: Omit<AdmissionInput, 'allocatable' | 'node' | 'maxPods'>,
+): Rejection | undefined {
+  const { pod, others, reservedPorts } = input;
   const wanted = podInfoOf(pod).hostPorts;
   if (wanted.length === 0) return undefined;
-  const taken = others.flatMap((other) => podInfoOf(other).hostPorts);
+  const taken = [
+    ...others.flatMap((other) => podInfoOf(other).hostPorts),
+    ...hostPortsOnAllAddresses([...reservedPorts, ...foreignNodePorts(input)]),
+  ];
   const free = wanted.every((port) => !taken.some((each) => portsConflict(each, port)));
   return free ? undefined : failed('NodePorts', "node(s) didn't have free ports for the requested pod ports");
+}
+
+/**
+ * Node ports of other namespaces' services: host ports come first in the packet filter, so a pod would receive a foreign service's traffic.
+ * A pod in the host's network only listens, and receives nothing that a service forwards.
+ */
+function foreignNodePorts({ pod, services }: Pick<AdmissionInput, 'pod' | 'services'>): ReservedPort[] {
+  if (pod.spec?.hostNetwork === true) return [];
+  return services()
+    .filter(({ metadata }) => metadata?.namespace !== pod.metadata?.namespace)
+    .flatMap(({ spec }) => spec?.ports ?? [])
+    .filter(({ nodePort }) => nodePort !== undefined && nodePort > 0)
+    .map(({ nodePort = 0, protocol = 'TCP' }) => ({ protocol: protocol as ReservedPort['protocol'], port: nodePort }));
 }
 
 function taints({ pod, node }: AdmissionInput): Rejection | undefined {

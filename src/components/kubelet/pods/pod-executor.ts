@@ -4,7 +4,7 @@ import type { Container, EphemeralContainer, Pod, Secret } from 'kubernetes-type
 import { messageOf } from '../../../base/errors.ts';
 import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../core/podplan/back-off.ts';
 import type { PodAction } from '../../../core/podplan/plan.ts';
-import type { Mount, PortMapping, RegistryAuth, SandboxStatus } from '../../../core/podplan/port.ts';
+import type { Mount, RegistryAuth, SandboxStatus } from '../../../core/podplan/port.ts';
 import { LABELS } from '../../../core/podplan/snapshot.ts';
 import { VolumeError } from '../volumes/manager.ts';
 import { containerConfig } from './container-config.ts';
@@ -12,6 +12,7 @@ import { environmentOf } from './environment.ts';
 import { runHook } from './hooks.ts';
 import { StartError } from './image-puller.ts';
 import { hostsFile, kernelHostname, parseResolvConf, podDns, podHostname, writeHostsFile } from './network-files.ts';
+import { portMappings } from './port-mappings.ts';
 import { registryAuth } from './registry-auth.ts';
 import type { PodServices } from './services.ts';
 import { makeTerminationFile } from './termination-message.ts';
@@ -361,21 +362,4 @@ async function orAbandoned<T>(work: Promise<T>, signal: AbortSignal): Promise<T>
     signal.addEventListener('abort', onAbort, { once: true });
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
-}
-
-/** Host ports only: a container port without one needs no mapping. */
-function portMappings(pod: Pod): PortMapping[] {
-  if (pod.spec?.hostNetwork === true) return [];
-  return [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])].flatMap((container) =>
-    (container.ports ?? [])
-      .filter((port) => (port.hostPort ?? 0) > 0)
-      .map(
-        (port): PortMapping => ({
-          protocol: port.protocol === 'UDP' || port.protocol === 'SCTP' ? port.protocol : 'TCP',
-          containerPort: port.containerPort,
-          hostPort: port.hostPort ?? 0,
-          hostIp: port.hostIP ?? '',
-        }),
-      ),
-  );
 }

@@ -3,7 +3,7 @@ import { messageOf } from '../../../base/errors.ts';
 import { graceOf } from '../../../core/podplan/plan.ts';
 import { ANNOTATIONS, LABELS } from '../../../core/podplan/snapshot.ts';
 import { CONFIG_SOURCE, fullName, isMirror } from '../sources/static-pod.ts';
-import { admissionRejection, type Rejection } from './admission.ts';
+import { admissionRejection, hostPortRejection, type Rejection } from './admission.ts';
 import { PodWorker } from './pod-worker.ts';
 import type { PodServices } from './services.ts';
 
@@ -206,13 +206,20 @@ export class PodManager {
   }
 
   private admit(pod: Pod, source: string): Rejection | undefined {
-    if (source !== 'api' || pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') return undefined;
+    // The control plane's own manifests are files and have the reserved ports.
+    if (source === 'file' || pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') return undefined;
     if (pod.metadata?.deletionTimestamp !== undefined) return undefined;
     // A pod that already runs here was admitted before this process began.
     if (this.services.view.get(pod.metadata?.uid ?? '').sandboxes.length > 0) return undefined;
-    return admissionRejection({
+    const input = {
       pod,
       others: this.podsBeside(pod),
+      reservedPorts: this.services.settings.reservedPorts,
+      services: this.services.services,
+    };
+    if (source !== 'api') return hostPortRejection(input);
+    return admissionRejection({
+      ...input,
       node: this.services.node(),
       allocatable: this.services.allocatable(),
       maxPods: this.services.settings.maxPods,

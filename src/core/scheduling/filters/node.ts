@@ -2,11 +2,12 @@
 import type { NodeSelectorTerm } from 'kubernetes-types/core/v1';
 import { matchesNode, matchesTerm } from '../node-affinity.ts';
 import type { NodeInfo } from '../node-info.ts';
-import { portsConflict } from '../pod-info.ts';
+import { type HostPort, portsConflict } from '../pod-info.ts';
 import { CPU, EPHEMERAL_STORAGE, MEMORY, PODS } from '../resources.ts';
 import { untoleratedTaint } from '../tolerations.ts';
 import { type Filter, reject } from './filter.ts';
 
+const NO_FREE_PORTS = "node(s) didn't have free ports for the requested pod ports";
 const UNSCHEDULABLE_TAINT = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
 
 export const nodeUnschedulable: Filter = (pod) => (node) => {
@@ -45,11 +46,13 @@ export const nodeAffinity: Filter = (pod) => {
 
 export const nodePorts: Filter = (pod) => {
   if (pod.hostPorts.length === 0) return undefined;
+  const overlaps = (taken: readonly HostPort[]): boolean =>
+    taken.some((each) => pod.hostPorts.some((wanted) => portsConflict(each, wanted)));
   return (node) => {
+    // Evicting pods does not free a port of the host itself.
+    if (overlaps(node.reservedPorts)) return reject('NodePorts', NO_FREE_PORTS, true);
     for (const other of node.pods.values()) {
-      if (other.hostPorts.some((taken) => pod.hostPorts.some((wanted) => portsConflict(taken, wanted)))) {
-        return reject('NodePorts', "node(s) didn't have free ports for the requested pod ports", false);
-      }
+      if (overlaps(other.hostPorts)) return reject('NodePorts', NO_FREE_PORTS, false);
     }
     return undefined;
   };

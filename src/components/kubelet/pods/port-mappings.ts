@@ -1,0 +1,20 @@
+import type { Pod } from 'kubernetes-types/core/v1';
+import type { PortMapping } from '../../../core/podplan/port.ts';
+
+/** Host ports only: a container port without one needs no mapping. Of the same containers that the scheduler and the node's admission look at. */
+export function portMappings(pod: Pod): PortMapping[] {
+  if (pod.spec?.hostNetwork === true) return [];
+  const sidecars = (pod.spec?.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
+  return [...sidecars, ...(pod.spec?.containers ?? [])].flatMap((container) =>
+    (container.ports ?? [])
+      .filter((port) => (port.hostPort ?? 0) > 0)
+      .map(
+        (port): PortMapping => ({
+          protocol: port.protocol === 'UDP' || port.protocol === 'SCTP' ? port.protocol : 'TCP',
+          containerPort: port.containerPort,
+          hostPort: port.hostPort ?? 0,
+          hostIp: port.hostIP ?? '',
+        }),
+      ),
+  );
+}

@@ -1,0 +1,85 @@
+/**
+ * Which addresses and ports a service may receive traffic of or lead to. A service is written by its namespace's users; the addresses and ports of
+ * the hosts, loopback, link-local addresses and other services' cluster IPs are not theirs (CVE-2020-8554, CVE-2020-8558).
+ */
+import type { Node } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { type ReservedPort, reservedPortsOf } from '../../api/kinds/nodes/host-ports.ts';
+import { isInNetwork } from '../../base/addresses.ts';
+
+type Protocol = ReservedPort['protocol'];
+
+export interface ClusterAddresses {
+  /** IPv4 addresses of this host's links, without those that the proxy binds for services. */
+  readonly hostAddresses: readonly string[];
+  /** Ports on which this host listens. */
+  readonly reservedPorts: readonly ReservedPort[];
+  /** All nodes that are known: their addresses with the ports that they reserve. */
+  readonly nodes: readonly Node[];
+  /** The slices of the `kubernetes` service hold the API servers of all hosts. */
+  readonly slices: readonly EndpointSlice[];
+  /** Every cluster IP in use. */
+  readonly clusterIps: ReadonlySet<string>;
+  readonly serviceCidr: string;
+  readonly clusterCidr: string;
+}
+
+/** Each returns why not; undefined: allowed. All take IPv4 addresses. */
+export interface Destinations {
+  externalIp(ip: string, protocol: Protocol, port: number): string | undefined;
+  clusterIp(ip: string, protocol: Protocol, port: number): string | undefined;
+  nodePort(protocol: Protocol, port: number): string | undefined;
+  /** `service`: `namespace/name` of the service that leads there. */
+  endpoint(ip: string, protocol: Protocol, port: number, service: string): string | undefined;
+}
+
+const API_SERVICE = 'default/kubernetes';
+/** Services of the control plane lead to its own ports, such as those that collect its metrics. */
+const CONTROL_PLANE_NAMESPACE = 'kube-system/';
+const OWN_PORT = 'a port of the control plane or of a node';
+/** Unspecified, loopback, link-local, multicast, reserved and broadcast. RFC 6890. */
+const SPECIAL = /^(?:0|127|169\.254|22[4-9]|23\d|24\d|25[0-5])\./;
+
+export function destinationsOf(cluster: ClusterAddresses): Destinations {
+  const { serviceCidr, clusterCidr, clusterIps, reservedPorts } = cluster;
+  const hosts = new Set<string>(cluster.hostAddresses.filter((ip) => !isInNetwork(ip, serviceCidr)));
+  const own = new Set<string>();
+  const reserve = (ip: string, ports: readonly ReservedPort[]): void => {
+    for (const { protocol, port } of ports) own.add(`${ip} ${protocol} ${port}`);
+  };
+  for (const ip of hosts) reserve(ip, reservedPorts);
+  for (const node of cluster.nodes) {
+    for (const { type, address } of node.status?.addresses ?? []) {
+      if (type !== 'InternalIP' && type !== 'ExternalIP') continue;
+      hosts.add(address);
+      reserve(address, reservedPortsOf(node));
+    }
+  }
+  for (const { metadata, ports = [], endpoints } of cluster.slices) {
+    if (`${metadata?.namespace}/${metadata?.labels?.['kubernetes.io/service-name']}` !== API_SERVICE) continue;
+    const taken = ports.map(({ protocol = 'TCP', port = 0 }) => ({ protocol: protocol as Protocol, port }));
+    for (const ip of endpoints.flatMap(({ addresses }) => addresses)) reserve(ip, taken);
+  }
+  const isOwn = (ip: string, protocol: Protocol, port: number): boolean => own.has(`${ip} ${protocol} ${port}`);
+  const special = (ip: string): string | undefined =>
+    SPECIAL.test(ip) ? 'a loopback, link-local, multicast or reserved address' : undefined;
+  return {
+    externalIp: (ip, protocol, port) => {
+      if (isInNetwork(ip, serviceCidr) || clusterIps.has(ip)) return 'a cluster IP';
+      if (isOwn(ip, protocol, port)) return OWN_PORT;
+      if (isInNetwork(ip, clusterCidr) && !hosts.has(ip)) return 'an address of a pod';
+      return special(ip);
+    },
+    clusterIp: (ip, protocol, port) => {
+      if (isInNetwork(ip, serviceCidr)) return undefined;
+      if (hosts.has(ip)) return 'an address of a node';
+      return isOwn(ip, protocol, port) ? OWN_PORT : special(ip);
+    },
+    nodePort: (protocol, port) =>
+      reservedPorts.some((each) => each.protocol === protocol && each.port === port) ? OWN_PORT : undefined,
+    endpoint: (ip, protocol, port, service) => {
+      const isControlPlane = service === API_SERVICE || service.startsWith(CONTROL_PLANE_NAMESPACE);
+      return !isControlPlane && isOwn(ip, protocol, port) ? OWN_PORT : special(ip);
+    },
+  };
+}
