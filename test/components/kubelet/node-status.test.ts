@@ -13,6 +13,7 @@ test('conditions that the host adds stand behind the kubelet’s own, and change
       usage: { memoryAvailableBytes: 1 << 30, maxProcesses: 100, processes: 1 } as never,
       disk: { capacityBytes: 100, availableBytes: 90, inodes: 0, inodesFree: 0 },
       runtimeVersion: 'x://1',
+      features: { recursiveReadOnlyMounts: true },
       images: [],
       port: 10250,
       notReady: undefined,

@@ -242,9 +242,7 @@ function significant(status: NodeStatus, own: ReadonlySet<string>): string {
       .filter((each) => own.has(each.type)),
     // What others add to the status is theirs.
     config: undefined,
-    features: undefined,
     phase: undefined,
-    runtimeHandlers: undefined,
     volumesAttached: undefined,
     volumesInUse: undefined,
   });

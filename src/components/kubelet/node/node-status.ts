@@ -2,7 +2,7 @@
 import type { ContainerImage, Node, NodeCondition, NodeStatus } from 'kubernetes-types/core/v1';
 import { formatQuantity, parseQuantity, type Quantity, quantityOf, subtractQuantity } from '../../../base/quantity.ts';
 import { KUBERNETES_VERSION } from '../../../base/version.ts';
-import type { ImageStatus } from '../../../core/podplan/port.ts';
+import type { ImageStatus, RuntimeFeatures } from '../../../core/podplan/port.ts';
 import type { KubeletConfig } from '../config.ts';
 import type { FileSystemUsage, HostInfo, HostUsage } from '../port.ts';
 
@@ -12,6 +12,7 @@ export interface NodeStatusInput {
   readonly usage: HostUsage;
   readonly disk: FileSystemUsage;
   readonly runtimeVersion: string;
+  readonly features: RuntimeFeatures;
   readonly images: readonly ImageStatus[];
   readonly port: number;
   /** Undefined: ready. */
@@ -68,7 +69,10 @@ export function allocatableOf(
 const asText = (quantities: Readonly<Record<string, Quantity>>): Record<string, string> =>
   Object.fromEntries(Object.entries(quantities).map(([name, quantity]) => [name, formatQuantity(quantity)]));
 
-export function nodeStatus(input: NodeStatusInput): NodeStatus {
+/** kubernetes-types stops before KEP-3619's field. */
+type FeaturedStatus = NodeStatus & { readonly features: { readonly supplementalGroupsPolicy: boolean } };
+
+export function nodeStatus(input: NodeStatusInput): FeaturedStatus {
   const { config, info } = input;
   const capacity = capacityOf(config, info, input.disk);
   return {
@@ -80,6 +84,7 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
     capacity: asText(capacity),
     conditions: conditions(input),
     daemonEndpoints: { kubeletEndpoint: { Port: input.port } },
+    features: { supplementalGroupsPolicy: true },
     images: imageList(input.images),
     nodeInfo: {
       architecture: info.architecture,
@@ -93,6 +98,12 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
       osImage: info.osImage,
       systemUUID: info.systemUuid,
     },
+    runtimeHandlers: [
+      {
+        name: '',
+        features: { recursiveReadOnlyMounts: input.features.recursiveReadOnlyMounts },
+      },
+    ],
   };
 }
 
