@@ -214,6 +214,12 @@ describe('what containers find around them', () => {
     const hosts = hostsFile(named, ['10.1.1.1'], 'web', { clusterDomain: 'cluster.local', hostFile: '' });
     assert.match(hosts, /^10\.1\.1\.1\tweb\.sub\.ns\.svc\.cluster\.local\tweb$/m);
     assert.match(hosts, /^1\.2\.3\.4\tx\ty$/m);
+    const overridden = { ...named, spec: { ...named.spec, hostnameOverride: 'app.example.com' } } as Pod;
+    assert.equal(podHostname(overridden, 'node'), 'app.example.com');
+    assert.match(
+      hostsFile(overridden, ['10.1.1.1'], 'app.example.com', { clusterDomain: 'cluster.local', hostFile: '' }),
+      /^10\.1\.1\.1\tapp\.example\.com$/m,
+    );
   });
 
   it('pulls with the credentials of the registry, the most exact ones', () => {

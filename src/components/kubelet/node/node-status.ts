@@ -114,7 +114,8 @@ function imageList(images: readonly ImageStatus[]): ContainerImage[] {
     .slice(0, MAX_IMAGES)
     .map((image) => ({
       names: [...image.repoDigests, ...image.repoTags].slice(0, MAX_NAMES_PER_IMAGE),
-      sizeBytes: image.sizeBytes,
+      // The API leaves a zero out: reporting one would look like a change every time.
+      ...(image.sizeBytes === 0 ? {} : { sizeBytes: image.sizeBytes }),
     }));
 }
 
