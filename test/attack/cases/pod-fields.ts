@@ -20,7 +20,13 @@ const spec = (fields: object): Partial<PodSpec> => fields as Partial<PodSpec>;
 const FROM_FILE: object = { env: [{ name: 'A', valueFrom: { fileKeyRef: { volumeName: 'v', path: 'p', key: 'A' } } }] };
 
 /** An image with groups for the user `app`, and one that does not run as root. */
-async function importImages(lab: AttackLab): Promise<void> {
+let imported: Promise<void> | undefined;
+const importImages = (lab: AttackLab): Promise<void> => {
+  imported ??= writeAndImport(lab);
+  return imported;
+};
+
+async function writeAndImport(lab: AttackLab): Promise<void> {
   const layer = await busyboxLayer();
   const file = (name: string, text: string) => ({
     name,
@@ -39,8 +45,8 @@ async function importImages(lab: AttackLab): Promise<void> {
     { tag: 'hyperedge.local/app:1', layers: [layer], config: { ...config, User: '1000' } },
   ]);
   const { appliance } = lab.pods;
-  const imported = await appliance.hyperedge(['image', 'import', '--root', appliance.root, archive]);
-  assert.equal(imported.code, 0, imported.stderr);
+  const result = await appliance.hyperedge(['image', 'import', '--root', appliance.root, archive]);
+  assert.equal(result.code, 0, result.stderr);
 }
 
 async function ends(lab: AttackLab, name: string, namespace = 'default'): Promise<void> {

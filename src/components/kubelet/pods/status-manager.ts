@@ -25,7 +25,7 @@ interface Entry {
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 1_000;
-/** What refuses a status (validation, a policy) may change, but not soon. */
+/** What refuses a status (validation, an admission policy) may change, but not soon. */
 const REFUSED_RETRY_MS = 60_000;
 const MAX_DOUBLINGS = 16;
 
@@ -116,7 +116,7 @@ export class StatusManager {
       const most = isRefusal(error) ? REFUSED_RETRY_MS : MAX_RETRY_MS;
       const delay = Math.min(most, FIRST_RETRY_MS * 2 ** Math.min(entry.failures, MAX_DOUBLINGS));
       entry.failures += 1;
-      // Said once; the tries that follow are for those who look closely.
+      // The first failure at level 2, its retries at level 4.
       this.log.v(entry.failures === 1 ? 2 : 4, 'pod status not written yet', {
         pod: entry.target?.metadata?.name,
         error: messageOf(error),
@@ -183,7 +183,7 @@ export class StatusManager {
       }
       return 'written';
     } catch (error) {
-      // The pod or its name's owner has changed: the informer reports it.
+      // The pod is deleted or replaced by another of its name: the informer reports it.
       if (isApiError(error, 'NotFound') || isApiError(error, 'Conflict')) return 'replaced';
       throw error;
     }

@@ -72,7 +72,7 @@ async function addProjection(files: Files, input: PayloadInput, source: VolumePr
   if (source.configMap !== undefined) await addConfigMap(files, input, source.configMap, mode);
   if (source.secret !== undefined) await addSecret(files, input, source.secret, mode);
   if (source.downwardAPI !== undefined) addDownward(files, input, source.downwardAPI.items ?? [], mode);
-  // Left out, the files that the container relies on would be missing without a word.
+  // A source that is skipped would leave its files missing without an error.
   for (const kind of ['clusterTrustBundle', 'podCertificate'] as const) {
     if (Object.hasOwn(source, kind)) throw new Error(`${kind} projection is not supported on this node`);
   }
