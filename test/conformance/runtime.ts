@@ -283,6 +283,20 @@ export function runtimeConformance(name: string, factory: () => Promise<RuntimeU
         assert.match(log, /stderr .*Read-only file system/);
       }));
 
+    it('leaves out the groups of the image where only those of the pod are wanted', () =>
+      withPod(async (sandboxId) => {
+        const security = { ...SECURITY, runAsUser: 1000, supplementalGroups: [3000], strictSupplementalGroups: true };
+        const id = await run(sandboxId, 'sleep 60', { security });
+        assert.equal((await exec(id, 'id', '-G')).stdout, '1001 3000\n');
+        assert.deepEqual((await status(id)).user?.supplementalGroups, [3000]);
+      }));
+
+    it('refuses capabilities that do not exist', () =>
+      withPod(async (sandboxId) => {
+        const security = { ...SECURITY, addCapabilities: ['NET_ADMINISTRATOR'] };
+        await assert.rejects(run(sandboxId, 'sleep 60', { security }), /unknown capability "NET_ADMINISTRATOR"/);
+      }));
+
     it('refuses new namespaces under the default system-call filter, and only there', () =>
       withPod(async (sandboxId) => {
         const filtered = await run(sandboxId, 'sleep 60', { name: 'filtered' });
@@ -323,6 +337,25 @@ export function runtimeConformance(name: string, factory: () => Promise<RuntimeU
         const refused = await exec(id, 'sh', '-c', 'echo no > /data/ro/note');
         assert.notEqual(refused.exitCode, 0);
         assert.match(refused.stderr, /Read-only/);
+      }));
+
+    it('asks with the signal that the container names, real-time signals among them', () =>
+      withPod(async (sandboxId) => {
+        for (const [stopSignal, number] of [
+          ['SIGUSR1', 10],
+          ['SIGRTMIN+3', 37],
+          ['SIGRTMAX-1', 63],
+        ] as const) {
+          const script = `trap 'exit 7' ${number}; echo up; while :; do sleep 0.1; done`;
+          const id = await run(sandboxId, script, { name: stopSignal.toLowerCase().replace('+', '-'), stopSignal });
+          await eventually(
+            () => logOf(id),
+            (text) => text.includes('up'),
+          );
+          await cri().stopContainer(id, 10);
+          assert.equal((await status(id)).exitCode, 7, stopSignal);
+          assert.equal((await status(id)).stopSignal, stopSignal);
+        }
       }));
 
     it('asks before it kills, and kills what does not answer', () =>

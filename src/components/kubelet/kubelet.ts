@@ -235,6 +235,7 @@ class NodeKubelet implements Kubelet {
           info: hostInfo,
           usage,
           disk,
+          features: services.runtimeFacts(),
           runtimeVersion: `${version.runtimeName}://${version.runtimeVersion}`,
           images,
           port: this.port,
@@ -304,6 +305,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     cpuCfsQuota: config.cpuCfsQuota,
   });
   const { runtimeName } = await runtime.version();
+  const features = await runtime.features();
   const serviceInformer: { current: Informer<Service> | undefined } = { current: undefined };
   const nodeInformer: { current: Informer<Node> | undefined } = { current: undefined };
   const events = new KubeletEvents();
@@ -326,6 +328,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
       tokens,
       clock,
       allocatable: () => allocatable,
+      features,
     }),
     tokens,
     puller: new ImagePuller({ images: runtime.images, clock, maxParallel: config.maxParallelImagePulls }),
@@ -346,7 +349,7 @@ async function assemble(deps: KubeletDeps): Promise<Parts> {
     log,
     serviceInformer,
     nodeInformer,
-    runtimeName: () => runtimeName,
+    runtimeFacts: () => ({ ...features, runtimeName }),
     allocatable: () => allocatable,
     services: () => serviceInformer.current?.list() ?? [],
     node: () => nodeInformer.current?.list()[0],

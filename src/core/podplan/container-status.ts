@@ -7,6 +7,7 @@ import type {
   Container,
   ContainerState,
   EphemeralContainer,
+  VolumeMount,
   VolumeMountStatus,
 } from 'kubernetes-types/core/v1';
 import type { ContainerStatus } from './port.ts';
@@ -21,9 +22,11 @@ import {
   shouldStart,
   type WaitingReason,
 } from './snapshot.ts';
+import { isRecursivelyReadOnly } from './volume-mounts.ts';
 
-/** kubernetes-types stops before KEP-3619's field. */
+/** kubernetes-types stops before the fields of KEP-3619 and KEP-4960. */
 type ReportedStatus = ApiContainerStatus & {
+  stopSignal?: string;
   user?: { readonly linux: { readonly uid: number; readonly gid: number; readonly supplementalGroups?: number[] } };
 };
 
@@ -39,6 +42,8 @@ export interface ContainerStatusInput {
   readonly previous: ContainerStatuses;
   /** `runc`, `containerd`: the scheme of container ids. */
   readonly runtimeName: string;
+  /** Whether the runtime supports them; a mount that needs them without support is rejected when its container is created. */
+  readonly recursiveReadOnlyMounts: boolean;
   /** The pod is over: what cannot be found any more is reported as lost instead of waiting. */
   readonly finished: boolean;
 }
@@ -105,25 +110,32 @@ function one(
     }
   }
   decide(status, snapshot, container as Container, latest, init);
-  const mounts = mountStatuses(container);
+  const mounts = mountStatuses(container, input.recursiveReadOnlyMounts);
   if (mounts.length > 0) status.volumeMounts = mounts;
   return status;
 }
 
-/** Source: KEP-3857. Read-only mounts are so themselves; what is mounted below them keeps its own mode. */
-function mountStatuses(container: Container | EphemeralContainer): VolumeMountStatus[] {
+function mountStatuses(container: Container | EphemeralContainer, recursive: boolean): VolumeMountStatus[] {
+  const mode = (mount: VolumeMount): 'Enabled' | 'Disabled' => {
+    try {
+      return isRecursivelyReadOnly(mount, recursive) ? 'Enabled' : 'Disabled';
+    } catch {
+      return 'Disabled';
+    }
+  };
   return (container.volumeMounts ?? []).map((mount) => ({
     name: mount.name,
     mountPath: mount.mountPath,
-    ...(mount.readOnly === true ? { readOnly: true, recursiveReadOnly: 'Disabled' } : {}),
+    ...(mount.readOnly === true ? { readOnly: true, recursiveReadOnly: mode(mount) } : {}),
   }));
 }
 
 /** What the container was given: requests and limits as the spec has them, and whom it runs as. */
 function allotment(container: Container | EphemeralContainer, latest: ContainerStatus): Partial<ReportedStatus> {
   const { requests, limits } = container.resources ?? {};
-  const { user } = latest;
+  const { user, stopSignal } = latest;
   return {
+    ...(stopSignal === undefined ? {} : { stopSignal }),
     ...(requests === undefined ? {} : { allocatedResources: requests }),
     resources: { ...(limits === undefined ? {} : { limits }), ...(requests === undefined ? {} : { requests }) },
     ...(user === undefined

@@ -5,6 +5,7 @@
  */
 export interface Runtime {
   version(): Promise<{ readonly runtimeName: string; readonly runtimeVersion: string }>;
+  features(): Promise<RuntimeFeatures>;
   /** Creates the pod's namespaces and network (unless host network), and its log directory. */
   runPodSandbox(config: SandboxConfig): Promise<string>;
   /** Kills what is left in it and releases its network. */
@@ -14,7 +15,7 @@ export interface Runtime {
   /** The image must be present. Creates the container in state `created`. */
   createContainer(sandboxId: string, config: ContainerConfig): Promise<string>;
   startContainer(containerId: string): Promise<void>;
-  /** SIGTERM (or the image's stop signal), then SIGKILL after `graceSeconds`. Resolves when it is dead. */
+  /** SIGTERM (or the container's or its image's stop signal), then SIGKILL after `graceSeconds`. Resolves when it is dead. */
   stopContainer(containerId: string, graceSeconds: number): Promise<void>;
   removeContainer(containerId: string): Promise<void>;
   listContainers(): Promise<readonly ContainerStatus[]>;
@@ -31,6 +32,12 @@ export interface Runtime {
   /** Calls back whenever a container's or sandbox's state may have changed. Hints only: the kubelet lists to know. Returns an unsubscribe. */
   onChange(listener: (hint: { readonly sandboxId: string }) => void): () => void;
   readonly images: ImageService;
+}
+
+/** What the kubelet may ask for beyond the rest of this port. */
+export interface RuntimeFeatures {
+  /** A read-only mount can be so with everything that is mounted below it (KEP-3857). */
+  readonly recursiveReadOnlyMounts: boolean;
 }
 
 export interface ImageService {
@@ -108,6 +115,8 @@ export interface Mount {
   readonly hostPath: string;
   readonly containerPath: string;
   readonly readOnly: boolean;
+  /** Read-only with everything that is mounted below it. */
+  readonly recursiveReadOnly?: boolean;
   readonly propagation: 'private' | 'hostToContainer' | 'bidirectional';
 }
 
@@ -136,6 +145,8 @@ export interface ContainerConfig {
   readonly stdin: boolean;
   readonly stdinOnce: boolean;
   readonly tty: boolean;
+  /** `SIGUSR1`, `SIGRTMIN+3` …; undefined: the image's. */
+  readonly stopSignal?: string;
   readonly resources: LinuxResources;
   readonly security: ContainerSecurity;
   /** Id of a running container of the same sandbox whose processes this one is to see: its pid namespace is joined. */
@@ -147,6 +158,8 @@ export interface ContainerSecurity {
   readonly runAsUser?: number;
   readonly runAsGroup?: number;
   readonly supplementalGroups: readonly number[];
+  /** Without the groups that the image's /etc/group gives the user. */
+  readonly strictSupplementalGroups?: boolean;
   readonly readOnlyRootFilesystem: boolean;
   readonly allowPrivilegeEscalation: boolean;
   readonly addCapabilities: readonly string[];
@@ -187,6 +200,8 @@ export interface ContainerStatus {
   readonly pid: number;
   /** Whom the first process was started as; undefined where the runtime does not say. */
   readonly user?: ContainerUser;
+  /** The signal that asks it to end; undefined where the runtime does not say. */
+  readonly stopSignal?: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
 }

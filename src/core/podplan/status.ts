@@ -24,8 +24,11 @@ export interface StatusInput {
   readonly hostIps: readonly string[];
   readonly qosClass: string;
   readonly runtimeName: string;
+  readonly recursiveReadOnlyMounts: boolean;
   /** The pod was refused or evicted: why. */
   readonly failure?: { readonly reason: string; readonly message: string };
+  /** The pod waits for ever: why. Its phase stays Pending. */
+  readonly blocked?: { readonly reason: string; readonly message: string };
   /** It was refused at admission: there never were containers to speak of. */
   readonly rejected?: boolean;
   readonly resize?: ResizeState;
@@ -59,6 +62,7 @@ export function podStatus(input: StatusInput): PodStatus {
       ephemeral: previous.ephemeralContainerStatuses ?? [],
     },
     runtimeName: input.runtimeName,
+    recursiveReadOnlyMounts: input.recursiveReadOnlyMounts,
     finished: plan.finished,
   });
   const [sandbox] = readySandboxes(snapshot.sandboxes);
@@ -90,12 +94,7 @@ export function podStatus(input: StatusInput): PodStatus {
     ...(pod.metadata?.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
     phase,
     conditions: [...conditions, ...resizeCondition(input), ...others],
-    ...(failure === undefined
-      ? {
-          ...(previous.reason === undefined ? {} : { reason: previous.reason }),
-          ...(previous.message === undefined ? {} : { message: previous.message }),
-        }
-      : failure),
+    ...(failure ?? input.blocked ?? reported(previous)),
     qosClass: input.qosClass,
     startTime: previous.startTime ?? timestamp(snapshot.startedAtMs),
   };
@@ -114,6 +113,10 @@ export function podStatus(input: StatusInput): PodStatus {
   if (statuses.init.length > 0) status.initContainerStatuses = statuses.init;
   if (statuses.ephemeral.length > 0) status.ephemeralContainerStatuses = statuses.ephemeral;
   return status;
+}
+
+function reported({ reason, message }: PodStatus): Pick<PodStatus, 'reason' | 'message'> {
+  return { ...(reason === undefined ? {} : { reason }), ...(message === undefined ? {} : { message }) };
 }
 
 function resizeCondition({ resize, previous, nowMs }: StatusInput): PodCondition[] {

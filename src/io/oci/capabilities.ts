@@ -1,5 +1,5 @@
 /** Capability names in kernel bit order (capabilities(7)), and the sets that containers get. */
-import type { ContainerSecurity } from '../../core/podplan/port.ts';
+import { type ContainerSecurity, RuntimeError } from '../../core/podplan/port.ts';
 
 const NAMES =
   'CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE'.split(
@@ -17,13 +17,15 @@ export const hasCapability = (set: bigint, name: string): boolean => {
   return bit >= 0 && ((set >> BigInt(bit)) & 1n) === 1n;
 };
 
-/** Names with their `CAP_` prefix. Capabilities that this process itself lacks (`available`) cannot be handed on. */
+/** Names with their `CAP_` prefix. Throws RuntimeError 'create-failed' for a name that is none. Capabilities that this process itself lacks (`available`) cannot be handed on. */
 export function containerCapabilities(security: ContainerSecurity, available: bigint): readonly string[] {
   const possible = NAMES.filter((name) => hasCapability(available, name));
   const granted = new Set(security.privileged ? possible : DEFAULTS);
   const plain = (name: string): string => name.toUpperCase().replace(/^CAP_/, '');
   const drop = security.dropCapabilities.map(plain);
   const add = security.addCapabilities.map(plain);
+  const unknown = [...add, ...drop].find((name) => name !== 'ALL' && !NAMES.includes(name));
+  if (unknown !== undefined) throw new RuntimeError('create-failed', `unknown capability ${JSON.stringify(unknown)}`);
   if (drop.includes('ALL')) granted.clear();
   if (add.includes('ALL')) for (const name of possible) granted.add(name);
   for (const name of drop) granted.delete(name);

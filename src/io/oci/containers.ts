@@ -247,7 +247,7 @@ export function createContainers(context: RuntimeContext): Containers {
         logPath,
         stdin: config.stdin,
         tty: config.tty,
-        stopSignal: root.image.stopSignal,
+        stopSignal: config.stopSignal ?? root.image.stopSignal,
         createdAtMs: deps.clock.nowMs(),
         startedAtMs: 0,
         finishedAtMs: 0,
@@ -319,7 +319,7 @@ export function createContainers(context: RuntimeContext): Containers {
     records.delete(id);
   }
 
-  function signal(record: ContainerRecord, name: NodeJS.Signals): Promise<void> {
+  function signal(record: ContainerRecord, name: NodeJS.Signals | number): Promise<void> {
     return isRunning(record.pid, record.pidStart).then((running) => {
       if (!running) return;
       try {
@@ -437,13 +437,21 @@ async function deviceList(config: ContainerConfig): Promise<readonly (OciDevice 
   return [...all.map((device) => ({ ...device, permissions: 'rwm' })), ...asked];
 }
 
-/** `SIGTERM`, `TERM` or `15`; SIGTERM for what is none. */
-function stopSignal(name: string): NodeJS.Signals {
-  const known = Object.entries(constants.signals);
-  const upper = name.toUpperCase();
-  const found = known.find(([key, number]) => key === upper || key === `SIG${upper}` || String(number) === name);
-  return (found?.[0] ?? 'SIGTERM') as NodeJS.Signals;
+/** `SIGTERM`, `TERM`, `15` or `SIGRTMIN+3`; SIGTERM for what is none. */
+function stopSignal(name: string): number {
+  if (/^\d{1,2}$/.test(name) && Number(name) > 0 && Number(name) <= REAL_TIME.MAX) return Number(name);
+  const upper = name.toUpperCase().replace(/^SIG/, '');
+  const realTime = /^RT(MIN|MAX)(?:([+-])(\d{1,2}))?$/.exec(upper);
+  if (realTime !== null) {
+    const offset = Number(realTime[3] ?? 0) * (realTime[2] === '-' ? -1 : 1);
+    const number = REAL_TIME[realTime[1] as keyof typeof REAL_TIME] + offset;
+    if (number >= REAL_TIME.MIN && number <= REAL_TIME.MAX) return number;
+  }
+  return Object.entries(constants.signals).find(([key]) => key === `SIG${upper}`)?.[1] ?? constants.signals.SIGTERM;
 }
+
+/** As the C library counts them: the first two real-time signals are its own. */
+const REAL_TIME = { MIN: 34, MAX: 64 } as const;
 
 function describe(record: ContainerRecord): ContainerStatus {
   const state = record.finishedAtMs > 0 ? 'exited' : record.startedAtMs > 0 ? 'running' : 'created';
@@ -464,6 +472,7 @@ function describe(record: ContainerRecord): ContainerStatus {
     logPath: record.logPath,
     pid: state === 'exited' ? 0 : record.pid,
     ...(record.user === undefined ? {} : { user: record.user }),
+    ...(record.stopSignal === '' ? {} : { stopSignal: record.stopSignal }),
     labels: record.labels,
     annotations: record.annotations,
   };

@@ -1,6 +1,7 @@
 /** What the parts of the runtime share. */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { RuntimeFeatures } from '../../core/podplan/port.ts';
 import type { CgroupMounts } from './cgroups.ts';
 import type { ImageStorePort, MonitorScopes, PodNetwork } from './port.ts';
 import type { OwnLimits } from './processes.ts';
@@ -42,6 +43,7 @@ export interface RuntimeContext {
   readonly bootTimeMs: number;
   readonly cgroupMounts: CgroupMounts;
   readonly own: OwnLimits;
+  readonly features: RuntimeFeatures;
   /** Logs each text once in the life of the process. */
   warnOnce(text: string): void;
   /** Tells the listeners of `onChange`. */

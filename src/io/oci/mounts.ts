@@ -78,7 +78,7 @@ export function podMount(mount: Mount): OciMount {
     destination: normalisePath(mount.containerPath),
     type: 'bind',
     source: mount.hostPath,
-    options: ['rbind', propagation, mount.readOnly ? 'ro' : 'rw'],
+    options: ['rbind', propagation, !mount.readOnly ? 'rw' : mount.recursiveReadOnly === true ? 'rro' : 'ro'],
   };
 }
 

@@ -1,5 +1,6 @@
 /** Facts about processes and the machine from proc(5). */
 import { readFile } from 'node:fs/promises';
+import { release } from 'node:os';
 
 /** Start time in clock ticks since boot: with it a pid names one process for ever (within a boot). Undefined when it is gone. */
 export async function processStart(pid: number): Promise<string | undefined> {
@@ -44,6 +45,12 @@ export async function readBootId(): Promise<string> {
 export async function readBootTimeMs(): Promise<number> {
   const match = /^btime (\d+)$/m.exec(await readFile('/proc/stat', 'utf8'));
   return Number(match?.[1] ?? 0) * 1000;
+}
+
+/** mount_setattr(2) came with Linux 5.12. */
+export function hasRecursiveAttributes(): boolean {
+  const [major = 0, minor = 0] = release().split('.').map(Number);
+  return major > 5 || (major === 5 && minor >= 12);
 }
 
 /** What this process may do, which bounds what its containers may be given. */

@@ -11,6 +11,8 @@ export interface Runc {
   /** Arguments that come before every sub-command. */
   readonly globalArgs: readonly string[];
   version(): Promise<string>;
+  /** Mount options that it takes; empty where it does not report them (before runc 1.1). */
+  mountOptions(): Promise<readonly string[]>;
   start(id: string): Promise<void>;
   /** Kills what is left, removes its cgroup and its state. Succeeds when there is nothing. */
   deleteForce(id: string): Promise<void>;
@@ -28,6 +30,14 @@ export function createRunc(path: string, root: string, driver: CgroupDriver): Ru
     async version() {
       const text = await runCommand(path, ['--version']);
       return /version\s+(\S+)/.exec(text)?.[1] ?? 'unknown';
+    },
+    async mountOptions() {
+      try {
+        const { mountOptions = [] } = JSON.parse(await runCommand(path, ['features'])) as { mountOptions?: string[] };
+        return mountOptions;
+      } catch {
+        return [];
+      }
     },
     async start(id) {
       await run('start', id);

@@ -20,7 +20,7 @@ import { type ExecDeps, execInContainer, execToEnd } from './exec.ts';
 import { HOST_ROOT_ID, HOST_ROOT_STATUS, isHostRoot } from './host-root.ts';
 import { createKeyedLock } from './keyed-lock.ts';
 import { connectInNamespace, connectOnHost } from './port-connect.ts';
-import { isRunning, readBootId, readBootTimeMs, readOwnLimits } from './processes.ts';
+import { hasRecursiveAttributes, isRunning, readBootId, readBootTimeMs, readOwnLimits } from './processes.ts';
 import { loadRecords, makePaths, newId, runtimePaths, type SandboxRecord, saveEnd, saveRecord } from './records.ts';
 import { createRunc } from './runc.ts';
 import { arePinned, namespaceFiles, setUp, startPidHolder, tearDown, unmountBelow } from './sandbox.ts';
@@ -88,16 +88,18 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
       readOwnLimits(),
       makePaths(paths),
     ]);
+    const runc = createRunc(programs.runc, paths.runcRoot, deps.cgroupDriver);
     const context: RuntimeContext = {
       deps,
       log,
       paths,
       programs,
-      runc: createRunc(programs.runc, paths.runcRoot, deps.cgroupDriver),
+      runc,
       bootId,
       bootTimeMs,
       cgroupMounts,
       own,
+      features: { recursiveReadOnlyMounts: hasRecursiveAttributes() && (await runc.mountOptions()).includes('rro') },
       changed,
       warnOnce: (text) => {
         if (warned.has(text)) return;
@@ -274,6 +276,8 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
       running = undefined;
       await Promise.resolve();
     },
+
+    features: async () => up().context.features,
 
     async version() {
       return { runtimeName: 'runc', runtimeVersion: await up().context.runc.version() };

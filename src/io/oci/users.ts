@@ -43,7 +43,9 @@ export async function resolveUser(
     security.runAsGroup ??
     (security.runAsUser === undefined && imageGroup !== '' ? groupId(groups, imageGroup) : account.gid);
   const additional = new Set(security.supplementalGroups);
-  for (const { gid, members } of groups) if (members.includes(account.name) && account.name !== '') additional.add(gid);
+  if (security.strictSupplementalGroups !== true && account.name !== '') {
+    for (const { gid, members } of groups) if (members.includes(account.name)) additional.add(gid);
+  }
   return { uid: account.uid, gid: group, additionalGids: [...additional] };
 }
 

@@ -3,7 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Node, Pod, PodSpec, Service } from 'kubernetes-types/core/v1';
 import { parseQuantity } from '../../../src/base/quantity.ts';
-import { admissionRejection, hostPortRejection } from '../../../src/components/kubelet/pods/admission.ts';
+import {
+  admissionRejection,
+  hostPortRejection,
+  manifestRejection,
+} from '../../../src/components/kubelet/pods/admission.ts';
 
 const allocatable = { cpu: parseQuantity('2'), memory: parseQuantity('1Gi') };
 const closed: Node = {
@@ -119,8 +123,28 @@ test('host ports: same protocol and overlapping address conflict', () => {
   assert.equal(reasonOf(port(80, 'TCP', '192.0.2.1'), [port(80, 'TCP', '192.0.2.2')]), undefined);
 });
 
-test('AppArmor profiles are never left out in silence', () => {
-  const profile = (type: string): Pod => pod({ securityContext: { appArmorProfile: { type } } });
-  assert.equal(reasonOf(profile('RuntimeDefault')), 'AppArmor');
-  assert.equal(reasonOf(profile('Unconfined')), undefined);
+test('pods of another operating system are refused, whatever the scheduler thought', () => {
+  const windows = pod({ os: { name: 'windows' } });
+  const labelled = { ...pod({}), metadata: { name: 'p', labels: { 'kubernetes.io/os': 'windows' } } };
+  assert.equal(reasonOf(windows), 'PodOSNotSupported');
+  assert.equal(manifestRejection(windows)?.message, "Failed to admit pod as the OS field doesn't match node OS");
+  assert.equal(reasonOf(pod({ os: { name: 'linux' } })), undefined);
+  assert.equal(reasonOf(labelled), 'PodOSSelectorNodeLabelDoesNotMatch');
+  assert.equal(reasonOf(pod({ nodeSelector: { 'kubernetes.io/os': 'windows' } })), 'NodeAffinity');
+});
+
+test('settings of a namespace that the pod shares with the host are refused', () => {
+  const sysctl = (name: string, spec: Partial<PodSpec>): Pod =>
+    pod({ ...spec, securityContext: { sysctls: [{ name, value: '1' }] } });
+  assert.equal(reasonOf(sysctl('net.ipv4.ip_forward', {})), undefined);
+  assert.equal(reasonOf(sysctl('net.ipv4.ip_forward', { hostNetwork: true })), 'SysctlForbidden');
+  assert.equal(reasonOf(sysctl('net/ipv4/ip_forward', { hostNetwork: true })), 'SysctlForbidden');
+  assert.equal(reasonOf(sysctl('kernel.shm_rmid_forced', { hostNetwork: true })), undefined);
+  assert.equal(reasonOf(sysctl('kernel.shm_rmid_forced', { hostIPC: true })), 'SysctlForbidden');
+  assert.equal(manifestRejection(sysctl('fs.mqueue.msg_max', { hostIPC: true }))?.reason, 'SysctlForbidden');
+});
+
+test('huge pages that the node does not have are scarce, extended resources are the cluster business', () => {
+  assert.equal(reasonOf(pod({}, { 'hugepages-2Mi': '2Mi' })), 'OutOfhugepages-2Mi');
+  assert.equal(reasonOf(pod({}, { 'example.com/gpu': '1' })), undefined);
 });

@@ -1,6 +1,8 @@
 /** What a Node says of its host. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { pruneAndCheck } from '../../../src/api/schema/decode.ts';
+import { schemaOfType } from '../../../src/api/schema/index.ts';
 import { DEFAULT_KUBELET_CONFIG } from '../../../src/components/kubelet/index.ts';
 import { nodeStatus } from '../../../src/components/kubelet/node/node-status.ts';
 
@@ -13,6 +15,7 @@ test('conditions that the host adds stand behind the kubelet’s own, and change
       usage: { memoryAvailableBytes: 1 << 30, maxProcesses: 100, processes: 1 } as never,
       disk: { capacityBytes: 100, availableBytes: 90, inodes: 0, inodesFree: 0 },
       runtimeVersion: 'x://1',
+      features: { recursiveReadOnlyMounts: true },
       images: [],
       port: 10250,
       notReady: undefined,
@@ -28,4 +31,30 @@ test('conditions that the host adds stand behind the kubelet’s own, and change
   assert.equal(at(5000, first).at(-1)?.lastTransitionTime, '1970-01-01T00:00:01Z');
   const changed = at(9000, first, { ...more, status: 'False' } as never).at(-1);
   assert.deepEqual([changed?.status, changed?.lastTransitionTime], ['False', '1970-01-01T00:00:09Z']);
+});
+
+test('what the API gives back of a status is no change: sizes of zero are left out, what the runtime can do is there', () => {
+  const image = (name: string, sizeBytes: number) => ({ id: name, repoTags: [name], repoDigests: [], sizeBytes });
+  const status = nodeStatus({
+    config: { ...DEFAULT_KUBELET_CONFIG, nodeName: 'n', nodeIps: ['10.0.0.1'] } as never,
+    info: { hostname: 'n', cpus: 1, memoryBytes: 1 << 30 } as never,
+    usage: { memoryAvailableBytes: 1 << 30, maxProcesses: 100, processes: 1 } as never,
+    disk: { capacityBytes: 100, availableBytes: 90, inodes: 0, inodesFree: 0 },
+    runtimeVersion: 'x://1',
+    features: { recursiveReadOnlyMounts: true },
+    images: [image('empty', 0), image('full', 7)],
+    port: 10250,
+    notReady: undefined,
+    more: [],
+    previous: [],
+    nowMs: 0,
+  });
+  assert.deepEqual(status.images, [{ names: ['full'], sizeBytes: 7 }, { names: ['empty'] }]);
+  const read = structuredClone(status) as unknown as Record<string, unknown>;
+  const schema = schemaOfType('io.k8s.api.core.v1.NodeStatus');
+  assert.ok(schema !== undefined);
+  assert.deepEqual(pruneAndCheck(schema, read).unknownFields, []);
+  assert.deepEqual(read['images'], status.images);
+  assert.deepEqual(read['features'], { supplementalGroupsPolicy: true });
+  assert.deepEqual(read['runtimeHandlers'], [{ name: '', features: { recursiveReadOnlyMounts: true } }]);
 });

@@ -94,7 +94,7 @@ describe('status patches', () => {
 });
 
 describe('static pods', () => {
-  const context = { nodeName: 'Host1', kind: 'file', origin: '/m/p.yaml', nowMs: 0 } as const;
+  const context = { nodeName: 'host1', kind: 'file', origin: '/m/p.yaml', nowMs: 0 } as const;
   const base = 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: c, image: i}]\n';
 
   it('get their identity from node, origin and content', () => {
@@ -107,6 +107,14 @@ describe('static pods', () => {
     assert.notEqual(decodeStaticPod(base, { ...context, nodeName: 'other' }).metadata?.uid, pod.metadata?.uid);
     assert.notEqual(decodeStaticPod(base.replace('image: i', 'image: j'), context).metadata?.uid, pod.metadata?.uid);
     assert.equal(pod.spec?.restartPolicy, 'Always');
+    const annotated = base.replace(
+      'name: web',
+      "name: web, annotations: {'container.apparmor.security.beta.kubernetes.io/c': runtime/default}",
+    );
+    assert.equal(
+      decodeStaticPod(annotated, context).spec?.containers[0]?.securityContext?.appArmorProfile?.type,
+      'RuntimeDefault',
+    );
     assert.equal(
       decodeStaticPod(`${base}  priorityClassName: system-node-critical\n`, context).spec?.priority,
       2_000_001_000,
@@ -125,6 +133,9 @@ describe('static pods', () => {
       [`${base}  volumes: [{name: v, persistentVolumeClaim: {claimName: s}}]\n`, /volume claim/],
       [base.replace('image: i', 'image: i, envFrom: [{configMapRef: {name: m}}]'), /config map/],
       [`${base}metadata: {name: twice}\n`, /unique/],
+      [`${base}  hostNetwork: maybe\n`, /hostNetwork/],
+      [`${base}  restartPolicy: Sometimes\n`, /spec\.restartPolicy: Unsupported value/],
+      [`${base}  ephemeralContainers: [{name: e, image: i}]\n`, /spec\.ephemeralContainers: .*cannot be set on create/],
       [`a: &a [x,x,x]\nb: &b [*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c]\n${base}`, /alias/i],
     ] as const) {
       assert.throws(() => decodeStaticPod(text, context), { code: 'static-pod', message: why });
@@ -203,6 +214,12 @@ describe('what containers find around them', () => {
     const hosts = hostsFile(named, ['10.1.1.1'], 'web', { clusterDomain: 'cluster.local', hostFile: '' });
     assert.match(hosts, /^10\.1\.1\.1\tweb\.sub\.ns\.svc\.cluster\.local\tweb$/m);
     assert.match(hosts, /^1\.2\.3\.4\tx\ty$/m);
+    const overridden = { ...named, spec: { ...named.spec, hostnameOverride: 'app.example.com' } } as Pod;
+    assert.equal(podHostname(overridden, 'node'), 'app.example.com');
+    assert.match(
+      hostsFile(overridden, ['10.1.1.1'], 'app.example.com', { clusterDomain: 'cluster.local', hostFile: '' }),
+      /^10\.1\.1\.1\tapp\.example\.com$/m,
+    );
   });
 
   it('pulls with the credentials of the registry, the most exact ones', () => {

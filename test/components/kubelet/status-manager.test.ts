@@ -2,23 +2,26 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Pod } from 'kubernetes-types/core/v1';
+import type { KubeObject, ResourceType } from '../../../src/api/meta/object.ts';
+import { ApiError } from '../../../src/api/meta/status.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
+import type { ApiClient, ResourceClient } from '../../../src/client/types.ts';
 import { StatusManager } from '../../../src/components/kubelet/pods/status-manager.ts';
 import { realClock } from './lab.ts';
 import { MemoryApi } from './memory-api.ts';
 
-const stored = (): Pod => ({
+const pending = (): Pod => ({
   metadata: { name: 'steady', namespace: 'default', uid: 'u' },
   status: { phase: 'Pending' },
 });
 const phaseAt = (api: MemoryApi): string | undefined => api.get(resources.pods, 'default/steady')?.status?.phase;
 
-async function running(api: MemoryApi): Promise<StatusManager> {
-  api.put(resources.pods, stored());
+async function started(api: MemoryApi): Promise<StatusManager> {
+  api.put(resources.pods, pending());
   const statuses = new StatusManager({ clock: realClock, log: silentLog });
   statuses.connect(api.client());
-  statuses.setTarget('u', stored());
+  statuses.setTarget('u', pending());
   statuses.set('u', { phase: 'Running' });
   for (let i = 0; i < 20 && phaseAt(api) !== 'Running'; i += 1) await turn();
   assert.equal(phaseAt(api), 'Running');
@@ -27,11 +30,11 @@ async function running(api: MemoryApi): Promise<StatusManager> {
 
 test('pods that a stopping host ends are not over: the API hears no more of them, also when it tells of them itself', async () => {
   const api = new MemoryApi();
-  const statuses = await running(api);
+  const statuses = await started(api);
   statuses.stop();
   statuses.set('u', { phase: 'Failed' });
   // The watch brings the last write of before while the pods are being ended.
-  statuses.setTarget('u', { ...stored(), status: { phase: 'Running' } });
+  statuses.setTarget('u', { ...pending(), status: { phase: 'Running' } });
   statuses.finish('u');
   for (let i = 0; i < 20; i += 1) await turn();
   assert.equal(phaseAt(api), 'Running');
@@ -39,9 +42,87 @@ test('pods that a stopping host ends are not over: the API hears no more of them
 
 test('before that a pod that ends is reported', async () => {
   const api = new MemoryApi();
-  const statuses = await running(api);
+  const statuses = await started(api);
   statuses.set('u', { phase: 'Failed' });
   for (let i = 0; i < 20 && phaseAt(api) !== 'Failed'; i += 1) await turn();
   assert.equal(phaseAt(api), 'Failed');
+  statuses.stop();
+});
+
+/** An API that refuses every status patch with more in it than phase, reason and message. */
+function strict(api: MemoryApi, attempts: object[]): ApiClient {
+  const client = api.client();
+  return {
+    ...client,
+    resource: <T extends KubeObject>(type: ResourceType<T>): ResourceClient<T> => {
+      const inner = client.resource(type);
+      return {
+        ...inner,
+        patch: (name, namespace, kind, patch, options) => {
+          const { status = {} } = patch as { readonly status?: object };
+          attempts.push(status);
+          if (Object.keys(status).some((field) => !['phase', 'reason', 'message'].includes(field)))
+            return Promise.reject(new ApiError('Invalid', 'status.containerStatuses[0].linux: Forbidden'));
+          return inner.patch(name, namespace, kind, patch, options);
+        },
+      };
+    },
+  };
+}
+
+const turns = async (): Promise<void> => {
+  for (let i = 0; i < 50; i += 1) await turn();
+};
+
+const running = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } as const;
+
+test('of a status that the API refuses the essence is written once, and the pod can still end', async () => {
+  const api = new MemoryApi();
+  const attempts: object[] = [];
+  const stored = api.put(resources.pods, pending());
+  const statuses = new StatusManager({ clock: realClock, log: silentLog });
+  statuses.connect(strict(api, attempts));
+  statuses.setTarget('u', stored);
+  statuses.set('u', { ...running, conditions: [...running.conditions] });
+  await turns();
+  const seen = api.get(resources.pods, 'default/steady');
+  assert.equal(seen?.status?.phase, 'Running');
+  assert.match(seen.status.message ?? '', /^status: status\.containerStatuses\[0\]\.linux: Forbidden/);
+  assert.equal(attempts.length, 2, JSON.stringify(attempts));
+  // Whatever else happens to the pod, what was refused is not sent again and again.
+  for (let i = 0; i < 10; i += 1) {
+    statuses.setTarget('u', seen);
+    statuses.set('u', { ...running, conditions: [...running.conditions] });
+    await turns();
+  }
+  assert.equal(attempts.length, 2, JSON.stringify(attempts));
+  statuses.set('u', { ...running, phase: 'Failed', conditions: [...running.conditions] });
+  statuses.setTarget('u', { ...seen, metadata: { ...seen.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } });
+  statuses.finish('u');
+  await turns();
+  assert.equal(api.get(resources.pods, 'default/steady'), undefined);
+  statuses.stop();
+});
+
+test('an API that cannot be reached keeps the last status from being lost', async () => {
+  const api = new MemoryApi();
+  const stored = api.put(resources.pods, {
+    ...pending(),
+    metadata: { ...pending().metadata, deletionTimestamp: '2026-01-01T00:00:00Z' },
+  });
+  const statuses = new StatusManager({ clock: realClock, log: silentLog });
+  const client = api.client();
+  statuses.connect({
+    ...client,
+    resource: <T extends KubeObject>(type: ResourceType<T>) => ({
+      ...client.resource(type),
+      patch: () => Promise.reject(new ApiError('InternalError', 'not now')),
+    }),
+  });
+  statuses.setTarget('u', stored);
+  statuses.set('u', { phase: 'Succeeded' });
+  statuses.finish('u');
+  await turns();
+  assert.notEqual(api.get(resources.pods, 'default/steady'), undefined);
   statuses.stop();
 });

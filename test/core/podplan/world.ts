@@ -64,6 +64,7 @@ export class World {
       hostIps: ['192.0.2.1'],
       qosClass: 'BestEffort',
       runtimeName: 'test',
+      recursiveReadOnlyMounts: true,
       nowMs: this.nowMs,
     });
     return this.status;

@@ -80,8 +80,13 @@ export function securityTests(lab: () => PodLab): void {
     );
     assert.match(await messageOf('as-zero'), /^container's runAsUser breaks non-root policy/);
     assert.match(await messageOf('profile'), /^cannot load seccomp profile "mine.json"/);
-    assert.equal((await lab().over('apparmor')).status?.reason, 'AppArmor');
-    await lab().event('userns', 'FailedCreatePodSandBox', /user namespaces/);
+    const reasonOf = async (name: string): Promise<unknown> => {
+      const { status } = await lab().until(name, 'blocked', (each) => each.status?.reason !== undefined);
+      return [status?.phase, status?.reason, status?.containerStatuses?.[0]?.state?.waiting?.reason];
+    };
+    assert.deepEqual(await reasonOf('apparmor'), ['Pending', 'AppArmor', 'Blocked']);
+    assert.deepEqual(await reasonOf('userns'), ['Pending', 'PodFieldNotSupported', 'Blocked']);
+    await lab().event('userns', 'PodFieldNotSupported', /^spec\.hostUsers: not supported by this node/);
     await lab().remove('as-root', 'as-zero', 'profile', 'apparmor', 'userns');
   });
 }

@@ -246,7 +246,7 @@ function significant(status: NodeStatus, own: ReadonlySet<string>): string {
     conditions: (status.conditions ?? [])
       .map(({ type, status: value, reason, message }) => ({ type, value, reason, message }))
       .filter((each) => own.has(each.type)),
-    // What others add to the status is theirs.
+    // What others add to the status is theirs; what the runtime can do is in the first report and stays.
     config: undefined,
     features: undefined,
     phase: undefined,

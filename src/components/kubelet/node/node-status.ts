@@ -3,7 +3,7 @@ import type { ContainerImage, Node, NodeCondition, NodeStatus } from 'kubernetes
 import { formatReservedPorts, RESERVED_PORTS_ANNOTATION } from '../../../api/kinds/nodes/host-ports.ts';
 import { formatQuantity, parseQuantity, type Quantity, quantityOf, subtractQuantity } from '../../../base/quantity.ts';
 import { KUBERNETES_VERSION } from '../../../base/version.ts';
-import type { ImageStatus } from '../../../core/podplan/port.ts';
+import type { ImageStatus, RuntimeFeatures } from '../../../core/podplan/port.ts';
 import type { KubeletConfig } from '../config.ts';
 import type { FileSystemUsage, HostInfo, HostUsage } from '../port.ts';
 
@@ -13,6 +13,7 @@ export interface NodeStatusInput {
   readonly usage: HostUsage;
   readonly disk: FileSystemUsage;
   readonly runtimeVersion: string;
+  readonly features: RuntimeFeatures;
   readonly images: readonly ImageStatus[];
   readonly port: number;
   /** Undefined: ready. */
@@ -69,7 +70,10 @@ export function allocatableOf(
 const asText = (quantities: Readonly<Record<string, Quantity>>): Record<string, string> =>
   Object.fromEntries(Object.entries(quantities).map(([name, quantity]) => [name, formatQuantity(quantity)]));
 
-export function nodeStatus(input: NodeStatusInput): NodeStatus {
+/** kubernetes-types stops before KEP-3619's field. */
+type FeaturedStatus = NodeStatus & { readonly features: { readonly supplementalGroupsPolicy: boolean } };
+
+export function nodeStatus(input: NodeStatusInput): FeaturedStatus {
   const { config, info } = input;
   const capacity = capacityOf(config, info, input.disk);
   return {
@@ -81,6 +85,7 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
     capacity: asText(capacity),
     conditions: conditions(input),
     daemonEndpoints: { kubeletEndpoint: { Port: input.port } },
+    features: { supplementalGroupsPolicy: true },
     images: imageList(input.images),
     nodeInfo: {
       architecture: info.architecture,
@@ -94,6 +99,12 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
       osImage: info.osImage,
       systemUUID: info.systemUuid,
     },
+    runtimeHandlers: [
+      {
+        name: '',
+        features: { recursiveReadOnlyMounts: input.features.recursiveReadOnlyMounts },
+      },
+    ],
   };
 }
 
@@ -104,7 +115,8 @@ function imageList(images: readonly ImageStatus[]): ContainerImage[] {
     .slice(0, MAX_IMAGES)
     .map((image) => ({
       names: [...image.repoDigests, ...image.repoTags].slice(0, MAX_NAMES_PER_IMAGE),
-      sizeBytes: image.sizeBytes,
+      // The API leaves a zero out: reporting one would look like a change every time.
+      ...(image.sizeBytes === 0 ? {} : { sizeBytes: image.sizeBytes }),
     }));
 }
 

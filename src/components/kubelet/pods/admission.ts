@@ -1,6 +1,6 @@
 /**
- * The kubelet's last word on what a scheduler, or somebody who set `nodeName`, decided. Source: pkg/kubelet/lifecycle/predicate.go,
- * pkg/security/apparmor/validate.go; texts of the reasons as upstream's, which other programs look for.
+ * The kubelet's last word on what a scheduler, or a pod's own `nodeName`, decided. Source: pkg/kubelet/lifecycle/predicate.go,
+ * pkg/kubelet/sysctl/allowlist.go; texts of the reasons as upstream's, which other programs look for.
  */
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { ReservedPort } from '../../../api/kinds/nodes/host-ports.ts';
@@ -29,11 +29,59 @@ export interface AdmissionInput {
   readonly services: () => readonly Service[];
 }
 
+/** Extended resources that the node does not have are the cluster's: a kubelet without device plugins does not judge them. */
 const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'] as const;
 
 /** Undefined: admitted. */
 export function admissionRejection(input: AdmissionInput): Rejection | undefined {
-  return appArmor(input.pod) ?? resources(input) ?? placement(input) ?? hostPortRejection(input) ?? taints(input);
+  return operatingSystem(input.pod) ?? sysctls(input.pod) ?? inCluster(input);
+}
+
+/** For pods of a manifest, which no scheduler placed: only what this node can never do. */
+export function manifestRejection(pod: Pod): Rejection | undefined {
+  return operatingSystem(pod) ?? sysctls(pod);
+}
+
+const inCluster = (input: AdmissionInput): Rejection | undefined =>
+  resources(input) ?? placement(input) ?? hostPortRejection(input) ?? taints(input);
+
+const OS_LABEL = 'kubernetes.io/os';
+const OPERATING_SYSTEM = 'linux';
+
+/** Validation relaxes much of what is asked of pods of another system: none of them may run here. */
+function operatingSystem(pod: Pod): Rejection | undefined {
+  const label = pod.metadata?.labels?.[OS_LABEL];
+  if (label !== undefined && label !== OPERATING_SYSTEM) {
+    return {
+      reason: 'PodOSSelectorNodeLabelDoesNotMatch',
+      message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+    };
+  }
+  const name = pod.spec?.os?.name;
+  if (name === undefined || name === OPERATING_SYSTEM) return undefined;
+  return { reason: 'PodOSNotSupported', message: "Failed to admit pod as the OS field doesn't match node OS" };
+}
+
+const IPC_SYSCTL = /^(?:kernel\.(?:shm|msg|sem)|fs\.mqueue\.)/;
+
+/** Settings of a namespace that the pod shares with the host would be the host's. */
+function sysctls(pod: Pod): Rejection | undefined {
+  const { hostNetwork, hostIPC } = pod.spec ?? {};
+  for (const { name } of pod.spec?.securityContext?.sysctls ?? []) {
+    const dotted = name.replaceAll('/', '.');
+    const host =
+      hostNetwork === true && dotted.startsWith('net.')
+        ? 'net'
+        : hostIPC === true && IPC_SYSCTL.test(dotted)
+          ? 'ipc'
+          : undefined;
+    if (host === undefined) continue;
+    return {
+      reason: 'SysctlForbidden',
+      message: `forbidden sysctl: ${JSON.stringify(name)} not allowed with host ${host} enabled`,
+    };
+  }
+  return undefined;
 }
 
 function resources({ pod, others, allocatable, maxPods }: AdmissionInput): Rejection | undefined {
@@ -48,7 +96,8 @@ export function resourceShortage(
   allocatable: Readonly<Record<string, Quantity>>,
 ): Rejection | undefined {
   const wanted = podRequests(pod);
-  const asking = COMPUTE.filter((name) => (wanted.get(name) ?? 0) > 0);
+  const pages = [...wanted.keys()].filter((name) => name.startsWith('hugepages-'));
+  const asking = [...COMPUTE, ...pages].filter((name) => (wanted.get(name) ?? 0) > 0);
   if (asking.length === 0) return undefined;
   const held = others.map(podRequests);
   for (const name of asking) {
@@ -108,14 +157,4 @@ function foreignNodePorts({ pod, services }: Pick<AdmissionInput, 'pod' | 'servi
 function taints({ pod, node }: AdmissionInput): Rejection | undefined {
   if (untoleratedTaint(node?.spec?.taints, pod.spec?.tolerations, ['NoExecute']) === undefined) return undefined;
   return failed('TaintToleration', "node(s) had taints that the pod didn't tolerate");
-}
-
-/** This node's runtime does not load AppArmor profiles: a pod that insists on one must not run without. */
-function appArmor(pod: Pod): Rejection | undefined {
-  const profiles = [
-    pod.spec?.securityContext,
-    ...[...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])].map((each) => each.securityContext),
-  ].map((context) => context?.appArmorProfile?.type);
-  if (profiles.every((type) => type === undefined || type === 'Unconfined')) return undefined;
-  return { reason: 'AppArmor', message: 'Cannot enforce AppArmor: AppArmor is not enabled on the host' };
 }

@@ -61,6 +61,7 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
     stdin: container.stdin === true,
     stdinOnce: container.stdinOnce === true,
     tty: container.tty === true,
+    ...stopSignalOf(container),
     resources: containerResources(pod, container, input),
     security: security(pod, container, image),
     ...(input.pidNamespaceOf === undefined ? {} : { pidNamespaceOf: input.pidNamespaceOf }),
@@ -86,9 +87,16 @@ export function containerResources(pod: Pod, container: Container, node: NodeLim
   };
 }
 
+/** kubernetes-types stops before KEP-4960's field. */
+function stopSignalOf({ lifecycle }: Container): Pick<ContainerConfig, 'stopSignal'> {
+  const { stopSignal } = (lifecycle ?? {}) as { readonly stopSignal?: string };
+  return stopSignal === undefined ? {} : { stopSignal };
+}
+
 function security(pod: Pod, container: Container, image: ImageStatus): ContainerSecurity {
   const own = container.securityContext ?? {};
   const shared = pod.spec?.securityContext ?? {};
+  const { supplementalGroupsPolicy } = shared as { readonly supplementalGroupsPolicy?: string };
   const runAsUser = own.runAsUser ?? shared.runAsUser;
   const runAsGroup = own.runAsGroup ?? shared.runAsGroup;
   verifyNonRoot(pod, container, own.runAsNonRoot ?? shared.runAsNonRoot ?? false, runAsUser, image);
@@ -108,6 +116,7 @@ function security(pod: Pod, container: Container, image: ImageStatus): Container
       ...(shared.fsGroup === undefined ? [] : [shared.fsGroup]),
       ...(shared.supplementalGroups ?? []),
     ],
+    strictSupplementalGroups: supplementalGroupsPolicy === 'Strict',
     readOnlyRootFilesystem: own.readOnlyRootFilesystem === true,
     allowPrivilegeEscalation: own.allowPrivilegeEscalation !== false,
     addCapabilities: own.capabilities?.add ?? [],

@@ -65,9 +65,15 @@ export function podDns(
 
 const unique = (values: readonly string[]): string[] => [...new Set(values)];
 
-/** Short host name of the pod: its own or its name, cut where the kernel would refuse it. */
+/** kubernetes-types stops before KEP-4762's field. */
+const overrideOf = (pod: Pod): string =>
+  (pod.spec as { hostnameOverride?: string } | undefined)?.hostnameOverride ?? '';
+
+/** Host name of the pod: what overrides it, its own or its name, cut where the kernel would refuse it. */
 export function podHostname(pod: Pod, nodeHostname: string): string {
   if (pod.spec?.hostNetwork === true) return nodeHostname;
+  const override = overrideOf(pod);
+  if (override !== '') return override;
   const wanted = pod.spec?.hostname ?? '';
   const name = wanted === '' ? (pod.metadata?.name ?? '') : wanted;
   return name.slice(0, MAX_LABEL).replace(/[-.]+$/, '');
@@ -93,7 +99,9 @@ export function kernelHostname(pod: Pod, nodeHostname: string, clusterDomain: st
 /** Pods without a subdomain have only their short name. */
 function fullHostname(pod: Pod, hostname: string, clusterDomain: string): string {
   const subdomain = pod.spec?.subdomain ?? '';
-  return subdomain === '' ? hostname : `${hostname}.${subdomain}.${pod.metadata?.namespace}.svc.${clusterDomain}`;
+  return subdomain === '' || overrideOf(pod) !== ''
+    ? hostname
+    : `${hostname}.${subdomain}.${pod.metadata?.namespace}.svc.${clusterDomain}`;
 }
 
 export function hostsFile(

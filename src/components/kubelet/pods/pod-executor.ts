@@ -16,6 +16,7 @@ import { portMappings } from './port-mappings.ts';
 import { registryAuth } from './registry-auth.ts';
 import type { PodServices } from './services.ts';
 import { makeTerminationFile } from './termination-message.ts';
+import { unsupportedContainerField } from './unsupported-fields.ts';
 
 type Kill = Extract<PodAction, { type: 'killContainer' }>;
 type Start = Extract<PodAction, { type: 'startContainer' }>;
@@ -55,8 +56,6 @@ export class PodExecutor {
       const logDirectory = services.directories.logs(pod);
       await mkdir(logDirectory, { recursive: true, mode: 0o755 });
       const spec = pod.spec;
-      // Without the namespace that was asked for, root in the container would be root of the host.
-      if (spec?.hostUsers === false) throw new Error('the container runtime does not support user namespaces');
       await services.runtime.runPodSandbox({
         name,
         namespace,
@@ -224,6 +223,8 @@ export class PodExecutor {
     const addresses = services.addresses(pod, sandbox);
     let config: ReturnType<typeof containerConfig>;
     try {
+      const unsupported = unsupportedContainerField(pod, container);
+      if (unsupported !== undefined) throw new Error(unsupported.message);
       const env = await environmentOf({
         pod,
         container: container as Container,

@@ -3,9 +3,10 @@ import { messageOf } from '../../../base/errors.ts';
 import { graceOf } from '../../../core/podplan/plan.ts';
 import { ANNOTATIONS, LABELS } from '../../../core/podplan/snapshot.ts';
 import { CONFIG_SOURCE, fullName, isMirror } from '../sources/static-pod.ts';
-import { admissionRejection, hostPortRejection, type Rejection } from './admission.ts';
+import { admissionRejection, hostPortRejection, manifestRejection, type Rejection } from './admission.ts';
 import { PodWorker } from './pod-worker.ts';
 import type { PodServices } from './services.ts';
+import { unsupportedField } from './unsupported-fields.ts';
 
 interface Managed {
   readonly worker: PodWorker;
@@ -194,9 +195,9 @@ export class PodManager {
       if (mirrorMatches(mirror, pod)) this.services.statuses.setTarget(uid, mirror);
     } else this.services.statuses.setTarget(uid, pod);
     if (rejection !== undefined) {
-      this.services.events.pod(pod, 'Warning', rejection.reason, rejection.message);
+      this.refuse(pod, rejection);
       worker.reject({ ...rejection, message: `Pod was rejected: ${rejection.message}` });
-    }
+    } else this.block(worker, pod);
     // Adopted: what its volumes project may have changed while nobody looked.
     if (this.services.view.get(uid).sandboxes.length > 0) worker.configChanged();
     else worker.wake();
@@ -205,19 +206,37 @@ export class PodManager {
       .catch((error: unknown) => this.services.log.warn('QoS level not updated', { error: messageOf(error) }));
   }
 
+  private refuse(pod: Pod, { reason, message }: Rejection): void {
+    this.services.events.pod(pod, 'Warning', reason, message);
+    this.services.log.warn('pod not admitted', { pod: fullName(pod), reason, error: message });
+  }
+
+  /** A pod that asks for what this node does not do stays Pending. */
+  private block(worker: PodWorker, pod: Pod): void {
+    if (worker.terminating || this.runs(pod)) return;
+    const found = unsupportedField(pod);
+    if (found === undefined) return;
+    this.refuse(pod, found);
+    worker.block(found);
+  }
+
+  /** A pod that already runs here was admitted before this process began. */
+  private runs(pod: Pod): boolean {
+    return this.services.view.get(pod.metadata?.uid ?? '').sandboxes.length > 0;
+  }
+
   private admit(pod: Pod, source: string): Rejection | undefined {
+    if (pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') return undefined;
+    if (pod.metadata?.deletionTimestamp !== undefined || this.runs(pod)) return undefined;
     // The control plane's own manifests are files and have the reserved ports.
-    if (source === 'file' || pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') return undefined;
-    if (pod.metadata?.deletionTimestamp !== undefined) return undefined;
-    // A pod that already runs here was admitted before this process began.
-    if (this.services.view.get(pod.metadata?.uid ?? '').sandboxes.length > 0) return undefined;
+    if (source === 'file') return manifestRejection(pod);
     const input = {
       pod,
       others: this.podsBeside(pod),
       reservedPorts: this.services.settings.reservedPorts,
       services: this.services.services,
     };
-    if (source !== 'api') return hostPortRejection(input);
+    if (source !== 'api') return manifestRejection(pod) ?? hostPortRejection(input);
     return admissionRejection({
       ...input,
       node: this.services.node(),

@@ -3,11 +3,17 @@ import type { Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { qosClassOf } from '../../../core/cgroup/resources.ts';
 import type { BackOffEntry } from '../../../core/podplan/back-off.ts';
-import { canonicalJson } from '../../../core/podplan/hash.ts';
 import { graceOf, type PodAction, type PodPlan, planPod } from '../../../core/podplan/plan.ts';
 import type { ContainerStatus } from '../../../core/podplan/port.ts';
-import { type PodSnapshot, readySandboxes, type WaitingReason } from '../../../core/podplan/snapshot.ts';
+import {
+  containersOf,
+  initContainersOf,
+  type PodSnapshot,
+  readySandboxes,
+  type WaitingReason,
+} from '../../../core/podplan/snapshot.ts';
 import { type PodStatus, podStatus } from '../../../core/podplan/status.ts';
+import { downwardFilesChange } from '../volumes/sources.ts';
 import { StartError } from './image-puller.ts';
 import { PodExecutor } from './pod-executor.ts';
 import { PodResize } from './resize.ts';
@@ -44,6 +50,7 @@ export class PodWorker {
   private lastStatus: PodStatus;
   private termination: Termination | undefined;
   private failure: { readonly reason: string; readonly message: string } | undefined;
+  private blocked: WaitingReason | undefined;
   private timer: Timer | undefined;
   private renewal: Timer | undefined;
   private starting = false;
@@ -118,8 +125,7 @@ export class PodWorker {
   update(pod: Pod): void {
     const before = this.currentPod;
     this.currentPod = pod;
-    // Labels and annotations stand in downward API files.
-    if (hasDownwardFiles(pod) && !sameMetadata(before, pod)) this.refreshVolumes = true;
+    if (downwardFilesChange(before, pod)) this.refreshVolumes = true;
     this.wake();
   }
 
@@ -127,6 +133,13 @@ export class PodWorker {
   reject(failure: { readonly reason: string; readonly message: string }): void {
     this.refused = true;
     this.terminate(0, failure);
+  }
+
+  /** Keeps the pod Pending: nothing of it is started. */
+  block(why: WaitingReason): void {
+    this.blocked = why;
+    for (const { name } of [...initContainersOf(this.currentPod), ...containersOf(this.currentPod)])
+      this.startFailures.set(name, { reason: 'Blocked', message: why.message });
   }
 
   /** The content of a config map or secret changed, or a token is due. */
@@ -307,8 +320,9 @@ export class PodWorker {
       previous: this.lastStatus,
       hostIps: services.hostIps,
       qosClass: qosClassOf(this.currentPod),
-      runtimeName: services.runtimeName(),
+      ...services.runtimeFacts(),
       ...(this.failure === undefined ? {} : { failure: this.failure }),
+      ...(this.blocked === undefined ? {} : { blocked: this.blocked }),
       rejected: this.refused,
       ...(this.resize.state === undefined ? {} : { resize: this.resize.state }),
       nowMs: services.clock.nowMs(),
@@ -376,6 +390,7 @@ export class PodWorker {
   }
 
   private execute(plan: PodPlan, snapshot: PodSnapshot): void {
+    if (this.blocked !== undefined) return;
     const nowMs = this.services.clock.nowMs();
     const starts: PodAction[] = [];
     for (const action of plan.actions) {
@@ -481,13 +496,3 @@ export class PodWorker {
     this.timer = this.services.clock.setTimer(Math.max(0, atMs - this.services.clock.nowMs()), () => this.wake());
   }
 }
-
-const hasDownwardFiles = (pod: Pod): boolean =>
-  pod.spec?.volumes?.some(
-    (volume) =>
-      volume.downwardAPI !== undefined || volume.projected?.sources?.some((source) => source.downwardAPI !== undefined),
-  ) === true;
-
-const sameMetadata = (a: Pod, b: Pod): boolean =>
-  canonicalJson([a.metadata?.labels, a.metadata?.annotations]) ===
-  canonicalJson([b.metadata?.labels, b.metadata?.annotations]);

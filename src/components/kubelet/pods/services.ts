@@ -2,7 +2,7 @@ import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Quantity } from '../../../base/quantity.ts';
-import type { Runtime, SandboxStatus } from '../../../core/podplan/port.ts';
+import type { Runtime, RuntimeFeatures, SandboxStatus } from '../../../core/podplan/port.ts';
 import type { PodCgroups } from '../cgroups.ts';
 import type { KubeletConfig } from '../config.ts';
 import type { HostFacts, HostInfo } from '../port.ts';
@@ -35,7 +35,8 @@ export interface PodServices {
   readonly hostIps: readonly string[];
   readonly clock: Clock;
   readonly log: Log;
-  runtimeName(): string;
+  /** The name is the scheme of container ids. */
+  runtimeFacts(): RuntimeFeatures & { readonly runtimeName: string };
   allocatable(): Readonly<Record<string, Quantity>>;
   services(): readonly Service[];
   /** This node as the API has it; undefined until it has been seen. */

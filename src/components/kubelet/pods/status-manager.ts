@@ -1,5 +1,5 @@
 import type { Pod } from 'kubernetes-types/core/v1';
-import { isApiError } from '../../../api/meta/status.ts';
+import { ApiError, isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -7,7 +7,7 @@ import type { Log } from '../../../base/log.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import { canonicalJson } from '../../../core/podplan/hash.ts';
 import type { PodStatus } from '../../../core/podplan/status.ts';
-import { statusPatch } from './status-patch.ts';
+import { essentialPatch, statusPatch } from './status-patch.ts';
 
 interface Entry {
   /** The pod object at the API that carries this status: the pod itself or its mirror; undefined while there is none. */
@@ -19,10 +19,15 @@ interface Entry {
   dirty: boolean;
   failures: number;
   timer: Timer | undefined;
+  /** The status that the API refused, as text, and the monotonic time until which it is not sent again. */
+  refusal: { readonly status: string; readonly untilMs: number } | undefined;
 }
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 1_000;
+/** What refuses a status (validation, an admission policy) may change, but not soon. */
+const REFUSED_RETRY_MS = 60_000;
+const MAX_DOUBLINGS = 16;
 
 /** Brings statuses to the API: one pod at a time in order, the latest wins, and only differences. Source: pkg/kubelet/status. */
 export class StatusManager {
@@ -80,6 +85,7 @@ export class StatusManager {
         dirty: false,
         failures: 0,
         timer: undefined,
+        refusal: undefined,
       };
       this.entries.set(uid, entry);
     }
@@ -104,57 +110,99 @@ export class StatusManager {
         await this.sync(entry, client);
       }
       entry.failures = 0;
+      const { refusal } = entry;
+      if (refusal !== undefined) this.retry(uid, entry, Math.max(0, refusal.untilMs - this.clock.monotonicMs()));
     } catch (error) {
-      const delay = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** entry.failures);
+      const most = isRefusal(error) ? REFUSED_RETRY_MS : MAX_RETRY_MS;
+      const delay = Math.min(most, FIRST_RETRY_MS * 2 ** Math.min(entry.failures, MAX_DOUBLINGS));
       entry.failures += 1;
-      // Said once; the tries that follow are for those who look closely.
+      // The first failure at level 2, its retries at level 4.
       this.log.v(entry.failures === 1 ? 2 : 4, 'pod status not written yet', {
         pod: entry.target?.metadata?.name,
         error: messageOf(error),
       });
-      entry.timer = this.clock.setTimer(delay, () => this.kick(uid));
+      this.retry(uid, entry, delay);
     } finally {
       entry.syncing = false;
     }
   }
 
+  private retry(uid: string, entry: Entry, delayMs: number): void {
+    entry.timer = this.clock.setTimer(delayMs, () => this.kick(uid));
+  }
+
   private async sync(entry: Entry, client: ApiClient): Promise<void> {
     const { target, status } = entry;
-    const metadata = target?.metadata;
-    if (target === undefined || metadata?.name === undefined) return;
-    const pods = client.resource(resources.pods);
-    if (status !== undefined) {
-      const patch = statusPatch((target.status ?? {}) as PodStatus, status);
-      if (patch !== undefined) {
-        try {
-          const answer = await pods.patch(
-            metadata.name,
-            metadata.namespace,
-            'strategic',
-            { metadata: { uid: metadata.uid }, status: patch },
-            { subresource: 'status' },
-          );
-          // What the API made of it is the base of the next difference, unless something newer has been seen meanwhile.
-          if (entry.target === target) entry.target = answer;
-          if (canonicalJson(answer.status) !== canonicalJson(target.status)) {
-            this.log.v(4, 'pod status written', { pod: `${metadata.namespace}/${metadata.name}`, phase: status.phase });
-          }
-        } catch (error) {
-          if (!isApiError(error, 'NotFound') && !isApiError(error, 'Conflict')) throw error;
-          // Gone, or replaced by another of the same name: the informer says so in a moment.
-          return;
-        }
-      }
-    }
-    if (entry.finished && metadata.deletionTimestamp !== undefined) {
+    if (target?.metadata?.name === undefined) return;
+    if (status !== undefined && (await this.write(entry, target, status, client)) === 'replaced') return;
+    if (entry.finished && target.metadata.deletionTimestamp !== undefined) await remove(target, client);
+  }
+
+  /** A status that the API refuses holds up neither the pod's phase nor its deletion. */
+  private async write(
+    entry: Entry,
+    target: Pod,
+    status: PodStatus,
+    client: ApiClient,
+  ): Promise<'written' | 'refused' | 'replaced'> {
+    const current = (target.status ?? {}) as PodStatus;
+    const patch = statusPatch(current, status);
+    const key = canonicalJson(status);
+    if (patch === undefined || entry.refusal?.status !== key) entry.refusal = undefined;
+    if (patch === undefined) return 'written';
+    if (entry.refusal !== undefined && this.clock.monotonicMs() < entry.refusal.untilMs) return 'refused';
+    try {
+      return await this.patch(entry, target, patch, client);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      const { name, namespace } = target.metadata ?? {};
+      if (entry.refusal === undefined)
+        this.log.warn('pod status refused', { pod: `${namespace}/${name}`, error: messageOf(error) });
+      entry.refusal = { status: key, untilMs: this.clock.monotonicMs() + REFUSED_RETRY_MS };
+      const rest = essentialPatch(current, status, error);
+      if (rest === undefined) return 'refused';
       try {
-        await pods.delete(metadata.name, metadata.namespace, {
-          gracePeriodSeconds: 0,
-          ...(metadata.uid === undefined ? {} : { preconditions: { uid: metadata.uid } }),
-        });
-      } catch (error) {
-        if (!isApiError(error, 'NotFound') && !isApiError(error, 'Conflict')) throw error;
+        return (await this.patch(entry, target, rest, client)) === 'replaced' ? 'replaced' : 'refused';
+      } catch (second) {
+        if (!isRefusal(second)) throw second;
+        return 'refused';
       }
     }
+  }
+
+  private async patch(entry: Entry, target: Pod, patch: object, client: ApiClient): Promise<'written' | 'replaced'> {
+    const { name = '', namespace, uid } = target.metadata ?? {};
+    try {
+      const answer = await client
+        .resource(resources.pods)
+        .patch(name, namespace, 'strategic', { metadata: { uid }, status: patch }, { subresource: 'status' });
+      // What the API made of it is the base of the next difference, unless something newer has been seen meanwhile.
+      if (entry.target === target) entry.target = answer;
+      if (canonicalJson(answer.status) !== canonicalJson(target.status)) {
+        this.log.v(4, 'pod status written', { pod: `${namespace}/${name}`, phase: answer.status?.phase });
+      }
+      return 'written';
+    } catch (error) {
+      // The pod is deleted or replaced by another of its name: the informer reports it.
+      if (isApiError(error, 'NotFound') || isApiError(error, 'Conflict')) return 'replaced';
+      throw error;
+    }
+  }
+}
+
+/** Answers that the same request gets again until something else changes. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 403, 405, 413, 415, 422]);
+
+const isRefusal = (error: unknown): error is ApiError => error instanceof ApiError && REFUSALS.has(error.httpCode);
+
+async function remove(pod: Pod, client: ApiClient): Promise<void> {
+  const { name = '', namespace, uid } = pod.metadata ?? {};
+  try {
+    await client.resource(resources.pods).delete(name, namespace, {
+      gracePeriodSeconds: 0,
+      ...(uid === undefined ? {} : { preconditions: { uid } }),
+    });
+  } catch (error) {
+    if (!isApiError(error, 'NotFound') && !isApiError(error, 'Conflict')) throw error;
   }
 }

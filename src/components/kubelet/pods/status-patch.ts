@@ -36,6 +36,18 @@ export function statusPatch(from: PodStatus, to: PodStatus): Record<string, unkn
   return Object.keys(patch).length === 0 ? undefined : patch;
 }
 
+const MAX_MESSAGE = 1024;
+
+/** For a status that the API refuses: what clients and controllers wait for. Undefined when the API has it. */
+export function essentialPatch(from: PodStatus, to: PodStatus, refusal: Error): Record<string, unknown> | undefined {
+  const patch: Record<string, unknown> = {};
+  const message = to.message ?? `status: ${refusal.message}`.slice(0, MAX_MESSAGE);
+  for (const [field, value] of Object.entries({ phase: to.phase, reason: to.reason, message })) {
+    if (value !== undefined && from[field as keyof PodStatus] !== value) patch[field] = value;
+  }
+  return Object.keys(patch).length === 0 ? undefined : patch;
+}
+
 function changedConditions(from: readonly PodCondition[], to: readonly PodCondition[]): object[] {
   const changed: object[] = [];
   for (const condition of to) {

@@ -1,8 +1,13 @@
-/** A manifest → a static pod. Source: pkg/kubelet/config common.go applyDefaults, tryDecodeSinglePod. */
+/** A manifest → a static pod. Source: pkg/kubelet/config common.go applyDefaults, tryDecodeSinglePod (which validates as well). */
 import { createHash } from 'node:crypto';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { parse } from 'yaml';
+import { failuresOf } from '../../../api/meta/field-error.ts';
+import { fillAppArmorFields } from '../../../api/podspec/annotations.ts';
 import { setPodDefaults } from '../../../api/podspec/defaults.ts';
+import { validatePod, validatePodCreate } from '../../../api/podspec/validate.ts';
+import { pruneAndCheck } from '../../../api/schema/decode.ts';
+import { schemaOfType } from '../../../api/schema/index.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import { canonicalJson } from '../../../core/podplan/hash.ts';
 
@@ -53,7 +58,20 @@ export function decodeStaticPod(content: string, context: StaticPodContext): Pod
   }
   const dependency = apiDependency(pod);
   if (dependency !== undefined) throw refused(context, `a static pod may not reference ${dependency}`);
-  return applyDefaults(pod, context);
+  return validated(applyDefaults(pod, context), context);
+}
+
+/** In the canonical form that the API server would give it, and only if that would accept it. */
+function validated(pod: Pod, context: StaticPodContext): Pod {
+  const schema = schemaOfType('io.k8s.api.core.v1.Pod');
+  const [wrong] =
+    schema === undefined ? [] : pruneAndCheck(schema, pod as unknown as Record<string, unknown>).typeErrors;
+  if (wrong !== undefined) throw refused(context, wrong);
+  setPodDefaults(pod);
+  fillAppArmorFields(pod);
+  const [error] = failuresOf(() => [...validatePod(pod), ...validatePodCreate(pod)]);
+  if (error !== undefined) throw refused(context, `${error.field}: ${error.message}`);
+  return pod;
 }
 
 function applyDefaults(pod: Pod, context: StaticPodContext): Pod {
@@ -68,7 +86,7 @@ function applyDefaults(pod: Pod, context: StaticPodContext): Pod {
   spec.tolerations = [...(spec.tolerations ?? []), { operator: 'Exists', effect: 'NoExecute' }];
   const priority = SYSTEM_PRIORITY[spec.priorityClassName ?? ''];
   if (priority !== undefined) spec.priority ??= priority;
-  const result: Pod = {
+  return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
@@ -87,8 +105,6 @@ function applyDefaults(pod: Pod, context: StaticPodContext): Pod {
     spec,
     status: { phase: 'Pending' },
   };
-  setPodDefaults(result);
-  return result;
 }
 
 /** What only an API server could provide (RULES: mirror pods); such a pod could never start. */

@@ -5,7 +5,8 @@ import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { parseBytes, type Quantity } from '../../../base/quantity.ts';
 import { podAmount } from '../../../core/cgroup/resources.ts';
-import type { Mount } from '../../../core/podplan/port.ts';
+import type { Mount, RuntimeFeatures } from '../../../core/podplan/port.ts';
+import { isRecursivelyReadOnly } from '../../../core/podplan/volume-mounts.ts';
 import type { PodDirectories } from '../pods/directories.ts';
 import { expand } from '../pods/environment.ts';
 import type { Mounter } from '../port.ts';
@@ -36,6 +37,7 @@ export interface VolumeManagerOptions {
   readonly tokens: TokenSource;
   readonly clock: Clock;
   readonly allocatable: () => Readonly<Record<string, Quantity>>;
+  readonly features: RuntimeFeatures;
 }
 
 /** Sets up, keeps current and tears down the volumes of pods. Source: pkg/kubelet/volumemanager and pkg/volume. */
@@ -106,6 +108,7 @@ export class VolumeManager {
     const mounts: Mount[] = [];
     for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
       const volume = pod.spec?.volumes?.find((each) => each.name === mount.name);
+      const recursiveReadOnly = isRecursivelyReadOnly(mount, this.options.features.recursiveReadOnlyMounts);
       if (volume === undefined)
         throw new Error(`cannot find volume "${mount.name}" to mount into container "${container.name}"`);
       const path = this.pathOf(pod, volume);
@@ -127,6 +130,7 @@ export class VolumeManager {
         hostPath,
         containerPath: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
         readOnly: mount.readOnly === true || alwaysReadOnly(volume),
+        ...(recursiveReadOnly ? { recursiveReadOnly } : {}),
         propagation:
           mount.mountPropagation === 'Bidirectional'
             ? 'bidirectional'
@@ -204,7 +208,7 @@ function memorySize(pod: Pod, volume: Volume): number | undefined {
   return set.length === 0 ? undefined : Math.min(...set);
 }
 
-/** Source: pkg/volume/volume_linux.go SetVolumeOwnership. */
+/** Source: pkg/volume/volume_linux.go SetVolumeOwnership. `fsGroupChangePolicy` is about volumes that outlive a pod: this node has none. */
 async function ownByGroup(path: string, gid: number): Promise<void> {
   const found = await lstat(path);
   if (found.isSymbolicLink()) return;

@@ -9,6 +9,7 @@ import type {
   VolumeProjection,
 } from 'kubernetes-types/core/v1';
 import type { Quantity } from '../../../base/quantity.ts';
+import { canonicalJson } from '../../../core/podplan/hash.ts';
 import { fieldValue, resourceValue } from '../pods/field-path.ts';
 import type { ProjectedFile } from './atomic-writer.ts';
 import type { ConfigData, ConfigReader } from './config-objects.ts';
@@ -22,6 +23,18 @@ export interface PayloadInput {
   readonly hostIps: readonly string[];
   readonly allocatable: Readonly<Record<string, Quantity>>;
 }
+
+/** Labels and annotations may stand in downward API files: whether these differ between the two states of a pod. */
+export function downwardFilesChange(before: Pod, pod: Pod): boolean {
+  const metadata = ({ metadata }: Pod): string => canonicalJson([metadata?.labels, metadata?.annotations]);
+  return hasDownwardFiles(pod) && metadata(before) !== metadata(pod);
+}
+
+const hasDownwardFiles = (pod: Pod): boolean =>
+  pod.spec?.volumes?.some(
+    (volume) =>
+      volume.downwardAPI !== undefined || volume.projected?.sources?.some((source) => source.downwardAPI !== undefined),
+  ) === true;
 
 type Files = Map<string, ProjectedFile>;
 
@@ -59,6 +72,10 @@ async function addProjection(files: Files, input: PayloadInput, source: VolumePr
   if (source.configMap !== undefined) await addConfigMap(files, input, source.configMap, mode);
   if (source.secret !== undefined) await addSecret(files, input, source.secret, mode);
   if (source.downwardAPI !== undefined) addDownward(files, input, source.downwardAPI.items ?? [], mode);
+  // A source that is skipped would leave its files missing without an error.
+  for (const kind of ['clusterTrustBundle', 'podCertificate'] as const) {
+    if (Object.hasOwn(source, kind)) throw new Error(`${kind} projection is not supported on this node`);
+  }
   if (source.serviceAccountToken !== undefined) {
     const { audience = '', expirationSeconds = DEFAULT_TOKEN_SECONDS, path } = source.serviceAccountToken;
     const token = await input.tokens.token(input.pod, audience, expirationSeconds);

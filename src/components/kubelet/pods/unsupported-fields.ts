@@ -1,0 +1,117 @@
+/**
+ * Fields of a pod that this node does not honour. A pod that sets one is left Pending with a reason and never runs without it: the scheduler
+ * does not know the rule, so that a failed pod would only be created again. Source: pkg/kubelet softAdmitHandlers, pkg/security/apparmor.
+ */
+import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { Rejection } from './admission.ts';
+
+export const FIELD_NOT_SUPPORTED = 'PodFieldNotSupported';
+
+interface Rule {
+  /** Below the pod's or the container's spec; `[]` stands for every item. */
+  readonly field: string;
+  /** Whether this value asks for more than the node does; the default: any value that is not empty. */
+  readonly unless?: (value: unknown, place: Place) => boolean;
+}
+
+interface Place {
+  readonly pod: Pod;
+  readonly list: ContainerList | undefined;
+}
+
+const CONTAINER_LISTS = ['initContainers', 'containers', 'ephemeralContainers'] as const;
+type ContainerList = (typeof CONTAINER_LISTS)[number];
+
+const POD_RULES: readonly Rule[] = [
+  { field: 'hostUsers', unless: (value) => value !== false },
+  { field: 'runtimeClassName' },
+  { field: 'resources' },
+  { field: 'resourceClaims' },
+  { field: 'schedulingGroup' },
+  { field: 'securityContext.seLinuxOptions' },
+  { field: 'securityContext.seLinuxChangePolicy' },
+  { field: 'securityContext.windowsOptions' },
+];
+
+const CONTAINER_RULES: readonly Rule[] = [
+  { field: 'env[].valueFrom.fileKeyRef' },
+  { field: 'lifecycle.postStart.tcpSocket' },
+  { field: 'lifecycle.preStop.tcpSocket' },
+  { field: 'resources.claims' },
+  { field: 'restartPolicy', unless: isPodsRestartPolicy },
+  { field: 'restartPolicyRules' },
+  { field: 'securityContext.seLinuxOptions' },
+  { field: 'securityContext.windowsOptions' },
+  { field: 'volumeDevices' },
+];
+
+/** Undefined: everything that the pod asks for is honoured. Ephemeral containers, which come later, are judged when they start. */
+export function unsupportedField(pod: Pod): Rejection | undefined {
+  const found = firstSet(pod.spec, POD_RULES, 'spec', { pod, list: undefined });
+  if (found !== undefined) return refuse(found);
+  for (const list of ['initContainers', 'containers'] as const) {
+    for (const [index, container] of (pod.spec?.[list] ?? []).entries()) {
+      const field = firstSet(container, CONTAINER_RULES, `spec.${list}[${index}]`, { pod, list });
+      if (field !== undefined) return refuse(field);
+    }
+  }
+  return appArmor(pod, [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])]);
+}
+
+/** As `unsupportedField`, for one container of the pod. */
+export function unsupportedContainerField(pod: Pod, container: Container | EphemeralContainer): Rejection | undefined {
+  for (const list of CONTAINER_LISTS) {
+    const index = (pod.spec?.[list] ?? []).findIndex((each) => each.name === container.name);
+    if (index < 0) continue;
+    const field = firstSet(container, CONTAINER_RULES, `spec.${list}[${index}]`, { pod, list });
+    if (field !== undefined) return refuse(field);
+  }
+  return appArmor(pod, [container]);
+}
+
+const refuse = (field: string): Rejection => ({
+  reason: FIELD_NOT_SUPPORTED,
+  message: `${field}: not supported by this node; remove the field`,
+});
+
+/** Without an own policy a container follows its pod; a sidecar is the one exception this node has. */
+function isPodsRestartPolicy(value: unknown, { pod, list }: Place): boolean {
+  return value === (pod.spec?.restartPolicy ?? 'Always') || (list === 'initContainers' && value === 'Always');
+}
+
+/** The runtime loads no AppArmor profiles: a pod that insists on one must not run without. */
+function appArmor(pod: Pod, containers: readonly (Container | EphemeralContainer)[]): Rejection | undefined {
+  const types = [pod.spec, ...containers].map((each) => each?.securityContext?.appArmorProfile?.type);
+  if (types.every((type) => type === undefined || type === 'Unconfined')) return undefined;
+  return { reason: 'AppArmor', message: 'Cannot enforce AppArmor: AppArmor is not enabled on the host' };
+}
+
+function firstSet(owner: unknown, rules: readonly Rule[], path: string, place: Place): string | undefined {
+  for (const { field, unless } of rules) {
+    for (const [at, value] of valuesAt(owner, field.split('.'), path)) {
+      if (!isEmpty(value) && unless?.(value, place) !== true) return at;
+    }
+  }
+  return undefined;
+}
+
+function* valuesAt(owner: unknown, [first, ...rest]: readonly string[], path: string): Generator<[string, unknown]> {
+  if (first === undefined) {
+    yield [path, owner];
+    return;
+  }
+  const isList = first.endsWith('[]');
+  const name = isList ? first.slice(0, -2) : first;
+  if (typeof owner !== 'object' || owner === null || !Object.hasOwn(owner, name)) return;
+  const value = (owner as Readonly<Record<string, unknown>>)[name];
+  if (!isList) yield* valuesAt(value, rest, `${path}.${name}`);
+  else if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) yield* valuesAt(item, rest, `${path}.${name}[${index}]`);
+  }
+}
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined ||
+  value === null ||
+  value === '' ||
+  (typeof value === 'object' && Object.values(value).every((member) => member === undefined));

@@ -1,0 +1,15 @@
+/** Read-only mounts that cover what is mounted below them (KEP-3857). Source: pkg/kubelet resolveRecursiveReadOnly. */
+import type { VolumeMount } from 'kubernetes-types/core/v1';
+
+/** Whether the mount is made recursively read-only. Throws an Error where it must be and cannot. */
+export function isRecursivelyReadOnly(mount: VolumeMount, supported: boolean): boolean {
+  const { name, recursiveReadOnly: mode = 'Disabled', mountPropagation = 'None' } = mount;
+  if (mode === 'Disabled' || mode === '') return false;
+  const requested = `volume ${JSON.stringify(name)} requested recursive read-only mode, but it is not`;
+  if (mount.readOnly !== true) throw new Error(`${requested} read-only`);
+  if (mountPropagation !== 'None') {
+    throw new Error(`${requested} compatible with propagation ${JSON.stringify(mountPropagation)}`);
+  }
+  if (mode === 'Enabled' && !supported) throw new Error(`${requested} supported by the runtime`);
+  return supported;
+}

@@ -1,0 +1,213 @@
+/**
+ * Which source honours each field of a pod, by type. A field that stands under a file is read there (the test looks); one of `REFUSED` is never
+ * accepted in silence: the test shows that a pod that sets it does not run. Validation that forbids a field counts as reading it.
+ */
+
+const KUBELET = 'src/components/kubelet';
+const CONFIG = `${KUBELET}/pods/container-config.ts`;
+const EXECUTOR = `${KUBELET}/pods/pod-executor.ts`;
+const NETWORK = `${KUBELET}/pods/network-files.ts`;
+const ENVIRONMENT = `${KUBELET}/pods/environment.ts`;
+const SOURCES = `${KUBELET}/volumes/sources.ts`;
+const VOLUMES = `${KUBELET}/volumes/manager.ts`;
+const CHECKS = `${KUBELET}/probes/checks.ts`;
+const HOOKS = `${KUBELET}/pods/hooks.ts`;
+const FIELD_PATH = `${KUBELET}/pods/field-path.ts`;
+const PLAN = 'src/core/podplan/plan.ts';
+const SCHEDULING = 'src/core/scheduling';
+const ADMISSION = 'src/components/apiserver/admission';
+const VALIDATION = 'src/api/podspec';
+const SELECTOR = 'src/base/selector.ts';
+
+type Honoured = Readonly<Record<string, string>>;
+
+const KEY_REFERENCE: Honoured = { [ENVIRONMENT]: 'key name optional' };
+const ENV_REFERENCE: Honoured = { [ENVIRONMENT]: 'name optional' };
+const PROJECTION: Honoured = { [SOURCES]: 'name optional' };
+const PROBE_FIELDS = 'periodSeconds timeoutSeconds initialDelaySeconds successThreshold failureThreshold';
+
+/** By type and file: the fields that end there. */
+export const HONOURED: Readonly<Record<string, Honoured>> = {
+  PodSpec: {
+    [PLAN]: 'activeDeadlineSeconds terminationGracePeriodSeconds',
+    'src/core/podplan/snapshot.ts': 'restartPolicy',
+    'src/core/cgroup/resources.ts': 'overhead priority',
+    [NETWORK]: 'dnsPolicy hostname hostnameOverride setHostnameAsFQDN subdomain',
+    [ENVIRONMENT]: 'enableServiceLinks',
+    [EXECUTOR]: 'hostIPC hostNetwork hostPID shareProcessNamespace',
+    [`${SCHEDULING}/filters/node.ts`]: 'nodeName',
+    [`${SCHEDULING}/node-affinity.ts`]: 'nodeSelector',
+    [`${SCHEDULING}/preemption.ts`]: 'preemptionPolicy',
+    'src/components/scheduler/term.ts': 'schedulerName',
+    [`${ADMISSION}/priority.ts`]: 'priorityClassName',
+    [`${ADMISSION}/service-account.ts`]: 'automountServiceAccountToken serviceAccountName',
+    [`${VALIDATION}/defaults.ts`]: 'serviceAccount',
+  },
+  Container: {
+    [CONFIG]: 'args command name stdin stdinOnce terminationMessagePath terminationMessagePolicy tty workingDir',
+    [EXECUTOR]: 'image',
+    [`${KUBELET}/pods/image-puller.ts`]: 'imagePullPolicy',
+    // Of init containers `Always`; anything else that differs from the pod's policy is refused.
+    'src/core/podplan/snapshot.ts': 'restartPolicy',
+  },
+  EphemeralContainer: {
+    [CONFIG]: 'args command name stdin stdinOnce terminationMessagePath terminationMessagePolicy tty workingDir',
+    [EXECUTOR]: 'image targetContainerName',
+    [`${KUBELET}/pods/image-puller.ts`]: 'imagePullPolicy',
+    [`${VALIDATION}/containers.ts`]: 'restartPolicy',
+  },
+  EnvVar: { [ENVIRONMENT]: 'name value' },
+  ConfigMapKeySelector: KEY_REFERENCE,
+  SecretKeySelector: KEY_REFERENCE,
+  ObjectFieldSelector: { [ENVIRONMENT]: 'fieldPath', [SOURCES]: 'fieldPath', [`${VALIDATION}/env.ts`]: 'apiVersion' },
+  ResourceFieldSelector: { [FIELD_PATH]: 'divisor resource', [SOURCES]: 'containerName' },
+  EnvFromSource: { [ENVIRONMENT]: 'prefix' },
+  ConfigMapEnvSource: ENV_REFERENCE,
+  SecretEnvSource: ENV_REFERENCE,
+  Lifecycle: { [CONFIG]: 'stopSignal' },
+  ExecAction: { [HOOKS]: 'command', [CHECKS]: 'command' },
+  HTTPGetAction: { [HOOKS]: 'host path port scheme', [CHECKS]: 'host path port scheme' },
+  HTTPHeader: { [HOOKS]: 'name value', [CHECKS]: 'name value' },
+  SleepAction: { [HOOKS]: 'seconds' },
+  TCPSocketAction: { [CHECKS]: 'host port' },
+  GRPCAction: { [CHECKS]: 'port service' },
+  Probe: { 'src/core/podplan/probe.ts': PROBE_FIELDS, [PLAN]: 'terminationGracePeriodSeconds' },
+  ContainerPort: {
+    [EXECUTOR]: 'containerPort hostIP hostPort protocol',
+    [CHECKS]: 'name',
+  },
+  ContainerResizePolicy: { [`${KUBELET}/pods/resize.ts`]: 'resourceName restartPolicy' },
+  ResourceRequirements: { [CONFIG]: 'limits requests' },
+  SecurityContext: {
+    [CONFIG]: 'allowPrivilegeEscalation privileged procMount readOnlyRootFilesystem runAsGroup runAsNonRoot runAsUser',
+  },
+  PodSecurityContext: {
+    [CONFIG]: 'fsGroup runAsGroup runAsNonRoot runAsUser supplementalGroups supplementalGroupsPolicy',
+    [VOLUMES]: 'fsGroupChangePolicy',
+  },
+  SeccompProfile: { [CONFIG]: 'type' },
+  Capabilities: { [CONFIG]: 'add drop' },
+  Sysctl: { [EXECUTOR]: 'name value' },
+  VolumeMount: {
+    [VOLUMES]: 'mountPath mountPropagation name readOnly subPath subPathExpr',
+    'src/core/podplan/volume-mounts.ts': 'recursiveReadOnly',
+  },
+  PodDNSConfig: { [NETWORK]: 'nameservers searches' },
+  PodDNSConfigOption: { [NETWORK]: 'name value' },
+  HostAlias: { [NETWORK]: 'hostnames ip' },
+  LocalObjectReference: { [EXECUTOR]: 'name' },
+  PodOS: { [`${KUBELET}/pods/admission.ts`]: 'name' },
+  PodReadinessGate: { 'src/core/podplan/conditions.ts': 'conditionType' },
+  // A gate counts by being there.
+  PodSchedulingGate: { 'src/components/scheduler/term.ts': 'name' },
+  Toleration: {
+    [`${SCHEDULING}/tolerations.ts`]: 'effect key operator value',
+    'src/core/reconcile/nodelifecycle/eviction.ts': 'tolerationSeconds',
+  },
+  TopologySpreadConstraint: {
+    [`${SCHEDULING}/topology.ts`]:
+      'matchLabelKeys maxSkew minDomains nodeAffinityPolicy nodeTaintsPolicy topologyKey whenUnsatisfiable',
+  },
+  PreferredSchedulingTerm: { [`${SCHEDULING}/scores/node.ts`]: 'weight' },
+  NodeSelectorRequirement: { [`${SCHEDULING}/node-affinity.ts`]: 'key operator values' },
+  WeightedPodAffinityTerm: { [`${SCHEDULING}/scores/pods.ts`]: 'weight' },
+  PodAffinityTerm: { [`${SCHEDULING}/pod-info.ts`]: 'matchLabelKeys mismatchLabelKeys namespaces topologyKey' },
+  LabelSelector: { [SELECTOR]: 'matchLabels' },
+  LabelSelectorRequirement: { [SELECTOR]: 'key operator values' },
+  Volume: { [VOLUMES]: 'name' },
+  ConfigMapVolumeSource: { [SOURCES]: 'defaultMode name optional' },
+  SecretVolumeSource: { [SOURCES]: 'defaultMode secretName optional' },
+  KeyToPath: { [SOURCES]: 'key mode path' },
+  DownwardAPIVolumeSource: { [SOURCES]: 'defaultMode' },
+  DownwardAPIVolumeFile: { [SOURCES]: 'mode path' },
+  EmptyDirVolumeSource: { [VOLUMES]: 'medium sizeLimit', [`${KUBELET}/upkeep/size-limits.ts`]: 'sizeLimit' },
+  HostPathVolumeSource: { [`${KUBELET}/volumes/host-path.ts`]: 'path type' },
+  ProjectedVolumeSource: { [SOURCES]: 'defaultMode' },
+  ConfigMapProjection: PROJECTION,
+  SecretProjection: PROJECTION,
+  ServiceAccountTokenProjection: { [SOURCES]: 'audience expirationSeconds path' },
+};
+
+/** Where a pod with the field is stopped: `pod` by the kubelet's admission, `container` when one starts, `mount` by its volumes. */
+export interface Refusal {
+  readonly by: 'pod' | 'mount' | 'container';
+  readonly value: unknown;
+  /** Other fields of the same object, without which it means nothing. */
+  readonly beside?: object;
+}
+
+const pod = (value: unknown): Refusal => ({ by: 'pod', value });
+const mount = (value: unknown): Refusal => ({ by: 'mount', value });
+
+/** `Unconfined` is what the node does without. */
+const APP_ARMOR = pod({ type: 'Localhost', localhostProfile: 'own' });
+const SELINUX = pod({ level: 's0:c1,c2' });
+const WINDOWS = pod({ runAsUserName: 'ContainerUser' });
+const FORBIDDEN_EPHEMERAL = 'livenessProbe readinessProbe startupProbe lifecycle ports resources resizePolicy'.split(
+  ' ',
+);
+
+/** By type: fields that are refused as a whole, with a value of each. */
+export const REFUSED: Readonly<Record<string, Readonly<Record<string, Refusal>>>> = {
+  PodSpec: {
+    hostUsers: pod(false),
+    runtimeClassName: pod('sandboxed'),
+    resources: pod({ limits: { cpu: '1' } }),
+    resourceClaims: pod([{ name: 'gpu', resourceClaimName: 'gpu' }]),
+    schedulingGroup: pod({ podGroupName: 'gang' }),
+  },
+  PodSecurityContext: {
+    appArmorProfile: APP_ARMOR,
+    seLinuxOptions: SELINUX,
+    seLinuxChangePolicy: pod('Recursive'),
+    windowsOptions: WINDOWS,
+  },
+  SecurityContext: { appArmorProfile: APP_ARMOR, seLinuxOptions: SELINUX, windowsOptions: WINDOWS },
+  SeccompProfile: { localhostProfile: { by: 'container', value: 'own.json', beside: { type: 'Localhost' } } },
+  Container: {
+    restartPolicyRules: pod([{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }]),
+    volumeDevices: pod([{ name: 'v', devicePath: '/dev/v' }]),
+  },
+  EphemeralContainer: {
+    restartPolicyRules: pod([{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }]),
+    volumeDevices: pod([{ name: 'v', devicePath: '/dev/v' }]),
+  },
+  LifecycleHandler: { tcpSocket: pod({ port: 80 }) },
+  EnvVarSource: { fileKeyRef: pod({ volumeName: 'v', path: 'p', key: 'K' }) },
+  ResourceRequirements: { claims: pod([{ name: 'gpu' }]) },
+  VolumeProjection: {
+    clusterTrustBundle: mount({ name: 'roots', path: 'roots.pem' }),
+    podCertificate: mount({ signerName: 'example.com/s', keyType: 'ED25519', credentialBundlePath: 'bundle' }),
+  },
+  Volume: {
+    awsElasticBlockStore: mount({ volumeID: 'v' }),
+    azureDisk: mount({ diskName: 'd', diskURI: 'u' }),
+    azureFile: mount({ secretName: 's', shareName: 's' }),
+    cephfs: mount({ monitors: ['m'] }),
+    cinder: mount({ volumeID: 'v' }),
+    csi: mount({ driver: 'd.example.com' }),
+    ephemeral: mount({ volumeClaimTemplate: { spec: {} } }),
+    fc: mount({ wwids: ['w'] }),
+    flexVolume: mount({ driver: 'd/d' }),
+    flocker: mount({ datasetName: 'd' }),
+    gcePersistentDisk: mount({ pdName: 'p' }),
+    gitRepo: mount({ repository: 'r' }),
+    glusterfs: mount({ endpoints: 'e', path: 'p' }),
+    image: mount({ reference: 'r' }),
+    iscsi: mount({ targetPortal: 't', iqn: 'i', lun: 0 }),
+    nfs: mount({ server: 's', path: '/p' }),
+    persistentVolumeClaim: mount({ claimName: 'c' }),
+    photonPersistentDisk: mount({ pdID: 'p' }),
+    portworxVolume: mount({ volumeID: 'v' }),
+    quobyte: mount({ registry: 'r', volume: 'v' }),
+    rbd: mount({ monitors: ['m'], image: 'i' }),
+    scaleIO: mount({ gateway: 'g', system: 's', secretRef: { name: 's' } }),
+    storageos: mount({ volumeName: 'v' }),
+    vsphereVolume: mount({ volumePath: 'p' }),
+  },
+};
+
+/** Fields of ephemeral containers that validation forbids as a whole: nothing below them is to be looked at. */
+export const FORBIDDEN_BY_VALIDATION: Readonly<Record<string, readonly string[]>> = {
+  EphemeralContainer: FORBIDDEN_EPHEMERAL,
+};
