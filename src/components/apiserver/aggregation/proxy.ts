@@ -13,7 +13,7 @@ import { isTrue, type RequestInfo } from '../http/request-info.ts';
 import type { BackendRequest, ConnectionInfo, HttpRequest } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
 import { answerHeaders, passedHeaders, upgradeThrough } from '../streaming/forward.ts';
-import { addressRule, authorityOf, CONNECT_TIMEOUT_MS, endpointOf } from './backend.ts';
+import { authorityOf, CONNECT_TIMEOUT_MS, endpointOf } from './backend.ts';
 import { identityHeaders } from './identity.ts';
 import type { Delegated } from './services.ts';
 
@@ -144,7 +144,7 @@ function backendRequest(
     path: request.url ?? '/',
     headers,
     tls: to.tls,
-    allowAddress: addressRule(context, port),
+    allowAddress: context.destinations.extension(port),
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     signal,
     pooled: true,
