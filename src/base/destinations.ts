@@ -88,11 +88,15 @@ function readings(bytes: Bytes): readonly Bytes[] {
   const found = [bytes];
   // `::` and `::1` are themselves.
   const small = startsWith(bytes, zeros(15));
-  const at = (places: readonly number[]): Bytes => mapped(places.map((place) => bytes[place] ?? 0));
-  for (const { prefix, places } of CARRIERS) if (!small && startsWith(bytes, prefix)) found.push(at(places));
+  const at = (places: readonly number[]): number[] => places.map((place) => bytes[place] ?? 0);
+  for (const { prefix, places } of CARRIERS) {
+    const carried = at(places);
+    // Zeros are the padding of another length of prefix; no translator leads to 0.0.0.0.
+    if (!small && startsWith(bytes, prefix) && carried.some((byte) => byte !== 0)) found.push(mapped(carried));
+  }
   if (startsWith(bytes, TEREDO)) found.push(mapped([...bytes.subarray(V4_AT)].map((byte) => byte ^ 0xff)));
   const isatap = (bytes[8] === 0 || bytes[8] === 2) && bytes[9] === 0 && bytes[10] === 0x5e && bytes[11] === 0xfe;
-  if (isatap) found.push(at([12, 13, 14, 15]));
+  if (isatap) found.push(mapped(at([12, 13, 14, 15])));
   return found;
 }
 

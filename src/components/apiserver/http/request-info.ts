@@ -117,11 +117,11 @@ function readRequestInfo(method: string, url: string): RequestInfo {
   let version: string;
   if (root === 'api' && parts.length > 3) {
     group = '';
-    version = segment(parts[2] ?? '');
+    version = named(parts[2]);
     at = 3;
   } else if (root === 'apis' && parts.length > 4) {
-    group = segment(parts[2] ?? '');
-    version = segment(parts[3] ?? '');
+    group = named(parts[2]);
+    version = named(parts[3]);
     at = 4;
   } else {
     return pathInfo(method, path, query, parts);
@@ -140,7 +140,7 @@ function readRequestInfo(method: string, url: string): RequestInfo {
   const subresource = at + 2 < last ? named(parts[at + 2]) : '';
   const tail = at + 3 < parts.length ? `/${parts.slice(at + 3).join('/')}` : '';
   // Below the core group's `proxy` names are those of a pod, service or node. Other servers' paths are judged by this reading alone.
-  if (subresource !== 'proxy' || group !== '') for (const part of parts.slice(at + 3)) segment(part);
+  if (subresource !== 'proxy' || group !== '') for (const part of parts.slice(at + 3, last)) named(part);
   let selected = false;
   if (name === '') {
     if (verb === 'get') verb = isTrue(query.get('watch')) ? 'watch' : 'list';
