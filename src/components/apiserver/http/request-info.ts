@@ -153,8 +153,19 @@ function readRequestInfo(method: string, url: string): RequestInfo {
   }
   const { namespace, inNamespace, plural } = place;
   return {
-    ...{ resource: true, path, query, verb, group, version },
-    ...{ namespace, inNamespace, plural, name, selected, subresource, tail },
+    resource: true,
+    path,
+    query,
+    verb,
+    group,
+    version,
+    namespace,
+    inNamespace,
+    plural,
+    name,
+    selected,
+    subresource,
+    tail,
   };
 }
 
