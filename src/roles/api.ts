@@ -1,4 +1,5 @@
 /** The API server on an etcd, ours or any other: told by this host's master-config.yaml or by kube-apiserver's flags. */
+import { networkInterfaces } from 'node:os';
 import { CodedError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { createApiServer } from '../components/apiserver/index.ts';
@@ -162,6 +163,8 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     log,
     clock,
     random,
+    ownAddresses: () =>
+      Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address)),
     readSigningRequest: parseSigningRequest,
     loadSchemaDescriptions: () => loadJsonAsset('descriptions.json'),
     ...(encryption === undefined ? {} : { encryption }),

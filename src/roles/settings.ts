@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFile, realpath } from 'node:fs/promises';
 import { hostname, networkInterfaces } from 'node:os';
 import { join, resolve } from 'node:path';
+import { addressKind } from '../base/destinations.ts';
 import { CodedError } from '../base/errors.ts';
 import { firstSubnet, nthAddress } from './addresses.ts';
 import { type BootstrapFile, ROLES, type Role, readBootstrap } from './config/bootstrap.ts';
@@ -280,8 +281,7 @@ async function hostAddresses(): Promise<HostAddresses> {
   const byLink: { link: string; address: string; family: string }[] = [];
   for (const [link, addresses] of Object.entries(networkInterfaces())) {
     for (const { address, family, internal } of addresses ?? []) {
-      const linkLocal = /^(169\.254\.|fe[89ab][0-9a-f]:)/i.test(address);
-      if (!internal && !linkLocal) byLink.push({ link, address, family });
+      if (!internal && addressKind(address) === 'unicast') byLink.push({ link, address, family });
     }
   }
   byLink.sort((left, right) => left.family.localeCompare(right.family));

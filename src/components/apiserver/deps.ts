@@ -9,6 +9,8 @@ import type { HttpPort } from './port.ts';
 
 export interface ApiServerDeps {
   readonly store: Store;
+  /** The addresses of this host's links, now: none of them is a destination of a client's. Default: none. */
+  readonly ownAddresses?: () => readonly string[];
   /** `createHttp()` of `src/io/http`. */
   readonly http: HttpPort;
   readonly log: Log;
@@ -30,8 +32,8 @@ export interface ApiServerDeps {
    * waits for it at start nor holds it while nobody asks. Undefined: documents without descriptions.
    */
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
-  /** `parseSigningRequest()` of `src/io/pki`. Undefined: nobody infers who is to sign a request of v1beta1 that does not say. */
-  readonly readSigningRequest?: ReadSigningRequest;
+  /** `parseSigningRequest()` of `src/io/pki`. */
+  readonly readSigningRequest: ReadSigningRequest;
 }
 
 export interface ApiServer {

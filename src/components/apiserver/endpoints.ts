@@ -9,8 +9,8 @@ import { longRunningMetrics, type Metrics } from './metrics.ts';
 import { objectMetrics } from './object-metrics.ts';
 import { processMetrics } from './process-metrics.ts';
 import type { RestContext } from './rest/context.ts';
-import { noSuchResource } from './rest/dispatch.ts';
 import { openWatches } from './rest/open-watches.ts';
+import { noSuchResource } from './rest/served-at.ts';
 import { methodNotAllowed } from './rest/write-request.ts';
 
 const STORE_TIMEOUT_MS = 2_000;

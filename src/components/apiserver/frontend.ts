@@ -19,8 +19,10 @@ import { parseRequestInfo, type RequestInfo, type ResourceRequestInfo } from './
 import type { Metrics } from './metrics.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from './port.ts';
 import type { RestContext } from './rest/context.ts';
-import { dispatch, noSuchResource } from './rest/dispatch.ts';
+import { dispatch } from './rest/dispatch.ts';
 import type { ServedKind } from './rest/kinds.ts';
+import { noSuchResource, servedAt } from './rest/served-at.ts';
+import { methodNotAllowed } from './rest/write-request.ts';
 import { endUpgrade, streamUpgrade } from './streaming/index.ts';
 import { hasSubresource } from './subresources/strategies.ts';
 
@@ -410,7 +412,7 @@ export class Frontend {
     try {
       await authorization.requireRecorded(user, info, (decision) => record?.decided(decision));
       const delegate = delegateOf(this.#context, info);
-      if (delegate === undefined) await this.#requireUpgradable(info, user);
+      if (delegate === undefined) await this.#requireUpgradable(info, request.method, user);
       await record?.started(SWITCHING);
       if (delegate !== undefined)
         await passUpgradeOn(this.#context, { request, connection, user, socket, head }, delegate);
@@ -423,16 +425,18 @@ export class Frontend {
     }
   }
 
-  /** Throws an ApiError for what knows no upgrade and for who may not. */
-  async #requireUpgradable(info: RequestInfo, user: UserInfo): Promise<void> {
+  /**
+   * Throws an ApiError for what knows no upgrade and for a user who may not create there. A WebSocket begins with GET, but what follows runs
+   * commands and opens connections, through a proxy as well. Source: upstream's AuthorizePodWebsocketUpgradeCreatePermission, which knows pods only.
+   */
+  async #requireUpgradable(info: RequestInfo, method: string | undefined, user: UserInfo): Promise<void> {
     if (!info.resource || !UPGRADABLE.has(info.subresource) || (info.tail !== '' && info.subresource !== 'proxy')) {
       throw new ApiError('BadRequest', 'this resource cannot be upgraded');
     }
-    const kind = this.#context.kinds.at(info.group, info.version, info.plural);
-    if (!(kind?.definition.extraSubresources ?? []).some((each) => each.name === info.subresource))
-      throw noSuchResource();
-    // A WebSocket begins with GET; what it does in a pod is no mere reading.
-    if (info.subresource !== 'proxy' && info.verb === 'get') {
+    const { definition } = servedAt(this.#context.kinds, info);
+    if (!(definition.extraSubresources ?? []).some((each) => each.name === info.subresource)) throw noSuchResource();
+    if (info.subresource !== 'proxy' && method !== 'GET' && method !== 'POST') throw methodNotAllowed();
+    if (info.verb !== 'create') {
       await this.#context.authorization.requireEach(user, [{ ...actionOf(info), verb: 'create' }]);
     }
   }

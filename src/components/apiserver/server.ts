@@ -29,6 +29,7 @@ import { DefinitionController } from './customresources/controller.ts';
 import { CustomKinds } from './customresources/registry.ts';
 import { customKindOptions, refineKind } from './customresources/rules.ts';
 import type { ApiServer, ApiServerDeps } from './deps.ts';
+import { Destinations } from './destinations.ts';
 import { EncryptedStore } from './encryption/encrypted-store.ts';
 import { createResourceOf } from './encryption/stored-resources.ts';
 import { createEndpoints } from './endpoints.ts';
@@ -163,7 +164,15 @@ class Server implements ApiServer {
       },
     );
     this.#metrics.addGauge(() => stored.render());
-    const webhooks = new WebhookCaller({ backends: deps.http.backends, cache, clock, random });
+    const serviceRange = config.serviceCidr ?? DEFAULT_SERVICE_CIDR;
+    const destinations = new Destinations({
+      cache,
+      advertiseAddress: config.advertiseAddress,
+      ports: [config.port, config.advertisePort ?? config.port],
+      serviceRange,
+      ownAddresses: deps.ownAddresses ?? (() => []),
+    });
+    const webhooks = new WebhookCaller({ backends: deps.http.backends, cache, clock, random, destinations });
     this.#customKinds = new CustomKinds({
       cache,
       log,
@@ -200,7 +209,7 @@ class Server implements ApiServer {
       storedNamespace: (name) => objects.readStored({ definition: namespaces, namespace: '', name }),
     });
     const services = new ServiceAllocator({
-      cidr: config.serviceCidr ?? DEFAULT_SERVICE_CIDR,
+      cidr: serviceRange,
       ranges: () => cache.kind('servicecidrs'),
       ports: config.nodePortRange ?? DEFAULT_NODE_PORTS,
       services: () => cache.kind('services/specs'),
@@ -239,6 +248,7 @@ class Server implements ApiServer {
       admission,
       services,
       backends: deps.http.backends,
+      destinations,
       stopping: this.#stopping.signal,
     };
     this.#compactor = new Compactor(

@@ -9,6 +9,7 @@ import { Agent, request as httpsRequest, type RequestOptions } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { isAddress } from '../../base/destinations.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type {
   BackendConnector,
@@ -114,7 +115,7 @@ interface Route {
 
 function open(target: BackendRequest, { pooled, proxy, judging }: Route): ClientRequest {
   const host = target.host.startsWith('[') ? target.host.slice(1, -1) : target.host;
-  if (isIP(host) !== 0 && !target.allowAddress(host)) throw refused(host, host);
+  if (isAddress(host) && !target.allowAddress(host)) throw refused(host, host);
   const options: RequestOptions = {
     host,
     port: target.port,
@@ -165,6 +166,12 @@ function exchange(
       );
     }, target.connectTimeoutMs);
     request.once('socket', (socket) => {
+      // One that was kept was judged for another request.
+      const { remoteAddress } = socket;
+      if (request.reusedSocket && remoteAddress !== undefined && !target.allowAddress(remoteAddress)) {
+        request.destroy(refused(target.host, remoteAddress));
+        return;
+      }
       if (request.reusedSocket || route.proxy !== undefined || route.judging) clearTimeout(timer);
       else socket.once(target.scheme === 'https' ? 'secureConnect' : 'connect', () => clearTimeout(timer));
     });

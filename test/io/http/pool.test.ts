@@ -107,4 +107,15 @@ test('a connection that the server has given up is replaced for what may be aske
 test('an address that is refused is refused on every connection', async () => {
   await ask(asked('GET', '/before'));
   await assert.rejects(ask(asked('GET', '/after', { allowAddress: () => false })), { code: 'address-refused' });
+  // Of a name the address is known once it is connected, which one that was kept is already.
+  await ask(asked('GET', '/before', { host: 'localhost' }));
+  await assert.rejects(ask(asked('GET', '/after', { host: 'localhost', allowAddress: () => false })), {
+    code: 'address-refused',
+  });
+  assert.ok(![...connections.values()].flat().includes('GET /after'));
+});
+
+test('an address in an old spelling is judged, and not taken for a name', async () => {
+  for (const host of ['0x7f.1', '2130706433', '[::ffff:7f00:1]'])
+    await assert.rejects(ask(asked('GET', '/', { host, allowAddress: () => false })), { code: 'address-refused' });
 });

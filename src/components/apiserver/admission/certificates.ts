@@ -5,6 +5,7 @@
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import { LEGACY_SIGNER } from '../../../api/kinds/certificatesigningrequests/validation.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
+import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import { isSet } from '../../../api/meta/validation.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { CodedError } from '../../../base/errors.ts';
@@ -19,7 +20,9 @@ const CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client';
 const PRIVILEGED = 'system:masters';
 
 /** Throws CodedError for a PEM that cannot be read. */
-export type ReadSigningRequest = (pem: string) => CertificateRequestFacts;
+export type ReadSigningRequest = (
+  pem: string,
+) => CertificateRequestFacts & { /** Why key or signature are not acceptable. */ readonly refusal: string | undefined };
 
 type MayUseSigner = (user: UserInfo, verb: string, signer: string) => boolean;
 
@@ -81,7 +84,7 @@ export function certificateSigning(authorization: Authorization): AdmissionPlugi
  * Requests of v1beta1 may leave open whose signature they want. Not a plug-in of upstream's, which does this among its defaults.
  * Source: pkg/apis/certificates/v1beta1/defaults.go.
  */
-export function inferSigner(read: ReadSigningRequest | undefined): AdmissionPlugin {
+export function inferSigner(read: ReadSigningRequest): AdmissionPlugin {
   return {
     name: 'CertificateSignerOfBeta',
     resources: ['certificatesigningrequests.certificates.k8s.io'],
@@ -89,7 +92,7 @@ export function inferSigner(read: ReadSigningRequest | undefined): AdmissionPlug
       if (!isForCertificates(request) || request.operation !== 'CREATE' || request.kind.version !== 'v1beta1') return;
       const { spec } = requestsOf(request).now;
       if (spec === undefined || isSet(spec.signerName)) return;
-      spec.signerName = (read === undefined ? undefined : inferred(read, spec)) ?? LEGACY_SIGNER;
+      spec.signerName = inferred(read, spec) ?? LEGACY_SIGNER;
     },
   };
 }
@@ -102,6 +105,36 @@ function inferred(
     return inferredSigner(usages ?? [], read(Buffer.from(request, 'base64').toString('latin1')));
   } catch (error) {
     if (error instanceof CodedError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * What is stored as a request can be read and signed: its structure is bounded, its key is of a type and size that signers take, and the
+ * signature is that of the key. Not a plug-in of upstream's, which does this in validation.
+ * Source: pkg/apis/certificates/validation (validateCSR).
+ */
+export function readableRequest(read: ReadSigningRequest): AdmissionPlugin {
+  return {
+    name: 'CertificateRequestSyntax',
+    resources: ['certificatesigningrequests.certificates.k8s.io'],
+    validate(request) {
+      if (!isForCertificates(request) || request.operation !== 'CREATE' || request.subresource !== '') return;
+      const { spec, metadata } = requestsOf(request).now;
+      const why = refusalOf(read, spec?.request ?? '');
+      if (why === undefined) return;
+      const failure = fieldError.invalid('spec.request', spec?.request ?? '', why);
+      throw invalid({ group: GROUP, kind: 'CertificateSigningRequest' }, metadata?.name ?? '', [failure]);
+    },
+  };
+}
+
+/** Undefined: the request is in order. */
+function refusalOf(read: ReadSigningRequest, request: string): string | undefined {
+  try {
+    return read(Buffer.from(request, 'base64').toString('latin1')).refusal;
+  } catch (error) {
+    if (error instanceof CodedError) return error.message;
     throw error;
   }
 }

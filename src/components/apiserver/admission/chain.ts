@@ -17,6 +17,7 @@ import {
   certificateSubjectRestriction,
   inferSigner,
   type ReadSigningRequest,
+  readableRequest,
 } from './certificates.ts';
 import { persistentVolumeClaimResize, storageObjectInUseProtection } from './claims.ts';
 import { defaultIngressClass, defaultStorageClass } from './default-classes.ts';
@@ -71,7 +72,7 @@ export interface ChainDeps {
   readonly enabled: ReadonlySet<string>;
   readonly settings: AdmissionSettings;
   kinds(): Kinds;
-  readonly readSigningRequest: ReadSigningRequest | undefined;
+  readonly readSigningRequest: ReadSigningRequest;
   readonly quotas: QuotaStore;
   createNamespace(name: string): Promise<void>;
   /** A namespace from the store itself. */
@@ -153,6 +154,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     persistentVolumeClaimResize((name) => cache.kind('storageclasses').get('', name)),
     runtimeClass((name) => cache.kind('runtimeclasses').get('', name)),
     inferSigner(deps.readSigningRequest),
+    readableRequest(deps.readSigningRequest),
     certificateApproval(authorization),
     certificateSigning(authorization),
     certificateSubjectRestriction,

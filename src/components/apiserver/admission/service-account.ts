@@ -61,7 +61,7 @@ export function serviceAccount(options: ServiceAccountOptions): AdmissionPlugin 
 function mountToken(pod: Pod, suffix: string): void {
   const spec = pod.spec;
   if (spec === undefined) return;
-  const all: Container[] = [...(spec.initContainers ?? []), ...spec.containers];
+  const all: Container[] = [...(spec.initContainers ?? []), ...(spec.containers ?? [])];
   const lacking = all.filter(
     (container) => !(container.volumeMounts ?? []).some((each) => each.mountPath === MOUNT_PATH),
   );

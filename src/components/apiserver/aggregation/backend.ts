@@ -3,8 +3,6 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { CodedError } from '../../../base/errors.ts';
 import type { BackendRequest, BackendTls } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
-import { controlPlane } from '../streaming/targets.ts';
-import { isLinkLocal } from '../webhooks/caller.ts';
 import { type HostPort, serviceEndpoints } from '../webhooks/service-endpoints.ts';
 import { AGGREGATOR, identityHeaders } from './identity.ts';
 import type { Delegated } from './services.ts';
@@ -19,19 +17,6 @@ export function endpointOf(context: RestContext, { service }: Delegated): HostPo
 }
 
 export const authorityOf = ({ host, port }: HostPort): string => `${host.includes(':') ? `[${host}]` : host}:${port}`;
-
-/**
- * Where connections may lead. Whoever may write end points could otherwise have this server ask itself, which would delegate to
- * itself again, or a cloud's metadata service.
- */
-export function addressRule(context: RestContext, port: number): (address: string) => boolean {
-  const { addresses, ports } = controlPlane(context);
-  return (address) => !isLinkLocal(address) && !(ports.has(port) && (addresses.has(address) || isLoopback(address)));
-}
-
-function isLoopback(address: string): boolean {
-  return /^(?:::ffff:)?127\./i.test(address) || address === '::1';
-}
 
 export interface Asked {
   readonly at: HostPort;
@@ -73,7 +58,7 @@ export async function ask(context: RestContext, asked: Asked): Promise<Answered>
       ...identityHeaders(AGGREGATOR),
     },
     tls: asked.tls,
-    allowAddress: addressRule(context, at.port),
+    allowAddress: context.destinations.extension(at.port),
     connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
     signal: AbortSignal.any(signals),
     pooled: true,

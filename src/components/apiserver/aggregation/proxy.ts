@@ -9,11 +9,11 @@ import { ApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { isTrue, type RequestInfo } from '../http/request-info.ts';
+import type { RequestInfo } from '../http/request-info.ts';
 import type { BackendRequest, ConnectionInfo, HttpRequest } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
 import { answerHeaders, passedHeaders, upgradeThrough } from '../streaming/forward.ts';
-import { addressRule, authorityOf, CONNECT_TIMEOUT_MS, endpointOf } from './backend.ts';
+import { authorityOf, CONNECT_TIMEOUT_MS, endpointOf } from './backend.ts';
 import { identityHeaders } from './identity.ts';
 import type { Delegated } from './services.ts';
 
@@ -33,7 +33,7 @@ export function delegateOf(context: RestContext, info: RequestInfo): Delegated |
 /** Whether the request has no end of its own. */
 export function isLongRunning(info: RequestInfo): boolean {
   if (!info.resource) return false;
-  return info.verb === 'watch' || LONG_RUNNING.has(info.subresource) || isTrue(info.query.get('follow'));
+  return info.verb === 'watch' || LONG_RUNNING.has(info.subresource);
 }
 
 /** Resolves when the answer is complete or the client gone. */
@@ -144,7 +144,7 @@ function backendRequest(
     path: request.url ?? '/',
     headers,
     tls: to.tls,
-    allowAddress: addressRule(context, port),
+    allowAddress: context.destinations.extension(port),
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     signal,
     pooled: true,

@@ -277,7 +277,7 @@ export class Authorization {
       return;
     }
     const key = info.resource
-      ? `${info.verb} ${info.group} ${info.plural} ${info.subresource} ${info.namespace} ${info.name}`
+      ? [info.verb, info.group, info.plural, info.subresource, info.namespace, info.name].join('\0')
       : `${info.verb} ${info.path}`;
     if (remembered.allowed.has(key)) {
       remembered.decisions.allowed += 1;

@@ -2,13 +2,13 @@ import type { Endpoints, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Timer } from '../../../base/clock.ts';
+import { addressKind } from '../../../base/destinations.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { prefixEnd, type StoreWatch } from '../../../core/mvcc/port.ts';
 import type { RestContext } from '../rest/context.ts';
 import { ensure } from './index.ts';
 
 const HTTPS_PORT = 443;
-const LOOPBACK = /^(?:127\.|::1$)/;
 /** As upstream's, so that its servers on the same store count, and are counted. */
 const PREFIX = '/registry/masterleases/';
 const TTL_SECONDS = 15;
@@ -49,7 +49,7 @@ export class MasterEndpoints {
     const { advertiseAddress, soleWriter } = this.#context.config;
     await this.#publishService();
     // Nobody else reaches a loopback address, and end points must not have one: a control plane for tests has a service alone.
-    if (LOOPBACK.test(advertiseAddress)) return;
+    if (addressKind(advertiseAddress) === 'loopback') return;
     if (soleWriter) {
       await this.#publishAddresses([advertiseAddress]);
       return;

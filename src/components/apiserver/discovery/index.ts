@@ -6,7 +6,7 @@ import { type ForeignDiscovery, openapiPathOf } from '../aggregation/discovery.t
 import type { Exchange } from '../http/exchange.ts';
 import { negotiate } from '../http/negotiate.ts';
 import type { RestContext } from '../rest/context.ts';
-import { noSuchResource } from '../rest/dispatch.ts';
+import { noSuchResource } from '../rest/served-at.ts';
 import { memo, type StaticDocument, sendDocument, staticDocument } from './documents.ts';
 import { createOpenApi } from './openapi.ts';
 

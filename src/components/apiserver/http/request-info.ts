@@ -1,5 +1,6 @@
 /**
- * What a request is about, read from its method and path alone.
+ * What a request is about, read from its method and path alone: the only reading there is. Authorisation, audit and flow control judge by it,
+ * and the handlers serve what it says and read no path themselves.
  * Source: k8s.io/apiserver/pkg/endpoints/request RequestInfoFactory.
  */
 import { ApiError } from '../../../api/meta/status.ts';
@@ -12,10 +13,14 @@ export interface ResourceRequestInfo {
   readonly verb: string;
   readonly group: string;
   readonly version: string;
-  /** '' when the request is not in a namespace. */
+  /** '' when the request is not in a namespace. Of the core resource `namespaces` with a name it is that name. */
   readonly namespace: string;
+  /** Whether the resource stands below `namespaces/NAMESPACE/`. Only namespaced resources are served there, and single ones only there. */
+  readonly inNamespace: boolean;
   readonly plural: string;
   readonly name: string;
+  /** `name` is what the field selector requires; the path names no object. */
+  readonly selected: boolean;
   readonly subresource: string;
   /** What follows the sub-resource, undecoded, with its leading slash: only `proxy` and other servers' resources have it. */
   readonly tail: string;
@@ -40,7 +45,7 @@ const VERBS: Readonly<Record<string, string>> = {
 };
 const NO_QUERY = new URLSearchParams();
 const MAX_PATH = 8 * 1024;
-/** Sub-resources of a namespace itself; anything else below it is a resource in it. */
+/** Sub-resources of a namespace itself, in every group as upstream; anything else below it is a resource in it. */
 const NAMESPACE_SUBRESOURCES: ReadonlySet<string> = new Set(['status', 'finalize']);
 const PLAIN_SEGMENT = /^[A-Za-z0-9._:~@-]*$/;
 
@@ -112,11 +117,11 @@ function readRequestInfo(method: string, url: string): RequestInfo {
   let version: string;
   if (root === 'api' && parts.length > 3) {
     group = '';
-    version = segment(parts[2] ?? '');
+    version = named(parts[2]);
     at = 3;
   } else if (root === 'apis' && parts.length > 4) {
-    group = segment(parts[2] ?? '');
-    version = segment(parts[3] ?? '');
+    group = named(parts[2]);
+    version = named(parts[3]);
     at = 4;
   } else {
     return pathInfo(method, path, query, parts);
@@ -129,25 +134,14 @@ function readRequestInfo(method: string, url: string): RequestInfo {
     verb = 'watch';
     at += 1;
   }
-  let namespace = '';
-  let plural = segment(parts[at] ?? '');
-  if (plural === 'namespaces' && group === '' && at + 1 < last) {
-    namespace = segment(parts[at + 1] ?? '');
-    const below = at + 2 < last ? segment(parts[at + 2] ?? '') : '';
-    if (below !== '' && !NAMESPACE_SUBRESOURCES.has(below)) {
-      plural = below;
-      at += 2;
-    }
-  } else if (plural === 'namespaces' && at + 2 < last) {
-    namespace = segment(parts[at + 1] ?? '');
-    plural = segment(parts[at + 2] ?? '');
-    at += 2;
-  }
-  let name = at + 1 < last ? segment(parts[at + 1] ?? '') : '';
-  const subresource = at + 2 < last ? segment(parts[at + 2] ?? '') : '';
+  const place = readPlace(parts, at, last, group);
+  at = place.at;
+  let name = at + 1 < last ? named(parts[at + 1]) : '';
+  const subresource = at + 2 < last ? named(parts[at + 2]) : '';
   const tail = at + 3 < parts.length ? `/${parts.slice(at + 3).join('/')}` : '';
-  // Below `proxy` names are the back end's business.
-  if (subresource !== 'proxy') for (const part of parts.slice(at + 3)) segment(part);
+  // Below the core group's `proxy` names are those of a pod, service or node. Other servers' paths are judged by this reading alone.
+  if (subresource !== 'proxy' || group !== '') for (const part of parts.slice(at + 3, last)) named(part);
+  let selected = false;
   if (name === '') {
     if (verb === 'get') verb = isTrue(query.get('watch')) ? 'watch' : 'list';
     else if (verb === 'delete') verb = 'deletecollection';
@@ -155,8 +149,47 @@ function readRequestInfo(method: string, url: string): RequestInfo {
     const selector =
       verb === 'list' || verb === 'watch' || verb === 'deletecollection' ? query.get('fieldSelector') : null;
     if (selector?.includes('metadata.name')) name = nameInSelector(selector);
+    selected = name !== '';
   }
-  return { resource: true, path, query, verb, group, version, namespace, plural, name, subresource, tail };
+  const { namespace, inNamespace, plural } = place;
+  return {
+    resource: true,
+    path,
+    query,
+    verb,
+    group,
+    version,
+    namespace,
+    inNamespace,
+    plural,
+    name,
+    selected,
+    subresource,
+    tail,
+  };
+}
+
+interface Place extends Pick<ResourceRequestInfo, 'namespace' | 'inNamespace' | 'plural'> {
+  /** Where the resource stands. */
+  readonly at: number;
+}
+
+/** Reads `RESOURCE`, `namespaces/NAMESPACE/RESOURCE` or `namespaces/NAME[/SUBRESOURCE]`, which begin at `at`. */
+function readPlace(parts: readonly string[], at: number, last: number, group: string): Place {
+  const plural = named(parts[at]);
+  if (plural !== 'namespaces' || at + 1 >= last) return { namespace: '', inNamespace: false, plural, at };
+  const namespace = named(parts[at + 1]);
+  const below = at + 2 < last ? named(parts[at + 2]) : '';
+  if (below !== '' && !NAMESPACE_SUBRESOURCES.has(below))
+    return { namespace, inNamespace: true, plural: below, at: at + 2 };
+  // Only the core group's namespaces are the places that roles are bound in.
+  return { namespace: group === '' ? namespace : '', inNamespace: false, plural, at };
+}
+
+/** As `segment`, of what has to have a name: one that is empty would shift what follows. */
+function named(raw: string | undefined): string {
+  if (raw === undefined || raw === '') throw new ApiError('BadRequest', 'the request path has an empty segment');
+  return segment(raw);
 }
 
 function nameInSelector(selector: string): string {

@@ -9,6 +9,7 @@ import type { Authenticator } from '../authentication/index.ts';
 import type { ServiceAccountTokens } from '../authentication/service-accounts.ts';
 import type { Authorization } from '../authorization/index.ts';
 import type { ApiServerConfig, CertificateSettings, Followed, IdentitySettings } from '../config.ts';
+import type { Destinations } from '../destinations.ts';
 import type { BackendConnector } from '../port.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import type { ServiceAllocator } from '../storage/service-allocator.ts';
@@ -34,6 +35,7 @@ export interface RestContext {
   readonly admission: Admission;
   readonly services: ServiceAllocator;
   readonly backends: BackendConnector;
+  readonly destinations: Destinations;
   /** Aborts when the server stops: watches and streams end. */
   readonly stopping: AbortSignal;
 }

@@ -38,6 +38,7 @@ import { speaksProtobuf } from './messages.ts';
 import { invalidOptions, parseListOptions, parseWriteOptions } from './options.ts';
 import { checkName, decodePatch, patchForm, patchObject } from './patch.ts';
 import { getScale, patchScale, updateScale } from './scale.ts';
+import { noSuchResource, servedAt } from './served-at.ts';
 import { takeSnapshot } from './snapshot.ts';
 import { giveTurn, isLarge } from './turns.ts';
 import { updateObject } from './update.ts';
@@ -51,16 +52,13 @@ const ORPHANED_PODS =
 /** Deletes of a collection under way at once. */
 const DELETE_WORKERS = 8;
 
-export const noSuchResource = (): ApiError =>
-  new ApiError('NotFound', 'the server could not find the requested resource', {});
-
 /** Answers at once where it can; else the promise settles when the answer is complete. */
 export function dispatch(
   context: RestContext,
   exchange: Exchange,
   info: ResourceRequestInfo,
 ): Promise<void> | undefined {
-  const kind = kindOf(context, info);
+  const kind = servedAt(context.kinds, info);
   const { subresource, verb } = info;
   const { custom, deprecation } = kind.definition;
   const warning = custom?.deprecation ?? (kind.alias === undefined ? deprecation : undefined);
@@ -100,24 +98,6 @@ export function dispatch(
     default:
       throw methodNotAllowed();
   }
-}
-
-/** The kind a path names; 404 also for a cluster resource sought in a namespace. */
-function kindOf(context: RestContext, info: ResourceRequestInfo): ServedKind {
-  const kind = context.kinds.at(info.group, info.version, info.plural);
-  if (kind === undefined) throw noSuchResource();
-  if (info.tail !== '' && info.tail !== '/' && info.subresource !== 'proxy') throw noSuchResource();
-  const inNamespace = info.namespace !== '' && info.plural !== 'namespaces';
-  if (!kind.definition.namespaced && inNamespace) throw noSuchResource();
-  if (kind.definition.namespaced && !inNamespace) {
-    if (info.verb !== 'list' && info.verb !== 'watch') {
-      const collective = info.verb === 'create' || info.verb === 'deletecollection';
-      // Upstream has a route for reading built-in kinds there, and none for custom ones.
-      if (collective && kind.definition.custom === undefined) throw methodNotAllowed();
-      throw noSuchResource();
-    }
-  }
-  return kind;
 }
 
 /** Custom resources say which they are. Source: k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go. */

@@ -60,13 +60,16 @@ export function watch(
   exchange.longRunning = true;
   const form = negotiateStream(exchange.request.headers.accept, speaksProtobuf(kind));
   const options = parseListOptions(kind, info.query, true);
-  const named = info.name === '' ? options : withName(options, info.name);
+  const named = info.name === '' || info.selected ? options : withName(options, info.name);
   return new WatchStream(context, exchange, kind, cache, info, form, named).run();
 }
 
+/** Throws 'BadRequest' for a selector of another object than the path names. Source: k8s.io/apiserver/pkg/endpoints/handlers/get.go. */
 function withName(options: ListOptions, name: string): ListOptions {
-  if (options.fields.some((term) => term.field === 'metadata.name')) return options;
-  return { ...options, fields: [...options.fields, { field: 'metadata.name', operator: '=', value: name }] };
+  const { fields } = options;
+  if (fields.length > 0 && requiredFieldValue(fields, 'metadata.name') !== name)
+    throw new ApiError('BadRequest', "fieldSelector metadata.name doesn't match requested name");
+  return { ...options, fields: [...fields, { field: 'metadata.name', operator: '=', value: name }] };
 }
 
 /** What it holds, thousands of idle ones hold: no closures, promises or timers but those that cannot be spared. */

@@ -1,8 +1,8 @@
 /** Where a streaming sub-resource leads, and which addresses may be connected to for it. */
-import { BlockList, isIP } from 'node:net';
 import type { Node, Pod, Service } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { ApiError, errors } from '../../../api/meta/status.ts';
+import { type AddressRule, KUBELET_PORT } from '../destinations.ts';
 import { isTrue, type ResourceRequestInfo } from '../http/request-info.ts';
 import type { BackendTls } from '../port.ts';
 import type { RestContext } from '../rest/context.ts';
@@ -15,32 +15,11 @@ export interface Target {
   readonly path: string;
   readonly tls: BackendTls | undefined;
   readonly connectTimeoutMs?: number;
-  allowAddress(address: string): boolean;
+  readonly allowAddress: AddressRule;
 }
 
-const DEFAULT_KUBELET_PORT = 10250;
 /** Preference of kubelet addresses; upstream's --kubelet-preferred-address-types. */
 const ADDRESS_TYPES = ['InternalIP', 'ExternalIP', 'Hostname', 'InternalDNS', 'ExternalDNS'];
-
-/** Never a pod, a service or a kubelet; source: upstream's isProxyableIP. */
-const refused = new BlockList();
-refused.addSubnet('127.0.0.0', 8, 'ipv4');
-refused.addSubnet('0.0.0.0', 8, 'ipv4');
-refused.addSubnet('169.254.0.0', 16, 'ipv4');
-refused.addSubnet('224.0.0.0', 4, 'ipv4');
-refused.addAddress('255.255.255.255', 'ipv4');
-refused.addAddress('::', 'ipv6');
-refused.addAddress('::1', 'ipv6');
-refused.addSubnet('fe80::', 10, 'ipv6');
-refused.addSubnet('ff00::', 8, 'ipv6');
-
-function isRefused(address: string): boolean {
-  const family = isIP(address);
-  if (family === 4) return refused.check(address, 'ipv4');
-  if (family !== 6) return true;
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  return mapped === undefined ? refused.check(address, 'ipv6') : refused.check(mapped, 'ipv4');
-}
 
 function nodeOf(context: RestContext, name: string): Node {
   const node = context.cache.kind('minions').get('', name)?.shared<Node>();
@@ -65,16 +44,11 @@ function kubeletAddress(node: Node): string {
   );
 }
 
-function kubelet(
-  context: RestContext,
-  nodeName: string,
-  path: string,
-  allowAddress: (address: string) => boolean,
-): Target {
+/** `throughProxy`: the client chooses the path too. */
+function kubelet(context: RestContext, nodeName: string, path: string, throughProxy: boolean): Target {
   const node = nodeOf(context, nodeName);
   const { kubelet: access, kubeletTimeoutMs } = context.config;
-  const port = node.status?.daemonEndpoints?.kubeletEndpoint?.Port ?? DEFAULT_KUBELET_PORT;
-  const masters = controlPlane(context);
+  const port = node.status?.daemonEndpoints?.kubeletEndpoint?.Port ?? KUBELET_PORT;
   return {
     scheme: 'https',
     host: kubeletAddress(node),
@@ -82,9 +56,7 @@ function kubelet(
     path,
     ...(kubeletTimeoutMs === undefined ? {} : { connectTimeoutMs: kubeletTimeoutMs }),
     tls: access === undefined ? {} : { certificate: access.certificate, key: access.key, authority: access.ca },
-    // A node writes its own address and port: were they an API server's, requests would arrive there with our identity.
-    allowAddress: (address) =>
-      allowAddress(address) && !(masters.ports.has(port) && (isRefused(address) || masters.addresses.has(address))),
+    allowAddress: context.destinations.kubelet(port, !throughProxy),
   };
 }
 
@@ -96,8 +68,7 @@ export function kubeletTarget(context: RestContext, info: ResourceRequestInfo): 
   if (nodeName === '') {
     throw errors.badRequest(`pod ${info.name} does not have a host assigned`);
   }
-  // The node's own registered address: which may well be that of this very host.
-  return kubelet(context, nodeName, path, () => true);
+  return kubelet(context, nodeName, path, false);
 }
 
 /** A pod that no node has yet has said nothing. Throws for one, or a container of it, that there is not. */
@@ -172,33 +143,13 @@ function parseNamed(text: string): Named {
   return { scheme: scheme === 'https' ? 'https' : 'http', name, port };
 }
 
-interface ControlPlane {
-  readonly addresses: ReadonlySet<string>;
-  /** Of the API servers. */
-  readonly ports: ReadonlySet<number>;
-}
-
-/** Where the control plane itself listens. */
-export function controlPlane(context: RestContext): ControlPlane {
-  const addresses = new Set([context.config.advertiseAddress]);
-  const ports = new Set([context.config.port]);
-  for (const slice of context.cache.kind('endpointslices').list('default')) {
-    const parsed = slice.shared<EndpointSlice>();
-    if (parsed.metadata?.labels?.[SERVICE_NAME_LABEL] !== 'kubernetes') continue;
-    for (const endpoint of parsed.endpoints ?? []) for (const address of endpoint.addresses) addresses.add(address);
-    for (const { port } of parsed.ports ?? []) if (port !== undefined) ports.add(port);
-  }
-  return { addresses, ports };
-}
-
 export function proxyTarget(context: RestContext, info: ResourceRequestInfo): Target {
   const named = parseNamed(info.name);
   const search = info.query.size > 0 ? `?${info.query}` : '';
   const path = `${info.tail === '' ? '/' : info.tail}${search}`;
-  const masters = controlPlane(context);
-  const outside = (address: string): boolean => !isRefused(address) && !masters.addresses.has(address);
+  const outside = context.destinations.proxied();
   if (info.plural === 'nodes') {
-    const target = kubelet(context, named.name, path, (address) => !isRefused(address));
+    const target = kubelet(context, named.name, path, true);
     if (named.port === '') return target;
     const port = portNumber(named.port);
     // Only the registered port is the kubelet's, and it is spoken to as such whether it is named or not; anything else there may be a
@@ -239,7 +190,7 @@ function serviceTarget(
   info: ResourceRequestInfo,
   named: Named,
   path: string,
-  allowAddress: (address: string) => boolean,
+  allowAddress: AddressRule,
 ): Target {
   const service = context.cache.kind('services/specs').get(info.namespace, named.name)?.shared<Service>();
   if (service === undefined) throw errors.notFound({ group: '', plural: 'services' }, named.name);

@@ -6,6 +6,7 @@ import { rootCertificates } from 'node:tls';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
+import { type Destinations, mayBeNamed } from '../destinations.ts';
 import { decodeJson } from '../http/decode.ts';
 import type { BackendConnector } from '../port.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
@@ -33,6 +34,7 @@ export interface WebhookCallerDeps {
   readonly cache: WatchCache;
   readonly clock: Clock;
   readonly random: RandomSource;
+  readonly destinations: Destinations;
 }
 
 interface PostOptions {
@@ -64,7 +66,7 @@ export class WebhookCaller {
     timeoutMs: number,
     { query = '', identities }: PostOptions = {},
   ): Promise<JsonValue> {
-    const { backends, clock } = this.#deps;
+    const { backends, clock, destinations } = this.#deps;
     const address = this.#resolve(client);
     const { certificate, key, authorization } =
       (identities === undefined ? undefined : identityFor(identities, targetOf(client, address))) ?? {};
@@ -93,7 +95,7 @@ export class WebhookCaller {
             ...(certificate === undefined || key === undefined ? {} : { certificate, key }),
             ...(client.service === undefined ? {} : { serverName: address.serverName }),
           },
-          allowAddress: (each) => !isLinkLocal(each),
+          allowAddress: client.service === undefined ? mayBeNamed : destinations.extension(address.port),
           connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
           signal: abort.signal,
           pooled: true,
@@ -174,9 +176,4 @@ function refusal(code: number, body: Buffer): string {
 function authorityOf(client: WebhookClient): string {
   if (client.caBundle === undefined || client.caBundle === '') return rootCertificates.join('\n');
   return Buffer.from(client.caBundle, 'base64').toString('utf8');
-}
-
-/** Where clouds keep their machines' identities. */
-export function isLinkLocal(address: string): boolean {
-  return /^(?:::ffff:)?169\.254\./i.test(address) || /^fe[89ab][0-9a-f]:/i.test(address);
 }

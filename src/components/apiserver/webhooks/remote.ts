@@ -3,6 +3,7 @@ import { rootCertificates } from 'node:tls';
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
+import { mayBeNamed } from '../destinations.ts';
 import { decodeJson } from '../http/decode.ts';
 import type { BackendConnector } from '../port.ts';
 
@@ -109,7 +110,7 @@ export async function askRemote(
               },
             }
           : {}),
-        allowAddress: () => true,
+        allowAddress: mayBeNamed,
         connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
         signal: abort.signal,
         pooled: true,

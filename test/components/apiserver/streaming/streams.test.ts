@@ -208,12 +208,52 @@ describe('streams to a kubelet', () => {
     assert.equal((await server.call('GET', `${PODS}/one/exec?command=id`, { as: null, headers })).code, 401);
   });
 
+  it('wants the right to create for an upgrade through a proxy', async () => {
+    const carol = await server.user('carol');
+    const rbac = '/apis/rbac.authorization.k8s.io/v1';
+    const resources = ['nodes/proxy', 'pods/proxy', 'services/proxy', 'pods/exec'];
+    await server.call('POST', `${rbac}/clusterroles`, {
+      body: { metadata: { name: 'reader' }, rules: [{ verbs: ['get', 'list', 'watch'], apiGroups: [''], resources }] },
+    });
+    await server.call('POST', `${rbac}/clusterrolebindings`, {
+      body: {
+        metadata: { name: 'reader' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'reader' },
+        subjects: [{ kind: 'User', name: 'carol', apiGroup: 'rbac.authorization.k8s.io' }],
+      },
+    });
+    const before_ = seen.length;
+    for (const protocol of ['websocket', 'SPDY/3.1']) {
+      const headers = {
+        connection: 'Upgrade',
+        upgrade: protocol,
+        'sec-websocket-key': 'x',
+        'sec-websocket-version': '13',
+      };
+      for (const [path, code] of [
+        ['/api/v1/nodes/n1/proxy/exec/default/one/main?command=id', 403],
+        [`${PODS}/one:80/proxy/`, 403],
+        ['/api/v1/namespaces/default/services/any/proxy/', 403],
+        ['/api/v1/watch/nodes/n1/proxy/exec/default/one/main?command=id', 404],
+        ['/api/v1/watch/namespaces/default/pods/one/exec?command=id', 404],
+        ['/api/v1/namespaces/default/nodes/n1/proxy/exec/default/one/main?command=id', 404],
+      ] as const) {
+        const answer = await server.call<{ message: string }>('GET', path, { as: carol, headers });
+        assert.equal(answer.code, code, `${protocol} ${path}: ${answer.text}`);
+        if (code === 403) assert.match(answer.body.message, /cannot create resource/);
+      }
+    }
+    assert.equal(seen.length, before_);
+  });
+
   it('refuses to proxy to loopback, link-local and control plane addresses', async () => {
     assert.equal((await server.call('GET', '/api/v1/nodes/n1/proxy/pods')).code, 403);
     for (const [name, podIP] of [
       ['p-loop', '127.0.0.1'],
       ['p-link', '169.254.169.254'],
       ['p-mapped', '::ffff:127.0.0.1'],
+      ['p-hex', '::ffff:a9fe:a9fe'],
+      ['p-service', '172.30.0.1'],
       ['p-master', '192.0.2.10'],
     ] as const) {
       await server.call('POST', PODS, {
