@@ -11,6 +11,8 @@ export interface Runc {
   /** Arguments that come before every sub-command. */
   readonly globalArgs: readonly string[];
   version(): Promise<string>;
+  /** All that the program prints for `--version`. */
+  versionText(): Promise<string>;
   start(id: string): Promise<void>;
   /** Kills what is left, removes its cgroup and its state. Succeeds when there is nothing. */
   deleteForce(id: string): Promise<void>;
@@ -25,6 +27,7 @@ export function createRunc(path: string, root: string, driver: CgroupDriver): Ru
   return {
     path,
     globalArgs,
+    versionText: () => runCommand(path, ['--version']),
     async version() {
       const text = await runCommand(path, ['--version']);
       return /version\s+(\S+)/.exec(text)?.[1] ?? 'unknown';

@@ -21,6 +21,10 @@ export interface ContainerConfigInput extends NodeLimits {
   readonly env: readonly { readonly name: string; readonly value: string }[];
   readonly mounts: readonly Mount[];
   readonly pidNamespaceOf: string | undefined;
+  /** The pod's source may use the host's root, and the image is that. */
+  readonly hostRoot: boolean;
+  /** Containers that name no seccomp profile run with the runtime's default one. */
+  readonly seccompDefault: boolean;
 }
 
 /** Throws an Error whose message becomes that of CreateContainerConfigError. */
@@ -35,6 +39,7 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
     attempt,
     image: container.image ?? '',
     imageId: image.id,
+    ...(input.hostRoot ? { hostRoot: true } : {}),
     ...(container.command === undefined || container.command.length === 0
       ? {}
       : { command: container.command.map((part) => expand(part, lookup)) }),
@@ -62,7 +67,7 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
     stdinOnce: container.stdinOnce === true,
     tty: container.tty === true,
     resources: containerResources(pod, container, input),
-    security: security(pod, container, image),
+    security: security(pod, container, image, input.seccompDefault),
     ...(input.pidNamespaceOf === undefined ? {} : { pidNamespaceOf: input.pidNamespaceOf }),
   };
 }
@@ -86,7 +91,7 @@ export function containerResources(pod: Pod, container: Container, node: NodeLim
   };
 }
 
-function security(pod: Pod, container: Container, image: ImageStatus): ContainerSecurity {
+function security(pod: Pod, container: Container, image: ImageStatus, seccompDefault: boolean): ContainerSecurity {
   const own = container.securityContext ?? {};
   const shared = pod.spec?.securityContext ?? {};
   const runAsUser = own.runAsUser ?? shared.runAsUser;
@@ -94,6 +99,7 @@ function security(pod: Pod, container: Container, image: ImageStatus): Container
   verifyNonRoot(pod, container, own.runAsNonRoot ?? shared.runAsNonRoot ?? false, runAsUser, image);
   const privileged = own.privileged === true;
   const profile = own.seccompProfile ?? shared.seccompProfile;
+  const profileType = profile?.type ?? (seccompDefault ? 'RuntimeDefault' : 'Unconfined');
   // Running it unconfined instead would be less than what was asked for.
   if (!privileged && profile?.type === 'Localhost') {
     throw new Error(
@@ -112,7 +118,7 @@ function security(pod: Pod, container: Container, image: ImageStatus): Container
     allowPrivilegeEscalation: own.allowPrivilegeEscalation !== false,
     addCapabilities: own.capabilities?.add ?? [],
     dropCapabilities: own.capabilities?.drop ?? [],
-    seccomp: !privileged && profile?.type === 'RuntimeDefault' ? 'runtime/default' : 'unconfined',
+    seccomp: !privileged && profileType === 'RuntimeDefault' ? 'runtime/default' : 'unconfined',
     procMount: own.procMount === 'Unmasked' ? 'unmasked' : 'default',
   };
 }

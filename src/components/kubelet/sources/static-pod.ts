@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { parse } from 'yaml';
 import { setPodDefaults } from '../../../api/podspec/defaults.ts';
+import { hostRootFields, hostRootRefusal, mayUseHostRoot } from '../../../api/podspec/host-root-image.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import { canonicalJson } from '../../../core/podplan/hash.ts';
 
@@ -53,6 +54,8 @@ export function decodeStaticPod(content: string, context: StaticPodContext): Pod
   }
   const dependency = apiDependency(pod);
   if (dependency !== undefined) throw refused(context, `a static pod may not reference ${dependency}`);
+  const [reserved] = mayUseHostRoot(context.kind) ? [] : hostRootFields(pod);
+  if (reserved !== undefined) throw refused(context, hostRootRefusal(reserved));
   return applyDefaults(pod, context);
 }
 
