@@ -23,6 +23,14 @@ export function kubeletConfigOf(
     }
     return Number(text);
   };
+  const flag = (name: keyof typeof given, otherwise: boolean): boolean => {
+    const text = single(name);
+    if (text === undefined) return otherwise;
+    if (text !== 'true' && text !== 'false') {
+      throw new CodedError('bad-config', `${file}: kubeletArguments.${name}: "${text}" is neither true nor false`);
+    }
+    return text === 'true';
+  };
   const manifestUrl = single('manifest-url');
   const listen = parseBindAddress(config.servingInfo.bindAddress) ?? { address: '0.0.0.0', port: 10_250 };
   return {
@@ -42,6 +50,7 @@ export function kubeletConfigOf(
     systemReserved: pairArgument(file, 'system-reserved', given['system-reserved']),
     reservedPorts,
     maxPods: count('max-pods', DEFAULT_KUBELET_CONFIG.maxPods),
+    seccompDefault: flag('seccomp-default', DEFAULT_KUBELET_CONFIG.seccompDefault),
     podPidsLimit: count('pod-max-pids', DEFAULT_KUBELET_CONFIG.podPidsLimit),
     clusterDns: config.dnsIP === undefined ? [] : [config.dnsIP],
     clusterDomain: config.dnsDomain ?? settings.network.clusterDomain,

@@ -6,14 +6,12 @@ import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Container, Pod, Probe } from 'kubernetes-types/core/v1';
 import type { ReservedPort } from '../api/kinds/nodes/host-ports.ts';
+import { HOST_ROOT_IMAGE } from '../api/podspec/host-root-image.ts';
 import { packaged, selfCommand } from './assets.ts';
 import { writeGenerated } from './config/generated-file.ts';
 import { readSchedule } from './config/snapshot-schedule.ts';
 import type { OwnPorts } from './own-ports.ts';
 import type { Settings } from './settings.ts';
-
-/** The image that stands for the host's own root and this executable; known to the runtime, in no registry. */
-const HOST_ROOT_IMAGE = 'hyperedge.local/host-root';
 
 /** OKD's names for the manifest files. */
 const FILES = { etcd: 'etcd.yaml', api: 'apiserver.yaml', controllers: 'controller.yaml' } as const;

@@ -32,6 +32,8 @@ export interface KubeletConfig {
   /** 0: no limit. */
   readonly podPidsLimit: number;
   readonly cpuCfsQuota: boolean;
+  /** Containers that name no seccomp profile get RuntimeDefault instead of Unconfined. */
+  readonly seccompDefault: boolean;
   readonly clusterDns: readonly string[];
   readonly clusterDomain: string;
   readonly nodeLabels: Readonly<Record<string, string>>;
@@ -54,13 +56,14 @@ export interface KubeletConfig {
   readonly maxParallelImagePulls: number;
 }
 
-/** Defaults as upstream's KubeletConfiguration v1beta1, 20 s file checks, OKD's node status and 250 pods. */
+/** Defaults as upstream's KubeletConfiguration v1beta1 but for seccompDefault, 20 s file checks, OKD's node status and 250 pods. */
 export const DEFAULT_KUBELET_CONFIG = {
   cgroupRoot: '/',
   systemReserved: {},
   maxPods: 250,
   podPidsLimit: 0,
   cpuCfsQuota: true,
+  seccompDefault: true,
   clusterDns: [],
   clusterDomain: 'cluster.local',
   nodeLabels: {},

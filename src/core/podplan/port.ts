@@ -127,6 +127,8 @@ export interface ContainerConfig {
   /** Reference as in the pod spec, and the id that `images.pull` or `status` gave. */
   readonly image: string;
   readonly imageId: string;
+  /** The root is the host's own, read-only, instead of the image's; without it that image is refused. */
+  readonly hostRoot?: boolean;
   /** Undefined: the image's entrypoint. */
   readonly command?: readonly string[];
   readonly args?: readonly string[];

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isHostRootImage } from '../../api/podspec/host-root-image.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type ImageStatus, type RegistryAuth, RuntimeError } from '../../core/podplan/port.ts';
@@ -34,7 +35,7 @@ import {
   writeDurably,
 } from './layout.ts';
 import { isAlive, processIdentity } from './owner.ts';
-import { isDigest, parseReference } from './reference.ts';
+import { type ImageReference, isDigest, parseReference } from './reference.ts';
 import { createRegistryClient, type RegistryOptions } from './registry.ts';
 
 const PARALLEL_DOWNLOADS = 3;
@@ -107,7 +108,7 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
 
   async function pull(image: string, auth: RegistryAuth | undefined): Promise<string> {
     const { layout, layers } = await opened();
-    const reference = parseReference(image);
+    const reference = ownReference(image);
     const client = createRegistryClient(reference, auth, registryOptions);
     const work = join(layout.tmp, temporaryName(layout));
     try {
@@ -209,7 +210,7 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
           const given = name === undefined ? image.names : [name];
           if (given.length === 0)
             throw new RuntimeError('image-invalid-name', `${path} names no image; give it a name`);
-          const refNames = given.map((each) => parseReference(each).name);
+          const refNames = given.map((each) => ownReference(each).name);
           const id = await install(image.configBytes, image.parsed.config, image.layers, refNames);
           log.info('image imported', { names: refNames.join(','), id });
           imported.push({ id, names: refNames });
@@ -243,6 +244,15 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
       return (await opened()).layers.collect();
     },
   };
+}
+
+/** A name that an image may get. Throws RuntimeError 'image-invalid-name'. */
+function ownReference(image: string): ImageReference {
+  if (isHostRootImage(image)) {
+    const why = 'reserved for the root of the host itself; use another name';
+    throw new RuntimeError('image-invalid-name', `invalid image name ${JSON.stringify(image)}: ${why}`);
+  }
+  return parseReference(image);
 }
 
 interface Opened {

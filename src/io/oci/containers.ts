@@ -2,6 +2,7 @@
 import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
+import { HOST_ROOT_ID, hostRootRefusal, isHostRootImage } from '../../api/podspec/host-root-image.ts';
 import { messageOf } from '../../base/errors.ts';
 import { type ContainerConfig, type ContainerStatus, RuntimeError } from '../../core/podplan/port.ts';
 import { cgroupsOf, wasOomKilled } from './cgroups.ts';
@@ -9,8 +10,9 @@ import { runCommand } from './command.ts';
 import { createMonitored } from './conmon.ts';
 import type { RuntimeContext } from './context.ts';
 import { allHostDevices, hostDevice, type OciDevice } from './devices.ts';
-import { HOST_ROOT_ID, isHostRoot, prepareHostRoot } from './host-root.ts';
+import { prepareHostRoot } from './host-root.ts';
 import { createKeyedLock } from './keyed-lock.ts';
+import { checkMounts } from './mount-guard.ts';
 import { arrange, normalisePath, type OciMount, podMount, systemMounts } from './mounts.ts';
 import type { ImageConfig } from './port.ts';
 import { hasProcess, isRunning, processStart } from './processes.ts';
@@ -167,7 +169,7 @@ export function createContainers(context: RuntimeContext): Containers {
     const directory = bundle(id);
     const rootfs = join(directory, 'rootfs');
     await mkdir(rootfs, { mode: 0o755 });
-    if (isHostRoot(config.imageId) || isHostRoot(config.image)) {
+    if (config.hostRoot === true) {
       const visible = deps.hostRootVisible ?? [];
       const mounts = await prepareHostRoot(rootfs, join(directory, 'skeleton'), config.mounts, visible);
       return { image: NO_IMAGE_CONFIG, mounts, overlay: false };
@@ -185,6 +187,9 @@ export function createContainers(context: RuntimeContext): Containers {
   }
 
   async function create(sandbox: SandboxRecord, config: ContainerConfig): Promise<string> {
+    const hostRoot = config.hostRoot === true;
+    if (!hostRoot && (isHostRootImage(config.imageId) || isHostRootImage(config.image)))
+      throw new RuntimeError('create-failed', hostRootRefusal(`container ${config.name}`));
     const id = newId();
     const directory = bundle(id);
     const logPath = join(sandbox.logDirectory, config.logPath);
@@ -198,7 +203,8 @@ export function createContainers(context: RuntimeContext): Containers {
         deviceList(config),
       ]);
       const user = await resolveUser(join(directory, 'rootfs'), root.image.user, config.security);
-      const hostRoot = isHostRoot(config.imageId) || isHostRoot(config.image);
+      if (context.affectedRuntime !== undefined && !hostRoot && !config.security.privileged)
+        await checkMounts(join(directory, 'rootfs'), config.mounts, context.affectedRuntime);
       const { spec, warnings } = buildSpec({
         containerId: id,
         config,
@@ -301,7 +307,6 @@ export function createContainers(context: RuntimeContext): Containers {
     const system = systemMounts({
       shm: shmDirectory(paths, sandbox),
       writableSys: config.security.privileged,
-      bindSys: hostRoot,
     });
     const files = hostRoot ? [] : [nameService('resolv.conf'), nameService('hostname')];
     return arrange(system, rootMounts, files, config.mounts.map(podMount));

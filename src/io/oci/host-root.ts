@@ -1,18 +1,15 @@
 /**
  * The image `hyperedge.local/host-root`: the host's own programs and libraries, read-only, as a container's root. Control-plane static
  * pods run from it with no image on the disk. Mount points that the pod needs below a host directory and that do not exist there are
- * made in a skeleton that a read-only overlay lays over that directory; the host is never written to.
+ * made in a skeleton that a read-only overlay lays over that directory; the host is never written to. File systems that are mounted below
+ * a shown directory (volumes of other pods among them) stay out, unless they hold programs or lead to one of the pod's own mounts.
  */
-import { createHash } from 'node:crypto';
 import { lstat, mkdir, readdir, readlink, realpath, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { HOST_ROOT_ID, HOST_ROOT_IMAGE } from '../../api/podspec/host-root-image.ts';
 import type { ImageStatus, Mount } from '../../core/podplan/port.ts';
+import { mountPoints } from './mount-table.ts';
 import { normalisePath, type OciMount } from './mounts.ts';
-
-export const HOST_ROOT_IMAGE = 'hyperedge.local/host-root';
-
-/** A fixed id in the form of a digest; nothing of that digest is ever stored. */
-export const HOST_ROOT_ID = `sha256:${createHash('sha256').update(HOST_ROOT_IMAGE).digest('hex')}`;
 
 export const HOST_ROOT_STATUS: ImageStatus = {
   id: HOST_ROOT_ID,
@@ -21,11 +18,12 @@ export const HOST_ROOT_STATUS: ImageStatus = {
   sizeBytes: 0,
 };
 
-export const isHostRoot = (image: string): boolean =>
-  image === HOST_ROOT_ID || image === HOST_ROOT_IMAGE || image.startsWith(`${HOST_ROOT_IMAGE}:`);
-
 /** Programs, libraries, configuration and state; homes, devices and what is mounted for people stay out. */
 const SHOWN = /^(?:bin|sbin|lib[a-z0-9]*|usr|etc|opt|var|srv|nix)$/;
+/** Where a file system of its own may hold what a program needs. */
+const PROGRAMS = /^\/(?:bin|sbin|lib[a-z0-9]*|usr|etc|opt|nix)\//;
+/** A bind without `rec`: read-only as a whole, as nothing that could be writable is below it. */
+const READ_ONLY = ['bind', 'rprivate', 'ro'];
 
 /**
  * Fills `rootfs` (an empty directory) with mount points and links, and returns the mounts to make in it. `skeleton` is a directory for the
@@ -37,60 +35,65 @@ export async function prepareHostRoot(
   podMounts: readonly Mount[],
   visible: readonly string[],
 ): Promise<readonly OciMount[]> {
-  const shown: string[] = [];
+  const directories: string[] = [];
   for (const entry of await readdir('/', { withFileTypes: true })) {
     if (!SHOWN.test(entry.name)) continue;
     if (entry.isSymbolicLink()) await symlink(await readlink(`/${entry.name}`), join(rootfs, entry.name));
-    else if (entry.isDirectory()) shown.push(entry.name);
+    else if (entry.isDirectory()) directories.push(`/${entry.name}`);
+  }
+  const isShown = (path: string): boolean => directories.some((directory) => isWithin(path, directory));
+  const wanted = await Promise.all(
+    podMounts.map(async (mount) => ({ mount, ...(await onHost(normalisePath(mount.containerPath))) })),
+  );
+  const shown = [...directories];
+  for (const { path, type } of await mountPoints('self')) {
+    if (type === 'autofs' || shown.includes(path) || !isShown(path)) continue;
+    const leads = wanted.some((each) => each.path !== path && isWithin(each.path, path));
+    if (leads || (PROGRAMS.test(path) && !wanted.some((each) => isWithin(path, each.path)))) shown.push(path);
   }
   const covered = new Set<string>();
-  for (const mount of podMounts) {
-    const missing = await missingBelow(normalisePath(mount.containerPath), shown);
-    if (missing === undefined) continue;
-    covered.add(missing.split('/')[1] ?? '');
-    await makeMountPoint(join(skeleton, missing), (await stat(mount.hostPath)).isDirectory());
+  for (const { mount, path, missing } of wanted) {
+    const holder = missing ? innermost(shown, path) : undefined;
+    if (holder === undefined) continue;
+    covered.add(holder);
+    await makeMountPoint(join(skeleton, path), (await stat(mount.hostPath)).isDirectory());
   }
   const mounts: OciMount[] = [
     { destination: '/tmp', type: 'tmpfs', source: 'tmpfs', options: ['nosuid', 'nodev', 'mode=1777', 'size=64m'] },
     { destination: '/run', type: 'tmpfs', source: 'tmpfs', options: ['nosuid', 'nodev', 'mode=755', 'size=16m'] },
   ];
-  for (const name of shown) {
+  for (const path of shown) {
+    const layers = `lowerdir=${join(skeleton, path)}:${path}`;
     mounts.push(
-      covered.has(name)
-        ? {
-            destination: `/${name}`,
-            type: 'overlay',
-            source: 'overlay',
-            options: [`lowerdir=${join(skeleton, name)}:/${name}`, 'ro'],
-          }
-        : { destination: `/${name}`, type: 'bind', source: `/${name}`, options: ['rbind', 'rprivate', 'ro'] },
+      covered.has(path)
+        ? { destination: path, type: 'overlay', source: 'overlay', options: [layers, 'ro'] }
+        : { destination: path, type: 'bind', source: path, options: READ_ONLY },
     );
   }
   for (const path of visible) {
     const real = await realpath(path);
-    for (const each of new Set([path, real])) {
-      if (!shown.includes(each.split('/')[1] ?? '')) {
-        mounts.push({ destination: each, type: 'bind', source: real, options: ['rbind', 'rprivate', 'ro'] });
-      }
-    }
+    for (const each of new Set([path, real]))
+      if (!isShown(each)) mounts.push({ destination: each, type: 'bind', source: real, options: READ_ONLY });
   }
   return mounts;
 }
 
-/** The real path that would have to be made for `path`, when it lies in a shown directory and does not exist there. */
-async function missingBelow(path: string, shown: readonly string[]): Promise<string | undefined> {
+const isWithin = (path: string, directory: string): boolean => path === directory || path.startsWith(`${directory}/`);
+
+const innermost = (directories: readonly string[], path: string): string | undefined =>
+  directories.filter((each) => isWithin(path, each)).toSorted((a, b) => b.length - a.length)[0];
+
+/** Where `path` leads on the host once links are followed, and whether its end would have to be made. */
+async function onHost(path: string): Promise<{ readonly path: string; readonly missing: boolean }> {
   let current = '/';
   const components = path.slice(1).split('/');
   for (const [index, component] of components.entries()) {
     const next = join(current, component);
     const found = await lstat(next).catch(() => undefined);
-    if (found === undefined) {
-      const missing = join(current, ...components.slice(index));
-      return shown.includes(missing.split('/')[1] ?? '') ? missing : undefined;
-    }
+    if (found === undefined) return { path: join(current, ...components.slice(index)), missing: true };
     current = found.isSymbolicLink() ? await realpath(next).catch(() => next) : next;
   }
-  return undefined;
+  return { path: current, missing: false };
 }
 
 async function makeMountPoint(path: string, isDirectory: boolean): Promise<void> {

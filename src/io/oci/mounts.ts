@@ -29,8 +29,6 @@ export interface SystemMountOptions {
   /** A directory of the host to show as `/dev/shm`. */
   readonly shm: string;
   readonly writableSys: boolean;
-  /** The pod is in the host's network namespace and its container may not mount sysfs anew with another view. */
-  readonly bindSys: boolean;
 }
 
 export function systemMounts(options: SystemMountOptions): readonly OciMount[] {
@@ -50,19 +48,13 @@ export function systemMounts(options: SystemMountOptions): readonly OciMount[] {
       options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620', 'gid=5'],
     },
     { destination: '/dev/mqueue', type: 'mqueue', source: 'mqueue', options: ['nosuid', 'noexec', 'nodev'] },
-    options.bindSys
-      ? { destination: '/sys', type: 'bind', source: '/sys', options: ['rbind', 'nosuid', 'noexec', 'nodev', access] }
-      : { destination: '/sys', type: 'sysfs', source: 'sysfs', options: ['nosuid', 'noexec', 'nodev', access] },
-    ...(options.bindSys
-      ? []
-      : [
-          {
-            destination: '/sys/fs/cgroup',
-            type: 'cgroup',
-            source: 'cgroup',
-            options: ['nosuid', 'noexec', 'nodev', 'relatime', access],
-          },
-        ]),
+    { destination: '/sys', type: 'sysfs', source: 'sysfs', options: ['nosuid', 'noexec', 'nodev', access] },
+    {
+      destination: '/sys/fs/cgroup',
+      type: 'cgroup',
+      source: 'cgroup',
+      options: ['nosuid', 'noexec', 'nodev', 'relatime', access],
+    },
     {
       destination: '/dev/shm',
       type: 'bind',
@@ -88,7 +80,13 @@ export function rootPropagation(mounts: readonly Mount[]): string | undefined {
   return mounts.some(({ propagation }) => propagation === 'hostToContainer') ? 'rslave' : undefined;
 }
 
-/** Later lists replace earlier mounts at the same place; parents come before what lies in them. */
+/** The kernel's own file systems, which every container has fresh ones of. */
+const SYSTEM = /^\/(?:dev|proc|sys)(?:\/|$)/;
+
+/**
+ * Later lists replace earlier mounts at the same place; parents come before what lies in them. The kernel's file systems come last: what a
+ * link in the image or in a volume led below them is covered again.
+ */
 export function arrange(...lists: readonly (readonly OciMount[])[]): readonly OciMount[] {
   const byDestination = new Map<string, OciMount>();
   for (const mount of lists.flat()) {
@@ -96,7 +94,8 @@ export function arrange(...lists: readonly (readonly OciMount[])[]): readonly Oc
     byDestination.set(mount.destination, mount);
   }
   const depth = (path: string): number => path.split('/').length;
-  return [...byDestination.values()].toSorted((a, b) => depth(a.destination) - depth(b.destination));
+  const rank = ({ destination }: OciMount): number => (SYSTEM.test(destination) ? 1000 : 0) + depth(destination);
+  return [...byDestination.values()].toSorted((a, b) => rank(a) - rank(b));
 }
 
 /** Without empty and `.` components; `..` is kept for the runtime to resolve inside the root. */

@@ -14,6 +14,12 @@ export async function isRunning(pid: number, start: string): Promise<boolean> {
   return stat !== undefined && stat.start === start && stat.state !== 'Z' && stat.state !== 'X';
 }
 
+/** True while that process is the program `name` (its first 15 bytes) and waits in the kernel for something other than a disk. */
+export async function isAsleep(pid: number, name: string): Promise<boolean> {
+  const stat = await readStat(pid);
+  return stat?.state === 'S' && stat.name === name;
+}
+
 /** Whether any process has this pid: a single call into the kernel, so it may be asked often. */
 export function hasProcess(pid: number): boolean {
   try {
@@ -23,7 +29,9 @@ export function hasProcess(pid: number): boolean {
   }
 }
 
-async function readStat(pid: number): Promise<{ readonly start: string; readonly state: string } | undefined> {
+async function readStat(
+  pid: number,
+): Promise<{ readonly name: string; readonly start: string; readonly state: string } | undefined> {
   if (!Number.isInteger(pid) || pid <= 0) return undefined;
   let stat: string;
   try {
@@ -32,8 +40,9 @@ async function readStat(pid: number): Promise<{ readonly start: string; readonly
     return undefined;
   }
   // The command name may hold anything; fields are counted after its closing parenthesis.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return { state: fields[0] ?? '', start: fields[19] ?? '' };
+  const end = stat.lastIndexOf(')');
+  const fields = stat.slice(end + 2).split(' ');
+  return { name: stat.slice(stat.indexOf('(') + 1, end), state: fields[0] ?? '', start: fields[19] ?? '' };
 }
 
 /** Changes with every boot. */

@@ -13,6 +13,8 @@ export interface Runc {
   version(): Promise<string>;
   /** Mount options that it takes; empty where it does not report them (before runc 1.1). */
   mountOptions(): Promise<readonly string[]>;
+  /** All that the program prints for `--version`. */
+  versionText(): Promise<string>;
   start(id: string): Promise<void>;
   /** Kills what is left, removes its cgroup and its state. Succeeds when there is nothing. */
   deleteForce(id: string): Promise<void>;
@@ -27,6 +29,7 @@ export function createRunc(path: string, root: string, driver: CgroupDriver): Ru
   return {
     path,
     globalArgs,
+    versionText: () => runCommand(path, ['--version']),
     async version() {
       const text = await runCommand(path, ['--version']);
       return /version\s+(\S+)/.exec(text)?.[1] ?? 'unknown';

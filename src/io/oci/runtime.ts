@@ -1,6 +1,7 @@
 import { watch } from 'node:fs';
 import { access, constants, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { HOST_ROOT_ID, isHostRootImage } from '../../api/podspec/host-root-image.ts';
 import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import {
@@ -17,8 +18,9 @@ import { reopenLog } from './conmon.ts';
 import { type Containers, createContainers } from './containers.ts';
 import type { OciRuntimeDeps, RuntimeContext, RuntimePrograms } from './context.ts';
 import { type ExecDeps, execInContainer, execToEnd } from './exec.ts';
-import { HOST_ROOT_ID, HOST_ROOT_STATUS, isHostRoot } from './host-root.ts';
+import { HOST_ROOT_STATUS } from './host-root.ts';
 import { createKeyedLock } from './keyed-lock.ts';
+import { isMountSafe } from './mount-guard.ts';
 import { connectInNamespace, connectOnHost } from './port-connect.ts';
 import { hasRecursiveAttributes, isRunning, readBootId, readBootTimeMs, readOwnLimits } from './processes.ts';
 import { loadRecords, makePaths, newId, runtimePaths, type SandboxRecord, saveEnd, saveRecord } from './records.ts';
@@ -89,12 +91,17 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
       makePaths(paths),
     ]);
     const runc = createRunc(programs.runc, paths.runcRoot, deps.cgroupDriver);
+    const runcVersion = await runc.versionText();
+    const affectedRuntime = isMountSafe(runcVersion) ? undefined : runcVersion.split('\n')[0]?.replace(' version', '');
+    if (affectedRuntime !== undefined)
+      log.warn('volumes over /dev, /proc and /sys are refused: CVE-2025-31133', { runtime: affectedRuntime });
     const context: RuntimeContext = {
       deps,
       log,
       paths,
       programs,
       runc,
+      affectedRuntime,
       bootId,
       bootTimeMs,
       cgroupMounts,
@@ -189,7 +196,7 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
           ? { ips: [] }
           : deps.network.attach(files.net, { sandboxId: id, uid, name, namespace, portMappings }),
         config.shareProcessNamespace && !config.hostPid
-          ? startPidHolder(paths, context.runc, id, config, deps.cgroupDriver)
+          ? startPidHolder(paths, context.runc, id, config, deps.cgroupDriver, deps.clock)
           : undefined,
       ]);
       await saveSandbox({
@@ -361,10 +368,10 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
 /** The host-root image is always there and never pulled. */
 function withHostRoot(images: ImageService): ImageService {
   return {
-    pull: (image, auth) => (isHostRoot(image) ? Promise.resolve(HOST_ROOT_ID) : images.pull(image, auth)),
-    status: (image) => (isHostRoot(image) ? Promise.resolve(HOST_ROOT_STATUS) : images.status(image)),
+    pull: (image, auth) => (isHostRootImage(image) ? Promise.resolve(HOST_ROOT_ID) : images.pull(image, auth)),
+    status: (image) => (isHostRootImage(image) ? Promise.resolve(HOST_ROOT_STATUS) : images.status(image)),
     list: async () => [HOST_ROOT_STATUS, ...(await images.list())],
-    remove: (image) => (isHostRoot(image) ? Promise.resolve() : images.remove(image)),
+    remove: (image) => (isHostRootImage(image) ? Promise.resolve() : images.remove(image)),
   };
 }
 

@@ -2,15 +2,18 @@
  * Pod sandboxes without a pause process: the pod's namespaces are pinned by bind mounts of their files (namespaces(7)), the shared memory is
  * a small tmpfs. A shared pid namespace lives as long as its first process, so that one is held by a tiny container.
  */
-import { copyFile, mkdir, readFile, rm, statfs, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rm, rmdir, statfs, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Clock } from '../../base/clock.ts';
 import type { SandboxConfig } from '../../core/podplan/port.ts';
 import { runCommand } from './command.ts';
 import { prepareHostRoot } from './host-root.ts';
-import { arrange, systemMounts } from './mounts.ts';
-import { isRunning, processStart } from './processes.ts';
+import { mountPoints } from './mount-table.ts';
+import { arrange, MASKED_PATHS, READONLY_PATHS, systemMounts } from './mounts.ts';
+import { isAsleep, isRunning, processStart } from './processes.ts';
 import type { RuntimePaths, SandboxRecord } from './records.ts';
 import type { Runc } from './runc.ts';
+import { defaultSeccompProfile } from './seccomp.ts';
 import { type CgroupDriver, cgroupsPath, type JoinedNamespaces } from './spec.ts';
 
 const SHM_SIZE = '64m';
@@ -105,21 +108,22 @@ export async function tearDown(
 
 /** Lazily unmounts every mount at or below `directory`. */
 export async function unmountBelow(directory: string): Promise<void> {
-  const mounted: string[] = [];
-  for (const line of (await readFile('/proc/self/mountinfo', 'utf8')).split('\n')) {
-    const point = line
-      .split(' ')[4]
-      ?.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
-    if (point !== undefined && (point === directory || point.startsWith(`${directory}/`))) mounted.push(point);
-  }
+  const mounted = (await mountPoints('self'))
+    .map(({ path }) => path)
+    .filter((path) => path === directory || path.startsWith(`${directory}/`));
   if (mounted.length > 0) await runCommand('umount', ['--lazy', ...mounted.toReversed()]);
 }
 
 const holderId = (sandboxId: string): string => `${sandboxId}-pid`;
 
+/** User and group of the holder: no file and no other process has them. */
+const HOLDER_USER = 65_535;
+const HOLDER_START_MS = 10_000;
+const HOLDER_LOOK_MS = 2;
+
 /**
- * Starts the first process of a shared pid namespace: a sleeper that ignores SIGCHLD (so the kernel reaps orphans for it), on a read-only
- * view of the host's programs, without rights and without network.
+ * Starts the first process of a shared pid namespace: a sleeper that ignores SIGCHLD (so the kernel reaps orphans for it), without rights
+ * and without network. It is started from a read-only view of the host's programs, and left with an empty root.
  */
 export async function startPidHolder(
   paths: RuntimePaths,
@@ -127,23 +131,21 @@ export async function startPidHolder(
   id: string,
   config: SandboxConfig,
   driver: CgroupDriver,
+  clock: Clock,
 ): Promise<{ readonly pid: number; readonly start: string }> {
   const bundle = join(paths.runSandboxes, id, 'pid-holder');
   const rootfs = join(bundle, 'rootfs');
-  await mkdir(rootfs, { recursive: true, mode: 0o700 });
+  await mkdir(bundle, { mode: 0o700 });
+  await mkdir(rootfs, { mode: 0o755 });
   const files = namespaceFiles(paths, { id, hostNetwork: config.hostNetwork, hostIpc: config.hostIpc });
   const root = await prepareHostRoot(rootfs, join(bundle, 'skeleton'), [], []);
-  const programs = root.filter(({ destination }) => /^\/(?:bin|sbin|usr|lib\w*)$/.test(destination));
-  const system = systemMounts({
-    shm: shmDirectory(paths, { id, hostIpc: config.hostIpc }),
-    writableSys: false,
-    bindSys: true,
-  });
+  const programs = root.filter(({ destination }) => /^\/(?:bin|sbin|usr|lib\w*)(?:\/|$)/.test(destination));
+  const system = systemMounts({ shm: shmDirectory(paths, { id, hostIpc: config.hostIpc }), writableSys: false });
   const spec = {
     ociVersion: '1.0.2',
     process: {
       terminal: false,
-      user: { uid: 0, gid: 0 },
+      user: { uid: HOLDER_USER, gid: HOLDER_USER },
       args: ['/usr/bin/env', '--ignore-signal=CHLD', '/usr/bin/sleep', 'infinity'],
       env: ['PATH=/usr/bin:/bin'],
       cwd: '/',
@@ -163,13 +165,47 @@ export async function startPidHolder(
         ...(files.ipc === undefined ? [] : [{ type: 'ipc', path: files.ipc }]),
       ],
       cgroupsPath: cgroupsPath(driver, config.cgroupParent, holderId(id)),
+      maskedPaths: MASKED_PATHS,
+      readonlyPaths: READONLY_PATHS,
+      seccomp: defaultSeccompProfile([], process.arch),
     },
   };
   await writeFile(join(bundle, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
   const pidFile = join(bundle, 'pid');
   await runc.runDetached(holderId(id), bundle, pidFile);
   const pid = Number(await readFile(pidFile, 'utf8'));
-  return { pid, start: (await processStart(pid)) ?? '' };
+  const start = (await processStart(pid)) ?? '';
+  // Until then it still opens its program and libraries.
+  for (let leftMs = HOLDER_START_MS; !(await isAsleep(pid, 'sleep')); leftMs -= HOLDER_LOOK_MS) {
+    if (leftMs <= 0 || !(await isRunning(pid, start)))
+      throw new Error("the process that holds the pod's pid namespace did not start");
+    await new Promise<void>((resolve) => {
+      clock.setTimer(HOLDER_LOOK_MS, resolve);
+    });
+  }
+  await emptyRoot(pid, rootfs);
+  return { pid, start };
+}
+
+/**
+ * Takes everything out of the holder's root: containers of the pod reach it as `/proc/1/root`. The program itself stays in memory. Throws
+ * when anything is left, so that no container starts beside it.
+ */
+async function emptyRoot(pid: number, rootfs: string): Promise<void> {
+  const points = (await mountPoints(pid)).map(({ path }) => path).filter((path) => path !== '/');
+  const top = points.filter((path) => !points.some((other) => other !== path && path.startsWith(`${other}/`)));
+  // umount(8) comes from the programs it takes away, and reads /proc, which shows it itself in the holder's pid namespace only.
+  const ordered = [...new Set(top)].toSorted((a, b) => Number(a === '/proc') - Number(b === '/proc'));
+  if (ordered.length > 0)
+    await runCommand('nsenter', ['--target', String(pid), '--mount', '--pid', 'umount', '--lazy', ...ordered]);
+  const left = (await mountPoints(pid)).filter(({ path }) => path !== '/');
+  if (left.length > 0)
+    throw new Error(
+      `the holder of the pod's pid namespace still has ${left.map(({ path }) => path).join(', ')} mounted`,
+    );
+  // Never recursive: only links and empty mount points are expected.
+  for (const entry of await readdir(rootfs, { withFileTypes: true }))
+    await (entry.isDirectory() ? rmdir(join(rootfs, entry.name)) : unlink(join(rootfs, entry.name)));
 }
 
 /** The namespaces for a new container. Throws when the sandbox's shared pid namespace has died. */

@@ -32,6 +32,7 @@ const shape = {
     'container-log-max-size': argument,
     'container-log-max-files': argument,
     'pod-max-pids': argument,
+    'seccomp-default': argument,
     'manifest-url': argument,
   }),
   proxyArguments: object({ 'proxy-mode': argument }),

@@ -149,7 +149,14 @@ test('a container is not made with less than a field asks for', () => {
     const pod = podWith(path, value, beside);
     const container = (ephemeral(pod) ?? pod.spec?.initContainers?.[0] ?? pod.spec?.containers[0]) as Container;
     const input = { pod, container, attempt: 0, image: { id: 'i', repoTags: [], repoDigests: [], sizeBytes: 0 } };
-    const limits = { memoryCapacityBytes: 1, oomScoreFloor: -1000, cpuCfsQuota: true, pidNamespaceOf: undefined };
+    const host = { hostRoot: false, seccompDefault: true };
+    const limits = {
+      ...host,
+      memoryCapacityBytes: 1,
+      oomScoreFloor: -1000,
+      cpuCfsQuota: true,
+      pidNamespaceOf: undefined,
+    };
     assert.throws(() => containerConfig({ ...input, ...limits, env: [], mounts: [] }), new RegExp(String(value)), path);
   }
 });

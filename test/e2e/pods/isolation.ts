@@ -25,6 +25,7 @@ export function securityTests(lab: () => PodLab): void {
         added: { capabilities: { add: ['SYS_ADMIN'] } },
         privileged: { privileged: true },
         filtered: { seccompProfile: { type: 'RuntimeDefault' } },
+        unconfined: { seccompProfile: { type: 'Unconfined' } },
       };
       const containers = Object.entries(contexts).map(([name, securityContext]) =>
         shell(STATUS, { name, securityContext }),
@@ -48,8 +49,8 @@ export function securityTests(lab: () => PodLab): void {
       assert.equal(of('privileged', 'mount'), '0');
       assert.ok(Number(of('privileged', 'devices')) > Number(of('plain', 'devices')) + 5, of('privileged', 'devices'));
       assert.deepEqual(
-        [of('plain', 'Seccomp'), of('filtered', 'Seccomp'), of('privileged', 'Seccomp')],
-        ['0', '2', '0'],
+        ['plain', 'filtered', 'added', 'unconfined', 'privileged'].map((name) => of(name, 'Seccomp')),
+        ['2', '2', '2', '0', '0'],
       );
       assert.equal(of('filtered', 'unshare'), '1');
       await lab().remove('secured');

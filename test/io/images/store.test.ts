@@ -172,6 +172,13 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     });
     await store.importArchive(await archive(zstdCompressSync(await ociArchive(image, undefined))), 'named');
     assert.equal((await store.status('named'))?.id, imported?.id);
+    const stolen = await archive(await ociArchive(image, 'hyperedge.local/host-root:1'));
+    const reserved = { code: 'image-invalid-name', message: /reserved for the root of the host itself/ };
+    await assert.rejects(store.importArchive(stolen), reserved);
+    for (const name of ['hyperedge.local/host-root', 'HyperEdge.local/host-root:2']) {
+      await assert.rejects(store.importArchive(path, name), reserved);
+      await assert.rejects(store.pull(name, undefined), reserved);
+    }
   });
 
   it('removes names, files and whole directories as layers say', async () => {

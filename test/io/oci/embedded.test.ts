@@ -1,12 +1,12 @@
 /** What only the embedded runtime promises: the host-root image, staleness after a reboot, a lost monitor, crash leftovers. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { HOST_ROOT_ID, HOST_ROOT_IMAGE } from '../../../src/api/podspec/host-root-image.ts';
 import type { ContainerConfig, Mount, SandboxConfig } from '../../../src/core/podplan/port.ts';
-import { HOST_ROOT_IMAGE } from '../../../src/io/oci/index.ts';
 import { BUSYBOX, createRuntimeLab, type RuntimeLab } from './lab.ts';
 import { inOwnNetworkNamespace } from './netns.ts';
 
@@ -104,9 +104,10 @@ inOwnNetworkNamespace(import.meta.url, () => {
         },
       ];
       const begin = performance.now();
-      const id = await lab
-        .runtime()
-        .createContainer(sandboxId, container(HOST_ROOT_IMAGE, [process.execPath, '-e', script], mounts));
+      const id = await lab.runtime().createContainer(sandboxId, {
+        ...container(HOST_ROOT_IMAGE, [process.execPath, '-e', script], mounts),
+        hostRoot: true,
+      });
       await lab.runtime().startContainer(id);
       const took = performance.now() - begin;
       const { exitCode } = await finished(id);
@@ -117,6 +118,84 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await assert.rejects(stat('/var/lib/hyperedge-test-state'), 'the host itself was not touched');
       await assert.rejects(stat('/etc/hyperedge-test'));
       assert.ok(took < 2_000, `creating took ${took} ms`);
+      await lab.runtime().removePodSandbox(sandboxId);
+    });
+
+    it('shows of the host root no file system that is mounted below, but what leads to a mount of the pod', async () => {
+      const sandboxId = await lab.runtime().runPodSandbox(sandbox('below', true));
+      const foreign = await mkdtemp('/var/tmp/hyperedge-foreign-');
+      const leading = await mkdtemp('/var/tmp/hyperedge-leading-');
+      try {
+        for (const path of [foreign, leading]) {
+          await run('mount', ['-t', 'tmpfs', 'none', path]);
+          await writeFile(join(path, 'secret'), 'x');
+        }
+        const state = join(lab.directory, 'below-state');
+        await mkdir(state);
+        const containerPath = join(leading, 'deep/state');
+        const mounts: Mount[] = [{ hostPath: state, containerPath, readOnly: false, propagation: 'private' }];
+        const script = `ls ${foreign}; echo kept > ${containerPath}/note; echo x > ${leading}/secret`;
+        const config = { ...container(HOST_ROOT_IMAGE, ['/bin/sh', '-c', script], mounts), hostRoot: true };
+        const id = await lab.runtime().createContainer(sandboxId, config);
+        await lab.runtime().startContainer(id);
+        await finished(id);
+        const log = await readFile(join(lab.logRoot, 'below/main/0.log'), 'utf8');
+        assert.doesNotMatch(log, /stdout F secret/);
+        assert.match(log, /secret: Read-only file system/);
+        assert.equal(await readFile(join(state, 'note'), 'utf8'), 'kept\n');
+        assert.deepEqual(await readdir(leading), ['secret'], 'the host itself was not touched');
+      } finally {
+        await lab.runtime().removePodSandbox(sandboxId);
+        for (const path of [foreign, leading]) {
+          await run('umount', [path]).catch(() => {});
+          await rmdir(path);
+        }
+      }
+    });
+
+    it('refuses the host root to containers that are not made for it', async () => {
+      const sandboxId = await lab.runtime().runPodSandbox(sandbox('thief'));
+      const named = container(HOST_ROOT_IMAGE, ['/bin/sh']);
+      for (const config of [
+        named,
+        { ...named, imageId: imageId },
+        { ...named, image: BUSYBOX, imageId: HOST_ROOT_ID },
+        { ...named, image: `${HOST_ROOT_IMAGE}:2`, imageId: imageId },
+      ])
+        await assert.rejects(lab.runtime().createContainer(sandboxId, config), {
+          code: 'create-failed',
+          message: /reserved for static pods/,
+        });
+      assert.deepEqual(await readdir(join(lab.directory, 'state/containers')), []);
+      await lab.runtime().removePodSandbox(sandboxId);
+    });
+
+    it('leaves the first process of a shared pid namespace an empty root, no rights and an own user', async () => {
+      const config = { ...sandbox('shared'), shareProcessNamespace: true };
+      const sandboxId = await lab.runtime().runPodSandbox(config);
+      const record = JSON.parse(
+        await readFile(join(lab.directory, 'state/sandboxes', sandboxId, 'record.json'), 'utf8'),
+      );
+      const { pid } = record.pidHolder;
+      assert.deepEqual(await readdir(`/proc/${pid}/root/`), []);
+      const mounts = (await readFile(`/proc/${pid}/mountinfo`, 'utf8')).trim().split('\n');
+      assert.deepEqual(
+        mounts.map((line) => [line.split(' ')[4], line.split(' ')[5]?.slice(0, 2)]),
+        [['/', 'ro']],
+      );
+      const status = await readFile(`/proc/${pid}/status`, 'utf8');
+      assert.match(status, /^Uid:\t65535\t65535\t65535\t65535$/m);
+      assert.match(status, /^CapBnd:\t0+$/m);
+      assert.match(status, /^Seccomp:\t2$/m);
+      const orphan = "sh -c 'sleep 0.1 &'; sleep 0.5; ps -o stat,args | grep -c '^Z'";
+      const id = await lab.runtime().createContainer(sandboxId, container(BUSYBOX, ['sh', '-c', orphan]));
+      await lab.runtime().startContainer(id);
+      await finished(id);
+      assert.match(
+        await readFile(join(lab.logRoot, 'shared/main/0.log'), 'utf8'),
+        /stdout F 0\n/,
+        'orphans are reaped',
+      );
       await lab.runtime().removePodSandbox(sandboxId);
     });
 

@@ -25,6 +25,7 @@ import { deviceAdminAccess } from './device-admin-access.ts';
 import { escalation } from './escalation.ts';
 import { eventRateLimit } from './event-rate-limit.ts';
 import { denyServiceExternalIps } from './external-ips.ts';
+import { hostRootImage } from './host-root-image.ts';
 import { type Admission, createAdmission } from './index.ts';
 import { limitRanger } from './limit-ranger.ts';
 import { mirrorPods } from './mirror-pods.ts';
@@ -126,6 +127,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       randomSuffix: (length) => randomSuffix(deps.random, length),
     }),
     mirrorPods,
+    hostRootImage,
     nodeRestriction({
       node,
       pod: (namespace, name) => cache.kind('pods').get(namespace, name),

@@ -21,6 +21,10 @@ export interface ContainerConfigInput extends NodeLimits {
   readonly env: readonly { readonly name: string; readonly value: string }[];
   readonly mounts: readonly Mount[];
   readonly pidNamespaceOf: string | undefined;
+  /** The pod's source may use the host's root, and the image is that. */
+  readonly hostRoot: boolean;
+  /** Containers that name no seccomp profile run with the runtime's default one. */
+  readonly seccompDefault: boolean;
 }
 
 /** Throws an Error whose message becomes that of CreateContainerConfigError. */
@@ -35,6 +39,7 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
     attempt,
     image: container.image ?? '',
     imageId: image.id,
+    ...(input.hostRoot ? { hostRoot: true } : {}),
     ...(container.command === undefined || container.command.length === 0
       ? {}
       : { command: container.command.map((part) => expand(part, lookup)) }),
@@ -63,7 +68,7 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
     tty: container.tty === true,
     ...stopSignalOf(container),
     resources: containerResources(pod, container, input),
-    security: security(pod, container, image),
+    security: security(pod, container, image, input.seccompDefault),
     ...(input.pidNamespaceOf === undefined ? {} : { pidNamespaceOf: input.pidNamespaceOf }),
   };
 }
@@ -93,7 +98,7 @@ function stopSignalOf({ lifecycle }: Container): Pick<ContainerConfig, 'stopSign
   return stopSignal === undefined ? {} : { stopSignal };
 }
 
-function security(pod: Pod, container: Container, image: ImageStatus): ContainerSecurity {
+function security(pod: Pod, container: Container, image: ImageStatus, seccompDefault: boolean): ContainerSecurity {
   const own = container.securityContext ?? {};
   const shared = pod.spec?.securityContext ?? {};
   const { supplementalGroupsPolicy } = shared as { readonly supplementalGroupsPolicy?: string };
@@ -102,6 +107,7 @@ function security(pod: Pod, container: Container, image: ImageStatus): Container
   verifyNonRoot(pod, container, own.runAsNonRoot ?? shared.runAsNonRoot ?? false, runAsUser, image);
   const privileged = own.privileged === true;
   const profile = own.seccompProfile ?? shared.seccompProfile;
+  const profileType = profile?.type ?? (seccompDefault ? 'RuntimeDefault' : 'Unconfined');
   // Running it unconfined instead would be less than what was asked for.
   if (!privileged && profile?.type === 'Localhost') {
     throw new Error(
@@ -121,7 +127,7 @@ function security(pod: Pod, container: Container, image: ImageStatus): Container
     allowPrivilegeEscalation: own.allowPrivilegeEscalation !== false,
     addCapabilities: own.capabilities?.add ?? [],
     dropCapabilities: own.capabilities?.drop ?? [],
-    seccomp: !privileged && profile?.type === 'RuntimeDefault' ? 'runtime/default' : 'unconfined',
+    seccomp: !privileged && profileType === 'RuntimeDefault' ? 'runtime/default' : 'unconfined',
     procMount: own.procMount === 'Unmasked' ? 'unmasked' : 'default',
   };
 }

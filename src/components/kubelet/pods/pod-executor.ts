@@ -1,11 +1,18 @@
 import { mkdir, symlink, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Container, EphemeralContainer, Pod, Secret } from 'kubernetes-types/core/v1';
+import {
+  hostRootRefusal,
+  isHostRootImage,
+  mayUseHostRoot,
+  type PodSource,
+} from '../../../api/podspec/host-root-image.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { advanceBackOff, type BackOffEntry, restartLimits } from '../../../core/podplan/back-off.ts';
 import type { PodAction } from '../../../core/podplan/plan.ts';
 import type { Mount, RegistryAuth, SandboxStatus } from '../../../core/podplan/port.ts';
 import { LABELS } from '../../../core/podplan/snapshot.ts';
+import { CONFIG_SOURCE } from '../sources/static-pod.ts';
 import { VolumeError } from '../volumes/manager.ts';
 import { containerConfig } from './container-config.ts';
 import { environmentOf } from './environment.ts';
@@ -26,13 +33,15 @@ const MIN_STOP_SECONDS = 2;
 /** Carries out what was planned for one pod. Stops run beside each other and beside the starts; each is under way once only. */
 export class PodExecutor {
   private readonly services: PodServices;
+  private readonly source: PodSource;
   private readonly done: () => void;
   /** Containers being killed, with when the kill will have run out of patience. */
   private readonly killing = new Map<string, number>();
   private readonly stopping = new Set<string>();
 
-  constructor(services: PodServices, done: () => void) {
+  constructor(services: PodServices, source: PodSource, done: () => void) {
     this.services = services;
+    this.source = source;
     this.done = done;
   }
 
@@ -68,7 +77,8 @@ export class PodExecutor {
           [LABELS.podNamespace]: namespace,
           [LABELS.podUid]: uid,
         },
-        annotations: pod.metadata?.annotations ?? {},
+        // The kubelet's own note: an API pod could claim to be a static one.
+        annotations: { ...pod.metadata?.annotations, [CONFIG_SOURCE]: this.source },
         logDirectory,
         cgroupParent,
         hostNetwork: spec?.hostNetwork === true,
@@ -205,6 +215,12 @@ export class PodExecutor {
   ): Promise<void> {
     const { services } = this;
     const { runtime, events, clock } = services;
+    // An image can change while the pod runs, so admission alone would not do.
+    const hostRoot = isHostRootImage(container.image ?? '');
+    if (hostRoot && !mayUseHostRoot(this.source)) {
+      const message = hostRootRefusal(`container ${container.name}`);
+      throw new StartError({ reason: 'CreateContainerConfigError', message });
+    }
     const image = await orAbandoned(
       services.puller.ensure(
         pod,
@@ -248,6 +264,8 @@ export class PodExecutor {
         oomScoreFloor: services.hostInfo.oomScoreFloor,
         cpuCfsQuota: services.settings.cpuCfsQuota,
         pidNamespaceOf: this.targetOf(pod, container),
+        hostRoot,
+        seccompDefault: services.settings.seccompDefault,
       });
       await mkdir(join(services.directories.logs(pod), container.name), { recursive: true, mode: 0o755 });
     } catch (error) {

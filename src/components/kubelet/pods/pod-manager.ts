@@ -1,4 +1,10 @@
 import type { Pod } from 'kubernetes-types/core/v1';
+import {
+  hostRootFields,
+  hostRootRefusal,
+  mayUseHostRoot,
+  type PodSource,
+} from '../../../api/podspec/host-root-image.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { graceOf } from '../../../core/podplan/plan.ts';
 import { ANNOTATIONS, LABELS } from '../../../core/podplan/snapshot.ts';
@@ -10,7 +16,7 @@ import { unsupportedField } from './unsupported-fields.ts';
 
 interface Managed {
   readonly worker: PodWorker;
-  readonly source: string;
+  readonly source: PodSource;
   /** No longer wanted by any source: goes when it has ended. */
   gone: boolean;
 }
@@ -23,12 +29,12 @@ export class PodManager {
   private readonly services: PodServices;
   private readonly managed = new Map<string, Managed>();
   /** Static pods that wait for their predecessor, by full name. */
-  private readonly queued = new Map<string, Pod>();
-  private readonly staticPods = new Map<string, Map<string, Pod>>();
+  private readonly queued = new Map<string, { readonly pod: Pod; readonly source: PodSource }>();
+  private readonly staticPods = new Map<PodSource, Map<string, Pod>>();
   private readonly mirrors = new Map<string, Pod>();
   private apiSynced = false;
   private readonly onStaticChanged: () => void;
-  private readonly synced = new Set<string>();
+  private readonly synced = new Set<PodSource>();
 
   constructor(services: PodServices, onStaticChanged: () => void) {
     this.services = services;
@@ -94,14 +100,14 @@ export class PodManager {
   // ── sources ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** All pods of a manifest source. */
-  setStaticPods(source: string, pods: readonly Pod[]): void {
+  setStaticPods(source: PodSource, pods: readonly Pod[]): void {
     const before = this.staticPods.get(source) ?? new Map<string, Pod>();
     const now = new Map(pods.map((pod) => [pod.metadata?.uid ?? '', pod]));
     this.staticPods.set(source, now);
     // Before anything is added: a predecessor from before this process began must end first.
     this.sourceSynced(source);
     for (const [uid, pod] of before) {
-      if (!now.has(uid)) this.remove(uid, graceOf(pod));
+      if (!now.has(uid) && !isForeign(this.managed.get(uid), source)) this.remove(uid, graceOf(pod));
     }
     for (const [uid, pod] of now) {
       if (!before.has(uid)) this.add(pod, source);
@@ -123,6 +129,10 @@ export class PodManager {
       return;
     }
     const known = this.managed.get(uid);
+    if (known !== undefined && isForeign(known, 'api')) {
+      this.refuseUid(pod, known, 'api');
+      return;
+    }
     if (known === undefined) this.add(pod, 'api');
     else known.worker.update(pod);
     this.services.statuses.setTarget(uid, pod);
@@ -141,12 +151,13 @@ export class PodManager {
       this.onStaticChanged();
       return;
     }
+    if (isForeign(this.managed.get(uid), 'api')) return;
     this.services.statuses.setTarget(uid, undefined);
     this.remove(uid, Number(pod.metadata?.deletionGracePeriodSeconds ?? graceOf(pod)));
   }
 
   /** After the first complete look at a source: pods that run here on its behalf and that it does not want any more are ended. */
-  sourceSynced(source: string): void {
+  sourceSynced(source: PodSource): void {
     if (source === 'api') this.apiSynced = true;
     if (this.synced.has(source)) return;
     this.synced.add(source);
@@ -157,8 +168,8 @@ export class PodManager {
     return this.apiSynced;
   }
 
-  private isQueuedFrom(source: string, name: string): boolean {
-    return this.queued.get(name)?.metadata?.annotations?.[CONFIG_SOURCE] === source;
+  private isQueuedFrom(source: PodSource, name: string): boolean {
+    return this.queued.get(name)?.source === source;
   }
 
   private retargetStatic(name: string, mirror: Pod | undefined): void {
@@ -171,11 +182,12 @@ export class PodManager {
 
   // ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  private add(pod: Pod, source: string): void {
+  private add(pod: Pod, source: PodSource): void {
     const uid = pod.metadata?.uid ?? '';
     const known = this.managed.get(uid);
     if (known !== undefined) {
-      known.worker.update(pod);
+      if (isForeign(known, source)) this.refuseUid(pod, known, source);
+      else known.worker.update(pod);
       return;
     }
     if (source !== 'api') {
@@ -183,12 +195,12 @@ export class PodManager {
         (each) => each.source !== 'api' && fullName(each.worker.pod) === fullName(pod),
       );
       if (predecessor !== undefined) {
-        this.queued.set(fullName(pod), pod);
+        this.queued.set(fullName(pod), { pod, source });
         return;
       }
     }
     const rejection = this.admit(pod, source);
-    const worker = new PodWorker(pod, this.services);
+    const worker = new PodWorker(pod, this.services, source);
     this.managed.set(uid, { worker, source, gone: false });
     if (source !== 'api') {
       const mirror = this.mirrors.get(fullName(pod));
@@ -225,8 +237,16 @@ export class PodManager {
     return this.services.view.get(pod.metadata?.uid ?? '').sandboxes.length > 0;
   }
 
-  private admit(pod: Pod, source: string): Rejection | undefined {
+  private refuseUid(pod: Pod, known: Managed, source: PodSource): void {
+    const { uid } = known.worker;
+    this.services.log.error('pod refused: its UID is in use', { pod: fullName(pod), uid, source, by: known.source });
+  }
+
+  private admit(pod: Pod, source: PodSource): Rejection | undefined {
     if (pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') return undefined;
+    // Also of a pod that already runs here: an earlier version may have admitted it.
+    const [reserved] = mayUseHostRoot(source) ? [] : hostRootFields(pod);
+    if (reserved !== undefined) return { reason: 'HostRootImage', message: hostRootRefusal(reserved) };
     if (pod.metadata?.deletionTimestamp !== undefined || this.runs(pod)) return undefined;
     // The control plane's own manifests are files and have the reserved ports.
     if (source === 'file') return manifestRejection(pod);
@@ -274,7 +294,7 @@ export class PodManager {
     const next = this.queued.get(fullName(known.worker.pod));
     if (next !== undefined) {
       this.queued.delete(fullName(known.worker.pod));
-      this.add(next, next.metadata?.annotations?.[CONFIG_SOURCE] ?? 'file');
+      this.add(next.pod, next.source);
     }
     this.onStaticChanged();
   }
@@ -304,7 +324,8 @@ export class PodManager {
       if (this.managed.has(uid) || wanted.has(uid)) continue;
       const { sandboxes, containers } = this.services.view.get(uid);
       const [sandbox] = sandboxes;
-      if (sandbox === undefined || !this.synced.has(sandbox.annotations[CONFIG_SOURCE] ?? 'api')) continue;
+      const source = sourceOf(sandbox?.annotations[CONFIG_SOURCE]);
+      if (sandbox === undefined || !this.synced.has(source)) continue;
       const names = [...new Set(containers.map((status) => status.labels[LABELS.containerName] ?? status.name))];
       const pod: Pod = {
         apiVersion: 'v1',
@@ -321,8 +342,8 @@ export class PodManager {
         },
       };
       this.services.log.info('ending a pod that nobody wants any more', { pod: fullName(pod), uid });
-      const worker = new PodWorker(pod, this.services);
-      this.managed.set(uid, { worker, source: sandbox.annotations[CONFIG_SOURCE] ?? 'api', gone: true });
+      const worker = new PodWorker(pod, this.services, source);
+      this.managed.set(uid, { worker, source, gone: true });
       const grace = containers.map((status) => Number(status.annotations[ANNOTATIONS.terminationGracePeriod]));
       worker.terminate(
         Math.max(0, ...grace.map((seconds) => (Number.isNaN(seconds) ? ORPHAN_GRACE_SECONDS : seconds))),
@@ -335,6 +356,13 @@ export class PodManager {
     this.managed.clear();
   }
 }
+
+/** As the executor noted it at the sandbox. */
+const sourceOf = (noted: string | undefined): PodSource => (noted === 'file' || noted === 'http' ? noted : 'api');
+
+/** A UID of a manifest can be chosen by its author: it must not make a pod of one source the successor of another's. */
+const isForeign = (known: Managed | undefined, source: PodSource): boolean =>
+  known !== undefined && known.source !== source;
 
 /** Upstream's default, for containers that some other kubelet made. */
 const ORPHAN_GRACE_SECONDS = 30;

@@ -1,4 +1,5 @@
 import type { Container, EphemeralContainer, Pod } from 'kubernetes-types/core/v1';
+import type { PodSource } from '../../../api/podspec/host-root-image.ts';
 import type { Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { qosClassOf } from '../../../core/cgroup/resources.ts';
@@ -65,13 +66,13 @@ export class PodWorker {
   /** Everything has ended and what the pod held is given back. */
   finished = false;
 
-  constructor(pod: Pod, services: PodServices) {
+  constructor(pod: Pod, services: PodServices, source: PodSource) {
     this.uid = pod.metadata?.uid ?? '';
     this.currentPod = pod;
     this.services = services;
     this.startedAtMs = services.clock.nowMs();
     this.lastStatus = (pod.status ?? {}) as PodStatus;
-    this.executor = new PodExecutor(services, () => this.wake());
+    this.executor = new PodExecutor(services, source, () => this.wake());
     this.resize = new PodResize(pod, {
       services,
       restart: (container, status) =>

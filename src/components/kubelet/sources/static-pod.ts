@@ -5,6 +5,7 @@ import { parse } from 'yaml';
 import { failuresOf } from '../../../api/meta/field-error.ts';
 import { fillAppArmorFields } from '../../../api/podspec/annotations.ts';
 import { setPodDefaults } from '../../../api/podspec/defaults.ts';
+import { hostRootFields, hostRootRefusal, mayUseHostRoot } from '../../../api/podspec/host-root-image.ts';
 import { validatePod, validatePodCreate } from '../../../api/podspec/validate.ts';
 import { pruneAndCheck } from '../../../api/schema/decode.ts';
 import { schemaOfType } from '../../../api/schema/index.ts';
@@ -58,6 +59,8 @@ export function decodeStaticPod(content: string, context: StaticPodContext): Pod
   }
   const dependency = apiDependency(pod);
   if (dependency !== undefined) throw refused(context, `a static pod may not reference ${dependency}`);
+  const [reserved] = mayUseHostRoot(context.kind) ? [] : hostRootFields(pod);
+  if (reserved !== undefined) throw refused(context, hostRootRefusal(reserved));
   return validated(applyDefaults(pod, context), context);
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { HOST_ROOT_IMAGE } from '../../../../src/api/podspec/host-root-image.ts';
 import { generateKey, type KeyPair } from '../../../../src/io/pki/certificate.ts';
 import { createSigningRequest } from '../../../../src/io/pki/signing-request.ts';
 import { type CallOptions, startServer, type TestServer } from '../harness.ts';
@@ -201,6 +202,15 @@ describe('rights', () => {
       );
     const create = async (body: object) => (await call('POST', PODS, { as: node, body })).code;
     assert.equal(await create(mirror('m-good')), 201);
+    const containers = [{ name: 'c', image: HOST_ROOT_IMAGE }];
+    assert.equal(await create(mirror('m-root', { containers })), 201);
+    const fake = mirror('m-fake', { containers, automountServiceAccountToken: false });
+    const refused = await call('POST', PODS, { body: fake });
+    assert.equal(refused.code, 403, 'an administrator is not the node');
+    assert.match(refused.body.message, /^pods "m-fake" is forbidden: spec.containers\[0\].image: Forbidden: image /);
+    const labels = { metadata: { labels: { checked: 'yes' } } };
+    const labelled = await call('PATCH', `${PODS}/m-root`, { body: labels, type: 'application/merge-patch+json' });
+    assert.equal(labelled.code, 200, 'what is stored may be written again');
     assert.equal(await create(pod('m-plain', { nodeName: 'n1' })), 403);
     assert.equal(await create(mirror('m-other', { nodeName: 'n2' })), 403);
     assert.equal(await create(mirror('m-uid', {}, { uid: 'x' })), 403);

@@ -1,0 +1,46 @@
+/**
+ * The reserved image `hyperedge.local/host-root`: the host's own root, read-only, which the control plane's static pods run from. It is for
+ * manifests of the node's own directory alone; API server, kubelet, runtime and image store all ask the rules of this file.
+ */
+import type { Pod } from 'kubernetes-types/core/v1';
+
+export const HOST_ROOT_IMAGE = 'hyperedge.local/host-root';
+
+/** SHA-256 of the name, in the form of a digest: nothing of that digest is ever stored. */
+const DIGEST = 'b2a643d7931c38a1f607e703aab40c181a43aacb80b4348a4a68819183a45b5a';
+export const HOST_ROOT_ID = `sha256:${DIGEST}`;
+
+/** Where a kubelet has a pod from: its manifest directory, its manifest URL or the API server. */
+export type PodSource = 'file' | 'http' | 'api';
+
+/** The one decision about who may use the image; a pod of the API server is never the node's own. */
+export const mayUseHostRoot = (source: PodSource): boolean => source === 'file';
+
+/** Any spelling: tag, digest, id with or without algorithm, letter case, port, and the registry that plain names default to. */
+export function isHostRootImage(image: string): boolean {
+  const name = image.trim().toLowerCase();
+  if (name.includes(DIGEST)) return true;
+  const [repository = ''] = name.split('@', 1);
+  const untagged = repository.replace(/:[^/]*$/, '');
+  const plain = untagged.replace(/^(?:index\.)?docker\.io\//, '').replace(/^library\//, '');
+  return plain.replace(/^([^/:]+?)\.?(?::\d+)?\//, '$1/') === HOST_ROOT_IMAGE;
+}
+
+/** Paths of the pod's fields that name the image. */
+export function hostRootFields(pod: Pod): string[] {
+  const fields: string[] = [];
+  const look = (path: string, image: unknown): void => {
+    if (typeof image === 'string' && isHostRootImage(image)) fields.push(path);
+  };
+  for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const)
+    for (const [index, container] of (pod.spec?.[list] ?? []).entries())
+      look(`spec.${list}[${index}].image`, container.image);
+  // `image` volumes are younger than the package of types.
+  const volumes = (pod.spec?.volumes ?? []) as readonly { readonly image?: { readonly reference?: unknown } }[];
+  for (const [index, { image }] of volumes.entries()) look(`spec.volumes[${index}].image.reference`, image?.reference);
+  return fields;
+}
+
+/** Why a pod or container may not name the image; `field` is a path or the name of a container. */
+export const hostRootRefusal = (field: string): string =>
+  `${field}: Forbidden: image ${HOST_ROOT_IMAGE} is reserved for static pods of the node's manifest directory; use another image`;

@@ -1,0 +1,23 @@
+/** The mounts of a process (proc_pid_mountinfo(5)). */
+import { readFile } from 'node:fs/promises';
+
+export interface MountPoint {
+  readonly path: string;
+  /** Of the file system: `tmpfs`, `ext4` … */
+  readonly type: string;
+}
+
+/** In the order they were made; where several lie on one another, all of them. */
+export async function mountPoints(pid: number | 'self'): Promise<readonly MountPoint[]> {
+  const found: MountPoint[] = [];
+  for (const line of (await readFile(`/proc/${pid}/mountinfo`, 'utf8')).split('\n')) {
+    const fields = line.split(' ');
+    const point = fields[4];
+    if (point === undefined) continue;
+    const path = point.replaceAll(/\\([0-7]{3})/g, (_, octal: string) =>
+      String.fromCharCode(Number.parseInt(octal, 8)),
+    );
+    found.push({ path, type: fields[fields.indexOf('-') + 1] ?? '' });
+  }
+  return found;
+}

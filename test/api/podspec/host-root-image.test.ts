@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { describe, it } from 'node:test';
+import type { Pod } from 'kubernetes-types/core/v1';
+import {
+  HOST_ROOT_ID,
+  HOST_ROOT_IMAGE,
+  hostRootFields,
+  isHostRootImage,
+  mayUseHostRoot,
+} from '../../../src/api/podspec/host-root-image.ts';
+
+const hex = createHash('sha256').update(HOST_ROOT_IMAGE).digest('hex');
+
+describe('the reserved image of the host root', () => {
+  it('has the digest of its name as its id', () => assert.equal(HOST_ROOT_ID, `sha256:${hex}`));
+
+  for (const image of [
+    HOST_ROOT_IMAGE,
+    `${HOST_ROOT_IMAGE}:latest`,
+    `${HOST_ROOT_IMAGE}:v9`,
+    `${HOST_ROOT_IMAGE}@sha256:${'0'.repeat(64)}`,
+    `${HOST_ROOT_IMAGE}:x@sha256:${'0'.repeat(64)}`,
+    'HYPEREDGE.LOCAL/host-root',
+    'hyperedge.local:443/host-root',
+    'hyperedge.local./host-root:1',
+    'docker.io/hyperedge.local/host-root',
+    'index.docker.io/library/hyperedge.local/host-root:1',
+    ` ${HOST_ROOT_IMAGE} `,
+    hex,
+    hex.toUpperCase(),
+    `sha256:${hex}`,
+    `busybox@sha256:${hex}`,
+  ])
+    it(`is meant by ${image.slice(0, 70)}`, () => assert.equal(isHostRootImage(image), true));
+
+  for (const image of [
+    '',
+    'busybox',
+    'hyperedge.local/hello:1',
+    'hyperedge.local/host-root-2',
+    'hyperedge.local/host-root/tools:1',
+    'registry.example/hyperedge.local/host-root',
+    'example.local/host-root',
+    'host-root',
+    `busybox@sha256:${'0'.repeat(64)}`,
+  ])
+    it(`is not meant by ${image.slice(0, 70) || 'an empty name'}`, () => assert.equal(isHostRootImage(image), false));
+
+  it('is found in every field of a pod that names an image', () => {
+    const named = (image: string) => ({ name: 'c', image });
+    const spec = {
+      containers: [named('busybox'), named(HOST_ROOT_IMAGE)],
+      initContainers: [named(HOST_ROOT_ID)],
+      ephemeralContainers: [named(`${HOST_ROOT_IMAGE}:x`)],
+      volumes: [{ name: 'a' }, { name: 'b', image: { reference: HOST_ROOT_IMAGE } }],
+    };
+    assert.deepEqual(hostRootFields({ spec } as Pod), [
+      'spec.initContainers[0].image',
+      'spec.containers[1].image',
+      'spec.ephemeralContainers[0].image',
+      'spec.volumes[1].image.reference',
+    ]);
+    assert.deepEqual(hostRootFields({ spec: { containers: [named('busybox')] } }), []);
+    assert.deepEqual(hostRootFields({}), []);
+  });
+
+  it('is for the manifest directory alone', () => {
+    assert.deepEqual((['file', 'http', 'api'] as const).map(mayUseHostRoot), [true, false, false]);
+  });
+});
