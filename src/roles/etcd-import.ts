@@ -1,7 +1,7 @@
 /** Reads all that another etcd holds, at one revision and with little memory, through its API. */
 import type { PutEvent } from '../api/etcd/event.ts';
 import { CodedError } from '../base/errors.ts';
-import type { Foreign } from '../components/etcd/offline.ts';
+import type { Foreign } from '../components/etcd/membership/offline.ts';
 import type { EtcdAdmin } from '../io/grpc/index.ts';
 
 const PAGE = 2000;

@@ -2,7 +2,7 @@
 import { access as accessFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { CodedError, messageOf } from '../base/errors.ts';
-import { endOf, recoverAlone, type StoreEnd } from '../components/etcd/offline.ts';
+import { endOf, recoverAlone, type StoreEnd } from '../components/etcd/membership/offline.ts';
 import type { EtcdLogEnd, EtcdMember } from '../io/grpc/index.ts';
 import { askControl } from './control.ts';
 import { type EtcdAccessOptions, etcdAccess, ownEtcd } from './etcd-access.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { CodedError } from '../base/errors.ts';
-import { contentOf, importInto, type Restored, restoreAs } from '../components/etcd/offline.ts';
+import { contentOf, importInto, type Restored, restoreAs } from '../components/etcd/membership/offline.ts';
 import type { LogState, StoreLog } from '../components/etcd/port.ts';
 import type { EtcdAdmin } from '../io/grpc/index.ts';
 import { checkKind } from '../io/sqlite/index.ts';
