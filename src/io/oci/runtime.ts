@@ -16,10 +16,11 @@ import { childEnvironment } from './command.ts';
 import { reopenLog } from './conmon.ts';
 import { type Containers, createContainers } from './containers.ts';
 import type { OciRuntimeDeps, RuntimeContext, RuntimePrograms } from './context.ts';
-import { type ExecDeps, execInContainer, execToEnd } from './exec.ts';
+import { type ExecDeps, type ExecTarget, execInContainer, execToEnd } from './exec.ts';
+import { chargeToPod } from './exec-cgroup.ts';
 import { HOST_ROOT_ID, HOST_ROOT_STATUS, isHostRoot } from './host-root.ts';
 import { createKeyedLock } from './keyed-lock.ts';
-import { connectInNamespace, connectOnHost } from './port-connect.ts';
+import { connectInNamespace, connectOnHost, createForwards } from './port-connect.ts';
 import { isRunning, readBootId, readBootTimeMs, readOwnLimits } from './processes.ts';
 import { loadRecords, makePaths, newId, runtimePaths, type SandboxRecord, saveEnd, saveRecord } from './records.ts';
 import { createRunc } from './runc.ts';
@@ -45,6 +46,7 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
   const listeners = new Set<(hint: { readonly sandboxId: string }) => void>();
   const sandboxes = new Map<string, SandboxRecord>();
   const locks = createKeyedLock();
+  const forwards = createForwards();
   const warned = new Set<string>();
   let running:
     | { readonly context: RuntimeContext; readonly containers: Containers; readonly close: () => void }
@@ -229,6 +231,7 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
     if (record === undefined) return;
     await Promise.all(containers.inSandbox(id).map((container) => containers.stop(container.id, 0)));
     if (record.stopped) return;
+    forwards.end(id);
     await deps.network.detach(id);
     await tearDown(paths, context.runc, record);
     await saveStopped({ ...record, ips: [] });
@@ -265,6 +268,11 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
       throw new RuntimeError('not-found', `container ${record.name} is not running`);
     return record;
   }
+
+  const execTarget = (id: string): ExecTarget => {
+    const { cgroups } = runningContainer(id);
+    return { id, bundle: up().containers.bundle(id), cgroups };
+  };
 
   return {
     start,
@@ -307,14 +315,12 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
     removeContainer: (id) => up().containers.remove(id),
     listContainers: () => up().containers.list(),
 
-    async execSync(id, command, timeoutMs) {
-      runningContainer(id);
-      return execToEnd(execDeps(), id, up().containers.bundle(id), command, timeoutMs);
+    async execSync(id, command, options) {
+      return execToEnd(execDeps(), execTarget(id), command, options);
     },
 
     async exec(id, options) {
-      runningContainer(id);
-      return execInContainer(execDeps(), id, up().containers.bundle(id), options);
+      return execInContainer(execDeps(), execTarget(id), options, { killsRest: false });
     },
 
     async attach(id, options) {
@@ -324,9 +330,16 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
     },
 
     async portForward(sandboxId, port) {
+      const { context, containers } = up();
       const record = sandboxOf(sandboxId);
+      if (record.stopped) throw new RuntimeError('not-found', `pod sandbox ${sandboxId} has been stopped`);
       const { net } = namespaceFiles(paths, record);
-      return net === undefined ? connectOnHost(port) : connectInNamespace(up().context.programs.socat, net, port);
+      if (net === undefined) return forwards.track(sandboxId, await connectOnHost(port));
+      const charge = (pid: number): void => {
+        const [container] = containers.inSandbox(sandboxId);
+        if (container !== undefined) void chargeToPod(container.cgroups, pid);
+      };
+      return forwards.track(sandboxId, await connectInNamespace(context.programs.socat, net, port, charge));
     },
 
     async updateContainerResources(id, resources) {
