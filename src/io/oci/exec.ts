@@ -3,9 +3,9 @@
  * holds the pipes. All processes of an exec are in a cgroup of their own below the container's.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
 import {
   type ExecOptions,
   type ExecResult,
@@ -17,7 +17,8 @@ import type { ContainerCgroups } from './cgroups.ts';
 import { type ExecStart, execMonitored, type StartedExec } from './conmon.ts';
 import { createExecCgroup } from './exec-cgroup.ts';
 import { openPipes } from './exec-pipes.ts';
-import type { OciProcess } from './spec.ts';
+import { writeExecProcess } from './exec-process.ts';
+import type { KeyedLimit } from './keyed-limit.ts';
 import { execWithTerminal, type TerminalExecDeps } from './terminal-exec.ts';
 
 /** Beyond the bytes that are kept this much is read and dropped at full speed, and the rest slowly: a command that prints without end waits. */
@@ -29,10 +30,13 @@ export interface ExecDeps extends TerminalExecDeps {
   /** Scratch directory. */
   readonly execs: string;
   readonly clock: Clock;
+  /** By sandbox. The runtime that starts a process is not charged to the pod, so a pod has few at a time. */
+  readonly starts: KeyedLimit;
 }
 
 export interface ExecTarget {
   readonly id: string;
+  readonly sandboxId: string;
   readonly bundle: string;
   readonly cgroups: ContainerCgroups;
 }
@@ -47,13 +51,27 @@ export interface ExecPolicy {
   readonly killsRest: boolean;
   /** Aborts the start. */
   readonly signal?: AbortSignal;
+  /** Called when the start has its turn among those of the pod. */
+  readonly begins?: () => void;
 }
 
 /**
  * Resolves when the process runs; `close` before its exit kills it with all that it has started. Throws RuntimeError 'start-failed' in the
  * runtime's words when it cannot be started.
  */
-export async function execInContainer(
+export function execInContainer(
+  deps: ExecDeps,
+  target: ExecTarget,
+  options: ExecOptions,
+  policy: ExecPolicy,
+): Promise<ExecSession> {
+  return deps.starts.run(target.sandboxId, () => {
+    policy.begins?.();
+    return start(deps, target, options, policy);
+  });
+}
+
+async function start(
   deps: ExecDeps,
   target: ExecTarget,
   options: ExecOptions,
@@ -69,12 +87,11 @@ export async function execInContainer(
   });
   let started: StartedExec;
   try {
-    const spec = JSON.stringify(await processFor(target.bundle, options));
-    await writeFile(join(work, 'process.json'), spec, { mode: 0o600 });
-    const start = { id: target.id, bundle: work, runtimeOptions: cgroup.options, signal: policy.signal };
+    await writeExecProcess(join(work, 'process.json'), target.bundle, options);
+    const request = { id: target.id, bundle: work, runtimeOptions: cgroup.options, signal: policy.signal };
     started = options.tty
-      ? await execWithTerminal(deps, start, options.stdin)
-      : await execWithPipes(deps, start, options);
+      ? await execWithTerminal(deps, request, options.stdin)
+      : await execWithPipes(deps, request, options);
   } catch (error) {
     await cgroup.kill();
     await Promise.all([cgroup.dissolve(), cleared()]);
@@ -103,18 +120,6 @@ export async function execInContainer(
       if (!over) await cgroup.kill();
       await cleanedUp;
     },
-  };
-}
-
-async function processFor(bundle: string, options: ExecOptions): Promise<OciProcess> {
-  const spec: { process: OciProcess } = JSON.parse(await readFile(join(bundle, 'config.json'), 'utf8'));
-  const { env } = spec.process;
-  const hasTerm = env.some((line) => line.startsWith('TERM='));
-  return {
-    ...spec.process,
-    terminal: options.tty,
-    args: options.command,
-    env: options.tty && !hasTerm ? [...env, 'TERM=xterm'] : env,
   };
 }
 
@@ -153,7 +158,11 @@ export async function execToEnd(
   const expired = new Promise<'expired'>((resolve) => {
     aborter.signal.addEventListener('abort', () => resolve('expired'), { once: true });
   });
-  const timer = timeoutMs > 0 ? deps.clock.setTimer(timeoutMs, () => aborter.abort()) : undefined;
+  let timer: Timer | undefined;
+  // The time is the command's: it does not pass while other execs of the pod start.
+  const begins = (): void => {
+    if (timeoutMs > 0) timer = deps.clock.setTimer(timeoutMs, () => aborter.abort());
+  };
   const timedOut = (cause?: unknown): RuntimeError =>
     new RuntimeError(
       'timeout',
@@ -166,7 +175,7 @@ export async function execToEnd(
       deps,
       target,
       { command, stdin: false, stdout: true, stderr: true, tty: false },
-      { killsRest: !leavesProcesses, signal: aborter.signal },
+      { killsRest: !leavesProcesses, signal: aborter.signal, begins },
     );
     const stdout = drain(session.stdout, maxOutputBytes, deps.clock);
     const stderr = drain(session.stderr, maxOutputBytes, deps.clock);

@@ -19,6 +19,7 @@ import type { OciRuntimeDeps, RuntimeContext, RuntimePrograms } from './context.
 import { type ExecDeps, type ExecTarget, execInContainer, execToEnd } from './exec.ts';
 import { chargeToPod } from './exec-cgroup.ts';
 import { HOST_ROOT_ID, HOST_ROOT_STATUS, isHostRoot } from './host-root.ts';
+import { createKeyedLimit } from './keyed-limit.ts';
 import { createKeyedLock } from './keyed-lock.ts';
 import { connectInNamespace, connectOnHost, createForwards } from './port-connect.ts';
 import { isRunning, readBootId, readBootTimeMs, readOwnLimits } from './processes.ts';
@@ -36,6 +37,8 @@ export interface OciRuntime extends Runtime {
   stop(): Promise<void>;
 }
 
+/** Of one pod at a time. */
+const EXEC_STARTS_OF_POD = 2;
 /** How soon the end of a container is seen whose monitor was killed. */
 const UNMONITORED_LOOK_MS = 1_000;
 
@@ -47,6 +50,7 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
   const sandboxes = new Map<string, SandboxRecord>();
   const locks = createKeyedLock();
   const forwards = createForwards();
+  const starts = createKeyedLimit(EXEC_STARTS_OF_POD);
   const warned = new Set<string>();
   let running:
     | { readonly context: RuntimeContext; readonly containers: Containers; readonly close: () => void }
@@ -258,7 +262,7 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
 
   const execDeps = (): ExecDeps => {
     const { runc, programs } = up().context;
-    return { runc, conmon: programs.conmon, socat: programs.socat, execs: paths.execs, clock: deps.clock };
+    return { runc, conmon: programs.conmon, socat: programs.socat, execs: paths.execs, clock: deps.clock, starts };
   };
 
   function runningContainer(id: string) {
@@ -270,8 +274,8 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
   }
 
   const execTarget = (id: string): ExecTarget => {
-    const { cgroups } = runningContainer(id);
-    return { id, bundle: up().containers.bundle(id), cgroups };
+    const { cgroups, sandboxId } = runningContainer(id);
+    return { id, sandboxId, bundle: up().containers.bundle(id), cgroups };
   };
 
   return {

@@ -44,7 +44,10 @@ inOwnNetworkNamespace(import.meta.url, () => {
         image: BUSYBOX,
         imageId,
         command: ['/bin/sh', '-c', 'sleep 100000 & wait'],
-        env: [],
+        env: [
+          { name: 'GREETING', value: 'hello' },
+          { name: 'ODD', value: '"q"\\' },
+        ],
         mounts: [],
         devices: [],
         labels: {},
@@ -190,6 +193,39 @@ inOwnNetworkNamespace(import.meta.url, () => {
       const result = await sh('id -u; echo again > /dev/stdout; echo problem > /proc/self/fd/2');
       assert.equal(Buffer.from(result.stdout).toString(), '1000\nagain\n');
       assert.equal(Buffer.from(result.stderr).toString(), 'problem\n');
+    });
+
+    it('a pod has two execs at a time that start; waiting for a turn is not the time of the command', async () => {
+      let most = 0;
+      let ended = false;
+      const watching = (async () => {
+        while (!ended) {
+          const starting = (await commandLines()).filter(
+            ({ command }) => command.includes(id) && command.includes(' exec ') && !command.includes(' --exec '),
+          );
+          most = Math.max(most, starting.length);
+        }
+      })();
+      const results = await Promise.all(Array.from({ length: 20 }, () => sh('echo ran', { timeoutMs: 1_500 })));
+      ended = true;
+      await watching;
+      assert.ok(results.every(({ exitCode }) => exitCode === 0));
+      assert.ok(most >= 1 && most <= 2, `${most} runtimes at a time`);
+    });
+
+    it('an exec has the environment and user of its container, and a terminal names its type', async () => {
+      const result = await sh('echo $GREETING; echo "$ODD"; id -u; echo "TERM=$TERM"');
+      assert.equal(Buffer.from(result.stdout).toString(), 'hello\n"q"\\\n1000\nTERM=\n');
+      const session = await lab.runtime().exec(id, {
+        command: ['/bin/sh', '-c', 'echo $GREETING $TERM'],
+        stdin: false,
+        stdout: true,
+        stderr: false,
+        tty: true,
+      });
+      let text = '';
+      for await (const part of session.stdout ?? []) text += Buffer.from(part).toString();
+      assert.equal(text, 'hello xterm\r\n');
     });
 
     it('monitors of execs, attached clients and forwarded connections are charged to the pod', async () => {

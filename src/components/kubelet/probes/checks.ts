@@ -201,6 +201,7 @@ function checkGrpc(ip: string, port: number, service: string, timeoutMs: number)
     stream.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size <= MAX_OUTPUT) chunks.push(chunk);
+      else finish('failure', `health rpc answered with more than ${MAX_OUTPUT} bytes`);
     });
     stream.once('error', (error) => finish('failure', error.message));
     stream.once('end', () => {
