@@ -1,5 +1,5 @@
 /** What a host finds of its private material when it starts: no other user of the machine may have had access to it. */
-import { readdir, stat } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError } from '../base/errors.ts';
 import { directoryProblem, secretFileProblem } from '../base/secret-file.ts';
@@ -42,9 +42,15 @@ export async function checkPrivateFiles({ root, paths }: Pick<Settings, 'root' |
   for (const path of files) {
     const found = await stat(path).catch(() => undefined);
     const problem = found === undefined ? undefined : secretFileProblem(path, found, own);
-    if (problem !== undefined) problems.push(problem);
+    if (problem !== undefined && !(await isPublicKey(path))) problems.push(problem);
   }
   if (problems.length === 0) return;
   const more = problems.length > MAX_NAMED ? ` (and ${problems.length - MAX_NAMED} more)` : '';
   throw new CodedError('bad-config', `${problems.slice(0, MAX_NAMED).join('\n')}${more}`);
+}
+
+/** OKD names the public keys of service accounts `serviceaccounts.public.key`. */
+async function isPublicKey(path: string): Promise<boolean> {
+  const text = await readFile(path, 'latin1').catch(() => '');
+  return text.includes('-----BEGIN PUBLIC KEY-----') && !text.includes('PRIVATE KEY');
 }

@@ -45,6 +45,12 @@ test('every private file of a host is checked, and public ones are not', () =>
   inRoot(async (root) => {
     const check = (): Promise<void> => checkPrivateFiles({ root, paths: pathsBelow(root) });
     await check();
+    const publicKey = join(root, 'etc/origin/master/serviceaccounts.public.key');
+    await writeFile(publicKey, '-----BEGIN PUBLIC KEY-----\nMFkw\n-----END PUBLIC KEY-----\n', { mode: 0o644 });
+    await check();
+    await writeFile(publicKey, '-----BEGIN PUBLIC KEY-----\n-----BEGIN PRIVATE KEY-----\n');
+    await assert.rejects(check(), /public\.key: private material/);
+    await rm(publicKey);
     for (const name of PRIVATE) {
       const path = join(root, name);
       for (const mode of [0o604, 0o640, 0o620]) {

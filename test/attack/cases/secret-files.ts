@@ -15,6 +15,9 @@ export const cases: readonly AttackCase[] = [
       const root = await mkdtemp(join(tmpdir(), 'he-open-'));
       try {
         await cp(join(lab.appliance.root, 'etc'), join(root, 'etc'), { recursive: true, preserveTimestamps: true });
+        // Its ports belong to the appliance that runs, which is found out after the files have been judged.
+        const unharmed = await lab.appliance.hyperedge(['run', '--root', root], { timeoutMs: 15_000 });
+        assert.match(unharmed.stdout + unharmed.stderr, /port \d+ for the kubelet is in use/);
         for (const [index, name] of FILES.entries()) {
           const path = join(root, 'etc/origin', name);
           await chmod(path, index === 1 ? 0o640 : 0o644);
