@@ -179,7 +179,7 @@ export function runtimeConformance(name: string, factory: () => Promise<RuntimeU
       id: string,
       ...command: string[]
     ): Promise<{ stdout: string; stderr: string; exitCode: number }> {
-      const result = await cri().execSync(id, command, 10_000);
+      const result = await cri().execSync(id, command, { timeoutMs: 10_000, maxOutputBytes: 1024 * 1024 });
       const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
       return { stdout: text(result.stdout), stderr: text(result.stderr), exitCode: result.exitCode };
     }
@@ -426,15 +426,21 @@ export function runtimeConformance(name: string, factory: () => Promise<RuntimeU
           stderr: 'e\n',
           exitCode: 5,
         });
-        await assert.rejects(cri().execSync(id, ['sleep', '30'], 300), { code: 'timeout' });
+        await assert.rejects(cri().execSync(id, ['sleep', '30'], { timeoutMs: 300, maxOutputBytes: 1024 }), {
+          code: 'timeout',
+        });
         const left = await eventually(
           async () => (await exec(id, 'ps')).stdout,
           (text) => !text.includes('sleep 30'),
         );
         assert.ok(!left.includes('sleep 30'), 'the timed-out command was killed');
-        await assert.rejects(cri().execSync(id, ['/no/such/program'], 5_000), { code: 'start-failed' });
+        await assert.rejects(cri().execSync(id, ['/no/such/program'], { timeoutMs: 5_000, maxOutputBytes: 1024 }), {
+          code: 'start-failed',
+        });
         await cri().stopContainer(id, 0);
-        await assert.rejects(cri().execSync(id, ['true'], 5_000), { code: 'not-found' });
+        await assert.rejects(cri().execSync(id, ['true'], { timeoutMs: 5_000, maxOutputBytes: 1024 }), {
+          code: 'not-found',
+        });
       }));
 
     it('streams a command: input to its end, large output, separate errors', () =>

@@ -19,8 +19,8 @@ export interface Runtime {
   stopContainer(containerId: string, graceSeconds: number): Promise<void>;
   removeContainer(containerId: string): Promise<void>;
   listContainers(): Promise<readonly ContainerStatus[]>;
-  /** Runs to the end or `timeoutMs` (then throws RuntimeError 'timeout'); output is cut at 16 MiB. */
-  execSync(containerId: string, command: readonly string[], timeoutMs: number): Promise<ExecResult>;
+  /** Runs to the end or the timeout: then it kills every process that the command has started and throws RuntimeError 'timeout'. */
+  execSync(containerId: string, command: readonly string[], options: ExecSyncOptions): Promise<ExecResult>;
   exec(containerId: string, options: ExecOptions): Promise<ProcessStreams>;
   attach(containerId: string, options: AttachOptions): Promise<ProcessStreams>;
   /** A byte stream to `port` on loopback inside the pod's network namespace. */
@@ -214,6 +214,15 @@ export interface ContainerUser {
   readonly supplementalGroups: readonly number[];
 }
 
+export interface ExecSyncOptions {
+  /** 0: none. */
+  readonly timeoutMs: number;
+  /** Of each stream; the command may write more, which is dropped. */
+  readonly maxOutputBytes: number;
+  /** Processes that the command has started and that run when it exits continue in the container instead of being killed. */
+  readonly leavesProcesses?: boolean;
+}
+
 export interface ExecResult {
   readonly stdout: Uint8Array;
   readonly stderr: Uint8Array;
@@ -250,7 +259,7 @@ export interface ProcessStreams {
   resize(columns: number, rows: number): void;
   /** The exit code of an exec; of an attach, 0 when the container's streams ended. */
   readonly exited: Promise<number>;
-  /** Kills an exec, detaches an attach. */
+  /** Kills an exec that has not exited, with all that it has started; detaches an attach. */
   close(): void;
 }
 

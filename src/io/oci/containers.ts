@@ -10,6 +10,7 @@ import { runCommand } from './command.ts';
 import { createMonitored } from './conmon.ts';
 import type { RuntimeContext } from './context.ts';
 import { allHostDevices, hostDevice, type OciDevice } from './devices.ts';
+import { removeExecCgroups } from './exec-cgroup.ts';
 import { prepareHostRoot } from './host-root.ts';
 import { createKeyedLock } from './keyed-lock.ts';
 import { checkMounts } from './mount-guard.ts';
@@ -107,6 +108,7 @@ export function createContainers(context: RuntimeContext): Containers {
 
   async function release(record: ContainerRecord): Promise<void> {
     if (record.bootId === context.bootId) {
+      await removeExecCgroups(record.cgroups, deps.clock);
       await runc.deleteForce(record.id);
       if (record.overlay) await unmountBelow(join(bundle(record.id), 'rootfs'));
     }
@@ -315,6 +317,8 @@ export function createContainers(context: RuntimeContext): Containers {
   /** Removes every trace of a container, whatever state its creation or life had reached. */
   async function discard(id: string): Promise<void> {
     const directory = bundle(id);
+    const record = records.get(id);
+    if (record !== undefined && record.bootId === context.bootId) await removeExecCgroups(record.cgroups, deps.clock);
     await runc
       .deleteForce(id)
       .catch((error: unknown) => log.v(2, 'runc delete', { container: id, error: messageOf(error) }));
@@ -391,6 +395,9 @@ export function createContainers(context: RuntimeContext): Containers {
       for (const record of found) records.set(record.id, record);
       for (const id of broken) await discard(id);
       await Promise.all(found.map((record) => settle(record.id)));
+      // Execs of the previous run of this host: their clients and probes ended with it.
+      const running = found.filter((record) => record.bootId === context.bootId && !hasEnded(get(record.id)));
+      await Promise.all(running.map((record) => removeExecCgroups(record.cgroups, deps.clock)));
     },
 
     async list() {

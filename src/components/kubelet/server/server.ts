@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import type { ContainerStatus, Runtime } from '../../../core/podplan/port.ts';
+import type { ByteStream, ContainerStatus, Runtime } from '../../../core/podplan/port.ts';
 import { attemptsOf, readySandboxes } from '../../../core/podplan/snapshot.ts';
 import type { StreamingServer } from '../../../io/streaming/port.ts';
 import type { ServingCertificate } from '../deps.ts';
@@ -19,6 +19,7 @@ import type { FileWatch } from '../port.ts';
 import type { Access } from './access.ts';
 import { type LogOptions, readLog } from './container-logs.ts';
 import { type Route, routeOf } from './routes.ts';
+import { Sessions, TooManySessions } from './sessions.ts';
 import type { StatsProvider } from './stats.ts';
 
 export interface KubeletServerOptions {
@@ -41,6 +42,7 @@ export interface KubeletServerOptions {
 const RELOAD_MS = 3600_000;
 const HEADERS_TIMEOUT_MS = 15_000;
 const RUN_TIMEOUT_MS = 600_000;
+const RUN_OUTPUT_BYTES = 1024 * 1024;
 
 /** An answer that is an error: a status code and a line of text, as upstream's. */
 class HttpError extends Error {
@@ -57,6 +59,7 @@ export class KubeletServer {
   private server: Server | undefined;
   private timer: Timer | undefined;
   private readonly sockets = new Set<Socket>();
+  private readonly sessions = new Sessions();
 
   constructor(options: KubeletServerOptions) {
     this.options = options;
@@ -226,8 +229,12 @@ export class KubeletServer {
         const command = query.getAll('command');
         if (route.name === 'exec' && command.length === 0)
           throw new HttpError(400, 'you must specify at least 1 of command');
-        await streaming.handleRemoteCommand(request, socket, head, asked, (streams) =>
-          route.name === 'exec' ? runtime.exec(status.id, { ...streams, command }) : runtime.attach(status.id, streams),
+        await this.sessions.run(route.name, status.id, () =>
+          streaming.handleRemoteCommand(request, socket, head, asked, (streams) =>
+            route.name === 'exec'
+              ? runtime.exec(status.id, { ...streams, command })
+              : runtime.attach(status.id, streams),
+          ),
         );
         return;
       }
@@ -235,7 +242,9 @@ export class KubeletServer {
         const worker = this.workerOf(route);
         const [sandbox] = readySandboxes(this.options.view.get(worker.uid).sandboxes);
         if (sandbox === undefined) throw new HttpError(404, `pod ${JSON.stringify(route.pod)} is not running`);
-        await streaming.handlePortForward(request, socket, head, (port) => runtime.portForward(sandbox.id, port));
+        await this.sessions.run('portForward', sandbox.id, () =>
+          streaming.handlePortForward(request, socket, head, (port) => this.connect(sandbox.id, port)),
+        );
         return;
       }
       throw new HttpError(400, 'this path is not streamed');
@@ -245,6 +254,25 @@ export class KubeletServer {
       socket.end(
         `HTTP/1.1 ${code} ${REASONS[code] ?? 'Error'}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
       );
+    }
+  }
+
+  private async connect(sandboxId: string, port: number): Promise<ByteStream> {
+    const close = this.sessions.open('connection', sandboxId);
+    try {
+      const stream = await this.options.runtime.portForward(sandboxId, port);
+      return {
+        readable: stream.readable,
+        write: (chunk) => stream.write(chunk),
+        end: () => stream.end(),
+        destroy: () => {
+          close();
+          stream.destroy();
+        },
+      };
+    } catch (error) {
+      close();
+      throw error;
     }
   }
 
@@ -268,7 +296,13 @@ export class KubeletServer {
     const status = this.runningContainer(this.workerOf(route), route.container);
     const command = (route.query.get('cmd') ?? '').split(' ').filter((part) => part !== '');
     if (command.length === 0) throw new HttpError(400, 'cmd is required');
-    const result = await this.options.runtime.execSync(status.id, command, RUN_TIMEOUT_MS);
+    const result = await this.sessions.run('exec', status.id, () =>
+      this.options.runtime.execSync(status.id, command, {
+        timeoutMs: RUN_TIMEOUT_MS,
+        maxOutputBytes: RUN_OUTPUT_BYTES,
+        leavesProcesses: true,
+      }),
+    );
     sendText(response, Buffer.concat([result.stdout, result.stderr]));
   }
 
@@ -277,6 +311,16 @@ export class KubeletServer {
     const worker = this.options.pods.byName(route.namespace, route.pod);
     if (worker === undefined) throw new HttpError(404, `pod ${JSON.stringify(route.pod)} not found`);
     const status = this.logContainer(worker, route);
+    await this.sessions.run('log', status.id, () => this.sendLog(worker, status, options, response, signal));
+  }
+
+  private async sendLog(
+    worker: PodWorker,
+    status: ContainerStatus,
+    options: LogOptions,
+    response: ServerResponse,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { view, files, runtime } = this.options;
     const source = readLog(
       {
@@ -290,7 +334,7 @@ export class KubeletServer {
     );
     const first = await source.next().catch((error: unknown) => {
       const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-      throw missing ? new HttpError(404, `log of container ${JSON.stringify(route.container)} is not there`) : error;
+      throw missing ? new HttpError(404, `log of container ${JSON.stringify(status.name)} is not there`) : error;
     });
     response.writeHead(200, { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' });
     response.flushHeaders();
@@ -352,10 +396,12 @@ const REASONS: Readonly<Record<number, string>> = {
   403: 'Forbidden',
   404: 'Not Found',
   405: 'Method Not Allowed',
+  429: 'Too Many Requests',
   500: 'Internal Server Error',
 };
 
 function errorAnswer(error: unknown): { code: number; message: string } {
+  if (error instanceof TooManySessions) return { code: 429, message: error.message };
   return error instanceof HttpError
     ? { code: error.code, message: error.message }
     : { code: 500, message: messageOf(error) };
