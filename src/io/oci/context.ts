@@ -1,6 +1,7 @@
 /** What the parts of the runtime share. */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { Trees } from '../trees/port.ts';
 import type { CgroupMounts } from './cgroups.ts';
 import type { ImageStorePort, MonitorScopes, PodNetwork } from './port.ts';
 import type { OwnLimits } from './processes.ts';
@@ -15,6 +16,7 @@ export interface OciRuntimeDeps {
   readonly runRoot: string;
   readonly images: ImageStorePort;
   readonly network: PodNetwork;
+  readonly trees: Trees;
   readonly cgroupDriver: CgroupDriver;
   /** With the systemd driver; without, monitors stay in the cgroup of the host process. */
   readonly monitorScopes?: MonitorScopes | undefined;
