@@ -89,7 +89,7 @@ export function podStatus(input: StatusInput): PodStatus {
   const status: PodStatus = {
     ...(pod.metadata?.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
     phase,
-    conditions: [...conditions, ...resizeCondition(input), ...others],
+    conditions: [...conditions, ...resizeCondition(input), ...disruptionCondition(input), ...others],
     ...(failure === undefined
       ? {
           ...(previous.reason === undefined ? {} : { reason: previous.reason }),
@@ -114,6 +114,22 @@ export function podStatus(input: StatusInput): PodStatus {
   if (statuses.init.length > 0) status.initContainerStatuses = statuses.init;
   if (statuses.ephemeral.length > 0) status.ephemeralContainerStatuses = statuses.ephemeral;
   return status;
+}
+
+/** Source: KEP-3329; pkg/kubelet/eviction/eviction_manager.go. */
+function disruptionCondition({ failure, rejected, previous, nowMs }: StatusInput): PodCondition[] {
+  if (failure?.reason !== 'Evicted' || rejected === true) return [];
+  if (previous.conditions?.some(({ type }) => type === 'DisruptionTarget') === true) return [];
+  const { message } = failure;
+  return [
+    {
+      type: 'DisruptionTarget',
+      status: 'True',
+      reason: 'TerminationByKubelet',
+      message,
+      lastTransitionTime: timestamp(nowMs),
+    },
+  ];
 }
 
 function resizeCondition({ resize, previous, nowMs }: StatusInput): PodCondition[] {

@@ -20,7 +20,7 @@ function pod(spec: Partial<PodSpec>, requests: Record<string, string> = {}): Pod
 }
 
 const reasonOf = (wanted: Pod, others: readonly Pod[] = [], node: Node | undefined = open, maxPods = 10) =>
-  admissionRejection({ pod: wanted, others, node, allocatable, maxPods })?.reason;
+  admissionRejection({ pod: wanted, others, node, allocatable, maxPods, underPressure: undefined })?.reason;
 
 test('resources: what others hold counts, limits are exact, what is not asked for is not looked at', () => {
   const half = pod({}, { cpu: '1' });
@@ -36,6 +36,7 @@ test('resources: what others hold counts, limits are exact, what is not asked fo
     node: open,
     allocatable,
     maxPods: 9,
+    underPressure: undefined,
   });
   assert.equal(
     rejection?.message,
@@ -54,6 +55,7 @@ test('node selectors and affinity hold against the labels of the node', () => {
       node: undefined,
       allocatable,
       maxPods: 1,
+      underPressure: undefined,
     }),
     undefined,
     'a node that was not seen yet has no labels to hold against anybody',

@@ -23,13 +23,17 @@ export interface AdmissionInput {
   readonly node: Node | undefined;
   readonly allocatable: Readonly<Record<string, Quantity>>;
   readonly maxPods: number;
+  /** Why the node's pressure keeps the pod from starting; undefined: it does not. */
+  readonly underPressure: Rejection | undefined;
 }
 
 const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'] as const;
 
 /** Undefined: admitted. */
 export function admissionRejection(input: AdmissionInput): Rejection | undefined {
-  return appArmor(input.pod) ?? resources(input) ?? placement(input) ?? ports(input) ?? taints(input);
+  return (
+    input.underPressure ?? appArmor(input.pod) ?? resources(input) ?? placement(input) ?? ports(input) ?? taints(input)
+  );
 }
 
 function resources({ pod, others, allocatable, maxPods }: AdmissionInput): Rejection | undefined {

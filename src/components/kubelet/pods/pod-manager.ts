@@ -58,6 +58,11 @@ export class PodManager {
       .map((worker) => worker.allottedPod);
   }
 
+  /** Never evicted: static pods, and those that the cluster cannot do without. Source: pkg/kubelet/types IsCriticalPod. */
+  isCritical({ uid, pod }: PodWorker): boolean {
+    return this.managed.get(uid)?.source !== 'api' || isSystemCritical(pod);
+  }
+
   /** The worker behind a name as clients know it; a mirror's name is its static pod's. */
   byName(namespace: string, name: string): PodWorker | undefined {
     let found: PodWorker | undefined;
@@ -216,6 +221,7 @@ export class PodManager {
       node: this.services.node(),
       allocatable: this.services.allocatable(),
       maxPods: this.services.settings.maxPods,
+      underPressure: this.services.underPressure(pod),
     });
   }
 
@@ -309,6 +315,11 @@ export class PodManager {
     this.managed.clear();
   }
 }
+
+/** Source: pkg/apis/scheduling SystemCriticalPriority. */
+const SYSTEM_CRITICAL_PRIORITY = 2_000_000_000;
+
+export const isSystemCritical = (pod: Pod): boolean => (pod.spec?.priority ?? 0) >= SYSTEM_CRITICAL_PRIORITY;
 
 /** Upstream's default, for containers that some other kubelet made. */
 const ORPHAN_GRACE_SECONDS = 30;
