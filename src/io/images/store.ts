@@ -43,7 +43,7 @@ const PARALLEL_DOWNLOADS = 3;
 export interface ImageStoreDeps {
   /** Directory of the store, on the file system that containers' overlays will be on. Made when missing. */
   readonly root: string;
-  /** Removes layers: what is in them comes from strangers. */
+  /** Removes layers, whose content is hostile. */
   readonly trees: Trees;
   readonly log: Log;
   readonly registry?: Partial<RegistryOptions>;

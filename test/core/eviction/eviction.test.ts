@@ -182,7 +182,7 @@ describe('texts', () => {
     );
   });
 
-  test('percentages are told as quantities', () => {
+  test('percentages are written as quantities', () => {
     const [threshold] = parseThresholds({ hard: { 'nodefs.inodesFree': '5%' } });
     assert.ok(threshold !== undefined);
     assert.equal(
