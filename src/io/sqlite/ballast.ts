@@ -12,7 +12,7 @@ const SHARE = 1 / 16;
 const PIECE = 64 << 10;
 /** Of the ballast's size: with less than this free the disk counts as full. */
 const FULL_SHARE = 1 / 2;
-/** Of the file system: with less than this free it may be full before it is looked at again. */
+/** Of the file system. */
 const SCARCE_SHARE = 1 / 4;
 /** Of the file system. */
 const ASIDE_SHARE = 1 / 32;
@@ -21,7 +21,9 @@ const MOST_ASIDE_BYTES = 4 << 20;
 export interface Room {
   /** Nothing that can wait is written any more. */
   readonly full: boolean;
-  /** What the database has to set aside in itself now; 0: there is more than enough room. */
+  /** It may be full before it is looked at again. */
+  readonly scarce: boolean;
+  /** What the database sets aside in itself. */
   readonly asideBytes: number;
 }
 
@@ -29,7 +31,8 @@ export function roomOn(disk: StatsFs): Room {
   const { totalBytes, freeBytes } = sizesOf(disk);
   return {
     full: freeBytes < sizeFor(totalBytes) * FULL_SHARE,
-    asideBytes: freeBytes < totalBytes * SCARCE_SHARE ? Math.min(MOST_ASIDE_BYTES, totalBytes * ASIDE_SHARE) : 0,
+    scarce: freeBytes < totalBytes * SCARCE_SHARE,
+    asideBytes: Math.floor(Math.min(MOST_ASIDE_BYTES, totalBytes * ASIDE_SHARE)),
   };
 }
 

@@ -92,6 +92,7 @@ const LEAST_SLACK_BYTES = 256 << 10;
 const SLACK_SHARE = 1 / 8;
 /** Between two looks at what the disk has left. */
 const LOOK_MS = 1_000;
+const SELDOM_MS = 60_000;
 /** Of what is free inside the database: pages are not filled to the last byte, and what the journal holds comes there too. */
 const RESERVE_SHARE = 1 / 4;
 
@@ -111,6 +112,7 @@ class SqliteLog implements StoreLog {
   /** Free inside the database, when it was last looked at. */
   #asideBytes = 0;
   #looking: NodeJS.Timeout | undefined;
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
   #prepared = false;
   #exited: Promise<void> | undefined;
   #lastId = 0;
@@ -140,7 +142,7 @@ class SqliteLog implements StoreLog {
       const opening = await this.#ask('open', { kind: 'open', directory, nativeBinding, flush, isCopy });
       const state = this.#begin(opening);
       this.#onFatal = onFatal;
-      await this.#look();
+      this.#lookedAtMs = Number.NEGATIVE_INFINITY;
       this.#looking = setInterval(() => void this.#look(), LOOK_MS).unref();
       return state;
     } catch (error) {
@@ -221,10 +223,13 @@ class SqliteLog implements StoreLog {
     return { full: this.#full };
   }
 
-  /** The disk is looked at now and then, and its thread only woken when it is scarce. */
+  /** The disk is looked at often while it is scarce; else filling up again what is set aside would cost more writing than it is worth. */
   async #look(): Promise<void> {
+    const nowMs = performance.now();
     try {
-      if (roomOn(await statfs(this.#options.directory)).asideBytes === 0) return;
+      const { scarce } = roomOn(await statfs(this.#options.directory));
+      if (!scarce && nowMs - this.#lookedAtMs < SELDOM_MS) return;
+      this.#lookedAtMs = nowMs;
       const { full, asideBytes } = await this.#ask('look', { kind: 'look' });
       this.#asideBytes = asideBytes;
       if (full) this.#full = true;

@@ -29,7 +29,7 @@ export type WorkerRequest =
   | { readonly kind: 'absorb'; readonly part: JournalPart }
   /** Past the journal; everything in it has been absorbed. */
   | { readonly kind: 'commit'; readonly body: CommitBody; readonly sequence: number }
-  /** Sets room aside inside the database while the disk is scarce. */
+  /** Sets room aside inside the database. */
   | { readonly kind: 'look' }
   | { readonly kind: 'recoverSpace' }
   | { readonly kind: 'entries'; readonly from: number; readonly maxBytes: number }

@@ -56,6 +56,8 @@ export class StoreFile {
   readonly #map: LogMap;
   #lastIndex: number;
   readonly #pageBytes: number;
+  /** What `setAside` made free last. */
+  #asideBytes = 0;
 
   private constructor(db: Database.Database) {
     this.#db = db;
@@ -251,10 +253,12 @@ export class StoreFile {
     }
   }
 
+  /** Without what is set aside. */
   size(): LogSize {
     const pages = pragmaNumber(this.#db, 'page_count');
     const free = pragmaNumber(this.#db, 'freelist_count');
-    return { bytes: pages * this.#pageBytes, inUseBytes: (pages - free) * this.#pageBytes };
+    const aside = Math.min(free * this.#pageBytes, this.#asideBytes);
+    return { bytes: pages * this.#pageBytes - aside, inUseBytes: (pages - free) * this.#pageBytes };
   }
 
   /** Gives some free pages back to the file system; false when there is not enough to be worth it. `all`: down to none. */
@@ -277,13 +281,15 @@ export class StoreFile {
    * SQLITE_FULL when there is no room for that.
    */
   setAside(bytes: number): void {
+    const journalBytes = JOURNAL_BYTES - JOURNAL_SLACK_BYTES;
+    this.#asideBytes = bytes + journalBytes;
     if (this.freeBytes >= bytes / 2) return;
     const { insertAside, changeAside, removeAside } = this.#statements;
     try {
       // What a row is made of is written, and then free. Changing it in its place puts its former pages into the journal.
       insertAside.run(ASIDE, bytes);
-      insertAside.run(`${ASIDE}-journal`, JOURNAL_BYTES - JOURNAL_SLACK_BYTES);
-      changeAside.run(JOURNAL_BYTES - JOURNAL_SLACK_BYTES, `${ASIDE}-journal`);
+      insertAside.run(`${ASIDE}-journal`, journalBytes);
+      changeAside.run(journalBytes, `${ASIDE}-journal`);
     } finally {
       removeAside.run();
     }

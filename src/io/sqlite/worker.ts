@@ -254,15 +254,15 @@ async function open(request: Extract<WorkerRequest, { kind: 'open' }>): Promise<
     throw error;
   }
   ballast.put(false);
-  look();
   return opening();
 }
 
 function look(): WorkerAnswers['look'] {
   const target = opened();
-  let { full, asideBytes } = ballast?.room() ?? { full: false, asideBytes: 0 };
+  const room = ballast?.room();
+  let full = room?.full === true;
   try {
-    if (asideBytes > 0) target.setAside(asideBytes);
+    if (room !== undefined) target.setAside(room.asideBytes);
   } catch (error) {
     if (!isFull(error)) throw error;
     full = true;

@@ -1,12 +1,13 @@
 /** A pod that uses up the node's disk loses its place, not the node. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Pod } from 'kubernetes-types/core/v1';
 import { Appliance, eventually, run } from '../../e2e/harness.ts';
 import { importHelloImage } from '../../e2e/images.ts';
-import { pod, shell } from '../../e2e/pods/lab.ts';
+import { idle, pod, shell } from '../../e2e/pods/lab.ts';
 import type { AttackLab } from '../lab.ts';
 import type { AttackCase } from '../port.ts';
 
@@ -49,6 +50,61 @@ async function fillTheDisk(appliance: Appliance, scratch: string): Promise<void>
   assert.match(nodes, / Ready /);
 }
 
+/** What fills the disk here is no pod, and takes at once whatever is given up: only what the store keeps in its own files is left. */
+async function deleteOnAFullDisk(appliance: Appliance, scratch: string): Promise<void> {
+  await appliance.start();
+  await importHelloImage(appliance, scratch);
+  const system = ['-n', 'kube-system'];
+  for (const name of ['graceful', 'other']) {
+    // Critical: it is not evicted.
+    const spec = { containers: [idle()], priorityClassName: 'system-node-critical' };
+    const ending = pod(name, spec, { namespace: 'kube-system' });
+    await appliance.must(['create', '-f', '-'], { input: JSON.stringify(ending) });
+  }
+  await appliance.must([...system, 'wait', '--for=condition=Ready', 'pod/graceful', 'pod/other', '--timeout=20s']);
+  const filler = spawn(
+    'sh',
+    ['-c', `while :; do cat /dev/zero >>'${join(appliance.root, 'filler')}'; sleep 0.01; done`],
+    {
+      stdio: 'ignore',
+    },
+  );
+  try {
+    const refused = await eventually('ordinary writes are refused', 15_000, async () => {
+      const ran = await appliance.kubectl(['create', 'configmap', `more-${performance.now()}`]);
+      return ran.code === 0 ? undefined : ran.stderr;
+    });
+    assert.match(refused, /out of disk space/);
+    const lease = ['get', 'lease', '-n', 'kube-node-lease', '-o', 'jsonpath={.items[0].spec.renewTime}'];
+    const renewed = await appliance.must(lease);
+    await appliance.must([...system, 'delete', 'pod', 'graceful', '--timeout=15s']);
+    await eventually('the node renews its lease', 15_000, async () =>
+      (await appliance.must(lease)) > renewed ? true : undefined,
+    );
+    await appliance.must([...system, 'delete', 'pod', 'other', '--timeout=15s']);
+  } finally {
+    filler.kill('SIGKILL');
+  }
+}
+
+async function onSmallDisk(attack: (appliance: Appliance, scratch: string) => Promise<void>): Promise<void> {
+  const scratch = await mkdtemp(join(tmpdir(), 'he-attack-disk-'));
+  const root = join(scratch, 'root');
+  assert.equal((await run('mkdir', [root])).code, 0);
+  const mount = await run('mount', ['-t', 'tmpfs', '-o', `size=${SMALL_DISK}`, 'tmpfs', root]);
+  assert.equal(mount.code, 0, mount.stderr);
+  const appliance = await Appliance.create({ root });
+  try {
+    await attack(appliance, scratch);
+  } catch (error) {
+    throw new Error(`${String(error)}\n${appliance.output.slice(-6_000)}`);
+  } finally {
+    await appliance.stop();
+    await run('umount', ['-l', root]);
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
 const evictedWithin = async (lab: AttackLab, name: string, message: RegExp): Promise<void> => {
   const evicted = await lab.pods.until(
     name,
@@ -74,23 +130,13 @@ export const cases: readonly AttackCase[] = [
     finding: 5,
     title: 'a pod that fills the disk is evicted, and the store takes deletes and writes again',
     exclusive: true,
-    attack: async () => {
-      const scratch = await mkdtemp(join(tmpdir(), 'he-attack-disk-'));
-      const root = join(scratch, 'root');
-      assert.equal((await run('mkdir', [root])).code, 0);
-      const mount = await run('mount', ['-t', 'tmpfs', '-o', `size=${SMALL_DISK}`, 'tmpfs', root]);
-      assert.equal(mount.code, 0, mount.stderr);
-      const appliance = await Appliance.create({ root });
-      try {
-        await fillTheDisk(appliance, scratch);
-      } catch (error) {
-        throw new Error(`${String(error)}\n${appliance.output.slice(-6_000)}`);
-      } finally {
-        await appliance.stop();
-        await run('umount', ['-l', root]);
-        await rm(scratch, { recursive: true, force: true });
-      }
-    },
+    attack: () => onSmallDisk(fillTheDisk),
+  },
+  {
+    finding: 5,
+    title: 'on a disk that stays full pods are deleted gracefully and the node keeps its lease',
+    exclusive: true,
+    attack: () => onSmallDisk(deleteOnAFullDisk),
   },
   {
     finding: 9,
