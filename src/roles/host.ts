@@ -18,6 +18,7 @@ import { createNftFilter } from '../io/netfilter/index.ts';
 import { masterFiles, nodeFiles } from '../io/pki/index.ts';
 import { createStreamingServer } from '../io/streaming/index.ts';
 import { createServiceManager, systemdRuns } from '../io/systemd/index.ts';
+import { trees } from '../io/trees/index.ts';
 import { type OpenedClient, openClient } from './api-access.ts';
 import { openAssets, selfCommand } from './assets.ts';
 import { COMPONENTS } from './component-names.ts';
@@ -149,6 +150,7 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     host: createHostFacts({ nowMs: () => clock.nowMs() }),
     files: createFileWatch(),
     mounts: createMounter(),
+    trees,
     streaming,
     api: { client: api.client, informers: api.newInformers(), recorder },
     servingCertificate: async () => {

@@ -27,6 +27,11 @@ export interface Runtime {
   portForward(sandboxId: string, port: number): Promise<ByteStream>;
   updateContainerResources(containerId: string, resources: LinuxResources): Promise<void>;
   containerStats(containerId: string): Promise<ContainerStats | undefined>;
+  /** What containers wrote into their own root file systems, by container id; without those that have none. Throws CodedError 'timeout', 'usage'. */
+  writableLayers(
+    containerIds: readonly string[],
+    options: { readonly unit: 'bytes' | 'inodes'; readonly timeoutMs: number },
+  ): Promise<ReadonlyMap<string, number>>;
   /** After the kubelet renamed the log file: opens a new one at the same path. */
   reopenContainerLog(containerId: string): Promise<void>;
   /** Calls back whenever a container's or sandbox's state may have changed. Hints only: the kubelet lists to know. Returns an unsubscribe. */

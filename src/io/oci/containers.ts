@@ -32,7 +32,10 @@ export interface Containers {
   /** Reads the records, settles what ended meanwhile and clears away creations cut short. */
   load(): Promise<void>;
   get(id: string): ContainerRecord;
+  has(id: string): boolean;
   bundle(id: string): string;
+  /** What the container writes into its root file system; nothing is there for a container on the host's root. */
+  writableLayer(id: string): string;
   inSandbox(sandboxId: string): readonly ContainerRecord[];
   list(): Promise<readonly ContainerStatus[]>;
   create(sandbox: SandboxRecord, config: ContainerConfig): Promise<string>;
@@ -323,7 +326,7 @@ export function createContainers(context: RuntimeContext): Containers {
       .deleteForce(id)
       .catch((error: unknown) => log.v(2, 'runc delete', { container: id, error: messageOf(error) }));
     await unmountBelow(directory);
-    await rm(directory, { recursive: true, force: true });
+    await deps.trees.remove(directory);
     await Promise.all([rm(join(paths.exits, id), { force: true }), deps.images.release(id)]);
     records.delete(id);
   }
@@ -378,7 +381,9 @@ export function createContainers(context: RuntimeContext): Containers {
 
   return {
     get,
+    has: (id) => records.has(id),
     bundle,
+    writableLayer: (id) => join(bundle(id), 'upper'),
     create,
     stop,
     settle,

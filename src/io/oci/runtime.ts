@@ -368,6 +368,19 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
       return record.finishedAtMs > 0 ? undefined : readStats(record.cgroups, deps.clock.nowMs());
     },
 
+    async writableLayers(ids, options) {
+      const { containers } = up();
+      const byPath = new Map(
+        ids.flatMap((id) => (containers.has(id) ? [[containers.writableLayer(id), id] as const] : [])),
+      );
+      const layers = new Map<string, number>();
+      for (const [path, amount] of await deps.trees.usage([...byPath.keys()], options)) {
+        const id = byPath.get(path);
+        if (id !== undefined) layers.set(id, amount);
+      }
+      return layers;
+    },
+
     reopenContainerLog: (id) => {
       const { containers } = up();
       return reopenLog(containers.bundle(containers.get(id).id));

@@ -109,7 +109,10 @@ async function attemptDelete(
     }
     return { done: false, current: 'current' in result ? result.current : current };
   }
-  const result = await context.objects.update(place, current, next);
+  const result = await context.objects.update(place, current, next, {
+    // Once for each object: what only changes a deletion could be repeated without end.
+    reserve: old.metadata?.deletionTimestamp === undefined,
+  });
   if (result.written) return { done: true, deleted: { object: result.object, removed: false } };
   return { done: false, current: 'current' in result ? result.current : current };
 }

@@ -18,6 +18,7 @@ import type { RestContext } from './context.ts';
 import { fromStored, toStored } from './kinds.ts';
 import { keepOwners, type ManagedFields, setOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { dropDuplicateOwners } from './owner-duplicates.ts';
+import { mayUseReserve } from './reserve.ts';
 import { giveTurn, isLarge, judgement } from './turns.ts';
 import { rendered, shown } from './view.ts';
 import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from './write-request.ts';
@@ -313,7 +314,8 @@ async function write(
   if (request.options.dryRun) {
     return { done: true, updated: { object: await rendered(place, current, next, large), removed: false } };
   }
-  const result = await context.objects.update(place, current, next, effects, large);
+  const reserve = mayUseReserve(request, next);
+  const result = await context.objects.update(place, current, next, { effects, large, reserve });
   if (result.written) return { done: true, updated: { object: result.object, removed: false } };
   if ('lostGuard' in result) throw context.services.taken(next as Service, result.lostGuard);
   return { done: false, current: result.current };

@@ -17,6 +17,14 @@ export interface Effects {
   readonly deletes: readonly string[];
 }
 
+export interface UpdateOptions {
+  readonly effects?: Effects;
+  /** Encoded in turns with others. */
+  readonly large?: boolean;
+  /** See `Commit.reserve`. */
+  readonly reserve?: boolean;
+}
+
 export const NO_EFFECTS: Effects = { guards: [], puts: [], deletes: [] };
 
 export type WriteResult =
@@ -88,17 +96,16 @@ export class ObjectStore {
 
   /** What is `large` is encoded in turns with others. */
   create(place: Place, object: KubeObject, effects: Effects = NO_EFFECTS, large = false): Promise<WriteResult> {
-    return this.#put(place, undefined, object, effects, large);
+    return this.#put(place, undefined, object, effects, large, false);
   }
 
   update(
     place: Place,
     previous: CachedObject,
     object: KubeObject,
-    effects: Effects = NO_EFFECTS,
-    large = false,
+    { effects = NO_EFFECTS, large = false, reserve = false }: UpdateOptions = {},
   ): Promise<WriteResult> {
-    return this.#put(place, previous, object, effects, large);
+    return this.#put(place, previous, object, effects, large, reserve);
   }
 
   /** Changes all of them or none: none when one is not as it is known. For objects that are stored as they are written. */
@@ -133,6 +140,8 @@ export class ObjectStore {
       guards: [{ key, modRevision: previous.revision }, ...effects.guards],
       puts: effects.puts,
       deletes: [key, ...effects.deletes],
+      // What a removal writes beside it is about what it frees.
+      ...(effects.puts.length > 0 ? { reserve: true } : {}),
     });
     return typeof revision === 'number' ? { written: true, object: previous, revision } : revision;
   }
@@ -143,6 +152,7 @@ export class ObjectStore {
     object: KubeObject,
     effects: Effects,
     large: boolean,
+    reserve: boolean,
   ): Promise<WriteResult> {
     const { definition, view } = place;
     const key = storeKey(place);
@@ -158,6 +168,7 @@ export class ObjectStore {
       guards: [{ key, modRevision: previous?.revision ?? 0 }, ...effects.guards],
       puts: [{ key, value, ...(lease === undefined ? {} : { lease }) }, ...effects.puts],
       deletes: effects.deletes,
+      ...(reserve ? { reserve } : {}),
     });
     if (typeof revision !== 'number') return revision;
     const namespace = placeNamespace(place);

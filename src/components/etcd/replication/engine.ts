@@ -75,6 +75,12 @@ interface AppliedWaiter {
   resolve(): void;
 }
 
+export interface WriteOptions {
+  readonly relaxed: boolean;
+  /** It helps to free the disk, or keeps a node alive: taken also while the disk is full or the quota exceeded, as long as the reserve lasts. */
+  readonly reserve: boolean;
+}
+
 /** Users and permissions, kept by whoever understands them. */
 export interface AuthState {
   /** A committed command. Whether the state has changed. */
@@ -102,6 +108,8 @@ const PAST_BYTES = 8 << 20;
 const APPLIED_ENTRIES = 1000;
 const APPLIED_BYTES = 4 << 20;
 const SPACE_RETRY_MS = 1000;
+/** What one write may take of the reserve: a large object must not use it up for all others. */
+const RESERVE_WRITE_BYTES = 64 << 10;
 const FLUSH_TRIES = 3;
 export const ALARM_NO_SPACE = 1;
 export const ALARM_CORRUPT = 2;
@@ -126,6 +134,8 @@ export class Engine implements ReplicatedMachine {
   #reserved = 0;
   #relaxedInUse = false;
   #full = false;
+  /** Bytes of writes that are still taken although the disk is full. */
+  #reserveLeft = 0;
   #rights: Promise<void> | undefined;
   #spaceTimer: Timer | undefined;
   #recovering: Promise<void> | undefined;
@@ -364,14 +374,14 @@ export class Engine implements ReplicatedMachine {
    * Decides and, if it wrote, makes durable. Throws MvccError; CodedError 'no-space', 'too-many-requests', 'closed', 'not-leader' (nothing has happened,
    * the leader can do it), 'leader-failed' (nobody knows whether it has happened).
    */
-  async txn(request: TxnRequest, relaxed: boolean): Promise<Decision> {
+  async txn(request: TxnRequest, options: WriteOptions): Promise<Decision> {
     const readOnly = this.machine.isReadOnly(request);
     if (readOnly && !this.#current) await this.linearizable();
     let pinned: Map<Version, Buffer> | undefined;
     for (let tries = 1; ; tries += 1) {
       try {
         if (readOnly) return this.machine.read(request, pinned);
-        return await this.#write(request, relaxed, pinned);
+        return await this.#write(request, options, pinned);
       } catch (error) {
         if (!(error instanceof ValuesNeeded)) throw error;
         pinned = await this.#pin(error, pinned, tries);
@@ -767,6 +777,7 @@ export class Engine implements ReplicatedMachine {
   diskFull(full: boolean): void {
     if (full === this.#full) return;
     this.#full = full;
+    this.#reserveLeft = full ? this.#deps.storage.reserveBytes() : 0;
     if (full) {
       this.#deps.log.error('the disk is full: writes are refused here until there is room');
       this.#deps.onFull();
@@ -832,10 +843,10 @@ export class Engine implements ReplicatedMachine {
 
   // Deciding.
 
-  async #write(request: TxnRequest, relaxed: boolean, pinned: Pinned | undefined): Promise<Decision> {
+  async #write(request: TxnRequest, options: WriteOptions, pinned: Pinned | undefined): Promise<Decision> {
     const grows = writesMore(request);
     if (grows && this.#full) await this.#recoverSpace();
-    this.#admit(grows);
+    this.#admit(grows && !this.#fromReserve(request, options));
     const before = this.machine.head;
     const leadsFrom = this.#leadsFrom;
     const decision = this.#decide(request, pinned);
@@ -848,7 +859,7 @@ export class Engine implements ReplicatedMachine {
       if (this.#leadsFrom !== leadsFrom) throw NOT_LEADER;
       return decision;
     }
-    const asRelaxed = relaxed && !this.#full && this.#solitary;
+    const asRelaxed = options.relaxed && !this.#full && this.#solitary;
     if (asRelaxed) this.#relaxedInUse = true;
     const pending = Pending.revision(decided, asRelaxed);
     if (asRelaxed && this.machine.visible === before && decided.revision <= this.#reserved) {
@@ -873,6 +884,16 @@ export class Engine implements ReplicatedMachine {
       if (!(error instanceof ValuesNeeded)) onDecided(request, false, clock.monotonicMs() - began);
       throw error;
     }
+  }
+
+  /** Whether the room that is kept for it takes the request; without that it would be refused. */
+  #fromReserve(request: TxnRequest, { reserve }: WriteOptions): boolean {
+    if (!reserve) return false;
+    if (!this.#full) return true;
+    const bytes = bytesOf(request);
+    if (bytes > RESERVE_WRITE_BYTES || bytes > this.#reserveLeft) return false;
+    this.#reserveLeft -= bytes;
+    return true;
   }
 
   #admit(grows: boolean): void {
@@ -982,6 +1003,15 @@ function writesMore(request: TxnRequest): boolean {
   const grows = (operations: TxnRequest['success']): boolean =>
     operations.some((operation) => operation.kind === 'put' || (operation.kind === 'txn' && writesMore(operation.txn)));
   return grows(request.success) || grows(request.failure);
+}
+
+function bytesOf(request: TxnRequest): number {
+  let bytes = 0;
+  for (const operation of [...request.success, ...request.failure]) {
+    if (operation.kind === 'put') bytes += operation.put.key.length + operation.put.value.length;
+    else if (operation.kind === 'txn') bytes += bytesOf(operation.txn);
+  }
+  return bytes;
 }
 
 /** One for all: each write through a follower throws it, and looking where from would cost as much as passing the write on. */
