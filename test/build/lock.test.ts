@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -69,4 +69,15 @@ test('an archive with other bytes than the locked ones is rejected', async () =>
   } finally {
     await rm(directory, { recursive: true });
   }
+});
+
+test('programs and tests name no package archive: apt and npm use the host’s configuration', async () => {
+  const hosts = /deb\.debian\.org|registry\.npmjs\.org|nodejs\.org\/dist|proxy\.golang\.org/;
+  const own = join('test', 'build', 'lock.test.ts');
+  for (const directory of ['build', 'src', 'test'])
+    for (const entry of await readdir(join(ROOT, directory), { recursive: true, withFileTypes: true })) {
+      const path = join(entry.parentPath, entry.name);
+      if (!entry.isFile() || !/\.(ts|mjs|sh)$/.test(entry.name) || path.endsWith(own)) continue;
+      assert.doesNotMatch(await readFile(path, 'utf8'), hosts, path);
+    }
 });
