@@ -126,7 +126,7 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
     const issuers = issuersNow();
     for (const issuer of issuers) {
       if (!issuer.claims(parsed)) continue;
-      const found = await issuer.authenticate(parsed).catch(() => undefined);
+      const found = await issuer.authenticate(parsed, token).catch(() => undefined);
       if (found === undefined) continue;
       // Asking may have taken its time.
       if (issuersNow() !== issuers) return undefined;
