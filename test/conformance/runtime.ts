@@ -418,6 +418,21 @@ export function runtimeConformance(name: string, factory: () => Promise<RuntimeU
         assert.equal(big.exitCode, 0, big.stderr);
       }));
 
+    it('measures what containers write into their own files', () =>
+      withPod(async (sandboxId) => {
+        const options = { unit: 'bytes', timeoutMs: 30_000 } as const;
+        const quiet = await run(sandboxId, 'sleep 60');
+        const busy = await run(sandboxId, 'dd if=/dev/zero of=/big bs=1M count=3; sleep 60');
+        const used = await eventually(
+          () => cri().writableLayers([quiet, busy, 'unknown'], options),
+          (layers) => (layers.get(busy) ?? 0) >= 3 << 20,
+        );
+        assert.ok((used.get(busy) ?? 0) < 4 << 20 && (used.get(quiet) ?? 0) < 1 << 20, JSON.stringify([...used]));
+        assert.equal(used.has('unknown'), false);
+        const inodes = await cri().writableLayers([busy], { ...options, unit: 'inodes' });
+        assert.ok((inodes.get(busy) ?? 0) > 1 && (inodes.get(busy) ?? 0) < 100);
+      }));
+
     it('runs commands: exit codes, both outputs, timeout, and what cannot be started', () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'sleep 60');

@@ -27,7 +27,7 @@ export interface Runtime {
   portForward(sandboxId: string, port: number): Promise<ByteStream>;
   updateContainerResources(containerId: string, resources: LinuxResources): Promise<void>;
   containerStats(containerId: string): Promise<ContainerStats | undefined>;
-  /** What containers wrote into their own root file systems, by container id; without those that have none. Throws CodedError 'timeout', 'usage'. */
+  /** What containers wrote into their own root file systems and into `/etc` of their sandbox, by container id. Throws CodedError 'timeout', 'usage'. */
   writableLayers(
     containerIds: readonly string[],
     options: { readonly unit: 'bytes' | 'inodes'; readonly timeoutMs: number },

@@ -370,15 +370,14 @@ export function createOciRuntime(deps: OciRuntimeDeps): OciRuntime {
 
     async writableLayers(ids, options) {
       const { containers } = up();
-      const byPath = new Map(
-        ids.flatMap((id) => (containers.has(id) ? [[containers.writableLayer(id), id] as const] : [])),
-      );
-      const layers = new Map<string, number>();
-      for (const [path, amount] of await deps.trees.usage([...byPath.keys()], options)) {
-        const id = byPath.get(path);
-        if (id !== undefined) layers.set(id, amount);
-      }
-      return layers;
+      const known = ids.filter((id) => containers.has(id));
+      // The sandbox's files are mounted into each of its containers.
+      const places = (id: string): string[] => [
+        containers.writableLayer(id),
+        join(paths.sandboxes, containers.get(id).sandboxId),
+      ];
+      const used = await deps.trees.usage([...new Set(known.flatMap(places))], options);
+      return new Map(known.map((id) => [id, places(id).reduce((sum, path) => sum + (used.get(path) ?? 0), 0)]));
     },
 
     reopenContainerLog: (id) => {

@@ -73,11 +73,11 @@ async function deleteOnAFullDisk(appliance: Appliance, scratch: string): Promise
       return ran.code === 0 ? undefined : ran.stderr;
     });
     assert.match(refused, /out of disk space/);
-    const lease = ['get', 'lease', '-n', 'kube-node-lease', '-o', 'jsonpath={.items[0].spec.renewTime}'];
+    const lease = [...system, 'get', 'lease', 'kube-controller-manager', '-o', 'jsonpath={.spec.renewTime}'];
     const renewed = await appliance.must(lease);
     await Promise.all([
       appliance.must([...system, 'delete', 'pod', 'graceful', '--timeout=15s']),
-      eventually('the node renews its lease', 15_000, async () =>
+      eventually('the controllers renew their lease', 15_000, async () =>
         (await appliance.must(lease)) > renewed ? true : undefined,
       ),
     ]);
@@ -133,7 +133,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 5,
-    title: 'on a disk that stays full pods are deleted gracefully and the node keeps its lease',
+    title: 'on a disk that stays full pods are deleted gracefully and leases are renewed',
     exclusive: true,
     attack: () => onSmallDisk(deleteOnAFullDisk),
   },
@@ -146,6 +146,9 @@ export const cases: readonly AttackCase[] = [
         pod('storage-layer', limited(`${much} of=/big`)),
         pod('storage-logs', limited(`${much} | tr '\\0' 'x' | fold -w 100`)),
         pod('storage-pod', limited(`${much} of=/data/big`, mounted)),
+        pod('storage-message', limited(`${much} of=/dev/termination-log`)),
+        pod('storage-hosts', limited(`${much} of=/etc/hosts`)),
+        pod('storage-resolver', limited(`${much} of=/etc/resolv.conf`)),
         pod('storage-container', {
           containers: [
             shell(`${much} of=/big; sleep 1000`, { resources: { limits: { 'ephemeral-storage': '4Mi' } } }),
@@ -162,7 +165,7 @@ export const cases: readonly AttackCase[] = [
         await Promise.all([
           evictedWithin(lab, 'storage-layer', pods),
           evictedWithin(lab, 'storage-logs', pods),
-          evictedWithin(lab, 'storage-pod', pods),
+          ...['pod', 'message', 'hosts', 'resolver'].map((each) => evictedWithin(lab, `storage-${each}`, pods)),
           evictedWithin(
             lab,
             'storage-container',
@@ -171,7 +174,11 @@ export const cases: readonly AttackCase[] = [
           evictedWithin(lab, 'storage-volume', /^Usage of EmptyDir volume "data" exceeds the limit "4Mi"\. $/),
         ]);
       } finally {
-        await lab.pods.remove(...['layer', 'logs', 'pod', 'container', 'volume'].map((each) => `storage-${each}`));
+        await lab.pods.remove(
+          ...[...['layer', 'logs', 'pod', 'message', 'hosts', 'resolver', 'container', 'volume']].map(
+            (each) => `storage-${each}`,
+          ),
+        );
       }
     },
   },

@@ -221,6 +221,7 @@ describe('limits on local storage', () => {
   test('a volume’s own limit comes first, whatever the containers may use', () => {
     assert.equal(
       exceededLimit({
+        shared: 0,
         volumes: [{ name: 'v', limit: limit(1), used: 2 * MI }],
         containers: [{ name: 'c', limit: limit(1), used: 2 * MI }],
       }),
@@ -234,9 +235,9 @@ describe('limits on local storage', () => {
       { name: 'b', limit: limit(4), used: 3 * MI },
     ];
     const volume = (used: number) => [{ name: 'v', limit: undefined, used }];
-    assert.equal(exceededLimit({ volumes: volume(3 * MI), containers }), undefined);
+    assert.equal(exceededLimit({ volumes: volume(3 * MI), shared: 0, containers }), undefined);
     assert.equal(
-      exceededLimit({ volumes: volume(3 * MI + 1), containers }),
+      exceededLimit({ volumes: volume(3 * MI), shared: 1, containers }),
       'Pod ephemeral local storage usage exceeds the total limit of containers 8Mi. ',
     );
   });
@@ -244,6 +245,7 @@ describe('limits on local storage', () => {
   test('a container is held to its own', () => {
     assert.equal(
       exceededLimit({
+        shared: 0,
         volumes: [],
         containers: [
           { name: 'a', limit: limit(1), used: MI + 1 },
@@ -257,6 +259,7 @@ describe('limits on local storage', () => {
   test('without limits nothing is exceeded', () => {
     assert.equal(
       exceededLimit({
+        shared: 0,
         volumes: [{ name: 'v', limit: undefined, used: 1e12 }],
         containers: [{ name: 'c', limit: undefined, used: 1e12 }],
       }),

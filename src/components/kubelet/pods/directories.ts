@@ -28,8 +28,12 @@ export class PodDirectories {
   etcHosts(uid: string): string {
     return join(this.pod(uid), 'etc-hosts');
   }
+  /** One for each attempt is below it. */
+  terminationMessages(uid: string, container: string): string {
+    return join(this.pod(uid), 'containers', fileName(container));
+  }
   terminationMessage(uid: string, container: string, attempt: number): string {
-    return join(this.pod(uid), 'containers', fileName(container), String(attempt));
+    return join(this.terminationMessages(uid, container), String(attempt));
   }
   logs(pod: Pod): string {
     const { namespace = 'default', name = '', uid = '' } = pod.metadata ?? {};

@@ -388,7 +388,10 @@ export class PodWorker {
     if (stopped && this.currentPod.metadata?.deletionTimestamp === undefined) return;
     await directories.removeVolumes(this.uid);
     if (!this.evicted) return;
-    for (const { id } of view.get(this.uid).containers) await runtime.removeContainer(id);
+    const { containers, sandboxes } = view.get(this.uid);
+    for (const { id } of containers) await runtime.removeContainer(id);
+    for (const { id } of sandboxes) await runtime.removePodSandbox(id);
+    await directories.removePod(this.uid);
     await directories.removeLogs(this.currentPod);
     await view.refresh();
   }

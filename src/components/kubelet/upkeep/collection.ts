@@ -38,7 +38,7 @@ export async function collectContainers(services: PodServices, ended: ReadonlySe
     }
     const [current] = [...sandboxes].sort((a, b) => b.attempt - a.attempt);
     for (const sandbox of sandboxes) {
-      if (sandbox === current || sandbox.state === 'ready' || kept.has(sandbox.id)) continue;
+      if (sandbox.state === 'ready' || kept.has(sandbox.id) || (sandbox === current && !ended.has(uid))) continue;
       await services.runtime
         .stopPodSandbox(sandbox.id)
         .then(() => services.runtime.removePodSandbox(sandbox.id))

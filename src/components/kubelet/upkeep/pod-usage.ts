@@ -8,8 +8,10 @@ import type { PodServices } from '../pods/services.ts';
 export interface PodDiskUsage {
   /** emptyDir volumes on disk. */
   readonly volumes: readonly { readonly name: string; readonly used: number }[];
-  /** Writable layer of the newest attempt, and the logs of all. */
+  /** Writable layer of the newest attempt; logs and termination messages of all. */
   readonly containers: readonly { readonly name: string; readonly used: number }[];
+  /** `/etc/hosts`, which all containers may write. */
+  readonly shared: number;
   /** Everything, writable layers of earlier attempts included. */
   readonly total: number;
 }
@@ -21,7 +23,11 @@ export async function diskUsage(
   options: UsageOptions,
 ): Promise<ReadonlyMap<string, PodDiskUsage>> {
   const places = workers.map((worker) => placesOf(services, worker));
-  const paths = places.flatMap(({ volumes, logs }) => [...volumes.values(), ...logs.values()]);
+  const paths = places.flatMap(({ shared, volumes, files }) => [
+    shared,
+    ...volumes.values(),
+    ...[...files.values()].flat(),
+  ]);
   const ids = places.flatMap(({ layers }) => [...layers.values()].flat());
   const [trees, layers] = await Promise.all([
     services.trees.usage(paths, options),
@@ -30,14 +36,15 @@ export async function diskUsage(
   return new Map(
     places.map((place) => {
       const volumes = [...place.volumes].map(([name, path]) => ({ name, used: trees.get(path) ?? 0 }));
+      const shared = trees.get(place.shared) ?? 0;
       let earlier = 0;
-      const containers = [...place.logs].map(([name, path]) => {
+      const containers = [...place.files].map(([name, own]) => {
         const [newest = '', ...older] = place.layers.get(name) ?? [];
         for (const id of older) earlier += layers.get(id) ?? 0;
-        return { name, used: (trees.get(path) ?? 0) + (layers.get(newest) ?? 0) };
+        return { name, used: own.reduce((sum, path) => sum + (trees.get(path) ?? 0), layers.get(newest) ?? 0) };
       });
-      const total = [...volumes, ...containers].reduce((sum, { used }) => sum + used, earlier);
-      return [place.uid, { volumes, containers, total }];
+      const total = [...volumes, ...containers].reduce((sum, { used }) => sum + used, shared + earlier);
+      return [place.uid, { volumes, containers, shared, total }];
     }),
   );
 }
@@ -45,7 +52,9 @@ export async function diskUsage(
 interface Places {
   readonly uid: string;
   readonly volumes: ReadonlyMap<string, string>;
-  readonly logs: ReadonlyMap<string, string>;
+  readonly shared: string;
+  /** Directories with logs and termination messages, by container. */
+  readonly files: ReadonlyMap<string, readonly string[]>;
   /** Container ids by name, newest attempt first. */
   readonly layers: ReadonlyMap<string, readonly string[]>;
 }
@@ -61,7 +70,10 @@ function placesOf(services: PodServices, { uid, pod }: PodWorker): Places {
         .filter(({ emptyDir }) => emptyDir !== undefined && emptyDir.medium !== 'Memory')
         .map(({ name }) => [name, directories.volume(uid, 'empty-dir', name)]),
     ),
-    logs: new Map(names.map((name) => [name, join(directories.logs(pod), name)])),
+    shared: directories.etcHosts(uid),
+    files: new Map(
+      names.map((name) => [name, [join(directories.logs(pod), name), directories.terminationMessages(uid, name)]]),
+    ),
     layers: new Map(
       names.map((name) => [
         name,

@@ -82,6 +82,7 @@ export class StorageLimits {
     const limits = new Map(containersOf(pod).map((container) => [container.name, storageLimit(container)]));
     const message = exceededLimit({
       volumes: used.volumes.map((volume) => ({ ...volume, limit: volumeLimit(pod, volume.name) })),
+      shared: used.shared,
       containers: used.containers.map((container) => ({ ...container, limit: limits.get(container.name) })),
     });
     if (message !== undefined) worker.evict(0, message);
