@@ -115,7 +115,7 @@ test('kubelet arguments are checked', () => {
 
 test('eviction arguments are the kubelet’s flags', () => {
   const config = (kubeletArguments: NonNullable<NodeConfig['kubeletArguments']>) =>
-    kubeletConfigOf(settings, { ...nodeConfigOf(settings, 'cgroupfs'), kubeletArguments }).eviction;
+    kubeletConfigOf(settings, { ...nodeConfigOf(settings, 'cgroupfs'), kubeletArguments }, []).eviction;
   assert.deepEqual(config({}), DEFAULT_KUBELET_CONFIG.eviction);
   assert.deepEqual(config({ 'eviction-hard': [''] }).thresholds, []);
   assert.deepEqual(
