@@ -1,0 +1,98 @@
+/** Puts a gate between a TLS server's accepted sockets and its handshakes. */
+import type { ConnectionGate, GatedConnection } from './gate.ts';
+
+/** What is used of `net.Socket`. */
+interface AcceptedSocket {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+  readonly localAddress?: string | undefined;
+  readonly bytesRead: number;
+  readonly destroyed: boolean;
+  on(event: 'error', listener: () => void): unknown;
+  once(event: 'close' | 'end', listener: () => void): unknown;
+  once(event: 'data', listener: (head: Uint8Array) => void): unknown;
+  pause(): unknown;
+  unshift(head: Uint8Array): unknown;
+  destroy(): unknown;
+}
+
+/** What is used of `tls.Server` and those that extend it. */
+interface TlsAcceptor {
+  listeners(event: 'connection'): readonly unknown[];
+  removeAllListeners(event: 'connection'): unknown;
+  on(event: 'connection', listener: (socket: AcceptedSocket) => void): unknown;
+}
+
+/** What the server knows of a connection once its handshake is complete. */
+export interface ServedConnection {
+  busy(): boolean;
+  /** `idle` lets a peer that is not at fault finish; the socket is destroyed otherwise. */
+  close(reason: string): void;
+}
+
+export type SocketNames = Pick<AcceptedSocket, 'localAddress' | 'remoteAddress' | 'remotePort'>;
+
+export class GatedServer {
+  readonly #gate: ConnectionGate;
+  readonly #connections = new Map<string, GatedConnection>();
+  readonly #served = new Map<GatedConnection, ServedConnection>();
+
+  /** `server` begins a handshake only when `gate` lets it; the listeners that it has now do the handshake. */
+  constructor(server: TlsAcceptor, gate: ConnectionGate) {
+    this.#gate = gate;
+    const listeners = server.listeners('connection') as readonly ((this: unknown, socket: AcceptedSocket) => void)[];
+    server.removeAllListeners('connection');
+    server.on('connection', (socket) =>
+      this.#accept(socket, () => {
+        for (const each of listeners) each.call(server, socket);
+      }),
+    );
+  }
+
+  /** The connection that a TLS socket or HTTP/2 session runs on; undefined when it is closed already. */
+  of(socket: SocketNames): GatedConnection | undefined {
+    return this.#connections.get(keyOf(socket));
+  }
+
+  serve(connection: GatedConnection, served: ServedConnection): void {
+    if (!connection.closed) this.#served.set(connection, served);
+  }
+
+  #accept(socket: AcceptedSocket, begin: () => void): void {
+    const key = keyOf(socket);
+    const connection: GatedConnection = this.#gate.open(socket.remoteAddress ?? '', {
+      begin: () => {
+        if (!socket.destroyed) begin();
+      },
+      bytesRead: () => socket.bytesRead,
+      busy: () => this.#served.get(connection)?.busy() ?? false,
+      close: (reason) => {
+        const served = this.#served.get(connection);
+        if (served === undefined) socket.destroy();
+        else served.close(reason);
+      },
+    });
+    this.#connections.set(key, connection);
+    socket.on('error', () => socket.destroy());
+    socket.once('close', () => {
+      if (this.#connections.get(key) === connection) this.#connections.delete(key);
+      this.#served.delete(connection);
+      connection.ended();
+    });
+    // A peer that does not speak costs no TLS context, and the work of a handshake begins when its turn comes.
+    let silent = true;
+    socket.once('end', () => {
+      if (silent) socket.destroy();
+    });
+    socket.once('data', (head) => {
+      silent = false;
+      socket.pause();
+      socket.unshift(head);
+      connection.awaitTurn();
+    });
+  }
+}
+
+/** The port that is listened on is the same for all. */
+const keyOf = ({ localAddress, remoteAddress, remotePort }: SocketNames): string =>
+  `${remoteAddress}|${remotePort}|${localAddress}`;
