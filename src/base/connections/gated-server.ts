@@ -30,16 +30,21 @@ export interface ServedConnection {
   close(reason: string): void;
 }
 
-export type SocketNames = Pick<AcceptedSocket, 'localAddress' | 'remoteAddress' | 'remotePort'>;
+type SocketNames = Pick<AcceptedSocket, 'localAddress' | 'remoteAddress' | 'remotePort'>;
 
-export class GatedServer {
+/** `Served` is made of each TLS socket when its handshake is complete. */
+export class GatedServer<Socket extends SocketNames & object, Served extends ServedConnection> {
   readonly #gate: ConnectionGate;
   readonly #connections = new Map<string, GatedConnection>();
-  readonly #served = new Map<GatedConnection, ServedConnection>();
+  readonly #accepted = new WeakMap<object, GatedConnection>();
+  readonly #served = new Map<GatedConnection, Served>();
+  readonly #bySocket = new WeakMap<object, Served>();
+  readonly #make: (socket: Socket, gated: GatedConnection) => Served;
 
   /** `server` begins a handshake only when `gate` lets it; the listeners that it has now do the handshake. */
-  constructor(server: TlsAcceptor, gate: ConnectionGate) {
+  constructor(server: TlsAcceptor, gate: ConnectionGate, make: (socket: Socket, gated: GatedConnection) => Served) {
     this.#gate = gate;
+    this.#make = make;
     const listeners = server.listeners('connection') as readonly ((this: unknown, socket: AcceptedSocket) => void)[];
     server.removeAllListeners('connection');
     server.on('connection', (socket) =>
@@ -49,13 +54,25 @@ export class GatedServer {
     );
   }
 
-  /** The connection that a TLS socket or HTTP/2 session runs on; undefined when it is closed already. */
-  of(socket: SocketNames): GatedConnection | undefined {
-    return this.#connections.get(keyOf(socket));
+  /** To be called first, with an accepted socket or the TLS socket made of it, when its handshake is complete. Undefined: it is closed already. */
+  secured(socket: Socket): Served | undefined {
+    const gated = this.#accepted.get(socket) ?? this.#connections.get(keyOf(socket));
+    if (gated === undefined || gated.closed) return undefined;
+    const served = this.#make(socket, gated);
+    this.#served.set(gated, served);
+    this.#bySocket.set(socket, served);
+    return served;
   }
 
-  serve(connection: GatedConnection, served: ServedConnection): void {
-    if (!connection.closed) this.#served.set(connection, served);
+  /** What was made of the socket. */
+  of(socket: object): Served | undefined {
+    return this.#bySocket.get(socket);
+  }
+
+  /** As `of`, for what only looks like the socket. */
+  named(socket: SocketNames): Served | undefined {
+    const gated = this.#connections.get(keyOf(socket));
+    return gated === undefined ? undefined : this.#served.get(gated);
   }
 
   #accept(socket: AcceptedSocket, begin: () => void): void {
@@ -72,6 +89,7 @@ export class GatedServer {
         else served.close(reason);
       },
     });
+    this.#accepted.set(socket, connection);
     this.#connections.set(key, connection);
     socket.on('error', () => socket.destroy());
     socket.once('close', () => {
@@ -93,6 +111,6 @@ export class GatedServer {
   }
 }
 
-/** The port that is listened on is the same for all. */
+/** For a TLS socket, which does not tell the socket it is made of. The port that is listened on is the same for all. */
 const keyOf = ({ localAddress, remoteAddress, remotePort }: SocketNames): string =>
   `${remoteAddress}|${remotePort}|${localAddress}`;

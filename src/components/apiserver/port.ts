@@ -5,6 +5,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Duplex, Readable } from 'node:stream';
 import type { GateLimits } from '../../base/connections/gate.ts';
+import type { Identified } from '../../base/connections/http-connection.ts';
 
 /** Over HTTP/2 these are `Http2ServerRequest` and `Http2ServerResponse`, which have the same surface as far as it is used here. */
 export type HttpRequest = IncomingMessage & {
@@ -18,9 +19,6 @@ export type HttpResponse = ServerResponse;
 
 /** Told what comes of a body as it comes, and null at its end. False: no more of it is to be read. */
 export type BodyTaker = (chunk: Buffer | null) => boolean;
-
-/** A user; a request without credentials where that is allowed; or credentials that are missing or not valid. */
-export type Identified = 'user' | 'anonymous' | 'refused';
 
 /** The TLS facts of the connection a request came on; one object per connection, so results may be kept by its identity. */
 export interface ConnectionInfo {

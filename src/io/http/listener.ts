@@ -13,7 +13,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
-import { ConnectionGate, type GateLimits } from '../../base/connections/gate.ts';
+import { ConnectionGate, type GatedConnection, type GateLimits } from '../../base/connections/gate.ts';
 import { GatedServer } from '../../base/connections/gated-server.ts';
 import type {
   HttpRequest,
@@ -111,42 +111,40 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   };
   const server = createSecureServer(settings);
   const gate = new ConnectionGate(options.limits ?? LIMITS);
-  const gated = new GatedServer(server, gate);
-  const connections = new WeakMap<object, TlsConnection>();
+  const gated = new GatedServer(
+    server,
+    gate,
+    (socket: TLSSocket, admitted: GatedConnection) => new TlsConnection(socket, admitted),
+  );
+  const bySession = new WeakMap<object, TlsConnection>();
   const sockets = new Set<TLSSocket>();
   const sessions = new Set<ServerHttp2Session>();
   let closing = false;
   // Before Node's own listener, which makes the session.
   server.prependListener('secureConnection', (socket) => {
-    const admitted = gated.of(socket);
     socket.on('error', () => socket.destroy());
-    if (admitted === undefined) {
+    if (gated.secured(socket) === undefined) {
       socket.destroy();
       return;
     }
     socket.setNoDelay(true);
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
-    const connection = new TlsConnection(socket, admitted);
-    connections.set(socket, connection);
-    connections.set(admitted, connection);
-    gated.serve(admitted, connection);
   });
   server.on('session', (session) => {
     sessions.add(session);
     session.once('close', () => sessions.delete(session));
     session.on('error', () => session.destroy());
-    const admitted = gated.of(session.socket);
-    const connection = admitted === undefined ? undefined : connections.get(admitted);
+    const connection = gated.named(session.socket);
     if (connection === undefined) {
       session.destroy();
       return;
     }
     connection.session = session;
-    connections.set(session, connection);
+    bySession.set(session, connection);
   });
   const requested1 = (request: HttpRequest, response: HttpResponse): void => {
-    const connection = connections.get(request.socket);
+    const connection = gated.of(request.socket);
     if (connection === undefined || !connection.admits()) return;
     if (request.httpVersionMajor !== 1) {
       response.writeHead(VERSION_NOT_SUPPORTED, { connection: 'close' }).end();
@@ -164,7 +162,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const requested2 = (request: Http2ServerRequest, response: HttpResponse): void => {
     const { stream } = request;
     const { session } = stream;
-    const connection = session === undefined ? undefined : connections.get(session);
+    const connection = session === undefined ? undefined : bySession.get(session);
     if (connection === undefined || !connection.admits()) {
       stream.close(ERROR_REFUSED_STREAM);
       return;
@@ -184,7 +182,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   });
   server.on('upgrade', (request: IncomingMessage, duplex: Duplex, head: Buffer) => {
     const socket = duplex as TLSSocket;
-    const connection = connections.get(socket);
+    const connection = gated.of(socket);
     socket.on('error', () => socket.destroy());
     if (connection === undefined || !connection.admits()) {
       socket.destroy();
@@ -207,7 +205,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     for (const session of sessions) session.close();
     // Node counts a connection that has not sent anything yet as one in use, and would wait for it.
     for (const socket of sockets)
-      if ((connections.get(socket)?.inFlight ?? 0) === 0 && socket.alpnProtocol !== 'h2') socket.destroy();
+      if ((gated.of(socket)?.inFlight ?? 0) === 0 && socket.alpnProtocol !== 'h2') socket.destroy();
   };
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
