@@ -38,8 +38,9 @@ const SWEEP_MS = 1000;
 const HANDSHAKES_PER_TURN = 4;
 const HANDSHAKE_CREDITS = 1;
 const REFUSAL_CREDITS = 0.5;
-/** Megabytes may have been read from a flood before it is noticed, at the end of a turn. */
-const VIOLATION_CREDITS = 6;
+const VIOLATION_CREDITS = 1;
+/** Megabytes may have been read of a flood before it is noticed, at the end of a turn: what a millisecond decrypts and parses. */
+const BYTES_PER_CREDIT = 350_000;
 /** What a peer may send before its first request, and after each, until it is authenticated: a handshake with a chain of certificates, a header … */
 const STRANGER_BYTES = 192 * 1024;
 /** … and a body, while a token is being reviewed. */
@@ -94,9 +95,9 @@ export class GatedConnection {
   }
 
   /** Closes a connection that breaks the rules of its protocol. */
-  violated(reason: string): void {
+  violated(reason: string, bytes = 0): void {
     if (this.closed) return;
-    this.account.credits.charge(VIOLATION_CREDITS);
+    this.account.credits.charge(VIOLATION_CREDITS + bytes / BYTES_PER_CREDIT);
     this.#gate.close(this, reason);
   }
 
@@ -293,7 +294,7 @@ export class ConnectionGate {
           break;
         }
         const bytes = value.door.bytesRead() - value.lastBytes;
-        if (bytes > (value.door.busy() ? PENDING_BYTES : STRANGER_BYTES)) value.violated('too many bytes');
+        if (bytes > (value.door.busy() ? PENDING_BYTES : STRANGER_BYTES)) value.violated('too many bytes', bytes);
       }
       this.#looking = this.#strangers.size > 0;
       return this.#looking;

@@ -16,6 +16,8 @@ interface Answer {
 /** What is used of `tls.TLSSocket`. */
 export interface SecureSocket {
   readonly authorized: boolean;
+  /** Of HTTP/1.1, while there is one. */
+  readonly parser?: { onIncoming?: unknown } | null;
   end(): unknown;
   destroy(): unknown;
 }
@@ -36,6 +38,8 @@ const RESET_BURST = 1000;
 const RESETS_PER_SECOND = 33;
 /** Streams at once before the first identity is known: it may have to be reviewed by another server. */
 const MAX_PENDING_STREAMS = 100;
+/** What `on_headers_complete` of llhttp returns for an upgrade. */
+const SKIP_REST = 2;
 const GOODBYE_MS = 5_000;
 
 export class HttpConnection implements ServedConnection {
@@ -83,6 +87,14 @@ export class HttpConnection implements ServedConnection {
     this.#ending = true;
     const { response } = this;
     if (response !== undefined && !response.headersSent) response.shouldKeepAlive = false;
+    this.#stopParsing();
+  }
+
+  /** Node makes objects, and errors with stacks, of all requests that one read has brought, also when the socket is destroyed at the first of them. */
+  #stopParsing(): void {
+    const { parser } = this.#socket;
+    // llhttp takes what follows for another protocol.
+    if (typeof parser?.onIncoming === 'function') parser.onIncoming = () => SKIP_REST;
   }
 
   /** Whether another request is taken; the connection is closed where a client without an identity sends more than one at a time. */
@@ -93,6 +105,7 @@ export class HttpConnection implements ServedConnection {
       if (this.inFlight >= MAX_PENDING_STREAMS) return false;
     } else if (this.#ending || this.response?.writableEnded === false) {
       // Its answer may have reached the client before it counts as sent here, and is ended before that.
+      this.#stopParsing();
       gated.violated('pipelined without an identity');
       this.destroy();
       return false;

@@ -145,7 +145,10 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   });
   const requested1 = (request: HttpRequest, response: HttpResponse): void => {
     const connection = gated.of(request.socket);
-    if (connection === undefined || !connection.admits()) return;
+    if (connection === undefined || !connection.admits()) {
+      request.destroy();
+      return;
+    }
     if (request.httpVersionMajor !== 1) {
       response.writeHead(VERSION_NOT_SUPPORTED, { connection: 'close' }).end();
       return;

@@ -112,7 +112,10 @@ export class KubeletServer {
     });
     server.on('request', (request, response) => {
       const connection = gated.of(request.socket);
-      if (connection === undefined || !connection.admits()) return;
+      if (connection === undefined || !connection.admits()) {
+        request.destroy();
+        return;
+      }
       connection.inFlight += 1;
       connection.response = response;
       response.once('close', () => {
