@@ -130,7 +130,7 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
 /** The kubelet's probe and those of monitoring: no request is authenticated. */
 const HEALTH_LIMITS: GateLimits = {
   authenticated: 0,
-  unauthenticated: 64,
+  unauthenticated: 32,
   idleMs: 0,
   unauthenticatedIdleMs: 15_000,
   handshakeMs: 32_000,

@@ -8,8 +8,8 @@ import { Bucket } from './bucket.ts';
 /** Handshakes that one address may begin at once; those of clients that authenticate are refunded. */
 const CREDITS = 100;
 /** And then each second. A TLS handshake costs the event loop about a millisecond. */
-const CREDITS_PER_SECOND = 500;
-/** What an address may owe: the next handshake waits a fifth of a second at most. */
+const CREDITS_PER_SECOND = 300;
+/** What an address may owe: the next handshake waits a third of a second at most. */
 const MAX_DEBT = 100;
 /** Addresses that are remembered. */
 const MAX_ACCOUNTS = 4096;
@@ -19,10 +19,10 @@ const IPV6_GROUPS = 8;
 
 export class Account<Member> {
   readonly key: string;
-  /** Unauthenticated connections, oldest first. */
+  /** Connections whose handshake has not begun, oldest first. */
+  readonly queued = new Set<Member>();
+  /** Unauthenticated connections whose handshake has begun, oldest first. */
   readonly strangers = new Set<Member>();
-  /** Those of `strangers` that wait for their handshake, oldest first. */
-  readonly waiting = new Set<Member>();
   readonly credits: Bucket;
 
   constructor(key: string, nowMs: number) {
@@ -30,8 +30,12 @@ export class Account<Member> {
     this.credits = new Bucket(CREDITS, CREDITS_PER_SECOND, nowMs, MAX_DEBT);
   }
 
+  get vacant(): boolean {
+    return this.strangers.size === 0 && this.queued.size === 0;
+  }
+
   forgettable(nowMs: number): boolean {
-    return this.strangers.size === 0 && this.credits.full(nowMs);
+    return this.vacant && this.credits.full(nowMs);
   }
 }
 
@@ -52,10 +56,10 @@ export class Accounts<Member> {
     return account;
   }
 
-  /** The account with the most unauthenticated connections. */
-  heaviest(): Account<Member> | undefined {
+  /** The account with the most connections of this kind. */
+  heaviest(kind: 'queued' | 'strangers'): Account<Member> | undefined {
     let found: Account<Member> | undefined;
-    for (const each of this.#accounts.values()) if (each.strangers.size > (found?.strangers.size ?? 0)) found = each;
+    for (const each of this.#accounts.values()) if (each[kind].size > (found?.[kind].size ?? 0)) found = each;
     return found;
   }
 
@@ -65,7 +69,7 @@ export class Accounts<Member> {
 
   #forgetOldest(): void {
     for (const each of this.#accounts.values()) {
-      if (each.strangers.size > 0) continue;
+      if (!each.vacant) continue;
       this.#accounts.delete(each.key);
       return;
     }

@@ -9,7 +9,7 @@ import { eventLoopTurns, type Turns } from './turns.ts';
 export interface GateLimits {
   /** Authenticated connections at once. */
   readonly authenticated: number;
-  /** Connections that are not authenticated, or not yet, at once. */
+  /** Connections at once that are not authenticated, or not yet. Eight times as many may wait for their handshake: they cost little. */
   readonly unauthenticated: number;
   /** An authenticated connection without a request is closed after this time; 0: never. */
   readonly idleMs: number;
@@ -34,6 +34,7 @@ export interface Door {
 export type Standing = 'stranger' | 'token' | 'certificate';
 
 const SWEEP_MS = 1000;
+const QUEUED_PER_STRANGER = 8;
 /** Handshakes that begin in one turn of the event loop. */
 const HANDSHAKES_PER_TURN = 4;
 const HANDSHAKE_CREDITS = 1;
@@ -59,6 +60,7 @@ export class GatedConnection {
   /** Bytes read when it was last active. */
   lastBytes = 0;
   readonly #gate: ConnectionGate;
+  #greetingBytes = 0;
 
   constructor(gate: ConnectionGate, account: Account<GatedConnection>, door: Door, nowMs: number) {
     this.#gate = gate;
@@ -68,14 +70,15 @@ export class GatedConnection {
     this.idleSinceMs = nowMs;
   }
 
-  /** The peer has begun to speak: its handshake begins when its turn comes. */
-  awaitTurn(): void {
-    this.#gate.awaitTurn(this);
-  }
-
   /** The handshake is complete. */
   greeted(): void {
     this.secured = true;
+    this.#greetingBytes = this.door.bytesRead();
+  }
+
+  /** Encrypted bytes that have been read since the handshake. */
+  bytesSinceGreeting(): number {
+    return this.door.bytesRead() - this.#greetingBytes;
   }
 
   authenticated(by: 'token' | 'certificate'): void {
@@ -111,6 +114,8 @@ export class ConnectionGate {
   readonly #limits: GateLimits;
   readonly #turns: Turns;
   readonly #accounts = new Accounts<GatedConnection>();
+  /** Connections whose handshake has not begun. */
+  readonly #queued = new Set<GatedConnection>();
   readonly #strangers = new Set<GatedConnection>();
   readonly #authenticated = new Set<GatedConnection>();
   /** Accounts with connections that wait for their handshake, in the order of their turns. */
@@ -128,35 +133,34 @@ export class ConnectionGate {
   }
 
   /** Open connections, and addresses that are remembered. */
-  get counts(): { readonly strangers: number; readonly authenticated: number; readonly addresses: number } {
-    const { size: strangers } = this.#strangers;
-    return { strangers, authenticated: this.#authenticated.size, addresses: this.#accounts.size };
+  get counts(): Readonly<Record<'queued' | 'strangers' | 'authenticated' | 'addresses', number>> {
+    return {
+      queued: this.#queued.size,
+      strangers: this.#strangers.size,
+      authenticated: this.#authenticated.size,
+      addresses: this.#accounts.size,
+    };
   }
 
   nowMs(): number {
     return this.#turns.nowMs();
   }
 
+  /** `door` begins in a later turn. */
   open(address: string, door: Door): GatedConnection {
-    if (this.#strangers.size >= this.#limits.unauthenticated) this.#evictStranger();
+    if (this.#queued.size >= this.#limits.unauthenticated * QUEUED_PER_STRANGER) this.#evictUnauthenticated('queued');
     const nowMs = this.#turns.nowMs();
     const account = this.#accounts.of(address, nowMs);
     const connection = new GatedConnection(this, account, door, nowMs);
-    account.strangers.add(connection);
-    this.#strangers.add(connection);
-    this.#look();
+    account.queued.add(connection);
+    this.#queued.add(connection);
+    this.#waiting.add(account);
+    this.#planPump(0);
     return connection;
   }
 
   stop(): void {
     this.#cancelSweep();
-  }
-
-  awaitTurn(connection: GatedConnection): void {
-    if (connection.closed) return;
-    connection.account.waiting.add(connection);
-    this.#waiting.add(connection.account);
-    this.#planPump(0);
   }
 
   promote(connection: GatedConnection, by: 'token' | 'certificate'): void {
@@ -184,11 +188,12 @@ export class ConnectionGate {
 
   forget(connection: GatedConnection): void {
     connection.closed = true;
+    this.#queued.delete(connection);
     this.#strangers.delete(connection);
     this.#authenticated.delete(connection);
     const { account } = connection;
+    if (account.queued.delete(connection) && account.queued.size === 0) this.#waiting.delete(account);
     account.strangers.delete(connection);
-    if (account.waiting.delete(connection) && account.waiting.size === 0) this.#waiting.delete(account);
   }
 
   #planPump(delayMs: number): void {
@@ -211,7 +216,7 @@ export class ConnectionGate {
     let unaffordable = 0;
     while (this.#waiting.size > unaffordable && begun < HANDSHAKES_PER_TURN) {
       const [account] = this.#waiting;
-      const [connection] = account?.waiting ?? [];
+      const [connection] = account?.queued ?? [];
       if (account === undefined || connection === undefined) break;
       this.#waiting.delete(account);
       const delayMs = account.credits.delayMs(nowMs);
@@ -220,28 +225,38 @@ export class ConnectionGate {
         unaffordable += 1;
       } else {
         account.credits.charge(HANDSHAKE_CREDITS);
-        account.waiting.delete(connection);
         begun += 1;
-        connection.door.begin();
+        this.#begin(connection);
       }
-      if (account.waiting.size > 0) this.#waiting.add(account);
+      if (account.queued.size > 0) this.#waiting.add(account);
     }
     if (this.#waiting.size === 0) return;
     this.#planPump(this.#waiting.size > unaffordable ? 0 : shortestMs);
   }
 
+  #begin(connection: GatedConnection): void {
+    const { account } = connection;
+    account.queued.delete(connection);
+    this.#queued.delete(connection);
+    if (this.#strangers.size >= this.#limits.unauthenticated) this.#evictUnauthenticated('strangers');
+    account.strangers.add(connection);
+    this.#strangers.add(connection);
+    this.#look();
+    connection.door.begin();
+  }
+
   /** The oldest idle connection of the address that holds most. */
-  #evictStranger(): void {
-    const account = this.#accounts.heaviest();
+  #evictUnauthenticated(kind: 'queued' | 'strangers'): void {
+    const account = this.#accounts.heaviest(kind);
     if (account === undefined) return;
     let victim: GatedConnection | undefined;
-    for (const each of account.strangers) {
+    for (const each of account[kind]) {
       victim ??= each;
       if (each.door.busy()) continue;
       victim = each;
       break;
     }
-    if (victim !== undefined) this.close(victim, 'too many connections');
+    victim?.violated('too many connections');
   }
 
   /** Idle before busy, authenticated by a token before by a certificate. False: all are busy and none may be closed for another. */
@@ -266,6 +281,10 @@ export class ConnectionGate {
   #sweep(): void {
     const nowMs = this.#turns.nowMs();
     const { idleMs, unauthenticatedIdleMs, handshakeMs } = this.#limits;
+    for (const each of this.#queued) {
+      if (nowMs - each.openedMs <= handshakeMs) break;
+      this.close(each, 'handshake timeout');
+    }
     for (const each of this.#strangers) {
       if (!each.secured) {
         if (nowMs - each.openedMs > handshakeMs) this.close(each, 'handshake timeout');

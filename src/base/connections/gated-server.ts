@@ -9,10 +9,7 @@ interface AcceptedSocket {
   readonly bytesRead: number;
   readonly destroyed: boolean;
   on(event: 'error', listener: () => void): unknown;
-  once(event: 'close' | 'end', listener: () => void): unknown;
-  once(event: 'data', listener: (head: Uint8Array) => void): unknown;
-  pause(): unknown;
-  unshift(head: Uint8Array): unknown;
+  once(event: 'close', listener: () => void): unknown;
   destroy(): unknown;
 }
 
@@ -21,6 +18,8 @@ interface TlsAcceptor {
   listeners(event: 'connection'): readonly unknown[];
   removeAllListeners(event: 'connection'): unknown;
   on(event: 'connection', listener: (socket: AcceptedSocket) => void): unknown;
+  /** As the option of `net.createServer`. */
+  pauseOnConnect?: boolean;
 }
 
 /** What the server knows of a connection once its handshake is complete. */
@@ -47,9 +46,14 @@ export class GatedServer<Socket extends SocketNames & object, Served extends Ser
     this.#make = make;
     const listeners = server.listeners('connection') as readonly ((this: unknown, socket: AcceptedSocket) => void)[];
     server.removeAllListeners('connection');
+    // What waits is not read: each read would keep a piece of memory of its own.
+    server.pauseOnConnect = true;
     server.on('connection', (socket) =>
       this.#accept(socket, () => {
+        // A TLS server takes the option for its own sockets too.
+        server.pauseOnConnect = false;
         for (const each of listeners) each.call(server, socket);
+        server.pauseOnConnect = true;
       }),
     );
   }
@@ -96,17 +100,6 @@ export class GatedServer<Socket extends SocketNames & object, Served extends Ser
       if (this.#connections.get(key) === connection) this.#connections.delete(key);
       this.#served.delete(connection);
       connection.ended();
-    });
-    // A peer that does not speak costs no TLS context, and the work of a handshake begins when its turn comes.
-    let silent = true;
-    socket.once('end', () => {
-      if (silent) socket.destroy();
-    });
-    socket.once('data', (head) => {
-      silent = false;
-      socket.pause();
-      socket.unshift(head);
-      connection.awaitTurn();
     });
   }
 }

@@ -40,6 +40,8 @@ const RESETS_PER_SECOND = 33;
 const MAX_PENDING_STREAMS = 100;
 /** What `on_headers_complete` of llhttp returns for an upgrade. */
 const SKIP_REST = 2;
+/** HTTP/2: what may have come with a request that is refused. */
+const MAX_REFUSED_BYTES = 32 * 1024;
 const GOODBYE_MS = 5_000;
 
 export class HttpConnection implements ServedConnection {
@@ -79,8 +81,18 @@ export class HttpConnection implements ServedConnection {
     gated.refused();
     this.#anonymous += 1;
     // As upstream: HTTP/2 is not for clients without an identity.
-    if (this.session !== undefined) this.session.close();
+    if (this.session !== undefined) this.#endSession(this.session, stranger);
     else if (!stranger || as === 'refused' || this.#anonymous >= MAX_ANONYMOUS) this.#endAfterAnswer();
+  }
+
+  /** The rest of a flood would be parsed before the answer leaves: the client of a flood gets none. */
+  #endSession(session: Session, stranger: boolean): void {
+    const bytes = this.#gated.bytesSinceGreeting();
+    if (!stranger || bytes <= MAX_REFUSED_BYTES) session.close();
+    else {
+      this.#gated.violated('flood without an identity', bytes);
+      this.destroy();
+    }
   }
 
   #endAfterAnswer(): void {

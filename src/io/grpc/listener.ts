@@ -54,7 +54,7 @@ const TLS_HANDSHAKE = 22;
 /** Clients that have shown their certificate, or need none, stay for as long as there is room. */
 const LIMITS: GateLimits = {
   authenticated: 10_000,
-  unauthenticated: 512,
+  unauthenticated: 128,
   idleMs: 0,
   unauthenticatedIdleMs: GREETING_MS,
   handshakeMs: GREETING_MS,

@@ -37,7 +37,7 @@ const HANDSHAKE_TIMEOUT_MS = 32_000;
 /** Connections at once. Those of clients without an identity are closed first. */
 const LIMITS: GateLimits = {
   authenticated: 8192,
-  unauthenticated: 512,
+  unauthenticated: 128,
   idleMs: 90_000,
   unauthenticatedIdleMs: 30_000,
   handshakeMs: HANDSHAKE_TIMEOUT_MS,

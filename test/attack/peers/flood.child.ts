@@ -54,6 +54,7 @@ function attack(): void {
 
 for (let i = 0; i < connections; i++) attack();
 setTimeout(() => {
+  const held = [...open].filter((each) => !each.destroyed).length;
   for (const socket of open) socket.destroy();
-  process.stdout.write(`${JSON.stringify({ opened, refused, sentBytes })}\n`, () => process.exit(0));
+  process.stdout.write(`${JSON.stringify({ opened, refused, sentBytes, held })}\n`, () => process.exit(0));
 }, seconds * 1000);

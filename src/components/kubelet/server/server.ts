@@ -46,7 +46,7 @@ const HEADERS_TIMEOUT_MS = 15_000;
 /** Clients are the API servers, and what collects metrics. */
 const LIMITS: GateLimits = {
   authenticated: 1024,
-  unauthenticated: 128,
+  unauthenticated: 32,
   idleMs: 90_000,
   unauthenticatedIdleMs: 30_000,
   handshakeMs: 32_000,
