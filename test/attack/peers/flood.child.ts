@@ -1,6 +1,6 @@
 /**
  * Attacks a TLS port without any credentials: `flood.child.ts '{"mode":…,"port":…,"connections":…,"seconds":…}'`. Every connection that the server
- * closes is opened again at once. Prints what it got through as JSON.
+ * closes is opened again at once, but for `idle`. Prints what it got through as JSON, when the time is over or no connection is left.
  */
 import { connect, type TLSSocket } from 'node:tls';
 import { isFlood, streamOf } from './floods.ts';
@@ -15,6 +15,8 @@ interface Asked {
 const { mode, port, connections, seconds }: Asked = JSON.parse(process.argv[2] ?? '{}');
 if (!isFlood(mode)) throw new Error(`mode: ${mode} is unknown`);
 const flood = mode;
+/** Where the protocol is not spoken, the other one is chosen and the same bytes are sent. */
+const PROTOCOLS = { h2: ['h2', 'http/1.1'], 'http/1.1': ['http/1.1'] };
 const until = performance.now() + seconds * 1000;
 const open = new Set<TLSSocket>();
 let opened = 0;
@@ -24,7 +26,7 @@ let sentBytes = 0;
 function attack(): void {
   if (performance.now() >= until) return;
   const { alpn, head, next } = streamOf(flood);
-  const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ALPNProtocols: [alpn] });
+  const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ALPNProtocols: PROTOCOLS[alpn] });
   open.add(socket);
   let failed = false;
   const push = (): void => {
@@ -47,14 +49,16 @@ function attack(): void {
   socket.on('close', () => {
     if (failed) refused += 1;
     open.delete(socket);
-    setImmediate(attack);
+    if (flood !== 'idle') setImmediate(attack);
+    else if (open.size === 0) finish();
   });
   if (flood === 'churn') socket.once('secureConnect', () => socket.destroy());
 }
 
 for (let i = 0; i < connections; i++) attack();
-setTimeout(() => {
+setTimeout(finish, seconds * 1000);
+
+function finish(): void {
   const held = [...open].filter((each) => !each.destroyed).length;
-  for (const socket of open) socket.destroy();
   process.stdout.write(`${JSON.stringify({ opened, refused, sentBytes, held })}\n`, () => process.exit(0));
-}, seconds * 1000);
+}

@@ -108,6 +108,7 @@ const FLOODS = {
   },
   /** Handshakes and nothing else. */
   churn: () => h2(() => undefined, Buffer.alloc(0)),
+  /** Connections on which nothing is said after the handshake, and which are not opened again. */
   idle: () => h2(() => undefined, Buffer.alloc(0)),
 } satisfies Record<string, () => FloodStream>;
 
