@@ -186,28 +186,48 @@ export class Frontend {
     else this.#follow(exchange, pending);
   }
 
-  /** Notes in `note` who it was before any impersonation. */
+  /** Notes in `note` the user before any impersonation, and on the connection whether it brings one. */
   #identify(
     request: HttpRequest,
     connection: ConnectionInfo,
     info: RequestInfo,
     note: Identified,
   ): UserInfo | Promise<UserInfo> {
-    const user = this.#context.authenticator.authenticate(request, connection);
+    let user: UserInfo | undefined | Promise<UserInfo>;
+    try {
+      user = this.#context.authenticator.authenticate(request, connection);
+    } catch (error) {
+      connection.identified?.('refused');
+      throw error;
+    }
     if (user instanceof Promise) {
-      return user.then((known) => {
-        note.authenticated = known;
-        return this.#impersonation.of(request, known, info, note);
-      });
+      return user.then(
+        (known) => {
+          connection.identified?.('user');
+          note.authenticated = known;
+          return this.#impersonation.of(request, known, info, note);
+        },
+        (error: unknown) => {
+          connection.identified?.('refused');
+          throw error;
+        },
+      );
     }
     note.authenticated = user;
     if (user === undefined) {
-      const { anonymous = 'health', anonymousPaths = [] } = this.#context.identities.current;
-      if (anonymous === 'paths' && anonymousPaths.includes(info.path)) return ANONYMOUS;
-      if (anonymous === 'all' || (anonymous === 'health' && !info.resource && PUBLIC.test(info.path))) return ANONYMOUS;
+      const allowed = this.#allowsAnonymous(info);
+      connection.identified?.(allowed ? 'anonymous' : 'refused');
+      if (allowed) return ANONYMOUS;
       throw unauthorized();
     }
+    connection.identified?.('user');
     return this.#impersonation.of(request, user, info, note);
+  }
+
+  #allowsAnonymous(info: RequestInfo): boolean {
+    const { anonymous = 'health', anonymousPaths = [] } = this.#context.identities.current;
+    if (anonymous === 'paths') return anonymousPaths.includes(info.path);
+    return anonymous === 'all' || (anonymous === 'health' && !info.resource && PUBLIC.test(info.path));
   }
 
   #answerPath(exchange: Exchange): Promise<void> | undefined {

@@ -55,7 +55,8 @@ const DEFAULT_NODE_PORTS = [30000, 32767] as const;
 const DEFAULT_COMPACTION_SECONDS = 300;
 const MAX_HEADER_BYTES = 64 * 1024;
 const HEADERS_TIMEOUT_MS = 15_000;
-const KEEP_ALIVE_MS = 180_000;
+/** As upstream's. */
+const KEEP_ALIVE_MS = 90_000;
 const STOP_GRACE_MS = 5_000;
 /** A store that is not up yet is waited for: the API server may be started before it. */
 const LOAD_RETRY_MS = 200;

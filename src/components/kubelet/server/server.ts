@@ -2,10 +2,13 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
-import type { Socket } from 'node:net';
 import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { TLSSocket } from 'node:tls';
 import type { Clock, Timer } from '../../../base/clock.ts';
+import { ConnectionGate, type GateLimits } from '../../../base/connections/gate.ts';
+import { GatedServer } from '../../../base/connections/gated-server.ts';
+import { HttpConnection } from '../../../base/connections/http-connection.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ByteStream, ContainerStatus, Runtime } from '../../../core/podplan/port.ts';
@@ -41,6 +44,14 @@ export interface KubeletServerOptions {
 /** Certificates are re-issued long before they expire; an hour of the old one is safe. */
 const RELOAD_MS = 3600_000;
 const HEADERS_TIMEOUT_MS = 15_000;
+/** Clients are the API servers, and what collects metrics. */
+const LIMITS: GateLimits = {
+  authenticated: 1024,
+  unauthenticated: 32,
+  idleMs: 90_000,
+  unauthenticatedIdleMs: 30_000,
+  handshakeMs: 32_000,
+};
 const RUN_TIMEOUT_MS = 600_000;
 const RUN_OUTPUT_BYTES = 1024 * 1024;
 
@@ -58,8 +69,9 @@ export class KubeletServer {
   private readonly options: KubeletServerOptions;
   private server: Server | undefined;
   private timer: Timer | undefined;
-  private readonly sockets = new Set<Socket>();
+  private readonly sockets = new Set<TLSSocket>();
   private readonly sessions = new Sessions();
+  private readonly gate = new ConnectionGate(LIMITS);
 
   constructor(options: KubeletServerOptions) {
     this.options = options;
@@ -77,15 +89,7 @@ export class KubeletServer {
     });
     server.headersTimeout = HEADERS_TIMEOUT_MS;
     server.requestTimeout = 0;
-    server.on('request', (request, response) => void this.answer(request, response));
-    server.on(
-      'upgrade',
-      (request: IncomingMessage, socket: Duplex, head: Buffer) => void this.upgrade(request, socket, head),
-    );
-    server.on('secureConnection', (socket) => {
-      this.sockets.add(socket);
-      socket.once('close', () => this.sockets.delete(socket));
-    });
+    this.gateConnections(server);
     server.listen({ host: options.address, port: options.port });
     await once(server, 'listening');
     this.server = server;
@@ -94,8 +98,48 @@ export class KubeletServer {
     return typeof address === 'object' && address !== null ? address.port : options.port;
   }
 
+  private gateConnections(server: Server): void {
+    const gated = new GatedServer(
+      server,
+      this.gate,
+      (socket: TLSSocket, admitted) => new HttpConnection(socket, admitted),
+    );
+    // Before Node's own listener, which reads requests.
+    server.prependListener('secureConnection', (socket) => {
+      if (gated.secured(socket) === undefined) {
+        socket.destroy();
+        return;
+      }
+      this.sockets.add(socket);
+      socket.once('close', () => this.sockets.delete(socket));
+    });
+    server.on('request', (request, response) => {
+      const connection = gated.of(request.socket);
+      if (connection === undefined || !connection.admits()) {
+        request.destroy();
+        return;
+      }
+      connection.inFlight += 1;
+      connection.response = response;
+      response.once('close', () => {
+        connection.inFlight -= 1;
+      });
+      void this.answer(request, response, connection);
+    });
+    server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      const connection = gated.of(socket);
+      if (connection === undefined || !connection.admits()) {
+        socket.destroy();
+        return;
+      }
+      connection.inFlight += 1;
+      void this.upgrade(request, socket, head, connection);
+    });
+  }
+
   async stop(): Promise<void> {
     this.timer?.cancel();
+    this.gate.stop();
     const { server } = this;
     if (server === undefined) return;
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
@@ -119,11 +163,11 @@ export class KubeletServer {
     });
   }
 
-  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  private async answer(request: IncomingMessage, response: ServerResponse, connection: HttpConnection): Promise<void> {
     const aborter = new AbortController();
     response.once('close', () => aborter.abort());
     try {
-      const route = await this.admit(request);
+      const route = await this.admit(request, connection);
       await this.serve(route, request, response, aborter.signal);
     } catch (error) {
       if (response.headersSent) {
@@ -138,9 +182,10 @@ export class KubeletServer {
   }
 
   /** The route, once the caller is known and allowed. */
-  private async admit(request: IncomingMessage): Promise<Route> {
+  private async admit(request: IncomingMessage, connection: HttpConnection): Promise<Route> {
     const { access } = this.options;
     const caller = await access.authenticate(request);
+    connection.identified(caller === undefined ? 'refused' : 'user');
     if (caller === undefined) throw new HttpError(401, 'Unauthorized');
     const route = routeOf(request.method ?? 'GET', request.url ?? '/');
     if (route === undefined) throw new HttpError(404, '404 page not found');
@@ -211,10 +256,15 @@ export class KubeletServer {
     return this.options.view.get(worker.uid).containers.some((status) => status.state === 'running');
   }
 
-  private async upgrade(request: IncomingMessage, socket: Duplex, head: Uint8Array): Promise<void> {
+  private async upgrade(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Uint8Array,
+    connection: HttpConnection,
+  ): Promise<void> {
     socket.on('error', () => socket.destroy());
     try {
-      const route = await this.admit(request);
+      const route = await this.admit(request, connection);
       const { streaming, runtime } = this.options;
       const query = route.query;
       if (route.name === 'exec' || route.name === 'attach') {
