@@ -12,6 +12,7 @@ const KUBELET = 10250;
 const ETCD = 2379;
 /** Before this was fixed: seconds with a client that was quick enough, 50 to 400 ms with this one. */
 const MAX_P50_MS = 50;
+const ATTEMPTS = 3;
 const MAX_P50_TIMES = 5;
 
 interface Waited {
@@ -58,18 +59,23 @@ async function withstand(lab: AttackLab, port: number, modes: readonly Flood[]):
     ...['create', 'clusterrolebinding', `honest-${tenant.namespace}`, '--clusterrole=cluster-admin'],
     `--serviceaccount=${tenant.namespace}:attacker`,
   );
-  const before = await honest(lab, tenant, port, 1);
   for (const mode of modes) {
-    const attack = flood(lab, mode, port, 4, 2.5);
-    await sleep(400);
-    const during = await honest(lab, tenant, port, 1.5);
-    const { opened, refused } = await attack;
-    const told = `${mode} on ${port}: ${JSON.stringify({ before, during, opened, refused })}`;
-    assert.ok(opened + refused > 10, told);
-    for (const [at, { p50, codes }] of during.entries()) {
-      assert.deepEqual(Object.keys(codes), ['200'], told);
-      assert.ok(p50 < Math.max(MAX_P50_MS, MAX_P50_TIMES * (before[at]?.p50 ?? 0)), told);
+    let slow = '';
+    // A neighbour's load cannot be told from a flood's in one attempt; the flood's is there in each.
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const before = await honest(lab, tenant, port, 1);
+      const attack = flood(lab, mode, port, 4, 2.5);
+      await sleep(400);
+      const during = await honest(lab, tenant, port, 1.5);
+      const { opened, refused } = await attack;
+      const measured = `${mode} on ${port}: ${JSON.stringify({ before, during, opened, refused })}`;
+      assert.ok(opened + refused > 10, measured);
+      for (const { codes } of during) assert.deepEqual(Object.keys(codes), ['200'], measured);
+      const allowed = (at: number): number => Math.max(MAX_P50_MS, MAX_P50_TIMES * (before[at]?.p50 ?? 0));
+      slow = during.every(({ p50 }, at) => p50 < allowed(at)) ? '' : measured;
+      if (slow === '') break;
     }
+    assert.equal(slow, '');
   }
 }
 
