@@ -25,7 +25,7 @@ export interface EndpointsDeps {
   readonly checkEncryption?: () => Promise<void>;
   /** It is about to stop. */
   leaving(): boolean;
-  /** Texts for whoever looks into the server, by path; not listed. */
+  /** Debug pages by path; not listed in the index. */
   readonly debug: ReadonlyMap<string, (query: URLSearchParams) => string>;
   readonly loadSchemaDescriptions?: () => Promise<unknown>;
 }

@@ -1,4 +1,4 @@
-/** How much there is of each kind, and what it takes. Source: k8s.io/apiserver/pkg/storage/etcd3/metrics. */
+/** Object counts and sizes by kind. Source: k8s.io/apiserver/pkg/storage/etcd3/metrics. */
 import type { ServedKind } from './rest/kinds.ts';
 import type { KindCache } from './watchcache/kind-cache.ts';
 

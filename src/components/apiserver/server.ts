@@ -1,4 +1,4 @@
-/** Puts the parts together, starts them in order and stops them in the opposite one. */
+/** Composes the API server, starts its parts in order and stops them in reverse order. */
 import { setMaxListeners } from 'node:events';
 import type { KindDefinition } from '../../api/registry/definition.ts';
 import { builtinKinds } from '../../api/registry/index.ts';
@@ -7,7 +7,7 @@ import { messageOf } from '../../base/errors.ts';
 import { KUBERNETES_VERSION } from '../../base/version.ts';
 import { createAdmissionChain } from './admission/chain.ts';
 import { PolicyChecker } from './admission/policies/validating/checker.ts';
-import type { QuotaStore } from './admission/quota/keeper.ts';
+import type { QuotaStore } from './admission/quota/accessor.ts';
 import { refineAdmissionKind } from './admission/refine.ts';
 import { AuthenticationMap } from './aggregation/authentication-map.ts';
 import { AvailabilityController } from './aggregation/availability.ts';
@@ -33,8 +33,8 @@ import { Destinations } from './destinations.ts';
 import { EncryptedStore } from './encryption/encrypted-store.ts';
 import { createResourceOf } from './encryption/stored-resources.ts';
 import { createEndpoints } from './endpoints.ts';
+import { ensureFlowObjects } from './flowcontrol/config-controller.ts';
 import { createFairness, type Fairness } from './flowcontrol/fairness.ts';
-import { ensureFlowObjects } from './flowcontrol/keeper.ts';
 import { Frontend } from './frontend.ts';
 import { Metrics } from './metrics.ts';
 import type { Listener, ListenOptions } from './port.ts';
@@ -64,7 +64,7 @@ export function createApiServer(deps: ApiServerDeps): ApiServer {
   return new Server(deps);
 }
 
-/** Events, the one kind whose objects expire, live as long as they are told. */
+/** Applies `--event-ttl` to Events, the only kind whose objects expire. */
 function expiring(kind: KindDefinition, seconds: number | undefined): KindDefinition {
   return kind.ttlSeconds === undefined || seconds === undefined ? kind : { ...kind, ttlSeconds: seconds };
 }
@@ -413,7 +413,7 @@ class Server implements ApiServer {
     this.#stopping.abort();
     if (this.#listener !== undefined) {
       this.#listener.drain();
-      // Each has a time of its own, and is told when that is over.
+      // Each request has its own deadline and is answered when it expires.
       await this.#frontend.settled();
       await this.#listener.close(STOP_GRACE_MS);
     }

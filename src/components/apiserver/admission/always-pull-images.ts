@@ -1,5 +1,5 @@
 /**
- * Images are always asked for at their registry, with the pod's own secrets: whoever may not have an image cannot use one that happens
+ * Sets imagePullPolicy Always, so that a pod without credentials for an image cannot use a copy that happens
  * to be on the node. Source: plugin/pkg/admission/alwayspullimages.
  */
 import type { Container, Pod } from 'kubernetes-types/core/v1';

@@ -1,4 +1,4 @@
-/** Requests whose body is not the object they are about: a Binding, an Eviction, the options of an exec. */
+/** Admission of requests whose body is not the target object: Binding, Eviction, exec options. */
 import type { GroupVersionKind, KubeObject } from '../../../api/meta/object.ts';
 import type { RestContext } from '../rest/context.ts';
 import type { WriteRequest } from '../rest/write-request.ts';

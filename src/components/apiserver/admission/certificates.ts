@@ -1,5 +1,5 @@
 /**
- * Who may approve and sign, and what nobody may ask for.
+ * Restricts approval and signing of certificate requests, and their subjects.
  * Sources: plugin/pkg/admission/certificates/{approval,signing,subjectrestriction}.
  */
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';

@@ -1,4 +1,4 @@
-/** All plug-ins in the order they run; upstream's recommended order. */
+/** The plug-ins in upstream's recommended order. */
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Labels } from '../../../base/selector.ts';
@@ -40,8 +40,8 @@ import { extendedResourceToleration, podTolerationRestriction } from './pod-tole
 import { mutatingPolicies } from './policies/mutating/index.ts';
 import { validatingPolicies } from './policies/validating/index.ts';
 import { priority } from './priority.ts';
+import type { QuotaStore } from './quota/accessor.ts';
 import { resourceQuota } from './quota/index.ts';
-import type { QuotaStore } from './quota/keeper.ts';
 import { runtimeClass } from './runtime-class.ts';
 import { serviceAccount } from './service-account.ts';
 import type { AdmissionSettings } from './settings.ts';

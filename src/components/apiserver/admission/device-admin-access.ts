@@ -1,5 +1,5 @@
 /**
- * Devices that others use are looked at from namespaces only that an administrator has labelled for it. Source: KEP-5018,
+ * Restricts adminAccess to devices in use to namespaces labelled by an administrator. Source: KEP-5018,
  * k8s.io/kubernetes/pkg/registry/resource, where it is part of the kinds' strategies.
  */
 import type { ClaimSpec, DeviceRequest, ResourceClaim, ResourceClaimTemplate } from '../../../api/devices/types.ts';

@@ -1,4 +1,4 @@
-/** So many events may be written, by everybody, a namespace, a user, or about one thing. Source: plugin/pkg/admission/eventratelimit. */
+/** Rate limits for Events: per server, namespace, user, or source and object. Source: plugin/pkg/admission/eventratelimit. */
 import type { Event } from 'kubernetes-types/core/v1';
 import { ApiError } from '../../../api/meta/status.ts';
 import type { AdmissionPlugin, AdmissionRequest } from './index.ts';

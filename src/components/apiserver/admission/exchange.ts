@@ -1,4 +1,4 @@
-/** Putting another object in the place of a request's: what webhooks and policies that change objects end with. */
+/** Replaces the object of a request by the one that a webhook or policy returned. */
 import type { JsonObject } from '../../../api/meta/object.ts';
 import type { ServedKind } from '../rest/kinds.ts';
 import type { WriteOptions } from '../rest/options.ts';

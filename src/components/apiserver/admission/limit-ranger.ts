@@ -1,4 +1,4 @@
-/** Limit ranges: what containers that say nothing get, and what pods and claims may ask for. Source: plugin/pkg/admission/limitranger. */
+/** LimitRange: defaults and limits for containers, pods and claims. Source: plugin/pkg/admission/limitranger. */
 import type {
   Container,
   LimitRange,

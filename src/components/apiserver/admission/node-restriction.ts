@@ -1,5 +1,5 @@
 /**
- * What a kubelet may write in detail; which objects it may touch at all is the node authorizer's business.
+ * Restricts which fields a kubelet may write; the node authorizer decides on which objects.
  * Source: plugin/pkg/admission/noderestriction; KEP-279, KEP-2787.
  */
 import type { TokenRequest } from 'kubernetes-types/authentication/v1';
@@ -288,7 +288,7 @@ function checkToken(
   if (!wantsAudience(pod, audience, sources)) return requireAudience(request, audience, sources.access);
 }
 
-/** What no volume names (a registry's credential provider does) somebody must have allowed. */
+/** Audiences that no volume names (a credential provider's) need an explicit grant. */
 function requireAudience(request: AdmissionRequest, audience: string, access: AccessSource): void | Promise<void> {
   const decided = access.authorize(request.user, {
     verb: 'request-serviceaccounts-token-audience',

@@ -1,5 +1,5 @@
 /**
- * What administrators say of where pods run, and what pods learn of it.
+ * Placement plug-ins: node selectors by namespace, anti-affinity limits, topology labels of the node.
  * Sources: plugin/pkg/admission/{podnodeselector,antiaffinity,podtopologylabels}.
  */
 import type { Binding, Pod } from 'kubernetes-types/core/v1';

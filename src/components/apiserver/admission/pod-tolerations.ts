@@ -1,5 +1,5 @@
 /**
- * Tolerations by namespace, and for what pods ask for.
+ * Tolerations by namespace, and for extended resources.
  * Sources: plugin/pkg/admission/{podtolerationrestriction,extendedresourcetoleration}, pkg/util/tolerations.
  */
 import type { Pod, Toleration } from 'kubernetes-types/core/v1';

@@ -1,4 +1,4 @@
-/** Priority classes become numbers. Source: plugin/pkg/admission/priority. */
+/** Resolves priorityClassName to a priority. Source: plugin/pkg/admission/priority. */
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import type { KindCache } from '../watchcache/kind-cache.ts';

@@ -1,5 +1,5 @@
 /**
- * The request as it is shown to those outside: `AdmissionRequest` of admission.k8s.io/v1.
+ * The `AdmissionRequest` of admission.k8s.io/v1 for webhooks and expressions.
  * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go.
  */
 import type { GroupVersionKind, JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';

@@ -1,4 +1,4 @@
-/** What a pod's runtime class adds to it: the overhead of its sandbox, and where it can run. Source: plugin/pkg/admission/runtimeclass. */
+/** Applies a RuntimeClass to a pod: overhead and scheduling constraints. Source: plugin/pkg/admission/runtimeclass. */
 import type { Pod, PodSpec } from 'kubernetes-types/core/v1';
 import type { RuntimeClass } from 'kubernetes-types/node/v1';
 import { semanticEqual } from '../../../api/meta/equality.ts';

@@ -1,4 +1,4 @@
-/** Predicates and refusals that plug-ins share. */
+/** Predicates and errors shared by plug-ins. */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import type { AdmissionRequest } from './index.ts';

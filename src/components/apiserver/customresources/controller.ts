@@ -55,7 +55,10 @@ export class DefinitionController {
       lastRetryMs: RETRY_MS,
       sync: (name) => unlessGone(this.#sync(name)),
       failed: (name, error) =>
-        context.log.v(2, 'a definition must wait', { definition: name, error: messageOf(error) }),
+        context.log.v(2, 'cannot reconcile a custom resource definition; retrying', {
+          definition: name,
+          error: messageOf(error),
+        }),
     });
   }
 

@@ -60,7 +60,7 @@ export function createOpenApi(
     return document;
   };
   const json = (value: unknown): StaticDocument => staticDocument(Buffer.from(JSON.stringify(value)));
-  /** Whoever else has the group and version of a document. */
+  /** The aggregated API server of a document's group and version. */
   const delegateAt = (path: string): Delegated | undefined =>
     apiServices.delegated.find((each) => openapiPathOf(each) === path);
   const paths = (): string[] => [...new Set([...builtinPaths, ...openapiV3Paths(kinds.custom).filter(isCustom)])];

@@ -94,7 +94,7 @@ export class FlowGate implements Gate {
     exchange.initialised = () => this.#leave(exchange, this.#clock.monotonicMs());
   }
 
-  /** Most go on when the turn ends; whoever does not is watched, for its client may leave. */
+  /** Most requests are dispatched when the turn ends; the rest are watched for a disconnect of their client. */
   #wait(request: FlowRequest<Exchange>): void {
     this.#newcomers.push(request);
     if (this.#expiry === undefined) this.#expireLater(this.#waitLimitMs);

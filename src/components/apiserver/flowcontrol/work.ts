@@ -54,7 +54,7 @@ export class WorkEstimator {
   }
 
   #write(info: ResourceRequestInfo, maxSeats: number, counters: FlowCounters): WorkEstimate {
-    // Nobody is told of a token.
+    // A token request causes no watch events.
     if (info.subresource === 'token') return ONE_SEAT;
     const watches = this.#watches.interested(info);
     counters.watches.observe(watches);

@@ -19,7 +19,7 @@ export interface Applied {
   readonly created: boolean;
 }
 
-/** The document that an apply sends; nothing is an empty one. Throws 'Invalid' where nobody says who applies. */
+/** The document of an apply; an empty body is an empty document. Throws 'Invalid' without a fieldManager. */
 export function configurationOf(body: JsonValue, query: URLSearchParams): JsonObject {
   if ((query.get('fieldManager') ?? '') === '') {
     throw invalidOptions('PatchOptions', [fieldError.required('fieldManager', 'is required for apply patch')]);
@@ -105,7 +105,7 @@ export async function applyObject(
     try {
       return { object: await createObject(context, request, object, true), created: true };
     } catch (error) {
-      // Somebody else created it meanwhile: then it is an update after all.
+      // Another request created the object meanwhile: apply again as an update.
       if (!isApiError(error, 'AlreadyExists') || attempt >= 3) throw error;
     }
   }

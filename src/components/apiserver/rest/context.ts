@@ -1,4 +1,4 @@
-/** What the handlers of the generic pipeline share. */
+/** Dependencies of the resource handlers. */
 import type { Clock, RandomSource } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Store } from '../../../core/mvcc/port.ts';

@@ -26,7 +26,7 @@ interface Body {
   dryRun?: string[];
 }
 
-/** `audit`: is told what a body says. */
+/** `audit` receives the decoded body. */
 export function parseDeleteOptions(
   body: Buffer,
   contentType: string | undefined,

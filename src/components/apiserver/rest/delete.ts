@@ -65,7 +65,7 @@ async function attemptDelete(
   place: Place,
   current: CachedObject,
 ): Promise<Outcome> {
-  // Whoever cannot see it in this version cannot delete it in this version either, as upstream, which reads it first.
+  // Upstream reads the object in the requested version first: a failing conversion fails the delete.
   if (request.own !== true) await request.kind.view?.of(current);
   const old = current.parse();
   checkPreconditions(request, options, current, old);

@@ -1,4 +1,4 @@
-/** Which handler answers a request for a resource. */
+/** Routes a request for a resource to its handler. */
 
 import type { TokenRequest } from 'kubernetes-types/authentication/v1';
 import type { Scale } from 'kubernetes-types/autoscaling/v1';
@@ -66,7 +66,7 @@ export function dispatch(
   if ((kind.alias ?? kind.definition).deprecated !== undefined) exchange.warnings.push(deprecationWarning(kind));
   if (subresource !== '') return dispatchSubresource(context, exchange, kind, info);
   if (kind.definition.virtual === true) {
-    // They are asked for only: there is no path to one that has a name.
+    // Virtual kinds support create only; there is no path with a name.
     if (info.name !== '') throw noSuchResource();
     if (verb !== 'create') throw methodNotAllowed();
     return review(context, exchange, kind, info);
@@ -74,7 +74,7 @@ export function dispatch(
   if (!kind.definition.verbs.some((each) => each === verb)) throw notAllowed(kind, verb);
   // Upstream has no route for it but among those of custom resources, though its authorisation reads it as a get.
   if (exchange.request.method === 'HEAD' && kind.definition.custom === undefined) throw methodNotAllowed();
-  // A collection is not written as a whole.
+  // Update and patch need a name.
   if (info.name === '' && (verb === 'update' || verb === 'patch')) throw methodNotAllowed();
   switch (verb) {
     case 'get':
@@ -172,7 +172,7 @@ async function create(
   sendObject(context, exchange, kind, created, form, 201);
 }
 
-/** A question that does not say which namespace it is about is about that of its address; no other is taken. */
+/** Defaults the namespace of a review to the request's; rejects another one. */
 function placeIn(object: KubeObject, namespace: string): void {
   const { namespace: said = '' } = object.metadata ?? {};
   if (said !== '' && said !== namespace)
@@ -280,7 +280,7 @@ async function patch(
   sendObject(context, exchange, kind, applied.object, form, applied.created ? 201 : 200);
 }
 
-/** The fields that a patch has twice, where somebody wants to know. */
+/** Duplicate fields of a patch, unless field validation is off. */
 function sentTwice(bytes: Buffer, format: 'json' | 'yaml', body: JsonValue, request: WriteRequest): readonly string[] {
   if (request.options.validation === 'Ignore' || typeof body !== 'object' || body === null || Array.isArray(body))
     return [];

@@ -182,7 +182,7 @@ export function toStored(kind: ServedKind, object: KubeObject): KubeObject {
   return stored;
 }
 
-/** What clients of a deprecated version are told, in upstream's words. */
+/** Upstream's warning for clients of a deprecated version. */
 export function deprecationWarning({ apiVersion, kind, alias, definition }: ServedKind): string {
   const { since = '', removed = '' } = (alias ?? definition).deprecated ?? {};
   const warning = `${apiVersion} ${kind} is deprecated in v${since}+, unavailable in v${removed}+`;

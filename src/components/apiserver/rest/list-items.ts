@@ -1,5 +1,5 @@
 /**
- * Items of lists. What is built in does not say in a list of what kind and version it is, for the list does; custom resources do, each on its own.
+ * Items of lists. Built-in kinds omit apiVersion and kind from list items; custom resources keep them.
  * Source: k8s.io/apimachinery's typed and unstructured lists.
  */
 

@@ -1,4 +1,4 @@
-/** Who owns which field: kept in `metadata.managedFields` on every write. */
+/** Tracks field ownership in `metadata.managedFields` on every write. */
 
 import type { JsonObject, JsonValue, KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
 import { skeletonOf } from '../../../api/registry/skeletons.ts';
@@ -37,7 +37,7 @@ export function setOwners(object: KubeObject, owners: ManagedFields): void {
 }
 
 /**
- * What admission made of managedFields stays only if it can be read; else they are as they were `before`, and the client is told.
+ * Keeps managedFields written by admission only when they decode; otherwise restores `before` and adds a warning.
  * Source: k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/admission.go.
  */
 export function keepOwners(object: KubeObject, before: ManagedFields, warnings: string[]): void {

@@ -1,4 +1,4 @@
-/** Objects in protobuf: made when somebody asks for them so, and kept beside their JSON as long as that lives. */
+/** Objects in protobuf: encoded on first request and cached beside their JSON. */
 import type { JsonObject } from '../../../api/meta/object.ts';
 import { parseJson } from '../../../base/json.ts';
 import { encodeMessage, envelope, hasMessage } from '../http/protobuf/encode.ts';

@@ -1,4 +1,4 @@
-/** PATCH in all four forms: what the client sends, laid over the object as it is, then the path of every update. */
+/** PATCH in all four forms: applied to the current object, then written as an update. */
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
@@ -22,7 +22,7 @@ const FORMS: Readonly<Record<string, PatchForm>> = {
   'application/apply-patch+yaml': 'apply',
 };
 
-/** `custom`: of a custom resource, whose merge keys nobody knows. Throws 'UnsupportedMediaType'. */
+/** `custom`: a custom resource, which has no strategic merge keys. Throws 'UnsupportedMediaType'. */
 export function patchForm(contentType: string | undefined, custom = false): PatchForm {
   const type = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const form = Object.hasOwn(FORMS, type) ? FORMS[type] : undefined;

@@ -1,4 +1,7 @@
-/** The scale of an object: read, written, patched and applied, and laid back into the object. Source: k8s.io/apiserver's scale REST of apps and of custom resources. */
+/**
+ * The scale sub-resource: get, update, patch and apply.
+ * Source: the ScaleREST of k8s.io/kubernetes/pkg/registry/apps and of k8s.io/apiextensions-apiserver.
+ */
 import type { Scale } from 'kubernetes-types/autoscaling/v1';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';

@@ -1,4 +1,4 @@
-/** Which kind a request is served as, or that there is nothing at its path. Every route passes here: requests and upgrades. */
+/** Looks up the served kind of a request or upgrade; throws 'NotFound' without one. */
 import { ApiError } from '../../../api/meta/status.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import type { Kinds, ServedKind } from './kinds.ts';

@@ -1,4 +1,4 @@
-/** Which objects a list shows, and as of when. */
+/** The objects of a list and its resource version. */
 import { ApiError } from '../../../api/meta/status.ts';
 import { formatLabelSelector, isEverything, requiredFieldValue } from '../../../base/selector.ts';
 import { prefixEnd, StoreError } from '../../../core/mvcc/port.ts';

@@ -1,6 +1,6 @@
 /**
- * Every change of an object that exists: PUT, patches, sub-resources. What is written is worked out from the object as it is, and
- * committed under the guard that it still is; else worked out again.
+ * Updates of an existing object: PUT, patch, apply, sub-resources. The next state is computed from the current one and
+ * committed with its revision as guard; after a conflict it is computed again.
  */
 import type { Service } from 'kubernetes-types/core/v1';
 import { semanticEqualBut } from '../../../api/meta/equality.ts';
@@ -22,7 +22,7 @@ import { giveTurn, isLarge, judgement } from './turns.ts';
 import { rendered, shown } from './view.ts';
 import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from './write-request.ts';
 
-/** Conflicts with other writers before giving up; each means that somebody else got through. Upstream goes on until the request's time is up. */
+/** Attempts before a write fails with a conflict; each conflict means that another write succeeded. Upstream retries until the request's deadline. */
 const MAX_TRIES = 1000;
 
 export interface Change {
@@ -159,7 +159,7 @@ async function attemptUpdate(
   return outcome;
 }
 
-/** Who owns what of an object that is being changed. What others than the updater put in during admission is nobody's. */
+/** Field ownership of an update. Fields that mutating admission sets get no manager. */
 class OwnersOfUpdate {
   readonly #context: RestContext;
   readonly #request: WriteRequest;
@@ -205,7 +205,7 @@ class OwnersOfUpdate {
     keepOwners(this.#next, this.#before, this.#request.warnings);
   }
 
-  /** Where nobody from outside was asked: when the object is as it will be stored. */
+  /** Tracks ownership on the object as it will be stored, when no webhook or policy changed it. */
   noteLast(): Promise<void> | undefined {
     return this.#noted ? undefined : trackWrite(this.#context, this.#request, this.#next, this.#old, this.#large);
   }
@@ -264,7 +264,7 @@ const VERSION_REQUIRED: FieldError = {
 
 const SYSTEM_FIELDS = ['uid', 'creationTimestamp', 'generation'] as const;
 
-/** What clients cannot change is as it was, whatever they sent; but who marks an object as being deleted is told that it is done otherwise. */
+/** Restores the metadata that clients cannot change. A changed deletionTimestamp is rejected instead of ignored. */
 function keepSystemFields(old: KubeObject, next: KubeObject): void {
   const metadata = metadataOf(next) as Record<string, unknown>;
   const before = (old.metadata ?? {}) as Record<string, unknown>;

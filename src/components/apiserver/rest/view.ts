@@ -1,6 +1,6 @@
 /**
- * Kinds whose stored objects are not what they are served as: custom resources may be stored in another version, or by another schema
- * than today's. A view shows stored objects as one version has them now.
+ * Views convert stored objects to the served version. Custom resources may be stored in another version, or by another schema
+ * than the current one.
  */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { encodeObject, encodeSteps } from '../storage/encode.ts';
@@ -10,9 +10,9 @@ import type { ServedKind } from './kinds.ts';
 import { inTurns } from './turns.ts';
 
 export interface ObjectView {
-  /** At once where it can be, else when somebody who was asked has answered. Rejects with an ApiError when that fails. */
+  /** Synchronous unless a conversion webhook is called. Rejects with an ApiError when the conversion fails. */
   of(object: CachedObject): CachedObject | Promise<CachedObject>;
-  /** Many, in their order, without holding up everybody else. */
+  /** Converts many objects in order, yielding to the event loop. */
   ofAll(objects: readonly CachedObject[]): Promise<CachedObject[]>;
   /** An object of this version in the version that is stored. */
   toStorage(object: KubeObject): KubeObject | Promise<KubeObject>;

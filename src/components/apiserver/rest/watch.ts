@@ -1,6 +1,7 @@
 /**
- * WATCH: one line of JSON, or one frame of protobuf, per event. Those who watch a whole kind as it is share the very same bytes; selectors and other forms are
- * worked out per watcher.
+ * WATCH: one line of JSON, or one frame of protobuf, per event. Watches of a whole kind share the encoded bytes; selectors
+ * and other forms are
+ * encoded per watch.
  */
 import { ApiError } from '../../../api/meta/status.ts';
 import { requiredFieldValue } from '../../../base/selector.ts';
@@ -86,7 +87,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   readonly #shared: boolean;
   /** Of tables: how much of each object comes with its row. */
   readonly #include: ReturnType<typeof includeObjectOf> | undefined;
-  /** What it is told about. */
+  /** The part of the kind that this watch subscribes to. */
   readonly concern: Concern;
   dueMs = Number.POSITIVE_INFINITY;
   #endMs = Number.POSITIVE_INFINITY;
@@ -358,7 +359,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   #put(lines: Buffer): void {
     if (this.#response.destroyed) return;
     if (this.#response.writableLength > MAX_UNREAD) {
-      this.#context.log.v(2, 'dropping a watcher that does not keep up', {
+      this.#context.log.v(2, 'watch closed: the client is too slow', {
         path: this.#exchange.info.path,
         user: this.#exchange.user.name,
       });
@@ -421,7 +422,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   }
 }
 
-/** What an event is to somebody who sees only matching objects; undefined: nothing. */
+/** The event as a watch with selectors sees it; undefined: no event. */
 function transition(
   type: EventType,
   object: CachedObject,

@@ -1,4 +1,4 @@
-/** A write on its way through the pipeline. */
+/** The request that the write pipeline processes. */
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
@@ -21,7 +21,7 @@ export interface WriteRequest {
   /** One of a collection that is deleted. */
   readonly collective?: boolean;
   readonly user: UserInfo;
-  /** What this server needs for itself: nobody from outside is asked, or one that fails could keep it from getting ready. */
+  /** A write of the server itself: skips webhooks, whose failure could keep the server from becoming ready. */
   readonly own?: boolean;
   readonly options: WriteOptions;
   /** Sent as `Warning` headers. */
@@ -95,9 +95,9 @@ export type DecodedKind = Pick<ServedKind, 'apiVersion' | 'kind' | 'schema'> & P
 
 /** A value of a type that its field does not have. */
 export class WrongType extends ApiError {
-  /** What is wrong, in the words of whoever reads JSON. */
+  /** The message of upstream's JSON decoder. */
   readonly decoding: string;
-  /** And of whoever fills structures from what was read. */
+  /** The message of upstream's unstructured converter. */
   readonly conversion: string;
 
   constructor({ apiVersion, kind }: DecodedKind, decoding: string, conversion: string) {
@@ -108,7 +108,7 @@ export class WrongType extends ApiError {
   }
 }
 
-/** What a strict reader refuses: fields that nobody knows, or that are there twice. */
+/** Strict field validation failed: unknown or duplicate fields. */
 export class StrictError extends ApiError {
   constructor(message: string) {
     super('BadRequest', message);

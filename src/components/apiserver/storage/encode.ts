@@ -1,4 +1,4 @@
-/** Objects as the store keeps them: JSON in canonical order, without the revision, which the store is about to give. */
+/** Encodes objects for the store: JSON in canonical order, without resourceVersion, which the store assigns. */
 import type { KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
 import { jsonSteps } from '../../../base/json-steps.ts';
 import type { Steps } from '../../../base/steps.ts';

@@ -39,7 +39,7 @@ export const storeKey = ({ definition, namespace, name }: Place): string =>
     ? `/registry/${definition.storagePrefix}/${namespace}/${name}`
     : `/registry/${definition.storagePrefix}/${name}`;
 
-/** Told how long the store took. */
+/** Observes the duration of store operations. */
 export interface StoreWatcher {
   nowMs(): number;
   observe(definition: KindDefinition, operation: StoreOperation, seconds: number, isError: boolean): void;
@@ -167,11 +167,11 @@ export class ObjectStore {
       made(spliceRevision(value, revision, true)),
     );
     if (view === undefined || stored === undefined || stored === object) return { written: true, object: written };
-    // Who wrote one version is answered in that version, as it is read from now on: with the defaults of the one that is stored.
+    // The answer has the requested version, with the defaults of the stored version, as later reads return it.
     try {
       return { written: true, object: await view.of(written) };
     } catch {
-      // Whoever converts failed only now. It is written, and whoever reads is told.
+      // The conversion webhook failed after the commit: answer with what was sent; reads report the failure.
       const answer = encodeObject({ ...type, apiVersion: object.apiVersion ?? type.apiVersion }, object);
       return { written: true, object: made(spliceRevision(answer, revision)) };
     }

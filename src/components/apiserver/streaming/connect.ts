@@ -1,4 +1,4 @@
-/** What webhooks and policies are asked about exec, attach, port-forward and proxy. Source: k8s.io/apiserver/pkg/endpoints/handlers/rest.go. */
+/** Admission of exec, attach, port-forward and proxy. Source: k8s.io/apiserver/pkg/endpoints/handlers/rest.go. */
 import type { JsonObject } from '../../../api/meta/object.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { admitBody } from '../admission/bodies.ts';

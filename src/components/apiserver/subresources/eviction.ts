@@ -56,7 +56,7 @@ export async function evictPod(context: RestContext, request: WriteRequest, opti
   }
 }
 
-/** Whether anybody could miss the pod: one that has not begun, has ended or is ending already is missed by nobody. */
+/** Whether the eviction is a disruption: pending, terminated and terminating pods are deleted without a budget. */
 function isDisruption(pod: Pod): boolean {
   const phase = pod.status?.phase ?? '';
   return (
@@ -185,7 +185,7 @@ async function markAndDelete(context: RestContext, request: WriteRequest, option
   if (!options.dryRun) {
     const { object } = await updateObject(context, request, {
       strategy: strategyAt(request.kind, 'status') ?? {},
-      // Nobody's fields: whoever evicts does not come to own the pod's conditions.
+      // The evicting client must not become the manager of the pod's conditions.
       owned: true,
       next: (current) => {
         const pod = current as Pod;

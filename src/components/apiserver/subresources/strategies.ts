@@ -1,4 +1,4 @@
-/** The strategy of an endpoint that shows the object itself; undefined when the kind has no such endpoint. */
+/** The write strategy of an object or its status; undefined when the kind has no such endpoint. */
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import type { ServedKind } from '../rest/kinds.ts';

@@ -53,7 +53,7 @@ export async function createToken(
   if (lifetimeSeconds < seconds)
     request.warnings.push(`requested expiration of ${seconds} seconds shortened to ${lifetimeSeconds} seconds`);
   const own = bound(context, request, body);
-  // What a pod's volume asks for when nobody said otherwise: programs that read their token only once go on for a year.
+  // The default of a pod's projected token: extended to a year for clients that read their token only once.
   const extended =
     limits.extendTokens === true &&
     seconds === POD_TOKEN_SECONDS &&

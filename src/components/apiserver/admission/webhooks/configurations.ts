@@ -1,6 +1,6 @@
 /**
- * The webhooks there are, compiled once for each change of a configuration, and for each sort of request those that may concern it: a
- * kind that no webhook speaks of costs one look-up.
+ * The configured webhooks, compiled on each change of a configuration and indexed by group, resource and operation: a
+ * kind without webhooks costs one look-up.
  */
 import type { MutatingWebhook, MutatingWebhookConfiguration } from 'kubernetes-types/admissionregistration/v1';
 import type { Kinds, ServedKind } from '../../rest/kinds.ts';

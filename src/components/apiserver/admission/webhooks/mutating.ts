@@ -1,5 +1,5 @@
 /**
- * Webhooks that change objects: one after the other, and once more when a later one changed what an earlier one wants to see.
+ * Mutating webhooks: in sequence, with reinvocation when a later one changed the object.
  * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go.
  */
 import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';

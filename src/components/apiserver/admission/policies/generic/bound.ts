@@ -1,4 +1,4 @@
-/** The policies there are, with their bindings, and those of them that may concern a request. */
+/** The policies with their bindings, indexed by the requests they may match. */
 import type { Metrics } from '../../../metrics.ts';
 import type { Kinds, ServedKind } from '../../../rest/kinds.ts';
 import type { CachedObject } from '../../../watchcache/cached-object.ts';

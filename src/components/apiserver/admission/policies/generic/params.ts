@@ -1,4 +1,4 @@
-/** The objects a policy is parameterised with. Source: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go. */
+/** Resolves the parameters of a policy binding. Source: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispatcher.go. */
 import type { KubeObject } from '../../../../../api/meta/object.ts';
 import { labelSelectorOf, matchesLabels } from '../../../../../base/selector.ts';
 import type { Kinds, ServedKind } from '../../../rest/kinds.ts';

@@ -1,5 +1,5 @@
 /**
- * MutatingAdmissionPolicy: changes in the cluster's own words. Sources: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go,
+ * MutatingAdmissionPolicy. Sources: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go,
  * pkg/admission/plugin/policy/generic/policy_dispatcher.go.
  */
 import type { JsonObject, JsonValue, KubeObject } from '../../../../../api/meta/object.ts';

@@ -1,4 +1,4 @@
-/** ValidatingAdmissionPolicy: rules in the cluster's own words. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go. */
+/** ValidatingAdmissionPolicy. Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go. */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
 import type { JsonValue, KubeObject } from '../../../../../api/meta/object.ts';
 import { ApiError, type StatusReason } from '../../../../../api/meta/status.ts';
