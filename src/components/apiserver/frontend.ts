@@ -17,12 +17,12 @@ import { Exchange } from './http/exchange.ts';
 import { failureOf } from './http/failures.ts';
 import { parseRequestInfo, type RequestInfo, type ResourceRequestInfo } from './http/request-info.ts';
 import type { Metrics } from './metrics.ts';
+import type { ServedKind } from './pipeline/kinds.ts';
+import { methodNotAllowed } from './pipeline/write-request.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from './port.ts';
 import type { RestContext } from './rest/context.ts';
 import { dispatch } from './rest/dispatch.ts';
-import type { ServedKind } from './rest/kinds.ts';
 import { noSuchResource, servedAt } from './rest/served-at.ts';
-import { methodNotAllowed } from './rest/write-request.ts';
 import { endUpgrade, streamUpgrade } from './streaming/index.ts';
 import { hasSubresource } from './subresources/strategies.ts';
 

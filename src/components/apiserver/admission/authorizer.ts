@@ -2,6 +2,7 @@
  * The `authorizer` variable of expressions: permissions of the requesting user or a service account. Each check is cached for the
  * request. Source: k8s.io/apiserver/pkg/admission/plugin/authorizer (the caching authorizer).
  */
+
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Action, Decision } from '../../../core/authz/types.ts';
 import {
@@ -13,8 +14,8 @@ import {
 } from '../../../core/cel/library/authorizer.ts';
 import type { Value } from '../../../core/cel/values.ts';
 import { selectorsOf } from '../authorization/selectors.ts';
-import { inTurns } from '../rest/turns.ts';
-import type { AdmissionRequest } from './index.ts';
+import { runSteps } from '../event-loop.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
 
 /** The authorizer; a promise when a webhook decides. */
 export interface AccessSource {
@@ -42,7 +43,7 @@ export function rethrowPending(error: unknown): void {
 export async function withAnswers<T>(evaluate: () => Iterator<undefined, T>): Promise<T> {
   for (;;) {
     try {
-      return await inTurns(evaluate());
+      return await runSteps(evaluate());
     } catch (error) {
       if (!(error instanceof PendingAnswer)) throw error;
       await error.arrived;

@@ -2,6 +2,7 @@
  * Matches requests to webhooks and policies: rules, match policy, selectors.
  * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/{rules,predicates}, pkg/admission/plugin/policy/matching.
  */
+
 import type { MatchResources, RuleWithOperations } from 'kubernetes-types/admissionregistration/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
@@ -12,9 +13,9 @@ import {
   labelSelectorOf,
   matchesLabels,
 } from '../../../base/selector.ts';
-import type { Kinds, ServedKind } from '../rest/kinds.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { Kinds, ServedKind } from '../pipeline/kinds.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { AdmissionRequest } from './index.ts';
 
 /** The declarations know fewer of a rule's fields than it has. */
 type Rule = RuleWithOperations & {

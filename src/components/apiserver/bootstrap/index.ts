@@ -6,11 +6,11 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { bindingToCreate, bootstrapPolicy, reconcileBinding, reconcileRole } from '../../../core/authz/index.ts';
+import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { createObject } from '../rest/create.ts';
 import { deleteObject } from '../rest/delete.ts';
 import { updateObject } from '../rest/update.ts';
-import type { WriteRequest } from '../rest/write-request.ts';
 
 const OWN: UserInfo = { name: 'system:apiserver', groups: ['system:masters', 'system:authenticated'] };
 const OWN_MANAGER = 'kube-apiserver';

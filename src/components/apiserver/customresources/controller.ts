@@ -17,12 +17,12 @@ import { protectedGroupErrors } from '../../../api/kinds/customresourcedefinitio
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { ownRequest } from '../bootstrap/index.ts';
+import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { deleteObject } from '../rest/delete.ts';
 import { follow } from '../rest/follow.ts';
 import { updateObject } from '../rest/update.ts';
 import { unlessGone, Work } from '../rest/work.ts';
-import { timestamp } from '../rest/write-request.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { EventBatch } from '../watchcache/event-window.ts';
 import { type CustomKinds, DEFINITIONS } from './registry.ts';

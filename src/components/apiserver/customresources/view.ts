@@ -3,11 +3,12 @@
  * the version that they are stored in, converted, and pruned by the schema of the version that is shown. Most are
  * stored exactly as served; that is determined once per object, on first read.
  */
+
 import { setImmediate as pause } from 'node:timers/promises';
 import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
-import type { ObjectView } from '../rest/view.ts';
 import { encodeObject } from '../storage/encode.ts';
+import type { ObjectView } from '../storage/object-view.ts';
 import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
 import type { Converter } from './conversion.ts';
 

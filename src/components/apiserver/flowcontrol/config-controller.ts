@@ -17,11 +17,11 @@ import { messageOf } from '../../../base/errors.ts';
 import { type FlowControl, reconcileFlowObject } from '../../../core/flowcontrol/index.ts';
 import { ensure, ownRequest } from '../bootstrap/index.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { deleteObject } from '../rest/delete.ts';
 import { follow } from '../rest/follow.ts';
 import { updateObject } from '../rest/update.ts';
-import { timestamp } from '../rest/write-request.ts';
 
 const GROUP = 'flowcontrol.apiserver.k8s.io';
 const SCHEMAS = 'flowschemas';

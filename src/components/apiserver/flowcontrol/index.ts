@@ -5,7 +5,7 @@
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { FlowControl, type FlowRequest } from '../../../core/flowcontrol/index.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { Kinds } from '../rest/kinds.ts';
+import type { Kinds } from '../pipeline/kinds.ts';
 import { type Gate, isStream, tooManyRequests } from './gate.ts';
 import { WatchTracker } from './watch-tracker.ts';
 import { WorkEstimator } from './work.ts';

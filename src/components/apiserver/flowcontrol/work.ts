@@ -7,7 +7,7 @@ import {
   type WorkEstimate,
 } from '../../../core/flowcontrol/index.ts';
 import { isTrue, type RequestInfo, type ResourceRequestInfo } from '../http/request-info.ts';
-import type { Kinds } from '../rest/kinds.ts';
+import type { Kinds } from '../pipeline/kinds.ts';
 import type { WatchTracker } from './watch-tracker.ts';
 
 export class WorkEstimator {

@@ -1,18 +1,20 @@
 /** Server-side apply. Source: KEP-555. */
+
 import { fieldError } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { type ApiError, errors, isApiError } from '../../../api/meta/status.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import { applyServerSide, applySteps, checkConfiguration } from '../../../core/patch/index.ts';
+import { isLarge, runSteps } from '../event-loop.ts';
+import { type DecodedKind, decodeObject, shownText } from '../pipeline/decode-object.ts';
+import { timestamp, type WriteRequest } from '../pipeline/write-request.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
 import { createObject } from './create.ts';
 import { invalidOptions } from './options.ts';
 import { versionsOf } from './owned-versions.ts';
 import { checkName } from './patch.ts';
-import { inTurns, isLarge } from './turns.ts';
 import { updateObject } from './update.ts';
-import { type DecodedKind, decodeObject, shownText, timestamp, type WriteRequest } from './write-request.ts';
 
 export interface Applied {
   readonly object: CachedObject;
@@ -77,7 +79,7 @@ export async function applyObject(
       decode: (object: JsonObject) => decodeObject(kind, object, [], 'Ignore', []) as unknown as JsonObject,
       ...(request.subresource === '' ? {} : { subresource: request.subresource }),
     };
-    const object = large ? inTurns(applySteps({ ...configuration, large })) : applyServerSide(configuration);
+    const object = large ? runSteps(applySteps({ ...configuration, large })) : applyServerSide(configuration);
     return object as unknown as KubeObject | Promise<KubeObject>;
   };
   for (let attempt = 1; ; attempt++) {

@@ -1,19 +1,28 @@
 /** POST: decoded → named → defaulted → admitted → validated → committed under the guard that the key does not exist. */
+
 import type { Service } from 'kubernetes-types/core/v1';
 import { failuresOf, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { validateObjectMeta } from '../../../api/meta/validation.ts';
-import { type AdmissionRequest, storeAdmitted } from '../admission/index.ts';
+import { isLarge, yieldEventLoop } from '../event-loop.ts';
+import { type AdmissionRequest, storeAdmitted } from '../pipeline/admission.ts';
+import { toStored } from '../pipeline/kinds.ts';
+import {
+  metadataOf,
+  placeOf,
+  randomSuffix,
+  strategyContext,
+  timestamp,
+  type WriteRequest,
+} from '../pipeline/write-request.ts';
+import { encoded } from '../storage/encode.ts';
 import { NO_EFFECTS } from '../storage/object-store.ts';
 import { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
-import { toStored } from './kinds.ts';
 import { keepOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { dropDuplicateOwners } from './owner-duplicates.ts';
-import { giveTurn, isLarge, judgement } from './turns.ts';
-import { encoded } from './view.ts';
-import { metadataOf, placeOf, randomSuffix, strategyContext, timestamp, type WriteRequest } from './write-request.ts';
+import { judgement } from './validation.ts';
 
 /** Upstream's tries for a generated name, and ours for an address another server took meanwhile. */
 const MAX_TRIES = 8;
@@ -47,7 +56,7 @@ export async function createObject(
   dropSystemFields(metadata);
   if (generated !== undefined && generated !== '') metadata.name = generatedName(context, generated);
   const large = isLarge(request.bodyBytes);
-  if (large) await giveTurn();
+  if (large) await yieldEventLoop();
   definition.setDefaults?.(stored, owned);
   dropDuplicateOwners(stored, request.warnings, { afterAdmission: false });
   // What admission and the kind's strategy put in is not its creator's.
@@ -55,7 +64,7 @@ export async function createObject(
     const tracked = trackWrite(context, request, stored, undefined, large);
     if (tracked !== undefined) await tracked;
   }
-  if (large) await giveTurn();
+  if (large) await yieldEventLoop();
   const admission: AdmissionRequest = {
     operation: 'CREATE',
     kind: request.kind,
@@ -86,7 +95,7 @@ export async function createObject(
   definition.strategy.prepareForCreate?.(stored, strategyContext(context, request.user));
   const { strategy } = definition;
   const failures = failuresOf(() => validateObjectMeta(stored.metadata, definition));
-  if (large) await giveTurn();
+  if (large) await yieldEventLoop();
   failures.push(
     ...failuresOf(
       () => [
@@ -100,7 +109,7 @@ export async function createObject(
   if (definition.strategy.judge !== undefined)
     failures.push(...(await judgement(definition.strategy, stored, undefined, failures)));
   if (failures.length > 0) throw invalid(definition, metadata.name ?? metadata.generateName ?? '', failures);
-  if (large) await giveTurn();
+  if (large) await yieldEventLoop();
   const validated = context.admission.validate(admission);
   if (validated !== undefined) await validated;
   request.warnings.push(...(definition.strategy.warnings?.(stored, undefined) ?? []));

@@ -2,19 +2,20 @@
  * DELETE: at once, or by marking the object and leaving the rest to finalizers and, for pods, to their kubelet.
  * Source: k8s.io/apiserver/pkg/registry/rest/delete.go and registry/generic/registry/store.go.
  */
+
 import type { Service } from 'kubernetes-types/core/v1';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { nextGeneration } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
-import type { AdmissionRequest } from '../admission/index.ts';
+import { isLarge } from '../event-loop.ts';
+import type { AdmissionRequest } from '../pipeline/admission.ts';
+import type { DeleteOptions } from '../pipeline/options.ts';
+import { conflictMessage, metadataOf, placeOf, timestamp, type WriteRequest } from '../pipeline/write-request.ts';
+import { rendered } from '../storage/encode.ts';
 import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
-import type { DeleteOptions } from './delete-options.ts';
-import { isLarge } from './turns.ts';
-import { rendered } from './view.ts';
-import { conflictMessage, metadataOf, placeOf, timestamp, type WriteRequest } from './write-request.ts';
 
 const MAX_TRIES = 1000;
 const ORPHAN = 'orphan';

@@ -10,13 +10,18 @@ import type { ScaleMapping } from '../../../api/registry/definition.ts';
 import { returnsDeleted } from '../../../api/registry/deleted.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
 import { clone } from '../../../core/patch/document.ts';
-import { admitBody, admitQuestion } from '../admission/bodies.ts';
+import { isLarge, yieldEventLoop } from '../event-loop.ts';
 import { readBody } from '../http/body.ts';
 import { bodyFormat, decodeBody, duplicatesOf, requireKind } from '../http/decode.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { strictErrors } from '../http/json-scan.ts';
 import { negotiate } from '../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
+import { admitBody, admitQuestion } from '../pipeline/admission.ts';
+import { type DecodedKind, decodeSent, strictly } from '../pipeline/decode-object.ts';
+import { deprecationWarning, fromStored, type ServedKind, shown, toStored } from '../pipeline/kinds.ts';
+import type { DeleteOptions } from '../pipeline/options.ts';
+import { methodNotAllowed, type WriteRequest } from '../pipeline/write-request.ts';
 import { stream } from '../streaming/index.ts';
 import { bindPod } from '../subresources/binding.ts';
 import { evictPod } from '../subresources/eviction.ts';
@@ -29,9 +34,8 @@ import { applyObject, configurationOf } from './apply.ts';
 import type { RestContext } from './context.ts';
 import { createObject } from './create.ts';
 import { deleteObject } from './delete.ts';
-import { type DeleteOptions, parseDeleteOptions } from './delete-options.ts';
+import { parseDeleteOptions } from './delete-options.ts';
 import { get, sendObject } from './get.ts';
-import { deprecationWarning, fromStored, type ServedKind, toStored } from './kinds.ts';
 import { list } from './list.ts';
 import { listItem } from './list-items.ts';
 import { speaksProtobuf } from './messages.ts';
@@ -40,11 +44,8 @@ import { checkName, decodePatch, patchForm, patchObject } from './patch.ts';
 import { getScale, patchScale, updateScale } from './scale.ts';
 import { noSuchResource, servedAt } from './served-at.ts';
 import { takeSnapshot } from './snapshot.ts';
-import { giveTurn, isLarge } from './turns.ts';
 import { updateObject } from './update.ts';
-import { shown } from './view.ts';
 import { watch } from './watch.ts';
-import { type DecodedKind, decodeSent, methodNotAllowed, strictly, type WriteRequest } from './write-request.ts';
 
 const MAX_BODY = 3 * 1024 * 1024;
 const ORPHANED_PODS =
@@ -148,9 +149,9 @@ async function readObject(
   const large = isLarge(body.length);
   const document = decodeBody(body, format, kind.kind);
   if (kind.definition?.custom !== undefined) requireKind(document, body, format, kind.kind);
-  if (large) await giveTurn();
+  if (large) await yieldEventLoop();
   const duplicates = request.options.validation === 'Ignore' ? [] : duplicatesOf(body, format, document);
-  if (large) await giveTurn();
+  if (large) await yieldEventLoop();
   exchange.audit?.sent(document);
   // Of custom resources, and of YAML, upstream reads what occurs twice before it looks at what there may be.
   const asSent = kind.definition?.custom === undefined && duplicates[0]?.startsWith('duplicate field') === true;
@@ -206,7 +207,7 @@ async function review(
   }
   const handler = virtualHandler(kind.kind);
   if (handler === undefined) throw noSuchResource();
-  await admitQuestion(context, request, object);
+  await admitQuestion(context.admission, request, object);
   const answer = await handler(context, object, { user: exchange.user, namespace: info.namespace });
   exchange.sendObject(201, fromStored(kind, answer));
 }
@@ -261,7 +262,7 @@ async function patch(
   const bytes = await readBody(exchange.request, limitOf(context));
   request.bodyBytes = bytes.length;
   const body = decodePatch(bytes, kindOfPatch);
-  if (isLarge(bytes.length)) await giveTurn();
+  if (isLarge(bytes.length)) await yieldEventLoop();
   exchange.audit?.sent(body as object);
   if (kindOfPatch !== 'apply') {
     if (request.options.force)
@@ -439,7 +440,11 @@ async function evict(
   const eviction = { group: 'policy', version: 'v1', kind: 'Eviction' };
   const { name } = (document['metadata'] ?? {}) as { readonly name?: unknown };
   if (name !== info.name) throw errors.badRequest('name in URL does not match name in Eviction object');
-  await admitBody(context, request, 'CREATE', eviction, { ...document, apiVersion: 'policy/v1', kind: 'Eviction' });
+  await admitBody(context.admission, request, 'CREATE', eviction, {
+    ...document,
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+  });
   const given = document['deleteOptions'];
   const options =
     typeof given === 'object' && given !== null && !Array.isArray(given)

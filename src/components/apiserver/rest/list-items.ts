@@ -5,8 +5,8 @@
 
 import { parseJson } from '../../../base/json.ts';
 import type { ByteSource } from '../http/stream-body.ts';
+import { bytesAs, type ServedKind } from '../pipeline/kinds.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import { bytesAs, type ServedKind } from './kinds.ts';
 
 const COMMA = Buffer.from(',');
 const NEXT = Buffer.from(',{');

@@ -4,11 +4,11 @@ import type { JsonObject, JsonValue, KubeObject, ObjectMeta } from '../../../api
 import { skeletonOf } from '../../../api/registry/skeletons.ts';
 import { StoreError } from '../../../core/mvcc/port.ts';
 import { faultOfManagedFields, managedFieldsAfter, managedFieldsSteps } from '../../../core/patch/index.ts';
+import { runSteps } from '../event-loop.ts';
+import { fromStored, type ServedKind } from '../pipeline/kinds.ts';
+import { metadataOf, timestamp, type WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from './context.ts';
-import { fromStored, type ServedKind } from './kinds.ts';
 import { versionsOf } from './owned-versions.ts';
-import { inTurns } from './turns.ts';
-import { metadataOf, timestamp, type WriteRequest } from './write-request.ts';
 
 const STATUS = [['status']];
 
@@ -87,7 +87,7 @@ export function trackWrite(
     ...(request.subresource === '' ? {} : { subresource: request.subresource }),
   };
   if (!large) return note(managedFieldsAfter(write));
-  const fields = inTurns(managedFieldsSteps({ ...write, large }));
+  const fields = runSteps(managedFieldsSteps({ ...write, large }));
   return fields instanceof Promise ? fields.then(note) : note(fields);
 }
 

@@ -12,8 +12,9 @@ import {
   parseLabelSelector,
 } from '../../../base/selector.ts';
 import { isTrue } from '../http/request-info.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
+import type { WriteOptions } from '../pipeline/options.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
-import type { ServedKind } from './kinds.ts';
 
 export interface ListOptions {
   readonly labels: LabelSelector;
@@ -146,13 +147,6 @@ export function matcherOf(
   return (object) =>
     (fields.length === 0 || matchesFields(fields, (field) => object.field(field, readers))) &&
     (anyLabels || matchesLabels(labels, object.labels()));
-}
-
-export interface WriteOptions {
-  readonly dryRun: boolean;
-  readonly validation: 'Ignore' | 'Warn' | 'Strict';
-  readonly fieldManager: string;
-  readonly force: boolean;
 }
 
 const MAX_FIELD_MANAGER = 128;

@@ -2,8 +2,8 @@
 import { apiVersionOf, type JsonObject, type KubeObject } from '../../../api/meta/object.ts';
 import { schemaOf, schemaOfType } from '../../../api/schema/index.ts';
 import type { Versions } from '../../../core/patch/index.ts';
+import { fromStored, type ServedKind, toStored } from '../pipeline/kinds.ts';
 import type { RestContext } from './context.ts';
-import { fromStored, type ServedKind, toStored } from './kinds.ts';
 
 /** `written`: `group/version` of what is written, one of the kind's. */
 export function versionsOf(context: RestContext, kind: ServedKind, written: string): Versions {

@@ -2,6 +2,7 @@
  * The scale sub-resource: get, update, patch and apply.
  * Source: the ScaleREST of k8s.io/kubernetes/pkg/registry/apps and of k8s.io/apiextensions-apiserver.
  */
+
 import type { Scale } from 'kubernetes-types/autoscaling/v1';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
@@ -9,16 +10,17 @@ import type { ScaleMapping } from '../../../api/registry/definition.ts';
 import { applyServerSide, jsonPatch, mergePatch, ownersAfterScale, ownersOfScale } from '../../../core/patch/index.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
+import { decodeObject } from '../pipeline/decode-object.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
+import { shown } from '../pipeline/kinds.ts';
+import { timestamp, type WriteRequest } from '../pipeline/write-request.ts';
 import { applyScale, scaleKind, scaleOf } from '../subresources/scale.ts';
 import { strategyAt } from '../subresources/strategies.ts';
 import { checkApplied, configurationOf } from './apply.ts';
 import type { RestContext } from './context.ts';
-import type { ServedKind } from './kinds.ts';
 import { checkName, decodePatched, ofSameKind, type PatchForm } from './patch.ts';
 import { sendScale } from './scale-answer.ts';
 import { updateObject } from './update.ts';
-import { shown } from './view.ts';
-import { decodeObject, timestamp, type WriteRequest } from './write-request.ts';
 
 export async function getScale(
   context: RestContext,

@@ -1,8 +1,8 @@
 /** Looks up the served kind of a request or upgrade; throws 'NotFound' without one. */
 import { ApiError } from '../../../api/meta/status.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
-import type { Kinds, ServedKind } from './kinds.ts';
-import { methodNotAllowed } from './write-request.ts';
+import type { Kinds, ServedKind } from '../pipeline/kinds.ts';
+import { methodNotAllowed } from '../pipeline/write-request.ts';
 
 export const noSuchResource = (): ApiError =>
   new ApiError('NotFound', 'the server could not find the requested resource', {});

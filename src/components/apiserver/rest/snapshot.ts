@@ -2,12 +2,12 @@
 import { ApiError } from '../../../api/meta/status.ts';
 import { formatLabelSelector, isEverything, requiredFieldValue } from '../../../base/selector.ts';
 import { prefixEnd, StoreError } from '../../../core/mvcc/port.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import { readLabels } from '../watchcache/label-index.ts';
 import type { RestContext } from './context.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
-import type { ServedKind } from './kinds.ts';
 import { type ListOptions, matcherOf } from './options.ts';
 
 export interface Snapshot {

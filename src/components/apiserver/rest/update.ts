@@ -2,6 +2,7 @@
  * Updates of an existing object: PUT, patch, apply, sub-resources. The next state is computed from the current one and
  * committed with its revision as guard; after a conflict it is computed again.
  */
+
 import type { Service } from 'kubernetes-types/core/v1';
 import { semanticEqualBut } from '../../../api/meta/equality.ts';
 import { type FieldError, failuresOf, fieldError, invalid } from '../../../api/meta/field-error.ts';
@@ -11,16 +12,17 @@ import { validateObjectMetaUpdate } from '../../../api/meta/validation.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import { jsonEqual } from '../../../api/structural/schema.ts';
 import { clone } from '../../../core/patch/document.ts';
-import { type AdmissionRequest, storeAdmitted } from '../admission/index.ts';
+import { isLarge, yieldEventLoop } from '../event-loop.ts';
+import { type AdmissionRequest, storeAdmitted } from '../pipeline/admission.ts';
+import { fromStored, shown, toStored } from '../pipeline/kinds.ts';
+import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from '../pipeline/write-request.ts';
+import { rendered } from '../storage/encode.ts';
 import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
-import { fromStored, toStored } from './kinds.ts';
 import { keepOwners, type ManagedFields, setOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { dropDuplicateOwners } from './owner-duplicates.ts';
-import { giveTurn, isLarge, judgement } from './turns.ts';
-import { rendered, shown } from './view.ts';
-import { conflictMessage, metadataOf, placeOf, strategyContext, type WriteRequest } from './write-request.ts';
+import { judgement } from './validation.ts';
 
 /** Attempts before a write fails with a conflict; each conflict means that another write succeeded. Upstream retries until the request's deadline. */
 const MAX_TRIES = 1000;
@@ -89,11 +91,11 @@ async function attemptUpdate(
   const seen = now instanceof Promise ? await now : now;
   const large = isLarge(seen.bytes.length) || isLarge(request.bodyBytes);
   const old = seen.parse();
-  if (large) await giveTurn();
+  if (large) await yieldEventLoop();
   const copy = fromStored(kind, toChange(old));
-  if (large) await giveTurn();
+  if (large) await yieldEventLoop();
   const next = toStored(kind, await change.next(copy, large));
-  if (large) await giveTurn();
+  if (large) await yieldEventLoop();
   checkPreconditions(request, change, current, old, next);
   keepSystemFields(old, next);
   definition.setDefaults?.(next, change.owned);
@@ -128,9 +130,9 @@ async function attemptUpdate(
   // Admission may come from outside.
   keepSystemFields(old, next);
   change.strategy.prepareForUpdate?.(next, old, strategyContext(context, request.user));
-  if (large) await giveTurn();
+  if (large) await yieldEventLoop();
   const failures = failuresOf(() => validateObjectMetaUpdate(next, old, definition));
-  if (large) await giveTurn();
+  if (large) await yieldEventLoop();
   failures.push(
     ...failuresOf(
       () => [
@@ -143,13 +145,13 @@ async function attemptUpdate(
   );
   if (change.strategy.judge !== undefined) failures.push(...(await judgement(change.strategy, next, old, failures)));
   if (failures.length > 0) throw invalid(definition, request.name, failures);
-  if (large) await giveTurn();
+  if (large) await yieldEventLoop();
   const validated = context.admission.validate(admission);
   if (validated !== undefined) await validated;
   const warnings = change.strategy.warnings?.(next, old) ?? [];
   const tracked = owners.noteLast();
   if (tracked !== undefined) await tracked;
-  if (large) await giveTurn();
+  if (large) await yieldEventLoop();
   const outcome = await storeAdmitted(
     admission,
     () => storedWithinLimit(next, change.owned === true, () => write(context, request, place, seen, old, next, large)),
@@ -308,7 +310,7 @@ async function write(
   }
   const effects = isService ? context.services.allocate(next as Service, old as Service) : NO_EFFECTS;
   const unchanged = isUnchanged(old, next, place.view !== undefined);
-  if (large) await giveTurn();
+  if (large) await yieldEventLoop();
   if (unchanged && !context.objects.isStale(place)) return { done: true, updated: { object: current, removed: false } };
   if (request.options.dryRun) {
     return { done: true, updated: { object: await rendered(place, current, next, large), removed: false } };

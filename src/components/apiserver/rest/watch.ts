@@ -3,6 +3,7 @@
  * and other forms are
  * encoded per watch.
  */
+
 import { ApiError } from '../../../api/meta/status.ts';
 import { requiredFieldValue } from '../../../base/selector.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -13,19 +14,19 @@ import { PROTOBUF } from '../http/protobuf/table.ts';
 import { renderObject } from '../http/render-object.ts';
 import type { RequestInfo, ResourceRequestInfo } from '../http/request-info.ts';
 import { writeParts } from '../http/stream-body.ts';
+import { bytesAs, type ServedKind } from '../pipeline/kinds.ts';
 import type { HttpResponse } from '../port.ts';
+import type { ObjectView } from '../storage/object-view.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import { type EventBatch, type EventType, frameEvent } from '../watchcache/event-window.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
 import type { Concern, KindSubscriber } from '../watchcache/subscribers.ts';
 import type { RestContext } from './context.ts';
 import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from './forms.ts';
-import { bytesAs, type ServedKind } from './kinds.ts';
 import { bookmarkMessage, objectEnvelope, partialEnvelope, speaksProtobuf } from './messages.ts';
 import { type OpenWatch, openWatches } from './open-watches.ts';
 import { type ListOptions, matcherOf, parseListOptions } from './options.ts';
 import { takeSnapshot } from './snapshot.ts';
-import type { ObjectView } from './view.ts';
 import type { PacedWatch } from './watch-pace.ts';
 
 /** What a client may leave unread before it is dropped; it can resume where it was. */

@@ -3,9 +3,10 @@
  * recently used
  * entries are evicted, and very large lists are never cached.
  */
+
+import { keptBytes } from '../pipeline/kept-bytes.ts';
+import type { ServedKind } from '../pipeline/kinds.ts';
 import type { KindCache } from '../watchcache/kind-cache.ts';
-import { keptBytes } from './kept-bytes.ts';
-import type { ServedKind } from './kinds.ts';
 import { listItems } from './list-items.ts';
 import type { Snapshot } from './snapshot.ts';
 

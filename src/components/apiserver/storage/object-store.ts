@@ -1,13 +1,14 @@
 /** Guarded writes of objects. Everything that must hold together (an address with its service) goes into one commit. */
+
 import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import type { Commit, CommitResult, Guard, KeyValue, Put, Store } from '../../../core/mvcc/port.ts';
-import { inTurns } from '../rest/turns.ts';
-import type { ObjectView } from '../rest/view.ts';
+import { runSteps } from '../event-loop.ts';
 import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import { encodeObject, encodeSteps } from './encode.ts';
 import type { ExpiryLeases } from './expiry-leases.ts';
+import type { ObjectView } from './object-view.ts';
 import type { StoreOperation } from './store-metrics.ts';
 
 /** What else must be true and be written in the same commit. */
@@ -151,7 +152,7 @@ export class ObjectStore {
     const stored = converted instanceof Promise ? await converted : converted;
     const storedType = stored === undefined ? type : { ...type, apiVersion: stored.apiVersion ?? type.apiVersion };
     const value = large
-      ? await inTurns(encodeSteps(storedType, stored ?? object))
+      ? await runSteps(encodeSteps(storedType, stored ?? object))
       : encodeObject(storedType, stored ?? object);
     const lease = definition.ttlSeconds === undefined ? undefined : await this.#leases.lease(definition.ttlSeconds);
     const revision = await this.#commit(place, previous === undefined ? 'create' : 'update', {

@@ -2,17 +2,18 @@
  * Evicting a pod: a delete that the pod's disruption budget must allow.
  * Source: k8s.io/kubernetes/pkg/registry/core/pod/storage EvictionREST.
  */
+
 import type { Pod } from 'kubernetes-types/core/v1';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
 import { ApiError, errors, type Status } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
 import { isPodReady } from '../../../core/reconcile/pods.ts';
+import type { DeleteOptions } from '../pipeline/options.ts';
+import { conflictMessage, placeOf, timestamp, type WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { deleteObject } from '../rest/delete.ts';
-import type { DeleteOptions } from '../rest/delete-options.ts';
 import { updateObject } from '../rest/update.ts';
-import { conflictMessage, placeOf, timestamp, type WriteRequest } from '../rest/write-request.ts';
 import { strategyAt } from './strategies.ts';
 
 const MAX_TRIES = 1000;

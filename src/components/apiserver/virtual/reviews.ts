@@ -12,8 +12,8 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Action } from '../../../core/authz/types.ts';
+import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
-import { timestamp } from '../rest/write-request.ts';
 import { selectorTerms } from './review-selectors.ts';
 
 export interface Question {

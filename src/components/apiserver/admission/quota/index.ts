@@ -1,11 +1,13 @@
 /** ResourceQuota: rejects writes that exceed a namespace's quotas. Usage is computed by core/quota. */
+
 import type { ResourceQuota } from 'kubernetes-types/core/v1';
 import { errors } from '../../../../api/meta/status.ts';
 import type { Clock } from '../../../../base/clock.ts';
 import { amountsOf } from '../../../../core/quota/amounts.ts';
 import type { LimitedResource, QuotaRequest } from '../../../../core/quota/check.ts';
 import { evaluatorOf } from '../../../../core/quota/evaluators.ts';
-import type { AdmissionPlugin, AdmissionRequest } from '../index.ts';
+import type { AdmissionRequest } from '../../pipeline/admission.ts';
+import type { AdmissionPlugin } from '../index.ts';
 import { forbid, forbidPlainly, isFor } from '../subject.ts';
 import { QuotaAccessor, type QuotaStore, type Refusal } from './accessor.ts';
 

@@ -2,16 +2,17 @@
  * Calls one webhook: match conditions, the request, and the failure policy.
  * Source: k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go and the two dispatchers.
  */
+
 import type { JsonObject } from '../../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../../api/meta/status.ts';
 import { CodedError, messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
 import type { Metrics } from '../../metrics.ts';
+import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { WebhookCaller, WebhookClient } from '../../webhooks/caller.ts';
 import type { WebhookIdentities } from '../../webhooks/identities.ts';
 import { type AccessSource, authorizerOf, withAnswers } from '../authorizer.ts';
 import { conditionsHold, documentsOf, variablesOf } from '../expressions.ts';
-import type { AdmissionRequest } from '../index.ts';
 import { type NamespaceSource, selects } from '../matching.ts';
 import { describeRequest } from '../review.ts';
 import { forbid } from '../subject.ts';

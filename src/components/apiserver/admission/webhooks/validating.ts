@@ -1,5 +1,5 @@
 /** Validating webhooks: in parallel. Source: k8s.io/apiserver/pkg/admission/plugin/webhook/validating. */
-import type { Kinds } from '../../rest/kinds.ts';
+import type { Kinds } from '../../pipeline/kinds.ts';
 import type { KindCache } from '../../watchcache/kind-cache.ts';
 import type { AdmissionPlugin } from '../index.ts';
 import { isExempt } from '../matching.ts';

@@ -6,7 +6,7 @@ import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregist
 import { schemaOfType } from '../../../../../api/schema/index.ts';
 import { typeOfNode, typeOfPublished } from '../../../../../core/cel/kinds.ts';
 import { DYN, type Type } from '../../../../../core/cel/types.ts';
-import type { Kinds, ServedKind } from '../../../rest/kinds.ts';
+import type { Kinds, ServedKind } from '../../../pipeline/kinds.ts';
 import { compileExpression, explainProblem } from '../../expressions.ts';
 import { gvkText, typeOfVariable } from '../generic/composition.ts';
 

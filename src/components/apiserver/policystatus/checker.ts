@@ -3,14 +3,14 @@
  * results are equal. Source: k8s.io/kubernetes/pkg/controller/validatingadmissionpolicystatus.
  */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
-import type { KubeObject } from '../../../../../api/meta/object.ts';
-import { messageOf } from '../../../../../base/errors.ts';
-import { ownRequest } from '../../../bootstrap/index.ts';
-import type { RestContext } from '../../../rest/context.ts';
-import { follow } from '../../../rest/follow.ts';
-import { updateObject } from '../../../rest/update.ts';
-import { unlessGone, Work } from '../../../rest/work.ts';
-import { typeCheck } from './typecheck.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { typeCheck } from '../admission/policies/validating/typecheck.ts';
+import { ownRequest } from '../bootstrap/index.ts';
+import type { RestContext } from '../rest/context.ts';
+import { follow } from '../rest/follow.ts';
+import { updateObject } from '../rest/update.ts';
+import { unlessGone, Work } from '../rest/work.ts';
 
 const GROUP = 'admissionregistration.k8s.io';
 const PLURAL = 'validatingadmissionpolicies';
