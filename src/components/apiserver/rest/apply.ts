@@ -119,22 +119,9 @@ function isAbout(error: ApiError, request: WriteRequest): boolean {
 }
 
 function resetFields(request: WriteRequest): readonly (readonly string[])[] {
-  const { definition, plural } = request.kind;
-  if (request.subresource === 'status') {
-    if (definition.custom !== undefined) return METADATA_AND_SPEC;
-    return RESET_BY_STATUS.get(`${definition.group}/${plural}`) ?? [['spec']];
-  }
+  const { definition } = request.kind;
+  if (request.subresource === 'status') return definition.statusResetFields ?? SPEC;
   return request.subresource === '' && definition.statusStrategy !== undefined ? [['status']] : [];
 }
 
-const METADATA_AND_SPEC = [['metadata'], ['spec']];
-
-/** Kinds whose status is written without metadata, or without some of it. Source: GetResetFields of the kinds' status strategies. */
-const RESET_BY_STATUS: ReadonlyMap<string, readonly (readonly string[])[]> = new Map([
-  ['/pods', [['spec'], ['metadata', 'deletionTimestamp'], ['metadata', 'ownerReferences']]],
-  ['apps/deployments', [['spec'], ['metadata', 'labels']]],
-  ['admissionregistration.k8s.io/validatingadmissionpolicies', METADATA_AND_SPEC],
-  ['apiregistration.k8s.io/apiservices', METADATA_AND_SPEC],
-  ['flowcontrol.apiserver.k8s.io/flowschemas', METADATA_AND_SPEC],
-  ['flowcontrol.apiserver.k8s.io/prioritylevelconfigurations', METADATA_AND_SPEC],
-]);
+const SPEC = [['spec']];

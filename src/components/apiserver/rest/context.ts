@@ -11,6 +11,7 @@ import type { Authorization } from '../authorization/index.ts';
 import type { ApiServerConfig, CertificateSettings, Followed, IdentitySettings } from '../config.ts';
 import type { Destinations } from '../destinations.ts';
 import type { Admission } from '../pipeline/admission.ts';
+import type { Allocator } from '../pipeline/allocator.ts';
 import type { Kinds } from '../pipeline/kinds.ts';
 import type { BackendConnector } from '../port.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
@@ -35,6 +36,8 @@ export interface RestContext {
   readonly tokens: ServiceAccountTokens;
   readonly admission: Admission;
   readonly services: ServiceAllocator;
+  /** By the storage prefix of the kind. */
+  readonly allocators: ReadonlyMap<string, Allocator>;
   readonly backends: BackendConnector;
   readonly destinations: Destinations;
   /** Aborts when the server stops: watches and streams end. */

@@ -124,12 +124,10 @@ function selectedFields(kind: ServedKind, text: string): FieldSelector {
   });
 }
 
-/** Kinds with labels of their own say it in other words than the rest. */
+/** Upstream's message depends on whether the kind has field labels of its own. */
 function unknownLabel({ definition }: ServedKind, field: string): string {
   if (definition.fieldSelectors !== undefined && definition.custom === undefined)
-    return definition.kind === 'Job'
-      ? `field label ${JSON.stringify(field)} not supported for Job`
-      : `field label not supported: ${field}`;
+    return definition.unknownFieldLabel?.(field) ?? `field label not supported: ${field}`;
   const own = definition.custom === undefined ? [] : Object.keys(definition.fieldSelectors ?? {});
   if (definition.custom !== undefined && own.length > 0) return `field label not supported: ${field}`;
   return `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`;

@@ -18,7 +18,8 @@ import { applyScale, scaleKind, scaleOf } from '../subresources/scale.ts';
 import { strategyAt } from '../subresources/strategies.ts';
 import { checkApplied, configurationOf } from './apply.ts';
 import type { RestContext } from './context.ts';
-import { checkName, decodePatched, ofSameKind, type PatchForm } from './patch.ts';
+import { checkName, decodePatched, ofSameKind, type PatchForm, patchForm } from './patch.ts';
+import { readObject, readPatch, writeRequest } from './request-body.ts';
 import { sendScale } from './scale-answer.ts';
 import { updateObject } from './update.ts';
 
@@ -35,7 +36,32 @@ export async function getScale(
   sendScale(context, exchange, scaleOf(mapping, (await shown(kind, object)).parse()));
 }
 
-export function updateScale(
+export async function putScale(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+  mapping: ScaleMapping,
+): Promise<void> {
+  const request = writeRequest(exchange, kind, info);
+  const asked = (await readObject(context, exchange, scaleKind, request)) as Scale;
+  await updateScale(context, exchange, request, mapping, asked);
+}
+
+export async function changeScale(
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+  mapping: ScaleMapping,
+): Promise<void> {
+  const request = writeRequest(exchange, kind, info);
+  const form = patchForm(exchange.header('content-type'), kind.definition.custom !== undefined);
+  const { body } = await readPatch(context, exchange, form, request);
+  await patchScale(context, exchange, request, mapping, form, body);
+}
+
+function updateScale(
   context: RestContext,
   exchange: Exchange,
   request: WriteRequest,
@@ -46,7 +72,7 @@ export function updateScale(
   return write(context, exchange, request, mapping, { next: () => asked, whole: true });
 }
 
-export function patchScale(
+function patchScale(
   context: RestContext,
   exchange: Exchange,
   request: WriteRequest,

@@ -247,6 +247,12 @@ export class ServiceAllocator {
     }
   }
 
+  /** Whether the client requested the address or node port of the key. */
+  isRequested({ spec }: Service, key: string): boolean {
+    const value = key.slice(key.lastIndexOf('/') + 1);
+    return spec?.clusterIP === value || (spec?.ports ?? []).some((port) => String(port.nodePort) === value);
+  }
+
   /** What to say when another API server was faster with a key that the client had asked for by name. */
   taken(service: Service, guard: Guard): Error {
     if (guard.key.startsWith(ADDRESS_PREFIX)) return addressTaken(service, guard.key.slice(ADDRESS_PREFIX.length));
