@@ -1,11 +1,8 @@
 /** POST: the stages of a create, committed under the guard that the key does not exist. */
 
-import type { FieldError } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
-import type { WriteStrategy } from '../../../api/registry/definition.ts';
-import { isLarge } from '../event-loop.ts';
-import { type AdmissionRequest, storeAdmitted } from '../pipeline/admission.ts';
+import { storeAdmitted } from '../pipeline/admission.ts';
 import { toStored } from '../pipeline/kinds.ts';
 import {
   metadataOf,
@@ -19,18 +16,9 @@ import { encoded } from '../storage/encode.ts';
 import { NO_EFFECTS } from '../storage/object-store.ts';
 import { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
-import { keepOwners, type ManagedFields, storedWithinLimit, trackWrite } from './managed-fields.ts';
+import { keepOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { dropDuplicateOwners } from './owner-duplicates.ts';
-import {
-  admit,
-  allocatorOf,
-  runStages,
-  type Stage,
-  type ValidatedWrite,
-  validate,
-  validateAdmission,
-  validateMetadata,
-} from './stages.ts';
+import { admit, allocatorOf, CHECKS, runStages, type Stage, ValidatedWrite } from './stages.ts';
 
 /** Upstream's tries for a generated name, and ours for an address another server took meanwhile. */
 const MAX_TRIES = 8;
@@ -47,44 +35,23 @@ const SYSTEM_FIELDS = [
   'generation',
 ] as const;
 
-class Create implements ValidatedWrite {
-  readonly context: RestContext;
-  readonly request: WriteRequest;
-  readonly strategy: WriteStrategy<KubeObject>;
+class Create extends ValidatedWrite {
   readonly next: KubeObject;
   readonly old = undefined;
-  readonly large: boolean;
   /** The managedFields are complete: the object comes from an apply. */
   readonly owned: boolean;
-  failures: FieldError[] = [];
-  admission: AdmissionRequest | undefined = undefined;
   /** `generateName`, where the name is generated. */
   generateName: string | undefined = undefined;
-  /** Before mutating admission. */
-  owners: ManagedFields = undefined;
   created: CachedObject | undefined = undefined;
 
   constructor(context: RestContext, request: WriteRequest, next: KubeObject, owned: boolean) {
-    this.context = context;
-    this.request = request;
-    this.strategy = request.kind.definition.strategy;
+    super(context, request, request.kind.definition.strategy);
     this.next = next;
     this.owned = owned;
-    this.large = isLarge(request.bodyBytes);
   }
 }
 
-const STAGES: readonly Stage<Create>[] = [
-  identify,
-  setDefaults,
-  own,
-  admit,
-  prepare,
-  validateMetadata,
-  validate,
-  validateAdmission,
-  store,
-];
+const STAGES: readonly Stage<Create>[] = [identify, setDefaults, own, admit, prepare, ...CHECKS, store];
 
 /** `object` is in the served version and has been decoded. `owned`: its managedFields are complete (it comes from an apply). */
 export async function createObject(

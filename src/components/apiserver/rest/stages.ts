@@ -7,11 +7,12 @@ import { type FieldError, failuresOf, invalid } from '../../../api/meta/field-er
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { validateObjectMeta, validateObjectMetaUpdate } from '../../../api/meta/validation.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
-import { runSteps, yieldEventLoop } from '../event-loop.ts';
+import { isLarge, runSteps, yieldEventLoop } from '../event-loop.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import type { Allocator } from '../pipeline/allocator.ts';
 import type { WriteRequest } from '../pipeline/write-request.ts';
 import type { RestContext } from './context.ts';
+import type { ManagedFields } from './managed-fields.ts';
 
 /** A write in progress. Objects are in the stored version. */
 export interface Write {
@@ -23,13 +24,26 @@ export interface Write {
   readonly admission: AdmissionRequest | undefined;
 }
 
-/** A write that the strategy validates. */
-export interface ValidatedWrite extends Write {
+/** A write that a strategy validates. */
+export abstract class ValidatedWrite implements Write {
+  readonly context: RestContext;
+  readonly request: WriteRequest;
   readonly strategy: WriteStrategy<KubeObject>;
-  readonly next: KubeObject;
   /** Undefined on creates. */
-  readonly old: KubeObject | undefined;
-  failures: FieldError[];
+  abstract readonly old: KubeObject | undefined;
+  abstract readonly next: KubeObject;
+  large: boolean;
+  failures: FieldError[] = [];
+  admission: AdmissionRequest | undefined = undefined;
+  /** Before mutating admission. */
+  owners: ManagedFields = undefined;
+
+  constructor(context: RestContext, request: WriteRequest, strategy: WriteStrategy<KubeObject>) {
+    this.context = context;
+    this.request = request;
+    this.strategy = strategy;
+    this.large = isLarge(request.bodyBytes);
+  }
 }
 
 /** One step of a write. Returns a promise only when it has to wait. Throws, or rejects with, an ApiError. */
@@ -56,7 +70,7 @@ export function validateAdmission({ context, admission }: Write): void | Promise
   return admission === undefined ? undefined : context.admission.validate(admission);
 }
 
-export function validateMetadata(write: ValidatedWrite): void {
+function validateMetadata(write: ValidatedWrite): void {
   const { next, old, request } = write;
   const { definition } = request.kind;
   write.failures = failuresOf(() =>
@@ -65,7 +79,7 @@ export function validateMetadata(write: ValidatedWrite): void {
 }
 
 /** The strategy's validation. Throws 'Invalid' with these failures and those of the metadata. */
-export function validate(write: ValidatedWrite): void | Promise<void> {
+function validate(write: ValidatedWrite): void | Promise<void> {
   const { strategy, next, old, failures } = write;
   const { apiVersion, definition } = write.request.kind;
   failures.push(
@@ -113,6 +127,9 @@ const NOT_JUDGED: FieldError = {
   message:
     'Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation',
 };
+
+/** What follows the preparation of an object. */
+export const CHECKS: readonly Stage<ValidatedWrite>[] = [validateMetadata, validate, validateAdmission];
 
 /** The allocator of the kind's shared values; undefined for most kinds. */
 export function allocatorOf({ context, request }: Write): Allocator | undefined {

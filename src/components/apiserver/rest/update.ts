@@ -17,19 +17,10 @@ import { rendered } from '../storage/encode.ts';
 import { NO_EFFECTS, type Place } from '../storage/object-store.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { RestContext } from './context.ts';
-import { keepOwners, type ManagedFields, setOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
+import { keepOwners, setOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { type Attempt, retryOnConflict } from './optimistic.ts';
 import { dropDuplicateOwners } from './owner-duplicates.ts';
-import {
-  admit,
-  allocatorOf,
-  runStages,
-  type Stage,
-  type ValidatedWrite,
-  validate,
-  validateAdmission,
-  validateMetadata,
-} from './stages.ts';
+import { admit, allocatorOf, CHECKS, runStages, type Stage, ValidatedWrite } from './stages.ts';
 
 export interface Change {
   /**
@@ -54,32 +45,22 @@ export interface Updated {
 }
 
 /** One attempt at an update. */
-class Update implements ValidatedWrite {
-  readonly context: RestContext;
-  readonly request: WriteRequest;
+class Update extends ValidatedWrite {
   readonly change: Change;
-  readonly strategy: WriteStrategy<KubeObject>;
   readonly place: Place;
   /** As it is stored. */
   readonly current: CachedObject;
   /** As this version shows it. */
   seen: CachedObject;
-  large = false;
   old: KubeObject = UNREAD;
   next: KubeObject = UNREAD;
-  failures: FieldError[] = [];
-  admission: AdmissionRequest | undefined = undefined;
   /** Field ownership has been tracked. */
   tracked: boolean;
-  /** Before mutating admission. */
-  owners: ManagedFields = undefined;
   outcome: Attempt<Updated> | undefined = undefined;
 
   constructor(context: RestContext, request: WriteRequest, change: Change, place: Place, current: CachedObject) {
-    this.context = context;
-    this.request = request;
+    super(context, request, change.strategy);
     this.change = change;
-    this.strategy = change.strategy;
     this.place = place;
     this.current = current;
     this.seen = current;
@@ -98,9 +79,7 @@ const STAGES: readonly Stage<Update>[] = [
   setDefaults,
   admit,
   prepare,
-  validateMetadata,
-  validate,
-  validateAdmission,
+  ...CHECKS,
   own,
   store,
 ];
@@ -124,7 +103,7 @@ function read(write: Update): void | Promise<void> {
 
 function found(write: Update, seen: CachedObject): void {
   write.seen = seen;
-  write.large = isLarge(seen.bytes.length) || isLarge(write.request.bodyBytes);
+  write.large ||= isLarge(seen.bytes.length);
 }
 
 function parse(write: Update): void {

@@ -2,11 +2,11 @@
 import { fieldError } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeList, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
+import type { WriteStrategy } from '../../../api/registry/definition.ts';
 import { returnsDeleted } from '../../../api/registry/deleted.ts';
 import { clone } from '../../../core/patch/document.ts';
 import { readBody } from '../http/body.ts';
 import { duplicatesOf } from '../http/decode.ts';
-import type { Exchange } from '../http/exchange.ts';
 import { negotiate } from '../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { strictly } from '../pipeline/decode-object.ts';
@@ -15,11 +15,11 @@ import { methodNotAllowed, type WriteRequest } from '../pipeline/write-request.t
 import { strategyAt } from '../subresources/strategies.ts';
 import { deletedStatus } from './answer.ts';
 import { applyObject, configurationOf } from './apply.ts';
-import type { RestContext } from './context.ts';
 import { createObject } from './create.ts';
 import { deleteObject } from './delete.ts';
 import { parseDeleteOptions } from './delete-options.ts';
 import { sendObject } from './get.ts';
+import type { Handler } from './handler.ts';
 import { listItem } from './list-items.ts';
 import { speaksProtobuf } from './messages.ts';
 import { invalidOptions, parseListOptions } from './options.ts';
@@ -32,28 +32,23 @@ import { updateObject } from './update.ts';
 /** Deletes of a collection under way at once. */
 const DELETE_WORKERS = 8;
 
-export async function create(
-  context: RestContext,
-  exchange: Exchange,
-  kind: ServedKind,
-  info: ResourceRequestInfo,
-): Promise<void> {
+function requiredStrategy(kind: ServedKind, subresource: string): WriteStrategy<KubeObject> {
+  const strategy = strategyAt(kind, subresource);
+  if (strategy === undefined) throw noSuchResource();
+  return strategy;
+}
+
+export const create: Handler = async (context, exchange, kind, info) => {
   const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
   const request = writeRequest(exchange, kind, info);
   if (info.name !== '') throw methodNotAllowed();
   const object = await readObject(context, exchange, kind, request);
   const created = await createObject(context, request, object);
   sendObject(context, exchange, kind, created, form, 201);
-}
+};
 
-export async function update(
-  context: RestContext,
-  exchange: Exchange,
-  kind: ServedKind,
-  info: ResourceRequestInfo,
-): Promise<void> {
-  const strategy = strategyAt(kind, info.subresource);
-  if (strategy === undefined) throw noSuchResource();
+export const update: Handler = async (context, exchange, kind, info) => {
+  const strategy = requiredStrategy(kind, info.subresource);
   const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
   const request = writeRequest(exchange, kind, info);
   const object = await readObject(context, exchange, kind, request);
@@ -71,7 +66,7 @@ export async function update(
     await context.authorization.requireEach(exchange.user, [{ ...actionAt(info), verb: 'create' }]);
     sendObject(context, exchange, kind, await createObject(context, request, object), form, 201);
   }
-}
+};
 
 const actionAt = (info: ResourceRequestInfo) => ({
   verb: info.verb,
@@ -82,14 +77,8 @@ const actionAt = (info: ResourceRequestInfo) => ({
   name: info.name,
 });
 
-export async function patch(
-  context: RestContext,
-  exchange: Exchange,
-  kind: ServedKind,
-  info: ResourceRequestInfo,
-): Promise<void> {
-  const strategy = strategyAt(kind, info.subresource);
-  if (strategy === undefined) throw noSuchResource();
+export const patch: Handler = async (context, exchange, kind, info) => {
+  const strategy = requiredStrategy(kind, info.subresource);
   const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
   const kindOfPatch = patchForm(exchange.header('content-type'), kind.definition.custom !== undefined);
   const request = writeRequest(exchange, kind, info);
@@ -110,7 +99,7 @@ export async function patch(
     context.authorization.requireEach(exchange.user, [{ ...actionAt(info), verb: 'create' }]),
   );
   sendObject(context, exchange, kind, applied.object, form, applied.created ? 201 : 200);
-}
+};
 
 /** Duplicate fields of a patch, unless field validation is off. */
 function sentTwice(bytes: Buffer, format: 'json' | 'yaml', body: JsonValue, request: WriteRequest): readonly string[] {
@@ -119,12 +108,7 @@ function sentTwice(bytes: Buffer, format: 'json' | 'yaml', body: JsonValue, requ
   return duplicatesOf(bytes, format, body);
 }
 
-export async function remove(
-  context: RestContext,
-  exchange: Exchange,
-  kind: ServedKind,
-  info: ResourceRequestInfo,
-): Promise<void> {
+export const remove: Handler = async (context, exchange, kind, info) => {
   const form = negotiate(exchange.request.headers.accept, speaksProtobuf(kind));
   const body = await readBody(exchange.request, limitOf(context));
   const options = parseDeleteOptions(body, exchange.header('content-type'), info.query, exchange.audit);
@@ -142,14 +126,9 @@ export async function remove(
     const last = revision === undefined ? object : object.atRevision(revision);
     sendObject(context, exchange, kind, await shown(kind, last), form, code);
   }
-}
+};
 
-export async function removeCollection(
-  context: RestContext,
-  exchange: Exchange,
-  kind: ServedKind,
-  info: ResourceRequestInfo,
-): Promise<void> {
+export const removeCollection: Handler = async (context, exchange, kind, info) => {
   const { cache } = kind;
   if (cache === undefined) throw methodNotAllowed();
   const body = await readBody(exchange.request, limitOf(context));
@@ -189,4 +168,4 @@ export async function removeCollection(
     items,
   };
   exchange.sendObject(200, list as KubeObject);
-}
+};

@@ -6,37 +6,24 @@ import { errors } from '../../../api/meta/status.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
 import { readBody } from '../http/body.ts';
 import { bodyFormat, decodeBody } from '../http/decode.ts';
-import type { Exchange } from '../http/exchange.ts';
-import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { admitBody } from '../pipeline/admission.ts';
-import type { ServedKind } from '../pipeline/kinds.ts';
 import { success } from '../rest/answer.ts';
-import type { RestContext } from '../rest/context.ts';
 import { parseDeleteOptions } from '../rest/delete-options.ts';
+import type { Handler } from '../rest/handler.ts';
 import { limitOf, readObject, writeRequest } from '../rest/request-body.ts';
 import { bindPod } from './binding.ts';
 import { evictPod } from './eviction.ts';
 import { createToken } from './token-request.ts';
 
-export async function bind(
-  context: RestContext,
-  exchange: Exchange,
-  kind: ServedKind,
-  info: ResourceRequestInfo,
-): Promise<void> {
+export const bind: Handler = async (context, exchange, kind, info) => {
   const request = writeRequest(exchange, kind, info);
   const schema = schemaOf({ group: '', version: 'v1', kind: 'Binding' });
   const body = await readObject(context, exchange, { apiVersion: 'v1', kind: 'Binding', schema }, request);
   await bindPod(context, request, body as Binding);
   exchange.sendObject(201, success(undefined, 201));
-}
+};
 
-export async function evict(
-  context: RestContext,
-  exchange: Exchange,
-  kind: ServedKind,
-  info: ResourceRequestInfo,
-): Promise<void> {
+export const evict: Handler = async (context, exchange, kind, info) => {
   const request = writeRequest(exchange, kind, info);
   const body = await readBody(exchange.request, limitOf(context));
   const document = decodeBody(body, bodyFormat(exchange.header('content-type')), 'Eviction');
@@ -57,17 +44,12 @@ export async function evict(
   const dryRun = deletion.dryRun || request.options.dryRun;
   await evictPod(context, { ...request, options: { ...request.options, dryRun } }, { ...deletion, dryRun });
   exchange.sendObject(201, success(undefined, 201));
-}
+};
 
-export async function token(
-  context: RestContext,
-  exchange: Exchange,
-  kind: ServedKind,
-  info: ResourceRequestInfo,
-): Promise<void> {
+export const token: Handler = async (context, exchange, kind, info) => {
   const request = writeRequest(exchange, kind, info);
   const schema = schemaOf({ group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' });
   const tokenKind = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', schema };
   const body = await readObject(context, exchange, tokenKind, request);
   exchange.sendObject(201, await createToken(context, request, body as TokenRequest));
-}
+};
