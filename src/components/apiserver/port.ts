@@ -17,7 +17,7 @@ export type HttpRequest = IncomingMessage & {
 };
 export type HttpResponse = ServerResponse;
 
-/** Told what comes of a body as it comes, and null at its end. False: no more of it is to be read. */
+/** Receives the chunks of a body, and null at its end. Returns false to stop reading. */
 export type BodyTaker = (chunk: Buffer | null) => boolean;
 
 /** The TLS facts of the connection a request came on; one object per connection, so results may be kept by its identity. */
@@ -25,7 +25,7 @@ export interface ConnectionInfo {
   readonly remoteAddress: string;
   /** DER of the client's chain, leaf first; only present when TLS verified it against one of the configured CAs. */
   readonly peerChain: readonly Uint8Array[] | undefined;
-  /** The client showed a certificate that TLS could not verify: expired, or of an authority nobody knows. */
+  /** The client showed a certificate that TLS could not verify: expired, or signed by an unknown authority. */
   readonly peerRefused: boolean;
   /** Reports whose request the connection has brought: what it may cost depends on it. To be called for each request, before its answer. */
   identified?(as: Identified): void;

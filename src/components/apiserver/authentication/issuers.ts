@@ -24,7 +24,7 @@ export interface TokenIssuer extends ClaimRules {
 }
 
 const TIMEOUT_MS = 10_000;
-/** Whoever sends unknown key ids must not make us ask without end. */
+/** Minimum pause between key set requests: tokens with unknown key ids must not cause one each. */
 const ASK_PAUSE_MS = 10_000;
 /** How old keys may be before they are looked at again. */
 const KEYS_MS = 60 * 60_000;
@@ -81,7 +81,7 @@ export class IssuerTokens {
     this.#askedMs = nowMs;
     this.#asking ??= this.#ask()
       .catch((error: unknown) => {
-        this.#deps.log.warn('cannot get the keys of a token issuer', {
+        this.#deps.log.warn('cannot fetch the keys of a token issuer', {
           issuer: this.#issuer.url,
           error: messageOf(error),
         });
@@ -127,7 +127,7 @@ export class IssuerTokens {
       const user = userOfClaims(this.#issuer, claims);
       return { user: { ...user, groups: [...user.groups, 'system:authenticated'] }, expiresMs: exp * 1000 };
     } catch (error) {
-      this.#deps.log.v(2, 'an ID token makes no user', { issuer: url, error: messageOf(error) });
+      this.#deps.log.v(2, 'ID token rejected', { issuer: url, error: messageOf(error) });
       return undefined;
     }
   }

@@ -1,6 +1,6 @@
 /** Which updates the store takes although its disk is full: those that free it or keep a node in the cluster. */
 import type { KubeObject } from '../../../api/meta/object.ts';
-import type { WriteRequest } from './write-request.ts';
+import type { WriteRequest } from '../pipeline/write-request.ts';
 
 const STATUS_OF = new Set(['pods', 'nodes']);
 /** Of the cluster's components: other users could use the reserve up with objects of their own. */

@@ -1,13 +1,14 @@
 /** Guarded writes of objects. Everything that must hold together (an address with its service) goes into one commit. */
+
 import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import type { Commit, CommitResult, Guard, KeyValue, Put, Store } from '../../../core/mvcc/port.ts';
-import { inTurns } from '../rest/turns.ts';
-import type { ObjectView } from '../rest/view.ts';
+import { runSteps } from '../event-loop.ts';
 import { CachedObject, spliceRevision } from '../watchcache/cached-object.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import { encodeObject, encodeSteps } from './encode.ts';
 import type { ExpiryLeases } from './expiry-leases.ts';
+import type { ObjectView } from './object-view.ts';
 import type { StoreOperation } from './store-metrics.ts';
 
 /** What else must be true and be written in the same commit. */
@@ -47,7 +48,7 @@ export const storeKey = ({ definition, namespace, name }: Place): string =>
     ? `/registry/${definition.storagePrefix}/${namespace}/${name}`
     : `/registry/${definition.storagePrefix}/${name}`;
 
-/** Told how long the store took. */
+/** Observes the duration of store operations. */
 export interface StoreWatcher {
   nowMs(): number;
   observe(definition: KindDefinition, operation: StoreOperation, seconds: number, isError: boolean): void;
@@ -161,7 +162,7 @@ export class ObjectStore {
     const stored = converted instanceof Promise ? await converted : converted;
     const storedType = stored === undefined ? type : { ...type, apiVersion: stored.apiVersion ?? type.apiVersion };
     const value = large
-      ? await inTurns(encodeSteps(storedType, stored ?? object))
+      ? await runSteps(encodeSteps(storedType, stored ?? object))
       : encodeObject(storedType, stored ?? object);
     const lease = definition.ttlSeconds === undefined ? undefined : await this.#leases.lease(definition.ttlSeconds);
     const revision = await this.#commit(place, previous === undefined ? 'create' : 'update', {
@@ -178,11 +179,11 @@ export class ObjectStore {
       made(spliceRevision(value, revision, true)),
     );
     if (view === undefined || stored === undefined || stored === object) return { written: true, object: written };
-    // Who wrote one version is answered in that version, as it is read from now on: with the defaults of the one that is stored.
+    // The answer has the requested version, with the defaults of the stored version, as later reads return it.
     try {
       return { written: true, object: await view.of(written) };
     } catch {
-      // Whoever converts failed only now. It is written, and whoever reads is told.
+      // The conversion webhook failed after the commit: answer with what was sent; reads report the failure.
       const answer = encodeObject({ ...type, apiVersion: object.apiVersion ?? type.apiVersion }, object);
       return { written: true, object: made(spliceRevision(answer, revision)) };
     }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { WriteRequest } from '../../../../src/components/apiserver/pipeline/write-request.ts';
 import { mayUseReserve } from '../../../../src/components/apiserver/rest/reserve.ts';
-import type { WriteRequest } from '../../../../src/components/apiserver/rest/write-request.ts';
 
 const NODE = { name: 'system:node:a', groups: ['system:nodes', 'system:authenticated'] };
 const CONTROLLER = { name: 'system:kube-controller-manager', groups: ['system:authenticated'] };

@@ -1,4 +1,4 @@
-/** Bytes that are kept have memory of their own: a piece of Node's shared pool, as `Buffer.concat` and `Buffer.from` give, keeps 64 KB alive for a list of a few objects. */
+/** Copies into memory outside Node's shared pool: a cached slice of the pool would keep its 64 KB alive. */
 export function keptBytes(parts: readonly Uint8Array[]): Buffer {
   let length = 0;
   for (const part of parts) length += part.length;

@@ -1,15 +1,16 @@
 /** The kinds as they are served: one entry per version, all with the same storage. */
+
 import { apiVersionOf, type KubeObject } from '../../../api/meta/object.ts';
 import type { ApiError } from '../../../api/meta/status.ts';
 import type { KindAlias, KindDefinition } from '../../../api/registry/definition.ts';
 import { builtinKinds } from '../../../api/registry/index.ts';
 import { noteVersion } from '../../../api/registry/versions.ts';
 import { type ObjectNode, schemaOf, schemaOfType } from '../../../api/schema/index.ts';
+import type { ObjectView } from '../storage/object-view.ts';
 import type { CachedObject } from '../watchcache/cached-object.ts';
 import type { KindCache, KindCacheOptions } from '../watchcache/kind-cache.ts';
 import type { WatchCache } from '../watchcache/watch-cache.ts';
 import { keptBytes } from './kept-bytes.ts';
-import type { ObjectView } from './view.ts';
 
 export interface ServedKind {
   readonly definition: KindDefinition;
@@ -182,7 +183,12 @@ export function toStored(kind: ServedKind, object: KubeObject): KubeObject {
   return stored;
 }
 
-/** What clients of a deprecated version are told, in upstream's words. */
+/** The object as the kind serves it. */
+export function shown(kind: ServedKind, object: CachedObject): CachedObject | Promise<CachedObject> {
+  return kind.view === undefined ? object : kind.view.of(object);
+}
+
+/** Upstream's warning for clients of a deprecated version. */
 export function deprecationWarning({ apiVersion, kind, alias, definition }: ServedKind): string {
   const { since = '', removed = '' } = (alias ?? definition).deprecated ?? {};
   const warning = `${apiVersion} ${kind} is deprecated in v${since}+, unavailable in v${removed}+`;

@@ -1,87 +1,13 @@
-/** A write on its way through the pipeline. */
+/** Decodes documents of requests into objects of a kind: type information, schema and field validation. */
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
-import type { StrategyContext, UserInfo } from '../../../api/registry/definition.ts';
 import { kindByGvk } from '../../../api/registry/index.ts';
 import { pruneAndCheck } from '../../../api/schema/decode.ts';
 import type { ObjectNode } from '../../../api/schema/node.ts';
-import type { RandomSource } from '../../../base/clock.ts';
-import type { Place } from '../storage/object-store.ts';
-import type { RestContext } from './context.ts';
 import type { ServedKind } from './kinds.ts';
 import type { WriteOptions } from './options.ts';
-
-export interface WriteRequest {
-  readonly kind: ServedKind;
-  readonly namespace: string;
-  /** '' for a create. */
-  readonly name: string;
-  readonly subresource: string;
-  /** One of a collection that is deleted. */
-  readonly collective?: boolean;
-  readonly user: UserInfo;
-  /** What this server needs for itself: nobody from outside is asked, or one that fails could keep it from getting ready. */
-  readonly own?: boolean;
-  readonly options: WriteOptions;
-  /** Sent as `Warning` headers. */
-  readonly warnings: string[];
-  /** When it has to have ended, in monotonic milliseconds; undefined: it has time. */
-  readonly deadlineMs?: number | undefined;
-  /** Length of the body, once it has been read. */
-  bodyBytes?: number;
-  /** Adds to what the audit log says of the request. */
-  readonly annotate?: ((key: string, value: string, level?: 'Request') => void) | undefined;
-}
-
-export function placeOf(request: Pick<WriteRequest, 'kind' | 'namespace'>, name: string): Place {
-  const { definition } = request.kind;
-  const { view } = request.kind;
-  const namespace = definition.namespaced ? request.namespace : '';
-  return { definition, namespace, name, ...(view === undefined ? {} : { view }) };
-}
-
-/** Without vowels and look-alikes, as upstream's rand.String. */
-const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
-
-export function randomSuffix(random: RandomSource, length: number): string {
-  let text = '';
-  for (let index = 0; index < length; index++) {
-    text += SUFFIX_ALPHABET[Math.floor(random.random() * SUFFIX_ALPHABET.length)] ?? '';
-  }
-  return text;
-}
-
-export function strategyContext(context: RestContext, user: UserInfo): StrategyContext {
-  return {
-    nowMs: context.clock.nowMs(),
-    user,
-    newUid: () => context.random.uuid(),
-    randomSuffix: (length) => randomSuffix(context.random, length),
-  };
-}
-
-/** RFC 3339 with seconds, as `metav1.Time` is written. */
-export function timestamp(nowMs: number): string {
-  const second = Math.floor(nowMs / 1000);
-  if (second !== lastSecond) {
-    lastTimestamp = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
-    lastSecond = second;
-  }
-  return lastTimestamp;
-}
-
-/** Many writes fall into one second. */
-let lastSecond = Number.NaN;
-let lastTimestamp = '';
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-
-/** Metadata with the fields the server sets writable. */
-export function metadataOf(object: KubeObject): Mutable<ObjectMeta> {
-  object.metadata ??= {};
-  return object.metadata;
-}
+import type { Mutable } from './write-request.ts';
 
 export const MAX_SHOWN = 253;
 
@@ -95,9 +21,9 @@ export type DecodedKind = Pick<ServedKind, 'apiVersion' | 'kind' | 'schema'> & P
 
 /** A value of a type that its field does not have. */
 export class WrongType extends ApiError {
-  /** What is wrong, in the words of whoever reads JSON. */
+  /** The message of upstream's JSON decoder. */
   readonly decoding: string;
-  /** And of whoever fills structures from what was read. */
+  /** The message of upstream's unstructured converter. */
   readonly conversion: string;
 
   constructor({ apiVersion, kind }: DecodedKind, decoding: string, conversion: string) {
@@ -108,7 +34,7 @@ export class WrongType extends ApiError {
   }
 }
 
-/** What a strict reader refuses: fields that nobody knows, or that are there twice. */
+/** Strict field validation failed: unknown or duplicate fields. */
 export class StrictError extends ApiError {
   constructor(message: string) {
     super('BadRequest', message);
@@ -219,11 +145,4 @@ export function strictly(duplicates: readonly string[]): readonly string[] {
 function dropEmptyLists(metadata: Mutable<ObjectMeta> | undefined): void {
   if (metadata?.finalizers?.length === 0) delete metadata.finalizers;
   if (metadata?.ownerReferences?.length === 0) delete metadata.ownerReferences;
-}
-
-export const conflictMessage =
-  'the object has been modified; please apply your changes to the latest version and try again';
-
-export function methodNotAllowed(): ApiError {
-  return new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource', {});
 }

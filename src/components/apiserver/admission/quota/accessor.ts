@@ -1,7 +1,7 @@
 /**
- * Sets usage aside on the quotas of a namespace before an object is stored, so that concurrent requests can never use more than there
- * is. Requests that arrive while others are being settled are settled together: one write of the quotas for all of them, guarded by
- * the quotas being as they were read. Source: k8s.io/apiserver/pkg/admission/plugin/resourcequota, which does the same by namespace.
+ * Charges the quotas of a namespace before an object is stored, so that concurrent requests never exceed
+ * them. Requests that arrive during a write are settled together: one write of the quotas for all of them, guarded by
+ * their revisions. Source: k8s.io/apiserver/pkg/admission/plugin/resourcequota, which does the same by namespace.
  */
 import type { ResourceQuota } from 'kubernetes-types/core/v1';
 import { ApiError } from '../../../../api/meta/status.ts';
@@ -10,7 +10,7 @@ import { type Amounts, addTo, amountsOf, beyond, listOf, sameAmounts } from '../
 import { checkRequest, type QuotaRequest, type QuotaState } from '../../../../core/quota/check.ts';
 import type { CachedObject } from '../../watchcache/cached-object.ts';
 
-/** Each conflict means that somebody else got through. */
+/** Attempts; each conflict means that another write succeeded. */
 const MAX_TRIES = 100;
 const TIMEOUT_MS = 10_000;
 /** So long after an object was stored, those who reckon what is used may not have seen it. */
@@ -58,7 +58,7 @@ interface Known extends QuotaState {
   readonly object: CachedObject;
 }
 
-export class QuotaKeeper {
+export class QuotaAccessor {
   readonly #store: QuotaStore;
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Item[]>();
@@ -88,10 +88,10 @@ export class QuotaKeeper {
       const cancel = (): void => timer.cancel();
       answer.then(cancel, cancel);
     });
-    // What is granted to somebody who has gone is nobody's.
+    // A charge granted after the request timed out is refunded.
     answer.then(
       (settled) => {
-        if (isLate && 'charges' in settled) void this.giveBack(namespace, settled.charges);
+        if (isLate && 'charges' in settled) void this.refund(namespace, settled.charges);
       },
       () => {},
     );
@@ -119,7 +119,7 @@ export class QuotaKeeper {
   }
 
   /** Never fails: what cannot be given back is found by the quota controller. */
-  giveBack(namespace: string, charges: readonly Charge[]): Promise<void> {
+  refund(namespace: string, charges: readonly Charge[]): Promise<void> {
     if (charges.length === 0) return Promise.resolve();
     this.settle(namespace, charges);
     return new Promise((resolve) => {
@@ -153,7 +153,7 @@ export class QuotaKeeper {
   }
 
   async #settle(namespace: string, items: readonly Item[]): Promise<void> {
-    // Nobody is refused on the strength of an old copy.
+    // A request is rejected only by quotas read from the store.
     let certain = false;
     for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
       const quotas = certain ? await this.#read(namespace) : this.#known(namespace);

@@ -1,16 +1,16 @@
 /**
- * Writes what type checking found into the status of policies, once for each of their generations. Every API server does this; what
- * they find is the same. Source: k8s.io/kubernetes/pkg/controller/validatingadmissionpolicystatus.
+ * Writes the type checking result into the status of policies, once per generation. Every API server does this; their
+ * results are equal. Source: k8s.io/kubernetes/pkg/controller/validatingadmissionpolicystatus.
  */
 import type { ValidatingAdmissionPolicy } from 'kubernetes-types/admissionregistration/v1';
-import type { KubeObject } from '../../../../../api/meta/object.ts';
-import { messageOf } from '../../../../../base/errors.ts';
-import { ownRequest } from '../../../bootstrap/index.ts';
-import type { RestContext } from '../../../rest/context.ts';
-import { follow } from '../../../rest/follow.ts';
-import { updateObject } from '../../../rest/update.ts';
-import { unlessGone, Work } from '../../../rest/work.ts';
-import { typeCheck } from './typecheck.ts';
+import type { KubeObject } from '../../../api/meta/object.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { typeCheck } from '../admission/policies/validating/typecheck.ts';
+import { ownRequest } from '../bootstrap/index.ts';
+import type { RestContext } from '../rest/context.ts';
+import { follow } from '../rest/follow.ts';
+import { updateObject } from '../rest/update.ts';
+import { unlessGone, Work } from '../rest/work.ts';
 
 const GROUP = 'admissionregistration.k8s.io';
 const PLURAL = 'validatingadmissionpolicies';
@@ -30,7 +30,10 @@ export class PolicyChecker {
       lastRetryMs: RETRY_MS,
       sync: (name) => unlessGone(this.#check(name)),
       failed: (name, error) =>
-        context.log.v(2, 'the check of a policy must wait', { policy: name, error: messageOf(error) }),
+        context.log.v(2, 'cannot write the type check of a policy; retrying', {
+          policy: name,
+          error: messageOf(error),
+        }),
     });
   }
 
@@ -66,7 +69,7 @@ export class PolicyChecker {
       strategy: {},
       next(current: KubeObject) {
         const now = current as ValidatingAdmissionPolicy;
-        // Changed or made anew meanwhile: that is another check.
+        // Changed or re-created meanwhile: the new generation gets its own check.
         if (now.metadata?.generation !== generation || now.metadata.uid !== policy.metadata?.uid) return current;
         const typeChecking = warnings.length === 0 ? {} : { expressionWarnings: warnings };
         return { ...now, status: { ...now.status, observedGeneration: generation, typeChecking } } as KubeObject;

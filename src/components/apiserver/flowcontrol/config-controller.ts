@@ -1,6 +1,7 @@
 /**
- * The configuration of priority and fairness: what it is made of is followed, the objects that every cluster has are kept, and schemas are
- * told when their level does not exist. Source: k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go,
+ * The API priority and fairness configuration controller: watches FlowSchemas and priority levels, ensures the mandatory and
+ * suggested objects, and sets the Dangling condition of schemas
+ * whose priority level does not exist. Source: k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go,
  * k8s.io/kubernetes/pkg/registry/flowcontrol/{rest,ensurer}.
  */
 import type { FlowSchema, PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
@@ -16,11 +17,11 @@ import { messageOf } from '../../../base/errors.ts';
 import { type FlowControl, reconcileFlowObject } from '../../../core/flowcontrol/index.ts';
 import { ensure, ownRequest } from '../bootstrap/index.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { timestamp } from '../pipeline/write-request.ts';
 import type { RestContext } from '../rest/context.ts';
 import { deleteObject } from '../rest/delete.ts';
 import { follow } from '../rest/follow.ts';
 import { updateObject } from '../rest/update.ts';
-import { timestamp } from '../rest/write-request.ts';
 
 const GROUP = 'flowcontrol.apiserver.k8s.io';
 const SCHEMAS = 'flowschemas';
@@ -34,7 +35,7 @@ const MAX_DELAY_MS = 60_000;
 const levels = [...mandatoryLevels, ...suggestedLevels];
 const schemas = [...mandatorySchemas, ...suggestedSchemas];
 
-/** Writes the mandatory and the suggested objects that are missing, and mends those that are the server's to mend. */
+/** Creates missing mandatory and suggested objects and reconciles those with the auto-update annotation. */
 export async function ensureFlowObjects(context: RestContext): Promise<void> {
   await Promise.all([
     ...levels.map((level) =>
@@ -60,12 +61,12 @@ export async function ensureFlowObjects(context: RestContext): Promise<void> {
   ]);
 }
 
-export class FlowConfigurationKeeper {
+export class FlowConfigController {
   readonly #context: RestContext;
   readonly #flows: FlowControl<Exchange>;
-  #digested = '';
+  #configured = '';
   #scheduled = false;
-  #keeping = false;
+  #syncing = false;
   #dirty = false;
   #delayMs = MIN_DELAY_MS;
   #wroteMs = Number.NEGATIVE_INFINITY;
@@ -75,12 +76,12 @@ export class FlowConfigurationKeeper {
     this.#flows = flows;
   }
 
-  /** Takes what is stored, before the first request. */
+  /** Configures flow control from the cache, before the first request. */
   load(): void {
-    this.#digest();
+    this.#configure();
   }
 
-  /** Follows changes from now on. */
+  /** Watches for changes. */
   start(): void {
     const changed = (): void => this.#changed();
     for (const kind of [LEVELS, SCHEMAS]) follow(this.#context, kind, changed, changed);
@@ -92,13 +93,13 @@ export class FlowConfigurationKeeper {
       this.#scheduled = true;
       queueMicrotask(() => {
         this.#scheduled = false;
-        this.#digest();
+        this.#configure();
       });
     }
-    this.#keepLater();
+    this.#syncLater();
   }
 
-  #digest(): void {
+  #configure(): void {
     const { cache, clock } = this.#context;
     const storedLevels = [...cache.kind(LEVELS)].map((each) => each.parse<PriorityLevelConfiguration>());
     const storedSchemas = [...cache.kind(SCHEMAS)].map((each) => each.parse<FlowSchema>());
@@ -106,19 +107,19 @@ export class FlowConfigurationKeeper {
     const digest = [...storedLevels, ...storedSchemas]
       .map(({ metadata }) => `${metadata?.uid}:${metadata?.generation}`)
       .join();
-    if (digest === this.#digested) return;
-    this.#digested = digest;
+    if (digest === this.#configured) return;
+    this.#configured = digest;
     this.#flows.configure(storedLevels, storedSchemas, clock.monotonicMs());
   }
 
-  #keepLater(): void {
+  #syncLater(): void {
     this.#dirty = true;
-    if (this.#keeping) return;
-    this.#keeping = true;
-    this.#context.clock.setTimer(this.#delayMs, () => void this.#keep());
+    if (this.#syncing) return;
+    this.#syncing = true;
+    this.#context.clock.setTimer(this.#delayMs, () => void this.#sync());
   }
 
-  async #keep(): Promise<void> {
+  async #sync(): Promise<void> {
     const { stopping, clock, log } = this.#context;
     if (stopping.aborted) return;
     this.#dirty = false;
@@ -126,17 +127,17 @@ export class FlowConfigurationKeeper {
     try {
       await this.#ensure();
     } catch (error) {
-      log.v(2, 'cannot keep the objects of flow control yet', { error: messageOf(error) });
+      log.v(2, 'cannot ensure the mandatory flow control objects; retrying', { error: messageOf(error) });
       this.#dirty = true;
     }
-    // Somebody who writes the same objects otherwise is not to be fought with at full speed.
+    // Back off: another writer may keep changing the same objects.
     const nowMs = clock.monotonicMs();
     const wrote = this.#lastChange !== before;
     const again = wrote && nowMs - this.#wroteMs < MAX_DELAY_MS;
     this.#delayMs = again || this.#dirty ? Math.min(this.#delayMs * 2, MAX_DELAY_MS) : MIN_DELAY_MS;
     if (wrote) this.#wroteMs = nowMs;
-    this.#keeping = false;
-    if (this.#dirty) this.#keepLater();
+    this.#syncing = false;
+    if (this.#dirty) this.#syncLater();
   }
 
   get #lastChange(): number {
@@ -146,13 +147,13 @@ export class FlowConfigurationKeeper {
 
   async #ensure(): Promise<void> {
     await ensureFlowObjects(this.#context);
-    await Promise.all([this.#removeStrays(LEVELS, levels), this.#removeStrays(SCHEMAS, schemas)]);
+    await Promise.all([this.#removeObsolete(LEVELS, levels), this.#removeObsolete(SCHEMAS, schemas)]);
     await this.#context.cache.freshen();
-    await this.judge();
+    await this.updateStatuses();
   }
 
-  /** Objects that follow the server, which it has never heard of: an older version's. */
-  async #removeStrays(plural: string, known: readonly (FlowSchema | PriorityLevelConfiguration)[]): Promise<void> {
+  /** Deletes auto-updated objects that this version no longer suggests. */
+  async #removeObsolete(plural: string, known: readonly (FlowSchema | PriorityLevelConfiguration)[]): Promise<void> {
     const { cache } = this.#context;
     for (const object of [...cache.kind(plural)]) {
       if (known.some(({ metadata }) => metadata?.name === object.name)) continue;
@@ -170,25 +171,29 @@ export class FlowConfigurationKeeper {
     }
   }
 
-  /** Lets schemas say whether their level exists. */
-  async judge(): Promise<void> {
+  /** Sets the Dangling condition of all schemas. */
+  async updateStatuses(): Promise<void> {
     const { cache } = this.#context;
     const names = new Set([...cache.kind(LEVELS)].map(({ name }) => name));
     const stored = [...cache.kind(SCHEMAS)].map((each) => each.parse<FlowSchema>());
-    await Promise.all(stored.map((schema) => this.#judgeOne(schema, names)));
+    await Promise.all(stored.map((schema) => this.#setDangling(schema, names)));
   }
 
-  async #judgeOne(schema: FlowSchema, names: ReadonlySet<string>): Promise<void> {
+  async #setDangling(schema: FlowSchema, names: ReadonlySet<string>): Promise<void> {
     const level = schema.spec?.priorityLevelConfiguration.name ?? '';
     const reference = `This FlowSchema references the PriorityLevelConfiguration object named ${JSON.stringify(level)}`;
     const verdict = names.has(level)
       ? { status: 'False', reason: 'Found', message: `${reference} and it exists` }
       : { status: 'True', reason: 'NotFound', message: `${reference} but there is no such object` };
-    const isSaid = ({ status }: FlowSchema): boolean => {
-      const said = status?.conditions?.find(({ type }) => type === 'Dangling');
-      return said?.status === verdict.status && said.reason === verdict.reason && said.message === verdict.message;
+    const isCurrent = ({ status }: FlowSchema): boolean => {
+      const condition = status?.conditions?.find(({ type }) => type === 'Dangling');
+      return (
+        condition?.status === verdict.status &&
+        condition.reason === verdict.reason &&
+        condition.message === verdict.message
+      );
     };
-    if (isSaid(schema)) return;
+    if (isCurrent(schema)) return;
     const { name = '' } = schema.metadata ?? {};
     const own = ownRequest(this.#context, SCHEMAS, GROUP, '', name);
     const request = { ...own, subresource: 'status', options: { ...own.options, fieldManager: CONSUMER } };
@@ -197,7 +202,7 @@ export class FlowConfigurationKeeper {
         strategy: request.kind.definition.statusStrategy ?? {},
         next: (current) => {
           const found = current as FlowSchema;
-          if (isSaid(found)) return found;
+          if (isCurrent(found)) return found;
           const lastTransitionTime = timestamp(this.#context.clock.nowMs());
           const others = (found.status?.conditions ?? []).filter(({ type }) => type !== 'Dangling');
           return {
