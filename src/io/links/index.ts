@@ -55,225 +55,246 @@ interface Attachment {
 }
 
 export function createBridgeNetwork(options: BridgeNetworkOptions): BridgeNetwork {
-  const ip = options.ipPath ?? 'ip';
-  const nft = options.nftPath ?? 'nft';
-  const nsenter = options.nsenterPath ?? 'nsenter';
-  const { bridge, log } = options;
-  const attachments = new Map<string, Attachment>();
-  const taken = new Set<number>();
-  let range: Range | undefined;
-  let last = 0;
-  let loaded: Promise<void> | undefined;
+  return new NftBridgeNetwork(options);
+}
+
+class NftBridgeNetwork implements BridgeNetwork {
+  readonly #options: BridgeNetworkOptions;
+  readonly #ip: string;
+  readonly #nft: string;
+  readonly #nsenter: string;
+  readonly #bridge: string;
+  readonly #log: Log;
+  readonly #attachments = new Map<string, Attachment>();
+  readonly #taken = new Set<number>();
+  #range: Range | undefined;
+  #last = 0;
+  #loaded: Promise<void> | undefined;
   /** Changes of the filter table are applied one after the other, always from the newest state. */
-  let filtering: Promise<void> = Promise.resolve();
-  let filterWorks = true;
+  #filtering: Promise<void> = Promise.resolve();
+  #filterWorks = true;
 
-  const recordPath = (sandboxId: string): string => join(options.stateDirectory, `${sandboxId}.json`);
+  constructor(options: BridgeNetworkOptions) {
+    this.#options = options;
+    this.#ip = options.ipPath ?? 'ip';
+    this.#nft = options.nftPath ?? 'nft';
+    this.#nsenter = options.nsenterPath ?? 'nsenter';
+    this.#bridge = options.bridge;
+    this.#log = options.log;
+  }
 
-  const load = (): Promise<void> => {
-    loaded ??= (async () => {
-      await mkdir(options.stateDirectory, { recursive: true, mode: 0o700 });
-      for (const name of await readdir(options.stateDirectory)) {
-        if (!name.endsWith('.json')) continue;
-        try {
-          const record = JSON.parse(await readFile(join(options.stateDirectory, name), 'utf8')) as Attachment;
-          if (!isIPv4(record.ip) || typeof record.link !== 'string') throw new Error('not a pod network record');
-          attachments.set(record.sandboxId, record);
-          taken.add(toNumber(record.ip));
-          last = Math.max(last, toNumber(record.ip));
-        } catch (error) {
-          // Half-written at a power cut: the sandbox it was for never came to be.
-          log.warn('dropping an unreadable pod network record', { name, error: messageOf(error) });
-          await rm(join(options.stateDirectory, name), { force: true });
-        }
-      }
-    })();
-    return loaded;
-  };
+  get gateway(): string | undefined {
+    return this.#range === undefined ? undefined : toText(gatewayOf(this.#range));
+  }
 
-  const applyFilter = (): Promise<void> => {
-    const next = filtering.then(async () => {
-      if (range === undefined || !filterWorks) return;
-      await command(
-        nft,
-        ['-f', '-'],
-        podTable({ ...options, reservedPorts: options.reservedPorts(), table: options.nftTable }, range, [
-          ...attachments.values(),
-        ]),
+  async setPodCidr(cidr: string): Promise<void> {
+    await this.#load();
+    let next: Range;
+    try {
+      next = parseRange(cidr);
+    } catch (error) {
+      throw new RuntimeError('network', `pod CIDR: ${messageOf(error)}`);
+    }
+    if (this.#range !== undefined && this.#range.base === next.base && this.#range.bits === next.bits) return;
+    const gateway = `${toText(gatewayOf(next))}/${next.bits}`;
+    // The address of its own keeps the bridge's from changing with its ports, which would break neighbour caches.
+    const mac = `0a:58:${toText(gatewayOf(next))
+      .split('.')
+      .map((part) => Number(part).toString(16).padStart(2, '0'))
+      .join(':')}`;
+    await command(this.#ip, ['link', 'add', this.#bridge, 'address', mac, 'type', 'bridge']).catch((error: unknown) => {
+      if (!/File exists/.test(messageOf(error))) throw error;
+    });
+    const present = await command(this.#ip, ['-o', '-4', 'addr', 'show', 'dev', this.#bridge]);
+    const stale = [...present.matchAll(/inet (\S+)/g)]
+      .map((match) => match[1] ?? '')
+      .filter((each) => each !== gateway);
+    await command(
+      this.#ip,
+      ['-batch', '-'],
+      [
+        ...stale.map((each) => `addr del ${each} dev ${this.#bridge}`),
+        `addr replace ${gateway} dev ${this.#bridge}`,
+        ...(this.#options.mtu === undefined || this.#options.mtu === 0
+          ? []
+          : [`link set ${this.#bridge} mtu ${this.#options.mtu}`]),
+        `link set ${this.#bridge} up`,
+        '',
+      ].join('\n'),
+    );
+    await Promise.all([
+      sysctl('net/ipv4/ip_forward', '1', this.#log),
+      // Pods reach each other through the gateway on purpose; the kernel would tell them of a shorter way.
+      sysctl('net/ipv4/conf/all/send_redirects', '0', this.#log),
+      sysctl(`net/ipv4/conf/${this.#bridge}/send_redirects`, '0', this.#log),
+    ]);
+    this.#range = next;
+    try {
+      await this.#applyFilter();
+    } catch (error) {
+      this.#filterWorks = false;
+      this.#log.warn(
+        'no packet filter: pods reach other hosts only where pod addresses are routed, and host ports are closed',
+        {
+          error: messageOf(error),
+        },
       );
-    });
-    filtering = next.catch(() => {});
-    return next;
-  };
+    }
+    this.#log.info('pod network ready', { bridge: this.#bridge, podCIDR: cidr, gateway: toText(gatewayOf(next)) });
+  }
 
-  /** The link takes loopback addresses only once the rules stand that keep its pod from the host's loopback. */
-  const openHostPorts = async (link: string): Promise<void> => {
-    await applyFilter();
-    await sysctl(`net/ipv4/conf/${link}/route_localnet`, '1', log);
-  };
-
-  const forget = async (attachment: Attachment): Promise<void> => {
-    await command(ip, ['link', 'del', attachment.link]).catch((error: unknown) => {
-      // The namespace that held the other end may have taken the pair with it.
-      if (!/Cannot find device/.test(messageOf(error))) throw error;
-    });
-    await rm(recordPath(attachment.sandboxId), { force: true });
-    attachments.delete(attachment.sandboxId);
-    taken.delete(toNumber(attachment.ip));
-  };
-
-  return {
-    get gateway() {
-      return range === undefined ? undefined : toText(gatewayOf(range));
-    },
-
-    async setPodCidr(cidr) {
-      await load();
-      let next: Range;
-      try {
-        next = parseRange(cidr);
-      } catch (error) {
-        throw new RuntimeError('network', `pod CIDR: ${messageOf(error)}`);
-      }
-      if (range !== undefined && range.base === next.base && range.bits === next.bits) return;
-      const gateway = `${toText(gatewayOf(next))}/${next.bits}`;
-      // The address of its own keeps the bridge's from changing with its ports, which would break neighbour caches.
-      const mac = `0a:58:${toText(gatewayOf(next))
-        .split('.')
-        .map((part) => Number(part).toString(16).padStart(2, '0'))
-        .join(':')}`;
-      await command(ip, ['link', 'add', bridge, 'address', mac, 'type', 'bridge']).catch((error: unknown) => {
-        if (!/File exists/.test(messageOf(error))) throw error;
-      });
-      const present = await command(ip, ['-o', '-4', 'addr', 'show', 'dev', bridge]);
-      const stale = [...present.matchAll(/inet (\S+)/g)]
-        .map((match) => match[1] ?? '')
-        .filter((each) => each !== gateway);
+  async attach(netnsPath: string, pod: PodEndpoint): Promise<{ ips: string[] }> {
+    await this.#load();
+    const inUse = this.#attachments.has(pod.sandboxId) ? undefined : await firstInUse(pod.portMappings);
+    const known = this.#attachments.get(pod.sandboxId);
+    if (known !== undefined) return { ips: [known.ip] };
+    if (this.#range === undefined) throw new RuntimeError('network', 'the node has no pod CIDR yet; pods wait for it');
+    checkHostPorts(pod.portMappings, [...this.#attachments.values()], this.#options.reservedPorts());
+    if (inUse !== undefined)
+      throw new RuntimeError('network', `host port ${nameOf(inUse)} is in use by a process of this host`);
+    if (pod.portMappings.length > 0 && !this.#filterWorks)
+      throw new RuntimeError('network', 'host ports need nft, which does not work on this host');
+    const address = nextFree(this.#range, this.#last, (each) => this.#taken.has(each));
+    if (address === undefined)
+      throw new RuntimeError('network', `no free address in ${toText(this.#range.base)}/${this.#range.bits}`);
+    // Taken before the first await, so that two attaches never choose the same.
+    this.#taken.add(address);
+    this.#last = address;
+    const attachment: Attachment = {
+      sandboxId: pod.sandboxId,
+      ip: toText(address),
+      link: linkName(address, this.#bridge),
+      portMappings: pod.portMappings,
+    };
+    this.#attachments.set(pod.sandboxId, attachment);
+    const gateway = toText(gatewayOf(this.#range));
+    try {
+      await writeRecord(this.#recordPath(pod.sandboxId), attachment);
       await command(
-        ip,
+        this.#ip,
         ['-batch', '-'],
         [
-          ...stale.map((each) => `addr del ${each} dev ${bridge}`),
-          `addr replace ${gateway} dev ${bridge}`,
-          ...(options.mtu === undefined || options.mtu === 0 ? [] : [`link set ${bridge} mtu ${options.mtu}`]),
-          `link set ${bridge} up`,
+          `link add ${attachment.link} type veth peer name eth0 netns ${netnsPath}`,
+          `link set ${attachment.link} up`,
+          `route add ${attachment.ip}/32 dev ${attachment.link} src ${gateway}`,
           '',
         ].join('\n'),
       );
       await Promise.all([
-        sysctl('net/ipv4/ip_forward', '1', log),
-        // Pods reach each other through the gateway on purpose; the kernel would tell them of a shorter way.
-        sysctl('net/ipv4/conf/all/send_redirects', '0', log),
-        sysctl(`net/ipv4/conf/${bridge}/send_redirects`, '0', log),
-      ]);
-      range = next;
-      try {
-        await applyFilter();
-      } catch (error) {
-        filterWorks = false;
-        log.warn(
-          'no packet filter: pods reach other hosts only where pod addresses are routed, and host ports are closed',
-          {
-            error: messageOf(error),
-          },
-        );
-      }
-      log.info('pod network ready', { bridge, podCIDR: cidr, gateway: toText(gatewayOf(next)) });
-    },
-
-    async attach(netnsPath, pod: PodEndpoint) {
-      await load();
-      const inUse = attachments.has(pod.sandboxId) ? undefined : await firstInUse(pod.portMappings);
-      const known = attachments.get(pod.sandboxId);
-      if (known !== undefined) return { ips: [known.ip] };
-      if (range === undefined) throw new RuntimeError('network', 'the node has no pod CIDR yet; pods wait for it');
-      checkHostPorts(pod.portMappings, [...attachments.values()], options.reservedPorts());
-      if (inUse !== undefined)
-        throw new RuntimeError('network', `host port ${nameOf(inUse)} is in use by a process of this host`);
-      if (pod.portMappings.length > 0 && !filterWorks)
-        throw new RuntimeError('network', 'host ports need nft, which does not work on this host');
-      const address = nextFree(range, last, (each) => taken.has(each));
-      if (address === undefined)
-        throw new RuntimeError('network', `no free address in ${toText(range.base)}/${range.bits}`);
-      // Taken before the first await, so that two attaches never choose the same.
-      taken.add(address);
-      last = address;
-      const attachment: Attachment = {
-        sandboxId: pod.sandboxId,
-        ip: toText(address),
-        link: linkName(address, bridge),
-        portMappings: pod.portMappings,
-      };
-      attachments.set(pod.sandboxId, attachment);
-      const gateway = toText(gatewayOf(range));
-      try {
-        await writeRecord(recordPath(pod.sandboxId), attachment);
-        await command(
-          ip,
-          ['-batch', '-'],
+        command(
+          this.#nsenter,
+          [`--net=${netnsPath}`, this.#ip, '-batch', '-'],
           [
-            `link add ${attachment.link} type veth peer name eth0 netns ${netnsPath}`,
-            `link set ${attachment.link} up`,
-            `route add ${attachment.ip}/32 dev ${attachment.link} src ${gateway}`,
+            'link set lo up',
+            `addr add ${attachment.ip}/32 dev eth0`,
+            ...(this.#options.mtu === undefined || this.#options.mtu === 0
+              ? []
+              : [`link set eth0 mtu ${this.#options.mtu}`]),
+            'link set eth0 up',
+            `route add ${gateway} dev eth0 scope link`,
+            `route add default via ${gateway} dev eth0`,
             '',
           ].join('\n'),
-        );
-        await Promise.all([
-          command(
-            nsenter,
-            [`--net=${netnsPath}`, ip, '-batch', '-'],
-            [
-              'link set lo up',
-              `addr add ${attachment.ip}/32 dev eth0`,
-              ...(options.mtu === undefined || options.mtu === 0 ? [] : [`link set eth0 mtu ${options.mtu}`]),
-              'link set eth0 up',
-              `route add ${gateway} dev eth0 scope link`,
-              `route add default via ${gateway} dev eth0`,
-              '',
-            ].join('\n'),
-          ),
-          pod.portMappings.length > 0 ? openHostPorts(attachment.link) : undefined,
-        ]);
-      } catch (error) {
-        await forget(attachment).catch((again: unknown) =>
-          log.warn('pod network clean-up failed', { sandbox: pod.sandboxId, error: messageOf(again) }),
-        );
-        throw error;
+        ),
+        pod.portMappings.length > 0 ? this.#openHostPorts(attachment.link) : undefined,
+      ]);
+    } catch (error) {
+      await this.#forget(attachment).catch((again: unknown) =>
+        this.#log.warn('pod network clean-up failed', { sandbox: pod.sandboxId, error: messageOf(again) }),
+      );
+      throw error;
+    }
+    this.#log.v(4, 'pod attached', { pod: `${pod.namespace}/${pod.name}`, ip: attachment.ip, link: attachment.link });
+    return { ips: [attachment.ip] };
+  }
+
+  async detach(sandboxId: string): Promise<void> {
+    await this.#load();
+    const attachment = this.#attachments.get(sandboxId);
+    if (attachment === undefined) return;
+    await this.#forget(attachment);
+    if (attachment.portMappings.length > 0) await this.#applyFilter();
+  }
+
+  async retain(alive: ReadonlySet<string>): Promise<void> {
+    await this.#load();
+    for (const attachment of [...this.#attachments.values()]) {
+      if (alive.has(attachment.sandboxId)) continue;
+      await this.#forget(attachment);
+    }
+    await this.#applyFilter();
+  }
+
+  async destroy(): Promise<void> {
+    await this.#load();
+    for (const attachment of [...this.#attachments.values()]) await this.#forget(attachment);
+    await command(this.#ip, ['link', 'del', this.#bridge]).catch(() => {});
+    if (this.#filterWorks && this.#range !== undefined)
+      await command(
+        this.#nft,
+        ['-f', '-'],
+        `add table ip ${this.#options.nftTable}\ndelete table ip ${this.#options.nftTable}\n`,
+      ).catch(() => {});
+    this.#range = undefined;
+  }
+
+  #recordPath(sandboxId: string): string {
+    return join(this.#options.stateDirectory, `${sandboxId}.json`);
+  }
+
+  #load(): Promise<void> {
+    this.#loaded ??= (async () => {
+      await mkdir(this.#options.stateDirectory, { recursive: true, mode: 0o700 });
+      for (const name of await readdir(this.#options.stateDirectory)) {
+        if (!name.endsWith('.json')) continue;
+        try {
+          const record = JSON.parse(await readFile(join(this.#options.stateDirectory, name), 'utf8')) as Attachment;
+          if (!isIPv4(record.ip) || typeof record.link !== 'string') throw new Error('not a pod network record');
+          this.#attachments.set(record.sandboxId, record);
+          this.#taken.add(toNumber(record.ip));
+          this.#last = Math.max(this.#last, toNumber(record.ip));
+        } catch (error) {
+          // Half-written at a power cut: the sandbox it was for never came to be.
+          this.#log.warn('dropping an unreadable pod network record', { name, error: messageOf(error) });
+          await rm(join(this.#options.stateDirectory, name), { force: true });
+        }
       }
-      log.v(4, 'pod attached', { pod: `${pod.namespace}/${pod.name}`, ip: attachment.ip, link: attachment.link });
-      return { ips: [attachment.ip] };
-    },
+    })();
+    return this.#loaded;
+  }
 
-    async detach(sandboxId) {
-      await load();
-      const attachment = attachments.get(sandboxId);
-      if (attachment === undefined) return;
-      await forget(attachment);
-      if (attachment.portMappings.length > 0) await applyFilter();
-    },
+  #applyFilter(): Promise<void> {
+    const next = this.#filtering.then(async () => {
+      if (this.#range === undefined || !this.#filterWorks) return;
+      await command(
+        this.#nft,
+        ['-f', '-'],
+        podTable(
+          { ...this.#options, reservedPorts: this.#options.reservedPorts(), table: this.#options.nftTable },
+          this.#range,
+          [...this.#attachments.values()],
+        ),
+      );
+    });
+    this.#filtering = next.catch(() => {});
+    return next;
+  }
 
-    async retain(alive) {
-      await load();
-      for (const attachment of [...attachments.values()]) {
-        if (alive.has(attachment.sandboxId)) continue;
-        await forget(attachment);
-      }
-      await applyFilter();
-    },
+  /** The link takes loopback addresses only once the rules stand that keep its pod from the host's loopback. */
+  async #openHostPorts(link: string): Promise<void> {
+    await this.#applyFilter();
+    await sysctl(`net/ipv4/conf/${link}/route_localnet`, '1', this.#log);
+  }
 
-    async destroy() {
-      await load();
-      for (const attachment of [...attachments.values()]) await forget(attachment);
-      await command(ip, ['link', 'del', bridge]).catch(() => {});
-      if (filterWorks && range !== undefined)
-        await command(
-          nft,
-          ['-f', '-'],
-          `add table ip ${options.nftTable}\ndelete table ip ${options.nftTable}\n`,
-        ).catch(() => {});
-      range = undefined;
-    },
-  };
+  async #forget(attachment: Attachment): Promise<void> {
+    await command(this.#ip, ['link', 'del', attachment.link]).catch((error: unknown) => {
+      // The namespace that held the other end may have taken the pair with it.
+      if (!/Cannot find device/.test(messageOf(error))) throw error;
+    });
+    await rm(this.#recordPath(attachment.sandboxId), { force: true });
+    this.#attachments.delete(attachment.sandboxId);
+    this.#taken.delete(toNumber(attachment.ip));
+  }
 }
 
 const nameOf = ({ hostPort, protocol }: PortMapping): string => `${hostPort}/${protocol}`;

@@ -39,34 +39,98 @@ const STREAM_TIMEOUT_MS = 10_000;
 const FREE_PORT_ATTEMPTS = 10;
 
 export function createMemberlistTransport(options: MemberlistOptions): RingTransport {
-  const sealing: Sealing = { keyring: options.keyring, label: labelBytes(options.label) };
-  const log = options.log;
-  const sockets = new Set<Socket>();
-  let server: Server | undefined;
-  let datagrams: DatagramSocket | undefined;
-  let inbound = 0;
-  let stopped = false;
+  return new MemberlistTransport(options);
+}
 
-  const onDatagram = (handler: RingHandler, bytes: Uint8Array, ip: string, port: number): void => {
+class MemberlistTransport implements RingTransport {
+  readonly #options: MemberlistOptions;
+  readonly #sealing: Sealing;
+  readonly #log: Log;
+  readonly #sockets = new Set<Socket>();
+  #server: Server | undefined;
+  #datagrams: DatagramSocket | undefined;
+  #inbound = 0;
+  #stopped = false;
+  readonly packetBytes: number;
+
+  constructor(options: MemberlistOptions) {
+    this.#options = options;
+    this.#sealing = { keyring: options.keyring, label: labelBytes(options.label) };
+    this.#log = options.log;
+    this.packetBytes = DATAGRAM_BYTES - packetOverhead(this.#sealing);
+  }
+
+  async start(handler: RingHandler): Promise<PeerAddress> {
+    const address = await this.#listen(handler);
+    this.#datagrams?.on('error', (error) => this.#log.v(2, 'datagram socket', { error: messageOf(error) }));
+    this.#server?.on('error', (error) => this.#log.v(2, 'stream socket', { error: messageOf(error) }));
+    try {
+      this.#datagrams?.setRecvBufferSize(RECEIVE_BUFFER_BYTES);
+    } catch (error) {
+      this.#log.v(4, 'the receive buffer stays as it is', { error: messageOf(error) });
+    }
+    return address;
+  }
+
+  send(to: PeerAddress, parts: readonly Uint8Array[], peerProtocol: number): void {
+    if (this.#stopped) return;
+    // Loss is part of the protocol; an unreachable peer is found out by probing.
+    this.#datagrams?.send(sealPacket(parts, peerProtocol, this.#sealing), to.port, to.ip, () => {});
+  }
+
+  async exchange(to: PeerAddress, ours: RingState, timeoutMs: number): Promise<RingState> {
+    const answer = await this.#ask(to, sealStream(encodePushPull(ours), this.#sealing), timeoutMs);
+    if (answer.kind === 'push-pull') return answer.state;
+    const reason = answer.kind === 'error' ? answer.text : `answered with "${answer.kind}"`;
+    throw new CodedError('peer-refused', `${to.ip}:${to.port} refused to exchange tables: ${reason}`);
+  }
+
+  async ping(
+    to: PeerAddress,
+    { seq, node }: { readonly seq: number; readonly node: string },
+    timeoutMs: number,
+  ): Promise<boolean> {
+    const question = sealStream(typed(messageType.ping, { SeqNo: seq, Node: node }), this.#sealing);
+    return this.#ask(to, question, timeoutMs).then(
+      (answer) => answer.kind === 'ack' && answer.seq === seq,
+      () => false,
+    );
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    for (const socket of this.#sockets) socket.destroy();
+    const streams = this.#server;
+    const packets = this.#datagrams;
+    this.#server = undefined;
+    this.#datagrams = undefined;
+    if (streams !== undefined) await new Promise<void>((resolve) => streams.close(() => resolve()));
+    if (packets !== undefined) await new Promise<void>((resolve) => packets.close(() => resolve()));
+  }
+
+  #onDatagram(handler: RingHandler, bytes: Uint8Array, ip: string, port: number): void {
     const from = canonicalIp(ip);
     if (from === undefined) return;
-    const messages = openPacket(bytes, sealing);
+    const messages = openPacket(bytes, this.#sealing);
     if (messages === undefined) {
-      log.v(4, 'dropped a datagram that is not of this ring', { from: `${ip}:${port}`, bytes: bytes.length });
+      this.#log.v(4, 'dropped a datagram that is not of this ring', { from: `${ip}:${port}`, bytes: bytes.length });
       return;
     }
     if (messages.length > 0) handler.packet({ ip: from, port }, messages);
-  };
+  }
 
-  const respond = (handler: RingHandler, socket: Socket, message: StreamMessage): void => {
+  #respond(handler: RingHandler, socket: Socket, message: StreamMessage): void {
     switch (message.kind) {
       case 'push-pull':
-        socket.end(sealStream(encodePushPull(handler.exchange(message.state)), sealing));
+        socket.end(sealStream(encodePushPull(handler.exchange(message.state)), this.#sealing));
         break;
       case 'ping':
         if (message.node === '' || handler.answersTo(message.node))
           socket.end(
-            sealStream(typed(messageType.ackResponse, { SeqNo: message.seq, Payload: new Uint8Array() }), sealing),
+            sealStream(
+              typed(messageType.ackResponse, { SeqNo: message.seq, Payload: new Uint8Array() }),
+              this.#sealing,
+            ),
           );
         else socket.destroy();
         break;
@@ -77,21 +141,21 @@ export function createMemberlistTransport(options: MemberlistOptions): RingTrans
       default:
         socket.destroy();
     }
-  };
+  }
 
-  const onStream = (handler: RingHandler, socket: Socket): void => {
+  #onStream(handler: RingHandler, socket: Socket): void {
     const from = `${socket.remoteAddress ?? '?'}:${socket.remotePort ?? 0}`;
-    if (inbound >= MAX_INBOUND_STREAMS) {
-      log.v(2, 'refused a stream: too many are open', { from });
+    if (this.#inbound >= MAX_INBOUND_STREAMS) {
+      this.#log.v(2, 'refused a stream: too many are open', { from });
       socket.destroy();
       return;
     }
-    inbound++;
-    sockets.add(socket);
+    this.#inbound++;
+    this.#sockets.add(socket);
     // Not an idle time-out: a trickle of bytes must not hold a place either.
     const timer = setTimeout(() => socket.destroy(), STREAM_TIMEOUT_MS);
     timer.unref();
-    const reader = new StreamReader(sealing, STREAM_LIMITS);
+    const reader = new StreamReader(this.#sealing, STREAM_LIMITS);
     let done = false;
     socket.on('data', (chunk) => {
       if (done || typeof chunk === 'string') return;
@@ -99,32 +163,32 @@ export function createMemberlistTransport(options: MemberlistOptions): RingTrans
         const message = reader.push(chunk);
         if (message === undefined) return;
         done = true;
-        respond(handler, socket, message);
+        this.#respond(handler, socket, message);
       } catch (error) {
         done = true;
-        log.v(2, 'dropped a stream', { from, reason: messageOf(error) });
+        this.#log.v(2, 'dropped a stream', { from, reason: messageOf(error) });
         socket.destroy();
       }
     });
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       clearTimeout(timer);
-      sockets.delete(socket);
-      inbound--;
+      this.#sockets.delete(socket);
+      this.#inbound--;
     });
-  };
+  }
 
   /** One question over a stream of its own. */
-  const ask = (to: PeerAddress, question: Uint8Array, timeoutMs: number): Promise<StreamMessage> =>
-    new Promise((resolve, reject) => {
+  #ask(to: PeerAddress, question: Uint8Array, timeoutMs: number): Promise<StreamMessage> {
+    return new Promise((resolve, reject) => {
       const where = `${to.ip}:${to.port}`;
-      if (stopped) {
+      if (this.#stopped) {
         reject(new CodedError('peer-unreachable', `${where} was not asked: the ring is being left`));
         return;
       }
       const socket = createConnection({ host: to.ip, port: to.port });
-      sockets.add(socket);
-      const reader = new StreamReader(sealing, STREAM_LIMITS);
+      this.#sockets.add(socket);
+      const reader = new StreamReader(this.#sealing, STREAM_LIMITS);
       const fail = (code: string, reason: string, cause?: unknown): void => {
         reject(new CodedError(code, `${where} ${reason}`, { cause }));
         socket.destroy();
@@ -145,26 +209,27 @@ export function createMemberlistTransport(options: MemberlistOptions): RingTrans
       socket.on('error', (error) => fail('peer-unreachable', `cannot be reached: ${messageOf(error)}`, error));
       socket.on('close', () => {
         clearTimeout(timer);
-        sockets.delete(socket);
+        this.#sockets.delete(socket);
         // Without effect when there was an answer.
         reject(
           new CodedError('peer-refused', `${where} closed the stream without an answer: is its key or label another?`),
         );
       });
     });
+  }
 
-  const listen = async (handler: RingHandler): Promise<PeerAddress> => {
-    const { ip, port } = options.bind;
+  async #listen(handler: RingHandler): Promise<PeerAddress> {
+    const { ip, port } = this.#options.bind;
     for (let attempt = 1; ; attempt++) {
-      const streams = createServer((socket) => onStream(handler, socket));
+      const streams = createServer((socket) => this.#onStream(handler, socket));
       const packets = createSocket(isIPv6(ip) ? 'udp6' : 'udp4', (bytes, peer) =>
-        onDatagram(handler, bytes, peer.address, peer.port),
+        this.#onDatagram(handler, bytes, peer.address, peer.port),
       );
       try {
         const actual = await bindStreams(streams, ip, port);
         await bindDatagrams(packets, ip, actual);
-        server = streams;
-        datagrams = packets;
+        this.#server = streams;
+        this.#datagrams = packets;
         return { ip: canonicalIp(ip) ?? ip, port: actual };
       } catch (error) {
         streams.close();
@@ -176,50 +241,7 @@ export function createMemberlistTransport(options: MemberlistOptions): RingTrans
         });
       }
     }
-  };
-
-  return {
-    packetBytes: DATAGRAM_BYTES - packetOverhead(sealing),
-    async start(handler) {
-      const address = await listen(handler);
-      datagrams?.on('error', (error) => log.v(2, 'datagram socket', { error: messageOf(error) }));
-      server?.on('error', (error) => log.v(2, 'stream socket', { error: messageOf(error) }));
-      try {
-        datagrams?.setRecvBufferSize(RECEIVE_BUFFER_BYTES);
-      } catch (error) {
-        log.v(4, 'the receive buffer stays as it is', { error: messageOf(error) });
-      }
-      return address;
-    },
-    send(to, parts, peerProtocol) {
-      if (stopped) return;
-      // Loss is part of the protocol; an unreachable peer is found out by probing.
-      datagrams?.send(sealPacket(parts, peerProtocol, sealing), to.port, to.ip, () => {});
-    },
-    async exchange(to, ours: RingState, timeoutMs) {
-      const answer = await ask(to, sealStream(encodePushPull(ours), sealing), timeoutMs);
-      if (answer.kind === 'push-pull') return answer.state;
-      const reason = answer.kind === 'error' ? answer.text : `answered with "${answer.kind}"`;
-      throw new CodedError('peer-refused', `${to.ip}:${to.port} refused to exchange tables: ${reason}`);
-    },
-    async ping(to, { seq, node }, timeoutMs) {
-      const question = sealStream(typed(messageType.ping, { SeqNo: seq, Node: node }), sealing);
-      return ask(to, question, timeoutMs).then(
-        (answer) => answer.kind === 'ack' && answer.seq === seq,
-        () => false,
-      );
-    },
-    async stop() {
-      stopped = true;
-      for (const socket of sockets) socket.destroy();
-      const streams = server;
-      const packets = datagrams;
-      server = undefined;
-      datagrams = undefined;
-      if (streams !== undefined) await new Promise<void>((resolve) => streams.close(() => resolve()));
-      if (packets !== undefined) await new Promise<void>((resolve) => packets.close(() => resolve()));
-    },
-  };
+  }
 }
 
 function bindStreams(server: Server, ip: string, port: number): Promise<number> {
