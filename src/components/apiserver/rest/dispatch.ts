@@ -7,7 +7,6 @@ import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeList, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { ScaleMapping } from '../../../api/registry/definition.ts';
-import { returnsDeleted } from '../../../api/registry/deleted.ts';
 import { schemaOf } from '../../../api/schema/index.ts';
 import { clone } from '../../../core/patch/document.ts';
 import { admitBody, admitQuestion } from '../admission/bodies.ts';
@@ -300,7 +299,7 @@ async function remove(
   const request = writeRequest(exchange, kind, info);
   const deleted = await deleteObject(context, request, options);
   // A namespace, too, which is only marked.
-  const shows = returnsDeleted(kind.definition) || (kind.group === '' && kind.plural === 'namespaces');
+  const shows = kind.definition.returnsDeleted === true || (kind.group === '' && kind.plural === 'namespaces');
   if (deleted.removed && !shows) {
     exchange.sendObject(200, deletedStatus(kind, deleted.object.parse()));
   } else {
