@@ -6,7 +6,7 @@
  *
  * A field's type is a compact text: a scalar name, `#full.type.name`, `[]` or `{}` followed by a type.
  */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -103,16 +103,41 @@ async function reach(roots: readonly string[], skip: ReadonlyMap<string, string>
   }
 }
 
+/** The client's classes of the kinds and their Lists, by package. The registry cannot be imported: it needs what is generated here. */
+function kindClasses(): Map<string, string[]> {
+  const classes = new Map<string, string[]>();
+  for (const file of globSync(join(here, '../src/api/kinds/*/*.ts')).sort()) {
+    for (const [, prefix = '', kind = ''] of readFileSync(file, 'utf8').matchAll(/schemaName: '([^']+)\.(\w+)'/g)) {
+      if (!ROOTS.some((root) => root.prefix === prefix)) continue;
+      const [version = '', group = ''] = prefix.split('.').reverse();
+      const found = [kind, `${kind}List`].flatMap((name) => classOf(group, version, name) ?? []);
+      if (found.length === 0) throw new Error(`${file}: ${prefix}.${kind}: the client has no such class`);
+      classes.set(prefix, [...(classes.get(prefix) ?? []), ...found]);
+    }
+  }
+  return classes;
+}
+
+/** Classes whose name several packages have carry the group's name. */
+function classOf(group: string, version: string, kind: string): string | undefined {
+  const plain = `${capitalized(version)}${kind}`;
+  return [`${capitalized(group)}${plain}`, plain].find((name) => existsSync(join(modelsDir, `${name}.js`)));
+}
+
+const capitalized = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+
 /** Full upstream names, `io.k8s.api.core.v1.PodSpec`, of every class reachable from the roots. */
 async function nameClasses(): Promise<Map<string, string>> {
   const names = new Map<string, string>();
   for (const className of META_TYPES) {
     names.set(className, `io.k8s.apimachinery.pkg.apis.meta.v1.${shortName(className)}`);
   }
+  const ofKinds = kindClasses();
   for (const { prefix, classes } of ROOTS) {
-    const roots = classes.flatMap((name) =>
+    const named = classes.flatMap((name) =>
       name.endsWith('+') ? [name.slice(0, -1), `${name.slice(0, -1)}List`] : [name],
     );
+    const roots = [...named, ...(ofKinds.get(prefix) ?? [])];
     await reach(roots, names, (className) => names.set(className, `${prefix}.${shortName(className)}`));
   }
   return names;

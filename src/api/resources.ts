@@ -1,90 +1,78 @@
-/** The built-in kinds as clients address them. */
-import type { ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet } from 'kubernetes-types/apps/v1';
-import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
-import type { Lease } from 'kubernetes-types/coordination/v1';
-import type {
-  ConfigMap,
-  Endpoints,
-  Event,
-  Namespace,
-  Node,
-  PersistentVolume,
-  PersistentVolumeClaim,
-  Pod,
-  ReplicationController,
-  ResourceQuota,
-  Secret,
-  Service,
-  ServiceAccount,
-} from 'kubernetes-types/core/v1';
-import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
-import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
-import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
-import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
-import type { IpAddress } from './kinds/ipaddresses/index.ts';
-import type { ServiceCidr } from './kinds/servicecidrs/index.ts';
+/** The kinds that components address, with the types of their objects; all else of a kind stands in its folder. */
+import { certificateSigningRequests } from './kinds/certificatesigningrequests/index.ts';
+import { clusterRoleBindings } from './kinds/clusterrolebindings/index.ts';
+import { clusterRoles } from './kinds/clusterroles/index.ts';
+import { configMaps } from './kinds/configmaps/index.ts';
+import { controllerRevisions } from './kinds/controllerrevisions/index.ts';
+import { daemonSets } from './kinds/daemonsets/index.ts';
+import { deployments } from './kinds/deployments/index.ts';
+import { endpoints } from './kinds/endpoints/index.ts';
+import { endpointSlices } from './kinds/endpointslices/index.ts';
+import { events } from './kinds/events/index.ts';
+import { ipAddresses } from './kinds/ipaddresses/index.ts';
+import { leases } from './kinds/leases/index.ts';
+import { namespaces } from './kinds/namespaces/index.ts';
+import { nodes } from './kinds/nodes/index.ts';
+import { persistentVolumeClaims } from './kinds/persistentvolumeclaims/index.ts';
+import { persistentVolumes } from './kinds/persistentvolumes/index.ts';
+import { podDisruptionBudgets } from './kinds/poddisruptionbudgets/index.ts';
+import { pods } from './kinds/pods/index.ts';
+import { priorityClasses } from './kinds/priorityclasses/index.ts';
+import { replicaSets } from './kinds/replicasets/index.ts';
+import { replicationControllers } from './kinds/replicationcontrollers/index.ts';
+import { resourceQuotas } from './kinds/resourcequotas/index.ts';
+import { roleBindings } from './kinds/rolebindings/index.ts';
+import { roles } from './kinds/roles/index.ts';
+import { secrets } from './kinds/secrets/index.ts';
+import { serviceAccounts } from './kinds/serviceaccounts/index.ts';
+import { serviceCidrs } from './kinds/servicecidrs/index.ts';
+import { services } from './kinds/services/index.ts';
+import { statefulSets } from './kinds/statefulsets/index.ts';
 import type { KubeObject, ResourceType } from './meta/object.ts';
+import type { KindDefinition } from './registry/definition.ts';
 
-const type = <T extends KubeObject>(
-  group: string,
-  version: string,
-  kind: string,
-  plural: string,
-  namespaced: boolean,
-): ResourceType<T> => ({ group, version, kind, plural, namespaced });
+const typeOf = <T extends KubeObject>({
+  group,
+  version,
+  kind,
+  plural,
+  namespaced,
+}: KindDefinition<T>): ResourceType<T> => ({
+  group,
+  version,
+  kind,
+  plural,
+  namespaced,
+});
 
 export const resources = {
-  namespaces: type<Namespace>('', 'v1', 'Namespace', 'namespaces', false),
-  nodes: type<Node>('', 'v1', 'Node', 'nodes', false),
-  pods: type<Pod>('', 'v1', 'Pod', 'pods', true),
-  services: type<Service>('', 'v1', 'Service', 'services', true),
-  persistentVolumeClaims: type<PersistentVolumeClaim>(
-    '',
-    'v1',
-    'PersistentVolumeClaim',
-    'persistentvolumeclaims',
-    true,
-  ),
-  persistentVolumes: type<PersistentVolume>('', 'v1', 'PersistentVolume', 'persistentvolumes', false),
-  resourceQuotas: type<ResourceQuota>('', 'v1', 'ResourceQuota', 'resourcequotas', true),
-  endpoints: type<Endpoints>('', 'v1', 'Endpoints', 'endpoints', true),
-  configMaps: type<ConfigMap>('', 'v1', 'ConfigMap', 'configmaps', true),
-  secrets: type<Secret>('', 'v1', 'Secret', 'secrets', true),
-  serviceAccounts: type<ServiceAccount>('', 'v1', 'ServiceAccount', 'serviceaccounts', true),
-  events: type<Event>('', 'v1', 'Event', 'events', true),
-  replicationControllers: type<ReplicationController>(
-    '',
-    'v1',
-    'ReplicationController',
-    'replicationcontrollers',
-    true,
-  ),
-  deployments: type<Deployment>('apps', 'v1', 'Deployment', 'deployments', true),
-  replicaSets: type<ReplicaSet>('apps', 'v1', 'ReplicaSet', 'replicasets', true),
-  statefulSets: type<StatefulSet>('apps', 'v1', 'StatefulSet', 'statefulsets', true),
-  daemonSets: type<DaemonSet>('apps', 'v1', 'DaemonSet', 'daemonsets', true),
-  controllerRevisions: type<ControllerRevision>('apps', 'v1', 'ControllerRevision', 'controllerrevisions', true),
-  endpointSlices: type<EndpointSlice>('discovery.k8s.io', 'v1', 'EndpointSlice', 'endpointslices', true),
-  podDisruptionBudgets: type<PodDisruptionBudget>('policy', 'v1', 'PodDisruptionBudget', 'poddisruptionbudgets', true),
-  ipAddresses: type<IpAddress>('networking.k8s.io', 'v1', 'IPAddress', 'ipaddresses', false),
-  serviceCidrs: type<ServiceCidr>('networking.k8s.io', 'v1', 'ServiceCIDR', 'servicecidrs', false),
-  leases: type<Lease>('coordination.k8s.io', 'v1', 'Lease', 'leases', true),
-  roles: type<Role>('rbac.authorization.k8s.io', 'v1', 'Role', 'roles', true),
-  roleBindings: type<RoleBinding>('rbac.authorization.k8s.io', 'v1', 'RoleBinding', 'rolebindings', true),
-  clusterRoles: type<ClusterRole>('rbac.authorization.k8s.io', 'v1', 'ClusterRole', 'clusterroles', false),
-  clusterRoleBindings: type<ClusterRoleBinding>(
-    'rbac.authorization.k8s.io',
-    'v1',
-    'ClusterRoleBinding',
-    'clusterrolebindings',
-    false,
-  ),
-  certificateSigningRequests: type<CertificateSigningRequest>(
-    'certificates.k8s.io',
-    'v1',
-    'CertificateSigningRequest',
-    'certificatesigningrequests',
-    false,
-  ),
-  priorityClasses: type<PriorityClass>('scheduling.k8s.io', 'v1', 'PriorityClass', 'priorityclasses', false),
+  namespaces: typeOf(namespaces),
+  nodes: typeOf(nodes),
+  pods: typeOf(pods),
+  services: typeOf(services),
+  persistentVolumeClaims: typeOf(persistentVolumeClaims),
+  persistentVolumes: typeOf(persistentVolumes),
+  resourceQuotas: typeOf(resourceQuotas),
+  endpoints: typeOf(endpoints),
+  configMaps: typeOf(configMaps),
+  secrets: typeOf(secrets),
+  serviceAccounts: typeOf(serviceAccounts),
+  events: typeOf(events),
+  replicationControllers: typeOf(replicationControllers),
+  deployments: typeOf(deployments),
+  replicaSets: typeOf(replicaSets),
+  statefulSets: typeOf(statefulSets),
+  daemonSets: typeOf(daemonSets),
+  controllerRevisions: typeOf(controllerRevisions),
+  endpointSlices: typeOf(endpointSlices),
+  podDisruptionBudgets: typeOf(podDisruptionBudgets),
+  ipAddresses: typeOf(ipAddresses),
+  serviceCidrs: typeOf(serviceCidrs),
+  leases: typeOf(leases),
+  roles: typeOf(roles),
+  roleBindings: typeOf(roleBindings),
+  clusterRoles: typeOf(clusterRoles),
+  clusterRoleBindings: typeOf(clusterRoleBindings),
+  certificateSigningRequests: typeOf(certificateSigningRequests),
+  priorityClasses: typeOf(priorityClasses),
 } as const;

@@ -28,6 +28,7 @@ export function bindingKind<T extends Binding>(
     categories: ['api-extensions'],
     verbs: ALL_VERBS,
     schemaName: `io.k8s.api.admissionregistration.v1.${kind}`,
+    skeleton: { spec: {} },
     storagePrefix: `${singular}s`,
     allowUnconditionalUpdate: false,
     aliases,

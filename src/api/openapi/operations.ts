@@ -2,7 +2,6 @@
 import { type Subresource, servedKinds, subresourcesOf } from '../discovery/index.ts';
 import type { GroupVersionKind } from '../meta/object.ts';
 import type { KindDefinition, Verb } from '../registry/definition.ts';
-import { returnsDeleted } from '../registry/deleted.ts';
 import { schemaNameOf } from '../schema/index.ts';
 import {
   byName,
@@ -300,7 +299,7 @@ class OperationMaker {
     const operations: Operation[] = [];
     if (this.#has('get')) operations.push(...this.#readWrite(kind, this.#schema, this.#gvk, this.#kind.verbs, ''));
     if (this.#has('delete')) {
-      const schema = returnsDeleted(this.#kind) ? this.#schema : STATUS_TYPE;
+      const schema = this.#kind.returnsDeleted === true ? this.#schema : STATUS_TYPE;
       operations.push(
         this.#operation('delete', 'delete', { verb: 'delete' }, `delete a ${kind}`, [PRETTY, ...DELETE_PARAMETERS], {
           body: { schema: DELETE_OPTIONS_TYPE, required: false },

@@ -76,6 +76,8 @@ export interface KindAlias<T extends KubeObject = KubeObject> {
   readonly identical?: boolean;
   /** Releases in which upstream declared the version deprecated and ceased to serve it; clients are warned. */
   readonly deprecated?: { readonly since: string; readonly removed: string };
+  /** Default: the kind's own. */
+  readonly skeleton?: JsonObject;
   /** Field selectors that are called otherwise here, with the stored version's names. Default: those of the stored version. */
   readonly fieldLabels?: Readonly<Record<string, string>>;
   /** `apiVersion` and `kind` are set by the caller. */
@@ -106,6 +108,13 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly verbs: readonly Verb[];
   /** Key of the type in the generated schemas: `io.k8s.api.core.v1.Pod`. */
   readonly schemaName: string;
+  /**
+   * What a new object holds before a client has set a field: structures that upstream's type has by value, and lists and maps that are
+   * written when they are empty. They have no field manager. Source: the field types of k8s.io/api.
+   */
+  readonly skeleton?: JsonObject;
+  /** A delete answers with the deleted object instead of a Status. Source: `ReturnDeletedObject` of upstream's registries. */
+  readonly returnsDeleted?: boolean;
   /** Below `/registry/`, as upstream: `pods`, `minions`, `services/specs`, `deployments`. */
   readonly storagePrefix: string;
   readonly durability?: Durability;

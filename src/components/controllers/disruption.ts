@@ -2,14 +2,15 @@
  * Says in the status of disruption budgets how many evictions they allow, and takes back from pods that they were to be disrupted when
  * nothing came of it. Plans in core/reconcile/disruption; the API server's evictions count down what is allowed.
  */
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Deployment, ReplicaSet, StatefulSet } from 'kubernetes-types/apps/v1';
+import type { Pod, ReplicationController } from 'kubernetes-types/core/v1';
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from 'kubernetes-types/policy/v1';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
-import type { Informer, WorkQueue } from '../../client/types.ts';
+import type { Informer, ResourceClient, WorkQueue } from '../../client/types.ts';
 import { timestamp } from '../../core/reconcile/context.ts';
 import { controllersToAsk, isCountedByScale, planBudget, planFailure } from '../../core/reconcile/disruption/plan.ts';
 import { type ControllerScale, knownScale, type Workloads } from '../../core/reconcile/disruption/scale.ts';
@@ -40,126 +41,93 @@ export const disruptionController: ControllerSpec = {
 };
 
 function prepare(handle: ControllerHandle): ControllerRun {
-  const { recorder } = handle;
-  const read = handle.use('read');
-  const budgets = handle.informer(resources.podDisruptionBudgets);
-  const pods = handle.informer(resources.pods);
-  const budgetClient = handle.writer(resources.podDisruptionBudgets);
-  const podClient = handle.writer(resources.pods);
-  const replicationControllers = handle.informer(resources.replicationControllers);
-  const replicaSets = handle.informer(resources.replicaSets);
-  const deployments = handle.informer(resources.deployments);
-  const statefulSets = handle.informer(resources.statefulSets);
-
-  const workloadsIn = (namespace: string): Workloads => ({
-    replicationController: (name) => replicationControllers.get(`${namespace}/${name}`),
-    replicaSet: (name) => replicaSets.get(`${namespace}/${name}`),
-    deployment: (name) => deployments.get(`${namespace}/${name}`),
-    statefulSet: (name) => statefulSets.get(`${namespace}/${name}`),
-  });
-
-  return (scope) => {
-    const queue = scope.queue(sync, 2);
-    followBudgets(scope, queue, budgets, pods);
-    followWorkloads(scope, queue, budgets, replicationControllers);
-    followWorkloads(scope, queue, budgets, replicaSets);
-    followWorkloads(scope, queue, budgets, deployments);
-    followWorkloads(scope, queue, budgets, statefulSets);
-    const targets = scope.queue(async (key) => {
-      const pod = pods.get(key);
-      const inMs = pod === undefined ? undefined : targetStaleInMs(pod, handle.plan().nowMs);
-      if (pod === undefined || inMs === undefined) return;
-      if (inMs > 0) targets.addAfter(key, inMs);
-      else await withdrawTarget(pod);
-    }, 1);
-    const awaitTarget = (pod: Pod): void => {
-      const inMs = targetStaleInMs(pod, handle.plan().nowMs);
-      if (inMs !== undefined) targets.addAfter(objectKey(pod), inMs);
-    };
-    scope.onChange(pods, { added: awaitTarget, updated: awaitTarget });
-
-    async function sync(key: string): Promise<void> {
-      const budget = budgets.get(key);
-      if (budget === undefined) return;
-      let reason = 'NoPods';
-      let what = 'Failed to get pods';
-      try {
-        const selected = podsOf(budget, pods);
-        reason = 'CalculateExpectedPodCountFailed';
-        what = 'Failed to calculate the number of expected pods';
-        const { scales, asked } = await scalesFor(budget, selected);
-        await settle(budget, selected, scales);
-        if (asked) queue.addAfter(key, ASK_AGAIN_MS);
-      } catch (error) {
-        if (!(error instanceof Uncountable) || scope.signal.aborted) throw error;
-        recorder.event(budget, 'Warning', reason, `${what}: ${error.message}`);
-        await write(budget, planFailure(budget, error.message, handle.plan()));
-        queue.addAfter(key, ASK_AGAIN_MS);
-      }
-    }
-
-    async function settle(
-      budget: PodDisruptionBudget,
-      selected: readonly Pod[],
-      scales: ReadonlyMap<string, ControllerScale>,
-    ): Promise<void> {
-      const plan = planBudget({ budget, pods: selected, scales }, handle.plan());
-      for (const { type, reason, message } of plan.events) recorder.event(budget, type, reason, message);
-      await write(budget, plan.status);
-      for (const pod of plan.notDeleted) {
-        const message = `Pod was expected by PDB ${objectKey(budget)} to be deleted but it wasn't`;
-        recorder.event(pod, 'Warning', 'NotDeleted', message);
-      }
-      if (plan.recheckAfterMs !== undefined) queue.addAfter(objectKey(budget), plan.recheckAfterMs);
-    }
-
-    /** `asked`: not all of it is followed by a watch. Throws `Uncountable`. */
-    async function scalesFor(
-      budget: PodDisruptionBudget,
-      selected: readonly Pod[],
-    ): Promise<{ readonly scales: ReadonlyMap<string, ControllerScale>; readonly asked: boolean }> {
-      const namespace = budget.metadata?.namespace ?? '';
-      const scales = new Map<string, ControllerScale>();
-      let asked = false;
-      for (const reference of controllersToAsk(budget, selected)) {
-        let scale = knownScale(reference, workloadsIn(namespace));
-        if (scale === undefined) {
-          asked = true;
-          scale = await uncountableIfThrown(readScale(read, reference, namespace, scope.signal));
-        }
-        if (scale === undefined) {
-          const pod = selected.find((each) => controllerOf(each)?.uid === reference.uid);
-          const message = `found no controllers for pod ${JSON.stringify(pod?.metadata?.name ?? '')}`;
-          recorder.event(budget, 'Warning', 'NoControllers', message);
-          throw new Uncountable(message);
-        }
-        scales.set(reference.uid, scale);
-      }
-      return { scales, asked };
-    }
+  const access: Access = {
+    read: handle.use('read'),
+    budgets: handle.informer(resources.podDisruptionBudgets),
+    pods: handle.informer(resources.pods),
+    budgetClient: handle.writer(resources.podDisruptionBudgets),
+    podClient: handle.writer(resources.pods),
+    replicationControllers: handle.informer(resources.replicationControllers),
+    replicaSets: handle.informer(resources.replicaSets),
+    deployments: handle.informer(resources.deployments),
+    statefulSets: handle.informer(resources.statefulSets),
   };
 
+  return (scope) => new DisruptionTerm(handle, access, scope).start();
+}
+
+interface Access {
+  readonly read: <R>(path: string, signal: AbortSignal) => Promise<R>;
+  readonly budgets: Informer<PodDisruptionBudget>;
+  readonly pods: Informer<Pod>;
+  readonly budgetClient: ResourceClient<PodDisruptionBudget>;
+  readonly podClient: ResourceClient<Pod>;
+  readonly replicationControllers: Informer<ReplicationController>;
+  readonly replicaSets: Informer<ReplicaSet>;
+  readonly deployments: Informer<Deployment>;
+  readonly statefulSets: Informer<StatefulSet>;
+}
+
+class DisruptionTerm {
+  readonly #handle: ControllerHandle;
+  readonly #scope: RunScope;
+  readonly #access: Access;
+  readonly #queue: WorkQueue;
+  readonly #targets: WorkQueue;
+
+  constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
+    this.#handle = handle;
+    this.#scope = scope;
+    this.#access = access;
+    this.#queue = scope.queue(this.#sync, 2);
+    this.#targets = scope.queue(async (key) => {
+      const pod = access.pods.get(key);
+      const inMs = pod === undefined ? undefined : targetStaleInMs(pod, handle.plan().nowMs);
+      if (pod === undefined || inMs === undefined) return;
+      if (inMs > 0) this.#targets.addAfter(key, inMs);
+      else await this.#withdrawTarget(pod);
+    }, 1);
+  }
+
+  start(): void {
+    followBudgets(this.#scope, this.#queue, this.#access.budgets, this.#access.pods);
+    followWorkloads(this.#scope, this.#queue, this.#access.budgets, this.#access.replicationControllers);
+    followWorkloads(this.#scope, this.#queue, this.#access.budgets, this.#access.replicaSets);
+    followWorkloads(this.#scope, this.#queue, this.#access.budgets, this.#access.deployments);
+    followWorkloads(this.#scope, this.#queue, this.#access.budgets, this.#access.statefulSets);
+    this.#scope.onChange(this.#access.pods, { added: this.#awaitTarget, updated: this.#awaitTarget });
+  }
+
+  #workloadsIn(namespace: string): Workloads {
+    return {
+      replicationController: (name) => this.#access.replicationControllers.get(`${namespace}/${name}`),
+      replicaSet: (name) => this.#access.replicaSets.get(`${namespace}/${name}`),
+      deployment: (name) => this.#access.deployments.get(`${namespace}/${name}`),
+      statefulSet: (name) => this.#access.statefulSets.get(`${namespace}/${name}`),
+    };
+  }
+
   /** Guarded by the version of the copy that was reckoned with: an eviction that was counted meanwhile is not undone. */
-  async function write(budget: PodDisruptionBudget, status: PodDisruptionBudgetStatus | undefined): Promise<void> {
+  async #write(budget: PodDisruptionBudget, status: PodDisruptionBudgetStatus | undefined): Promise<void> {
     if (status === undefined) return;
     try {
-      await budgetClient.update({ ...budget, status }, { subresource: 'status' });
+      await this.#access.budgetClient.update({ ...budget, status }, { subresource: 'status' });
     } catch (error) {
       if (!isApiError(error, 'NotFound')) throw error;
     }
   }
 
-  async function withdrawTarget(pod: Pod): Promise<void> {
+  async #withdrawTarget(pod: Pod): Promise<void> {
     const { name = '', namespace, uid, resourceVersion } = pod.metadata ?? {};
     const condition = {
       type: 'DisruptionTarget',
       status: 'False',
-      lastTransitionTime: timestamp(handle.plan().nowMs),
+      lastTransitionTime: timestamp(this.#handle.plan().nowMs),
       reason: null,
       message: null,
     };
     try {
-      await podClient.patch(
+      await this.#access.podClient.patch(
         name,
         namespace,
         'strategic',
@@ -169,6 +137,71 @@ function prepare(handle: ControllerHandle): ControllerRun {
     } catch (error) {
       if (!isApiError(error, 'NotFound')) throw error;
     }
+  }
+
+  readonly #awaitTarget = (pod: Pod): void => {
+    const inMs = targetStaleInMs(pod, this.#handle.plan().nowMs);
+    if (inMs !== undefined) this.#targets.addAfter(objectKey(pod), inMs);
+  };
+
+  readonly #sync = async (key: string): Promise<void> => {
+    const budget = this.#access.budgets.get(key);
+    if (budget === undefined) return;
+    let reason = 'NoPods';
+    let what = 'Failed to get pods';
+    try {
+      const selected = podsOf(budget, this.#access.pods);
+      reason = 'CalculateExpectedPodCountFailed';
+      what = 'Failed to calculate the number of expected pods';
+      const { scales, asked } = await this.#scalesFor(budget, selected);
+      await this.#settle(budget, selected, scales);
+      if (asked) this.#queue.addAfter(key, ASK_AGAIN_MS);
+    } catch (error) {
+      if (!(error instanceof Uncountable) || this.#scope.signal.aborted) throw error;
+      this.#handle.recorder.event(budget, 'Warning', reason, `${what}: ${error.message}`);
+      await this.#write(budget, planFailure(budget, error.message, this.#handle.plan()));
+      this.#queue.addAfter(key, ASK_AGAIN_MS);
+    }
+  };
+
+  async #settle(
+    budget: PodDisruptionBudget,
+    selected: readonly Pod[],
+    scales: ReadonlyMap<string, ControllerScale>,
+  ): Promise<void> {
+    const plan = planBudget({ budget, pods: selected, scales }, this.#handle.plan());
+    for (const { type, reason, message } of plan.events) this.#handle.recorder.event(budget, type, reason, message);
+    await this.#write(budget, plan.status);
+    for (const pod of plan.notDeleted) {
+      const message = `Pod was expected by PDB ${objectKey(budget)} to be deleted but it wasn't`;
+      this.#handle.recorder.event(pod, 'Warning', 'NotDeleted', message);
+    }
+    if (plan.recheckAfterMs !== undefined) this.#queue.addAfter(objectKey(budget), plan.recheckAfterMs);
+  }
+
+  /** `asked`: not all of it is followed by a watch. Throws `Uncountable`. */
+  async #scalesFor(
+    budget: PodDisruptionBudget,
+    selected: readonly Pod[],
+  ): Promise<{ readonly scales: ReadonlyMap<string, ControllerScale>; readonly asked: boolean }> {
+    const namespace = budget.metadata?.namespace ?? '';
+    const scales = new Map<string, ControllerScale>();
+    let asked = false;
+    for (const reference of controllersToAsk(budget, selected)) {
+      let scale = knownScale(reference, this.#workloadsIn(namespace));
+      if (scale === undefined) {
+        asked = true;
+        scale = await uncountableIfThrown(readScale(this.#access.read, reference, namespace, this.#scope.signal));
+      }
+      if (scale === undefined) {
+        const pod = selected.find((each) => controllerOf(each)?.uid === reference.uid);
+        const message = `found no controllers for pod ${JSON.stringify(pod?.metadata?.name ?? '')}`;
+        this.#handle.recorder.event(budget, 'Warning', 'NoControllers', message);
+        throw new Uncountable(message);
+      }
+      scales.set(reference.uid, scale);
+    }
+    return { scales, asked };
   }
 }
 

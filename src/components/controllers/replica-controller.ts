@@ -5,7 +5,7 @@ import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
 import { isEverything, type LabelSelector, matchesLabels } from '../../base/selector.ts';
-import type { Informer } from '../../client/types.ts';
+import type { Informer, ResourceClient, WorkQueue } from '../../client/types.ts';
 import { controllerOf, controllerReference } from '../../core/reconcile/ownership.ts';
 import {
   planReplicaStatus,
@@ -17,9 +17,9 @@ import {
 } from '../../core/reconcile/replicaset/plan.ts';
 import { carryOutClaim } from './claim.ts';
 import { Expectations } from './expectations.ts';
-import type { ControllerHandle, ControllerRun, ControllerSpec } from './framework.ts';
+import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from './framework.ts';
 import { controlledBy, indexByController, orphansIn } from './indices.ts';
-import { createPodControl, isNamespaceTerminating } from './pod-control.ts';
+import { createPodControl, isNamespaceTerminating, type PodControl } from './pod-control.ts';
 import { slowStart } from './slow-start.ts';
 
 /** How a kind shows the fields the planner needs. */
@@ -47,140 +47,172 @@ export function replicaController<T extends KubeObject & ReplicaOwner>(
 }
 
 function prepare<T extends KubeObject & ReplicaOwner>(handle: ControllerHandle, kind: ReplicaKind<T>): ControllerRun {
-  const owners = handle.informer(kind.type);
-  const pods = handle.informer(resources.pods);
-  const ownerClient = handle.writer(kind.type);
-  const podClient = handle.writer(resources.pods);
-  const control = createPodControl(podClient, handle.recorder);
-  indexByController(pods);
-  indexByController(owners);
+  const access: Access<T> = {
+    owners: handle.informer(kind.type),
+    pods: handle.informer(resources.pods),
+    ownerClient: handle.writer(kind.type),
+    podClient: handle.writer(resources.pods),
+  };
+  indexByController(access.pods);
+  indexByController(access.owners);
+  return (scope) => new ReplicaTerm<T>(handle, kind, access, scope).start();
+}
 
-  return (scope) => {
-    const expectations = new Expectations(handle.clock);
-    const queue = scope.queue(sync, 8);
+interface Access<T extends KubeObject & ReplicaOwner> {
+  readonly owners: Informer<T>;
+  readonly pods: Informer<Pod>;
+  readonly ownerClient: ResourceClient<T>;
+  readonly podClient: ResourceClient<Pod>;
+}
 
-    scope.onChange(owners, {
-      added: (owner) => queue.add(objectKey(owner)),
-      updated: (owner) => queue.add(objectKey(owner)),
+class ReplicaTerm<T extends KubeObject & ReplicaOwner> {
+  readonly #handle: ControllerHandle;
+  readonly #kind: ReplicaKind<T>;
+  readonly #scope: RunScope;
+  readonly #access: Access<T>;
+  readonly #control: PodControl;
+  readonly #expectations: Expectations;
+  readonly #queue: WorkQueue;
+
+  constructor(handle: ControllerHandle, kind: ReplicaKind<T>, access: Access<T>, scope: RunScope) {
+    this.#handle = handle;
+    this.#kind = kind;
+    this.#scope = scope;
+    this.#access = access;
+    this.#control = createPodControl(access.podClient, handle.recorder);
+    this.#expectations = new Expectations(handle.clock);
+    this.#queue = scope.queue(this.#sync, 8);
+  }
+
+  start(): void {
+    this.#scope.onChange(this.#access.owners, {
+      added: (owner) => this.#queue.add(objectKey(owner)),
+      updated: (owner) => this.#queue.add(objectKey(owner)),
       deleted: (owner) => {
-        expectations.forget(objectKey(owner));
-        queue.add(objectKey(owner));
+        this.#expectations.forget(objectKey(owner));
+        this.#queue.add(objectKey(owner));
       },
     });
-
-    const ownerKeyOf = (pod: Pod): string | undefined => {
-      const reference = controllerOf(pod);
-      if (reference?.kind !== kind.type.kind) return undefined;
-      const owner = owners.get(`${pod.metadata?.namespace ?? ''}/${reference.name}`);
-      return owner?.metadata?.uid === reference.uid ? objectKey(owner) : undefined;
-    };
-    const wakeAdopters = (pod: Pod): void => {
-      if (controllerOf(pod) !== undefined) return;
-      for (const owner of owners.list(pod.metadata?.namespace)) {
-        const selector = kind.selector(owner);
-        if (!isEverything(selector) && matchesLabels(selector, pod.metadata?.labels)) queue.add(objectKey(owner));
-      }
-    };
-
-    scope.onChange(pods, {
+    this.#scope.onChange(this.#access.pods, {
       added: (pod) => {
-        const key = ownerKeyOf(pod);
-        if (key === undefined) wakeAdopters(pod);
+        const key = this.#ownerKeyOf(pod);
+        if (key === undefined) this.#wakeAdopters(pod);
         else if (pod.metadata?.deletionTimestamp === undefined) {
-          expectations.creationObserved(key);
-          queue.add(key);
+          this.#expectations.creationObserved(key);
+          this.#queue.add(key);
         } else {
-          expectations.deletionObserved(key, pod.metadata.uid ?? '');
-          queue.add(key);
+          this.#expectations.deletionObserved(key, pod.metadata.uid ?? '');
+          this.#queue.add(key);
         }
       },
       updated: (pod, old) => {
-        const key = ownerKeyOf(pod);
-        const oldKey = ownerKeyOf(old);
-        if (oldKey !== undefined && oldKey !== key) queue.add(oldKey);
+        const key = this.#ownerKeyOf(pod);
+        const oldKey = this.#ownerKeyOf(old);
+        if (oldKey !== undefined && oldKey !== key) this.#queue.add(oldKey);
         if (key === undefined) {
-          if (oldKey !== undefined || pod.metadata?.labels !== old.metadata?.labels) wakeAdopters(pod);
+          if (oldKey !== undefined || pod.metadata?.labels !== old.metadata?.labels) this.#wakeAdopters(pod);
           return;
         }
         // The graceful end has begun: this is when a deletion counts as seen, the record itself may stay for long.
-        if (pod.metadata?.deletionTimestamp !== undefined) expectations.deletionObserved(key, pod.metadata.uid ?? '');
-        queue.add(key);
+        if (pod.metadata?.deletionTimestamp !== undefined)
+          this.#expectations.deletionObserved(key, pod.metadata.uid ?? '');
+        this.#queue.add(key);
       },
       deleted: (pod) => {
-        const key = ownerKeyOf(pod);
+        const key = this.#ownerKeyOf(pod);
         if (key === undefined) return;
-        expectations.deletionObserved(key, pod.metadata?.uid ?? '');
-        queue.add(key);
+        this.#expectations.deletionObserved(key, pod.metadata?.uid ?? '');
+        this.#queue.add(key);
       },
     });
+  }
 
-    async function sync(key: string): Promise<void> {
-      const owner = owners.get(key);
-      if (owner === undefined) {
-        expectations.forget(key);
-        return;
-      }
-      const { namespace = '' } = splitKey(key);
-      const snapshot: ReplicaSnapshot = {
-        owner,
-        selector: kind.selector(owner),
-        replicas: kind.replicas(owner),
-        minReadySeconds: kind.minReadySeconds(owner),
-        template: kind.template(owner),
-        candidates: [...controlledBy(pods, owner.metadata?.uid ?? ''), ...orphansIn(pods, namespace)],
-        related: kind.relatedUids(owner, owners).flatMap((uid) => controlledBy(pods, uid)),
-        settled: expectations.settled(key),
-      };
-      const plan = planReplicas(snapshot, handle.plan());
-      const claimed = await carryOutClaim(owner, plan.claim, {
-        ownerType: kind.type,
-        owners: ownerClient,
-        objects: podClient,
-      });
-      const failure = await carryOut(key, owner, snapshot, plan.create, plan.delete);
-      const next = planReplicaStatus(snapshot, claimed, failure?.condition, handle.plan());
-      if (next.status !== undefined) {
-        await ownerClient.update({ ...owner, status: next.status }, { subresource: 'status' });
-      }
-      if (next.recheckAfterMs !== undefined) queue.addAfter(key, next.recheckAfterMs);
-      if (failure !== undefined) throw failure.error;
-    }
+  #ownerKeyOf(pod: Pod): string | undefined {
+    const reference = controllerOf(pod);
+    if (reference?.kind !== this.#kind.type.kind) return undefined;
+    const owner = this.#access.owners.get(`${pod.metadata?.namespace ?? ''}/${reference.name}`);
+    return owner?.metadata?.uid === reference.uid ? objectKey(owner) : undefined;
+  }
 
-    async function carryOut(
-      key: string,
-      owner: T,
-      snapshot: ReplicaSnapshot,
-      create: number,
-      doomed: readonly Pod[],
-    ): Promise<{ readonly condition: ReplicaFailure; readonly error: unknown } | undefined> {
-      if (create > 0) {
-        const reference = controllerReference(owner, kind.type);
-        expectations.expectCreations(key, create);
-        const { succeeded, error } = await slowStart(create, () =>
-          control.create(owner, podFromTemplate(owner, snapshot.template, reference)),
-        );
-        expectations.creationObserved(key, create - succeeded);
-        if (error === undefined || isNamespaceTerminating(error)) return undefined;
-        return { condition: { reason: 'FailedCreate', message: messageOf(error) }, error };
-      }
-      if (doomed.length === 0) return undefined;
-      expectations.expectDeletions(
-        key,
-        doomed.map((pod) => pod.metadata?.uid ?? ''),
-      );
-      const results = await Promise.allSettled(
-        doomed.map(async (pod) => {
-          let awaited = false;
-          try {
-            awaited = await control.delete(owner, pod);
-          } finally {
-            if (!awaited) expectations.deletionObserved(key, pod.metadata?.uid ?? '');
-          }
-        }),
-      );
-      const failed = results.find((result) => result.status === 'rejected');
-      if (failed === undefined || isApiError(failed.reason, 'NotFound')) return undefined;
-      return { condition: { reason: 'FailedDelete', message: messageOf(failed.reason) }, error: failed.reason };
+  #wakeAdopters(pod: Pod): void {
+    if (controllerOf(pod) !== undefined) return;
+    for (const owner of this.#access.owners.list(pod.metadata?.namespace)) {
+      const selector = this.#kind.selector(owner);
+      if (!isEverything(selector) && matchesLabels(selector, pod.metadata?.labels)) this.#queue.add(objectKey(owner));
     }
+  }
+
+  readonly #sync = async (key: string): Promise<void> => {
+    const owner = this.#access.owners.get(key);
+    if (owner === undefined) {
+      this.#expectations.forget(key);
+      return;
+    }
+    const { namespace = '' } = splitKey(key);
+    const snapshot: ReplicaSnapshot = {
+      owner,
+      selector: this.#kind.selector(owner),
+      replicas: this.#kind.replicas(owner),
+      minReadySeconds: this.#kind.minReadySeconds(owner),
+      template: this.#kind.template(owner),
+      candidates: [
+        ...controlledBy(this.#access.pods, owner.metadata?.uid ?? ''),
+        ...orphansIn(this.#access.pods, namespace),
+      ],
+      related: this.#kind
+        .relatedUids(owner, this.#access.owners)
+        .flatMap((uid) => controlledBy(this.#access.pods, uid)),
+      settled: this.#expectations.settled(key),
+    };
+    const plan = planReplicas(snapshot, this.#handle.plan());
+    const claimed = await carryOutClaim(owner, plan.claim, {
+      ownerType: this.#kind.type,
+      owners: this.#access.ownerClient,
+      objects: this.#access.podClient,
+    });
+    const failure = await this.#carryOut(key, owner, snapshot, plan.create, plan.delete);
+    const next = planReplicaStatus(snapshot, claimed, failure?.condition, this.#handle.plan());
+    if (next.status !== undefined) {
+      await this.#access.ownerClient.update({ ...owner, status: next.status }, { subresource: 'status' });
+    }
+    if (next.recheckAfterMs !== undefined) this.#queue.addAfter(key, next.recheckAfterMs);
+    if (failure !== undefined) throw failure.error;
   };
+
+  async #carryOut(
+    key: string,
+    owner: T,
+    snapshot: ReplicaSnapshot,
+    create: number,
+    doomed: readonly Pod[],
+  ): Promise<{ readonly condition: ReplicaFailure; readonly error: unknown } | undefined> {
+    if (create > 0) {
+      const reference = controllerReference(owner, this.#kind.type);
+      this.#expectations.expectCreations(key, create);
+      const { succeeded, error } = await slowStart(create, () =>
+        this.#control.create(owner, podFromTemplate(owner, snapshot.template, reference)),
+      );
+      this.#expectations.creationObserved(key, create - succeeded);
+      if (error === undefined || isNamespaceTerminating(error)) return undefined;
+      return { condition: { reason: 'FailedCreate', message: messageOf(error) }, error };
+    }
+    if (doomed.length === 0) return undefined;
+    this.#expectations.expectDeletions(
+      key,
+      doomed.map((pod) => pod.metadata?.uid ?? ''),
+    );
+    const results = await Promise.allSettled(
+      doomed.map(async (pod) => {
+        let awaited = false;
+        try {
+          awaited = await this.#control.delete(owner, pod);
+        } finally {
+          if (!awaited) this.#expectations.deletionObserved(key, pod.metadata?.uid ?? '');
+        }
+      }),
+    );
+    const failed = results.find((result) => result.status === 'rejected');
+    if (failed === undefined || isApiError(failed.reason, 'NotFound')) return undefined;
+    return { condition: { reason: 'FailedDelete', message: messageOf(failed.reason) }, error: failed.reason };
+  }
 }

@@ -48,159 +48,83 @@ interface Store {
 }
 
 export function createAgent(deps: AgentDeps): Agent {
-  const { clock, log } = deps;
-  const listeners = new Set<(event: AgentEvent) => void>();
-  const clocks = new ClockOffsets();
-  let membership: Membership | undefined;
-  let joining: Joining | undefined;
-  let refresh: Timer | undefined;
-  let store: Store | undefined;
-  let entering: Promise<PeerAddress> | undefined;
-  let ending: Promise<void> = Promise.resolve();
+  return new RingAgent(deps);
+}
 
-  const running = (): Membership => {
-    if (membership === undefined)
-      throw new CodedError('not-a-member', 'this host has left the ring: hyperedge gossip join brings it back');
-    return membership;
-  };
+class RingAgent implements Agent {
+  readonly #deps: AgentDeps;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #listeners = new Set<(event: AgentEvent) => void>();
+  readonly #clocks = new ClockOffsets();
+  #membership: Membership | undefined;
+  #joining: Joining | undefined;
+  #refresh: Timer | undefined;
+  #store: Store | undefined;
+  #entering: Promise<PeerAddress> | undefined;
+  #ending: Promise<void> = Promise.resolve();
 
-  const metadata = (): MemberMetadata => {
-    const offset = clocks.own();
-    const health = membership?.health() ?? 0;
-    return {
-      ...deps.about,
-      ...(store === undefined ? {} : storeMetadata(store)),
-      ...(offset === undefined ? {} : { clockOffsetMs: offset }),
-      ...(health === 0 ? {} : { health }),
-    };
-  };
+  constructor(deps: AgentDeps) {
+    this.#deps = deps;
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+  }
 
-  const tell = (urgent: boolean): void => {
-    refresh?.cancel();
-    if (membership === undefined) return;
-    membership.setMetadata(metadata(), urgent);
-    refresh = clock.setTimer(REFRESH_MS, () => tell(false));
-  };
-
-  const onEvent = (event: RingEvent): void => {
-    if (event.kind === 'user-event') {
-      emit({ kind: 'user-event', name: event.name, payload: Buffer.from(event.payload).toString('base64') });
-      return;
-    }
-    const { name, metadata: theirs } = event.member;
-    if (event.kind === 'forgotten' || event.kind === 'failed' || event.kind === 'left') clocks.forget(name);
-    else if (event.kind === 'updated' && theirs.toldAtMs !== undefined)
-      clocks.heard(name, theirs.toldAtMs, clock.nowMs());
-    emit({ kind: event.kind, member: show(event.member) });
-  };
-
-  const emit = (event: AgentEvent): void => {
-    for (const listener of listeners) listener(event);
-  };
-
-  const show = (member: RingMember): AgentMember => {
-    const { addresses, toldAtMs: _, ...rest } = member.metadata;
-    return {
-      name: member.name,
-      address: textOf(member.address),
-      state: member.state,
-      self: member.name === deps.name,
-      forMs: Math.max(0, Math.round(clock.monotonicMs() - member.sinceMs)),
-      ...(member.rttMs === undefined ? {} : { rttMs: Math.round(member.rttMs * 1000) / 1000 }),
-      ...rest,
-      addresses: Object.fromEntries(addresses),
-      tags: Object.fromEntries(member.tags),
-    };
-  };
-
-  const enter = async (): Promise<PeerAddress> => {
-    await ending;
-    const entered = deps.newMembership(metadata());
+  async start(): Promise<PeerAddress> {
+    await this.#ending;
+    const entered = this.#deps.newMembership(this.#metadata());
     const address = await entered.start();
-    membership = entered;
-    entered.subscribe(onEvent);
-    joining = keepJoined({
-      clock,
-      random: deps.random,
-      log,
+    this.#membership = entered;
+    entered.subscribe(this.#onEvent);
+    this.#joining = keepJoined({
+      clock: this.#clock,
+      random: this.#deps.random,
+      log: this.#log,
       membership: entered,
-      self: deps.name,
-      peers: deps.peers,
-      resolve: deps.resolve,
+      self: this.#deps.name,
+      peers: this.#deps.peers,
+      resolve: this.#deps.resolve,
     });
-    tell(false);
+    this.#tell(false);
     return address;
-  };
+  }
 
-  const leave = (): Promise<void> => {
-    const left = membership;
-    membership = undefined;
-    joining?.stop();
-    refresh?.cancel();
-    if (left !== undefined) ending = left.leave().finally(() => left.stop());
-    return ending;
-  };
+  stop(): Promise<void> {
+    const left = this.#membership;
+    this.#membership = undefined;
+    this.#joining?.stop();
+    this.#refresh?.cancel();
+    if (left !== undefined) this.#ending = left.leave().finally(() => left.stop());
+    return this.#ending;
+  }
 
-  const join = async (peers: readonly string[]): Promise<number> => {
-    // Two who ask at once come back once.
-    if (membership === undefined) {
-      entering ??= enter().finally(() => {
-        entering = undefined;
-      });
-      await entering;
-    }
-    return running().join(await Promise.all(peers.map((peer) => deps.resolve(peer))));
-  };
-
-  const publish = (owner: AgentSession, facts: StoreFacts): void => {
-    const before = store;
-    store = { owner, facts, state: 'up' };
-    const news =
-      before?.state !== 'up' || before.facts.memberId !== facts.memberId || before.facts.leader !== facts.leader;
-    if (news || before.facts.appliedIndex !== facts.appliedIndex || before.facts.fsyncMs !== facts.fsyncMs) tell(news);
-  };
-
-  /** The store's process has ended, or has said that it will. */
-  const ended = (owner: AgentSession, state: 'down' | 'stopped'): void => {
-    if (store?.owner !== owner || store.state !== 'up') return;
-    const { leader: _, ...facts } = store.facts;
-    store = { owner, facts, state };
-    if (state === 'down') log.warn('store of this host stopped, announced to the ring', { member: facts.memberId });
-    tell(true);
-  };
-
-  const keys = (params: unknown): Promise<unknown> => {
-    const { action, key } = keyRequest(params);
-    return rotateKeys({ membership: running(), self: deps.name, keys: deps.keys, serf: deps.serf }, action, key);
-  };
-
-  const open = (): AgentSession => {
+  open(): AgentSession {
     let unsubscribe: (() => void) | undefined;
     const session: AgentSession = {
-      async request(method, params, emitHere) {
+      request: async (method, params, emitHere) => {
         switch (method) {
           case 'members':
-            return running().members().map(show);
+            return this.#running().members().map(this.#show);
           case 'subscribe':
             if (unsubscribe !== undefined) throw new CodedError('bad-request', 'subscribe: once per connection');
-            emitHere({ kind: 'members', members: membership?.members().map(show) ?? [] });
-            listeners.add(emitHere);
-            unsubscribe = () => listeners.delete(emitHere);
+            emitHere({ kind: 'members', members: this.#membership?.members().map(this.#show) ?? [] });
+            this.#listeners.add(emitHere);
+            unsubscribe = () => this.#listeners.delete(emitHere);
             return {};
           case 'publish':
-            publish(session, storeFactsOf(params));
+            this.#publish(session, storeFactsOf(params));
             return {};
           case 'retract':
-            ended(session, 'stopped');
+            this.#ended(session, 'stopped');
             return {};
           case 'join':
-            return { joined: await join(peersOf(params)) };
+            return { joined: await this.#join(peersOf(params)) };
           case 'leave':
-            running();
-            await leave();
+            this.#running();
+            await this.stop();
             return {};
           case 'keys':
-            return keys(params);
+            return this.#keys(params);
           default:
             throw new CodedError(
               'unknown-method',
@@ -208,15 +132,107 @@ export function createAgent(deps: AgentDeps): Agent {
             );
         }
       },
-      closed() {
+      closed: () => {
         unsubscribe?.();
-        ended(session, 'down');
+        this.#ended(session, 'down');
       },
     };
     return session;
+  }
+
+  #running(): Membership {
+    if (this.#membership === undefined)
+      throw new CodedError('not-a-member', 'this host has left the ring: hyperedge gossip join brings it back');
+    return this.#membership;
+  }
+
+  #metadata(): MemberMetadata {
+    const offset = this.#clocks.own();
+    const health = this.#membership?.health() ?? 0;
+    return {
+      ...this.#deps.about,
+      ...(this.#store === undefined ? {} : storeMetadata(this.#store)),
+      ...(offset === undefined ? {} : { clockOffsetMs: offset }),
+      ...(health === 0 ? {} : { health }),
+    };
+  }
+
+  #tell(urgent: boolean): void {
+    this.#refresh?.cancel();
+    if (this.#membership === undefined) return;
+    this.#membership.setMetadata(this.#metadata(), urgent);
+    this.#refresh = this.#clock.setTimer(REFRESH_MS, () => this.#tell(false));
+  }
+
+  readonly #onEvent = (event: RingEvent): void => {
+    if (event.kind === 'user-event') {
+      this.#emit({ kind: 'user-event', name: event.name, payload: Buffer.from(event.payload).toString('base64') });
+      return;
+    }
+    const { name, metadata: theirs } = event.member;
+    if (event.kind === 'forgotten' || event.kind === 'failed' || event.kind === 'left') this.#clocks.forget(name);
+    else if (event.kind === 'updated' && theirs.toldAtMs !== undefined)
+      this.#clocks.heard(name, theirs.toldAtMs, this.#clock.nowMs());
+    this.#emit({ kind: event.kind, member: this.#show(event.member) });
   };
 
-  return { start: enter, stop: leave, open };
+  #emit(event: AgentEvent): void {
+    for (const listener of this.#listeners) listener(event);
+  }
+
+  readonly #show = (member: RingMember): AgentMember => {
+    const { addresses, toldAtMs: _, ...rest } = member.metadata;
+    return {
+      name: member.name,
+      address: textOf(member.address),
+      state: member.state,
+      self: member.name === this.#deps.name,
+      forMs: Math.max(0, Math.round(this.#clock.monotonicMs() - member.sinceMs)),
+      ...(member.rttMs === undefined ? {} : { rttMs: Math.round(member.rttMs * 1000) / 1000 }),
+      ...rest,
+      addresses: Object.fromEntries(addresses),
+      tags: Object.fromEntries(member.tags),
+    };
+  };
+
+  async #join(peers: readonly string[]): Promise<number> {
+    // Two who ask at once come back once.
+    if (this.#membership === undefined) {
+      this.#entering ??= this.start().finally(() => {
+        this.#entering = undefined;
+      });
+      await this.#entering;
+    }
+    return this.#running().join(await Promise.all(peers.map((peer) => this.#deps.resolve(peer))));
+  }
+
+  #publish(owner: AgentSession, facts: StoreFacts): void {
+    const before = this.#store;
+    this.#store = { owner, facts, state: 'up' };
+    const news =
+      before?.state !== 'up' || before.facts.memberId !== facts.memberId || before.facts.leader !== facts.leader;
+    if (news || before.facts.appliedIndex !== facts.appliedIndex || before.facts.fsyncMs !== facts.fsyncMs)
+      this.#tell(news);
+  }
+
+  /** The store's process has ended, or has said that it will. */
+  #ended(owner: AgentSession, state: 'down' | 'stopped'): void {
+    if (this.#store?.owner !== owner || this.#store.state !== 'up') return;
+    const { leader: _, ...facts } = this.#store.facts;
+    this.#store = { owner, facts, state };
+    if (state === 'down')
+      this.#log.warn('store of this host stopped, announced to the ring', { member: facts.memberId });
+    this.#tell(true);
+  }
+
+  #keys(params: unknown): Promise<unknown> {
+    const { action, key } = keyRequest(params);
+    return rotateKeys(
+      { membership: this.#running(), self: this.#deps.name, keys: this.#deps.keys, serf: this.#deps.serf },
+      action,
+      key,
+    );
+  }
 }
 
 function storeMetadata({ facts, state }: Store): Partial<MemberMetadata> {

@@ -7,7 +7,7 @@ export {
   bootstrapPolicy,
   reconcileBinding,
   reconcileRole,
-} from './bootstrap/index.ts';
+} from './bootstrap/policy.ts';
 export { bindingEscalation, type EscalationContext, roleEscalation } from './escalation.ts';
 export { createNodeAuthorizer, type NodeAuthorizer, nodeNameOf } from './node.ts';
 export { createRbacAuthorizer, type EffectiveRules, type RbacAuthorizer } from './rbac.ts';

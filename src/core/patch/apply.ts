@@ -5,6 +5,8 @@
 import type { SchemaNode } from '../../api/schema/node.ts';
 import { parseJson } from '../../base/json.ts';
 import { atOnce, type Steps } from '../../base/steps.ts';
+import { checkApplied } from './check-applied.ts';
+import { type Comparison, compare, compareSteps, fieldsOf } from './compare.ts';
 import { type Conflict, conflictError } from './conflicts.ts';
 import { createdFields, createdFieldsSteps } from './created-fields.ts';
 import { clone, equal, field, isObject, type JsonObject, type JsonValue } from './document.ts';
@@ -35,7 +37,7 @@ import {
   withFields,
 } from './managed-fields.ts';
 import { type ChangesIn, changesByVersion, prunedAcross, type Versions } from './other-versions.ts';
-import { type Comparison, checkApplied, compare, compareSteps, fieldsOf, mergeTyped, pruneUnowned } from './typed.ts';
+import { mergeTyped, pruneUnowned } from './typed.ts';
 
 interface WriteFacts {
   /** The field manager. */

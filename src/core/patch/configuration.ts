@@ -3,8 +3,9 @@
  * Source: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go.
  */
 import type { SchemaNode } from '../../api/schema/node.ts';
+import { problemOfApplied } from './check-applied.ts';
 import { field, isObject, type JsonObject, type JsonValue } from './document.ts';
-import { mergeTyped, problemOfApplied } from './typed.ts';
+import { mergeTyped } from './typed.ts';
 
 /**
  * `live` with `configuration` merged in. Throws an Error, in upstream's words, for one that does not fit the schema, and for one that

@@ -5,10 +5,11 @@
 import type { ListNode, ObjectNode, SchemaNode } from '../../api/schema/node.ts';
 import type { Steps } from '../../base/steps.ts';
 import { isHeavy, Pieces, Weigher } from '../../base/weight.ts';
+import { compare } from './compare.ts';
 import { equal, field, isObject, type JsonObject, type JsonValue, setField } from './document.ts';
 import { child, EMPTY_SET, type FieldSet, fieldElement, isEmpty, SELF, sorted, union } from './field-set.ts';
 import { isUnowned, isUnownedMetadata } from './managed-fields.ts';
-import { compare, descends, hasParts, isContainer, itemsOf, Twins } from './typed.ts';
+import { descends, hasParts, isContainer, itemsOf, Twins } from './shape.ts';
 
 type Node = Record<string, FieldSet>;
 /** Names of fields that have no owner. */

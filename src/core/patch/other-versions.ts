@@ -3,10 +3,11 @@
  * converted to that version and compared there. Source: structured-merge-diff's merge.Updater.
  */
 import type { SchemaNode } from '../../api/schema/node.ts';
+import { type Comparison, compare } from './compare.ts';
 import type { JsonObject, JsonValue } from './document.ts';
 import { type FieldSet, intersection, isEmpty, unionAll } from './field-set.ts';
 import type { ManagedFields } from './managed-fields.ts';
-import { type Comparison, compare, pruneUnowned } from './typed.ts';
+import { pruneUnowned } from './typed.ts';
 
 /** Between the version that is written and others of the kind. Nothing that is given is changed. */
 export interface Versions {

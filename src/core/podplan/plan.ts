@@ -124,47 +124,47 @@ const kill = (status: ContainerStatus, graceSeconds: number, message: string): P
 });
 
 class Planner {
-  private readonly snapshot: PodSnapshot;
-  private readonly nowMs: number;
-  private readonly actions: PodAction[] = [];
-  private readonly waiting = new Map<string, WaitingReason>();
-  private wakeAtMs: number | undefined;
+  readonly #snapshot: PodSnapshot;
+  readonly #nowMs: number;
+  readonly #actions: PodAction[] = [];
+  readonly #waiting = new Map<string, WaitingReason>();
+  #wakeAtMs: number | undefined;
 
   constructor(snapshot: PodSnapshot, nowMs: number, deadlineAtMs: number | undefined) {
-    this.snapshot = snapshot;
-    this.nowMs = nowMs;
-    this.wakeAtMs = deadlineAtMs;
+    this.#snapshot = snapshot;
+    this.#nowMs = nowMs;
+    this.#wakeAtMs = deadlineAtMs;
   }
 
   plan(): PodPlan {
-    const { pod, sandboxes } = this.snapshot;
+    const { pod, sandboxes } = this.#snapshot;
     const ready = readySandboxes(sandboxes);
     const [sandbox] = ready;
-    if (sandbox === undefined || ready.length > 1 || !usable(sandbox, pod)) return this.planNewSandbox();
-    this.startEphemeral(sandbox);
-    if (!this.initialised(sandbox) && !this.runInit(sandbox)) return this.result();
-    if (this.initFailed(sandbox)) return this.end();
-    this.keepSidecars(sandbox);
-    const alive = this.runContainers(sandbox);
-    return alive ? this.result() : this.end();
+    if (sandbox === undefined || ready.length > 1 || !usable(sandbox, pod)) return this.#planNewSandbox();
+    this.#startEphemeral(sandbox);
+    if (!this.#initialised(sandbox) && !this.#runInit(sandbox)) return this.#result();
+    if (this.#initFailed(sandbox)) return this.#end();
+    this.#keepSidecars(sandbox);
+    const alive = this.#runContainers(sandbox);
+    return alive ? this.#result() : this.#end();
   }
 
-  private result(): PodPlan {
+  #result(): PodPlan {
     return {
-      actions: this.actions,
-      waiting: this.waiting,
-      wakeAtMs: this.wakeAtMs,
+      actions: this.#actions,
+      waiting: this.#waiting,
+      wakeAtMs: this.#wakeAtMs,
       finished: false,
       deadlineExceeded: false,
     };
   }
 
-  private end(): PodPlan {
-    return planEnd(this.snapshot, graceOf(this.snapshot.pod), this.nowMs, this.nowMs, false);
+  #end(): PodPlan {
+    return planEnd(this.#snapshot, graceOf(this.#snapshot.pod), this.#nowMs, this.#nowMs, false);
   }
 
-  private planNewSandbox(): PodPlan {
-    const { pod, sandboxes, containers } = this.snapshot;
+  #planNewSandbox(): PodPlan {
+    const { pod, sandboxes, containers } = this.#snapshot;
     const running = containers.filter((status) => status.state === 'running');
     const policy = restartPolicyOf(pod);
     const attempt = sandboxes.reduce((highest, sandbox) => Math.max(highest, sandbox.attempt + 1), 0);
@@ -177,140 +177,142 @@ class Planner {
         const status = attemptsOf(containers, container.name)[0];
         return !isSidecar(container) && status?.state === 'exited' && status.exitCode !== 0;
       });
-    if (!wanted || initFailed || (policy === 'Never' && attempt > 0 && started)) return this.end();
+    if (!wanted || initFailed || (policy === 'Never' && attempt > 0 && started)) return this.#end();
     for (const status of running) {
-      this.actions.push(kill(status, graceOf(pod), 'Pod sandbox changed, it will be killed and re-created.'));
+      this.#actions.push(kill(status, graceOf(pod), 'Pod sandbox changed, it will be killed and re-created.'));
     }
-    if (running.length > 0) return this.result();
-    this.actions.push({ type: 'createSandbox', attempt, replaces: sandboxes.map((sandbox) => sandbox.id) });
-    return this.result();
+    if (running.length > 0) return this.#result();
+    this.#actions.push({ type: 'createSandbox', attempt, replaces: sandboxes.map((sandbox) => sandbox.id) });
+    return this.#result();
   }
 
-  private startEphemeral(sandbox: SandboxStatus): void {
-    for (const container of ephemeralContainersOf(this.snapshot.pod)) {
-      if (attemptsOf(this.snapshot.containers, container.name).length === 0) {
-        this.start(container.name, 'ephemeral', sandbox, undefined);
+  #startEphemeral(sandbox: SandboxStatus): void {
+    for (const container of ephemeralContainersOf(this.#snapshot.pod)) {
+      if (attemptsOf(this.#snapshot.containers, container.name).length === 0) {
+        this.#start(container.name, 'ephemeral', sandbox, undefined);
       }
     }
   }
 
   /** A container of the pod proper has run in this sandbox: init containers are history, sidecars only need keeping. */
-  private initialised(sandbox: SandboxStatus): boolean {
-    return containersOf(this.snapshot.pod).some((container) =>
-      this.inSandbox(container.name, sandbox).some((status) => status.state === 'running' || status.state === 'exited'),
+  #initialised(sandbox: SandboxStatus): boolean {
+    return containersOf(this.#snapshot.pod).some((container) =>
+      this.#inSandbox(container.name, sandbox).some(
+        (status) => status.state === 'running' || status.state === 'exited',
+      ),
     );
   }
 
-  private inSandbox(name: string, sandbox: SandboxStatus): ContainerStatus[] {
-    return attemptsOf(this.snapshot.containers, name).filter((status) => status.sandboxId === sandbox.id);
+  #inSandbox(name: string, sandbox: SandboxStatus): ContainerStatus[] {
+    return attemptsOf(this.#snapshot.containers, name).filter((status) => status.sandboxId === sandbox.id);
   }
 
-  private initFailed(sandbox: SandboxStatus): boolean {
-    if (restartPolicyOf(this.snapshot.pod) !== 'Never') return false;
-    return initContainersOf(this.snapshot.pod).some((container) => {
-      const status = this.inSandbox(container.name, sandbox)[0];
+  #initFailed(sandbox: SandboxStatus): boolean {
+    if (restartPolicyOf(this.#snapshot.pod) !== 'Never') return false;
+    return initContainersOf(this.#snapshot.pod).some((container) => {
+      const status = this.#inSandbox(container.name, sandbox)[0];
       return !isSidecar(container) && status?.state === 'exited' && status.exitCode !== 0;
     });
   }
 
   /** True when all have done their part and the containers may start (or the pod has failed for good). */
-  private runInit(sandbox: SandboxStatus): boolean {
-    const policy = restartPolicyOf(this.snapshot.pod);
-    for (const container of initContainersOf(this.snapshot.pod)) {
-      const status = this.inSandbox(container.name, sandbox)[0];
+  #runInit(sandbox: SandboxStatus): boolean {
+    const policy = restartPolicyOf(this.#snapshot.pod);
+    for (const container of initContainersOf(this.#snapshot.pod)) {
+      const status = this.#inSandbox(container.name, sandbox)[0];
       if (isSidecar(container)) {
         if (status?.state !== 'running') {
-          this.startWithBackOff(container, 'sidecar', sandbox);
+          this.#startWithBackOff(container, 'sidecar', sandbox);
           return false;
         }
-        if (this.killUnhealthy(container, status)) return false;
-        if (container.startupProbe !== undefined && this.verdicts(status).startup !== 'success') return false;
+        if (this.#killUnhealthy(container, status)) return false;
+        if (container.startupProbe !== undefined && this.#verdicts(status).startup !== 'success') return false;
         continue;
       }
       if (status?.state === 'running') return false;
       if (status?.state === 'exited' && status.exitCode === 0) continue;
       if (status?.state === 'exited' && policy === 'Never') return true;
-      this.startWithBackOff(container, 'init', sandbox);
+      this.#startWithBackOff(container, 'init', sandbox);
       return false;
     }
     return true;
   }
 
-  private keepSidecars(sandbox: SandboxStatus): void {
-    for (const container of initContainersOf(this.snapshot.pod).filter(isSidecar)) {
-      const status = this.inSandbox(container.name, sandbox)[0];
-      if (status?.state === 'running') this.killUnhealthy(container, status);
-      else this.startWithBackOff(container, 'sidecar', sandbox);
+  #keepSidecars(sandbox: SandboxStatus): void {
+    for (const container of initContainersOf(this.#snapshot.pod).filter(isSidecar)) {
+      const status = this.#inSandbox(container.name, sandbox)[0];
+      if (status?.state === 'running') this.#killUnhealthy(container, status);
+      else this.#startWithBackOff(container, 'sidecar', sandbox);
     }
   }
 
   /** False when no container runs, is due or waits for its turn: the pod is over. */
-  private runContainers(sandbox: SandboxStatus): boolean {
-    const policy = restartPolicyOf(this.snapshot.pod);
+  #runContainers(sandbox: SandboxStatus): boolean {
+    const policy = restartPolicyOf(this.#snapshot.pod);
     let alive = false;
-    for (const container of containersOf(this.snapshot.pod)) {
-      const status = attemptsOf(this.snapshot.containers, container.name)[0];
+    for (const container of containersOf(this.#snapshot.pod)) {
+      const status = attemptsOf(this.#snapshot.containers, container.name)[0];
       if (status?.state === 'running') {
         alive = true;
         const hash = status.annotations[ANNOTATIONS.containerHash];
         if (hash !== undefined && hash !== containerHash(container)) {
-          this.actions.push(
+          this.#actions.push(
             kill(
               status,
-              graceOf(this.snapshot.pod),
+              graceOf(this.#snapshot.pod),
               `Container ${container.name} definition changed, will be restarted`,
             ),
           );
         } else {
-          this.killUnhealthy(container, status);
+          this.#killUnhealthy(container, status);
         }
       } else if (shouldStart(status, policy)) {
         alive = true;
-        this.startWithBackOff(container, 'app', sandbox);
+        this.#startWithBackOff(container, 'app', sandbox);
       }
     }
-    if (!alive) this.actions.length = 0;
+    if (!alive) this.#actions.length = 0;
     return alive;
   }
 
-  private verdicts(status: ContainerStatus): ProbeVerdicts {
-    return this.snapshot.verdicts.get(status.id) ?? {};
+  #verdicts(status: ContainerStatus): ProbeVerdicts {
+    return this.#snapshot.verdicts.get(status.id) ?? {};
   }
 
-  private killUnhealthy(container: Container, status: ContainerStatus): boolean {
-    const verdicts = this.verdicts(status);
+  #killUnhealthy(container: Container, status: ContainerStatus): boolean {
+    const verdicts = this.#verdicts(status);
     const probe = verdicts.startup === 'failure' ? 'startup' : verdicts.liveness === 'failure' ? 'liveness' : undefined;
     if (probe === undefined) return false;
     const spec = probe === 'startup' ? container.startupProbe : container.livenessProbe;
-    const grace = Number(spec?.terminationGracePeriodSeconds ?? graceOf(this.snapshot.pod));
-    this.actions.push(kill(status, grace, `Container ${container.name} failed ${probe} probe, will be restarted`));
+    const grace = Number(spec?.terminationGracePeriodSeconds ?? graceOf(this.#snapshot.pod));
+    this.#actions.push(kill(status, grace, `Container ${container.name} failed ${probe} probe, will be restarted`));
     return true;
   }
 
-  private startWithBackOff(container: Container, kind: ContainerKind, sandbox: SandboxStatus): void {
-    const last = attemptsOf(this.snapshot.containers, container.name)[0];
+  #startWithBackOff(container: Container, kind: ContainerKind, sandbox: SandboxStatus): void {
+    const last = attemptsOf(this.#snapshot.containers, container.name)[0];
     const finishedAtMs = last?.state === 'exited' ? last.finishedAtMs : undefined;
-    const entry: BackOffEntry | undefined = this.snapshot.backOff.get(container.name);
+    const entry: BackOffEntry | undefined = this.#snapshot.backOff.get(container.name);
     const until =
       finishedAtMs === undefined
         ? undefined
-        : backOffUntil(entry, finishedAtMs, this.nowMs, restartLimits(this.snapshot.pod));
+        : backOffUntil(entry, finishedAtMs, this.#nowMs, restartLimits(this.#snapshot.pod));
     if (until !== undefined && entry !== undefined) {
-      const { metadata } = this.snapshot.pod;
-      this.waiting.set(container.name, {
+      const { metadata } = this.#snapshot.pod;
+      this.#waiting.set(container.name, {
         reason: 'CrashLoopBackOff',
         message: `back-off ${goSeconds(entry.delayMs)} restarting failed container=${container.name} pod=${metadata?.name}_${metadata?.namespace}(${metadata?.uid})`,
       });
-      this.wakeAtMs = Math.min(this.wakeAtMs ?? until, until);
+      this.#wakeAtMs = Math.min(this.#wakeAtMs ?? until, until);
       return;
     }
-    this.start(container.name, kind, sandbox, finishedAtMs);
+    this.#start(container.name, kind, sandbox, finishedAtMs);
   }
 
-  private start(name: string, kind: ContainerKind, sandbox: SandboxStatus, lastFinishedAtMs: number | undefined): void {
-    const last = attemptsOf(this.snapshot.containers, name)[0];
-    const known = this.snapshot.restartCounts.get(name);
-    this.actions.push({
+  #start(name: string, kind: ContainerKind, sandbox: SandboxStatus, lastFinishedAtMs: number | undefined): void {
+    const last = attemptsOf(this.#snapshot.containers, name)[0];
+    const known = this.#snapshot.restartCounts.get(name);
+    this.#actions.push({
       type: 'startContainer',
       name,
       kind,

@@ -31,80 +31,122 @@ interface Known {
 
 /** Begins to connect at once. */
 export function createGossipHints(options: GossipHintsOptions): GossipHints {
-  const { socket, clock, log, heardWithinMs = HEARD_WITHIN_MS } = options;
-  const listeners = new Set<(members: readonly GossipMember[]) => void>();
-  const ring = new Map<string, Known>();
-  let connection: AgentConnection | undefined;
-  let retry: Timer | undefined;
-  let retryMs = FIRST_RETRY_MS;
-  let closed = false;
-  let latest: { readonly facts: GossipFacts; readonly heardAtMs: number } | undefined;
-  let sent: StoreFacts | undefined;
-  let sentMs = Number.NEGATIVE_INFINITY;
-  let next: Timer | undefined;
+  return new AgentGossipHints(options);
+}
 
-  const connect = async (): Promise<void> => {
+class AgentGossipHints implements GossipHints {
+  readonly #socket: string;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #heardWithinMs: number;
+  readonly #listeners = new Set<(members: readonly GossipMember[]) => void>();
+  readonly #ring = new Map<string, Known>();
+  #connection: AgentConnection | undefined;
+  #retry: Timer | undefined;
+  #retryMs = FIRST_RETRY_MS;
+  #closed = false;
+  #latest: { readonly facts: GossipFacts; readonly heardAtMs: number } | undefined;
+  #sent: StoreFacts | undefined;
+  #sentMs = Number.NEGATIVE_INFINITY;
+  #next: Timer | undefined;
+
+  constructor(options: GossipHintsOptions) {
+    this.#socket = options.socket;
+    this.#clock = options.clock;
+    this.#log = options.log;
+    this.#heardWithinMs = options.heardWithinMs ?? HEARD_WITHIN_MS;
+    void this.#connect();
+  }
+
+  // Fields, not methods: the store wraps its hints by spreading them.
+  readonly subscribe = (listener: (members: readonly GossipMember[]) => void): (() => void) => {
+    this.#listeners.add(listener);
+    if (this.#ring.size > 0) listener(storesOf(this.#ring.values(), this.#clock.monotonicMs(), this.#heardWithinMs));
+    return () => this.#listeners.delete(listener);
+  };
+
+  readonly publish = (facts: GossipFacts): void => {
+    this.#latest = { facts, heardAtMs: this.#clock.monotonicMs() - facts.leaderHeardAgoMs };
+    this.#tell();
+  };
+
+  readonly close = async (): Promise<void> => {
+    this.#closed = true;
+    this.#retry?.cancel();
+    this.#next?.cancel();
+    const open = this.#connection;
+    if (open === undefined) return;
+    let limit: Timer | undefined;
+    const late = new Promise<void>((resolve) => {
+      limit = this.#clock.setTimer(FAREWELL_MS, resolve);
+    });
+    await Promise.race([open.ask('retract').catch(() => {}), late]);
+    limit?.cancel();
+    open.close();
+  };
+
+  async #connect(): Promise<void> {
     try {
-      const opened = await AgentConnection.open(socket, { events: take, closed: lost });
+      const opened = await AgentConnection.open(this.#socket, { events: this.#take, closed: this.#lost });
       opened.unref();
-      if (closed) {
+      if (this.#closed) {
         opened.close();
         return;
       }
-      connection = opened;
+      this.#connection = opened;
       await opened.ask('subscribe');
-      retryMs = FIRST_RETRY_MS;
-      log.v(2, 'gossip is there', { socket });
-      tell();
+      this.#retryMs = FIRST_RETRY_MS;
+      this.#log.v(2, 'gossip is there', { socket: this.#socket });
+      this.#tell();
     } catch (error) {
-      log.v(4, 'no gossip', { error: messageOf(error) });
-      if (connection === undefined) again();
-      else connection.close();
+      this.#log.v(4, 'no gossip', { error: messageOf(error) });
+      if (this.#connection === undefined) this.#again();
+      else this.#connection.close();
     }
+  }
+
+  #again(): void {
+    if (this.#closed) return;
+    this.#retry = this.#clock.setTimer(this.#retryMs, () => void this.#connect());
+    this.#retryMs = Math.min(LAST_RETRY_MS, this.#retryMs * 2);
+  }
+
+  readonly #lost = (): void => {
+    if (this.#connection === undefined) return;
+    this.#connection = undefined;
+    this.#sent = undefined;
+    this.#ring.clear();
+    if (this.#closed) return;
+    this.#log.v(2, 'gossip is gone; the store goes on without it', { socket: this.#socket });
+    this.#emit();
+    this.#again();
   };
 
-  const again = (): void => {
-    if (closed) return;
-    retry = clock.setTimer(retryMs, () => void connect());
-    retryMs = Math.min(LAST_RETRY_MS, retryMs * 2);
-  };
-
-  const lost = (): void => {
-    if (connection === undefined) return;
-    connection = undefined;
-    sent = undefined;
-    ring.clear();
-    if (closed) return;
-    log.v(2, 'gossip is gone; the store goes on without it', { socket });
-    emit();
-    again();
-  };
-
-  const take = (events: readonly unknown[]): void => {
-    const atMs = clock.monotonicMs();
+  readonly #take = (events: readonly unknown[]): void => {
+    const atMs = this.#clock.monotonicMs();
     for (const event of events as readonly AgentEvent[]) {
       if (event.kind === 'members') {
-        ring.clear();
-        for (const member of event.members) ring.set(member.name, { member, atMs });
-      } else if (event.kind === 'forgotten') ring.delete(event.member.name);
-      else if (event.kind !== 'user-event') ring.set(event.member.name, { member: event.member, atMs });
+        this.#ring.clear();
+        for (const member of event.members) this.#ring.set(member.name, { member, atMs });
+      } else if (event.kind === 'forgotten') this.#ring.delete(event.member.name);
+      else if (event.kind !== 'user-event') this.#ring.set(event.member.name, { member: event.member, atMs });
     }
-    emit();
+    this.#emit();
   };
 
-  const emit = (): void => {
-    if (listeners.size === 0) return;
-    const members = storesOf(ring.values(), clock.monotonicMs(), heardWithinMs);
-    for (const listener of listeners) listener(members);
-  };
+  #emit(): void {
+    if (this.#listeners.size === 0) return;
+    const members = storesOf(this.#ring.values(), this.#clock.monotonicMs(), this.#heardWithinMs);
+    for (const listener of this.#listeners) listener(members);
+  }
 
   /** Tells what is new, now or when its time has come. */
-  const tell = (): void => {
-    next?.cancel();
-    if (latest === undefined || connection === undefined || closed) return;
-    const nowMs = clock.monotonicMs();
-    const { facts, heardAtMs } = latest;
-    const silentInMs = heardAtMs + heardWithinMs - nowMs;
+  readonly #tell = (): void => {
+    this.#next?.cancel();
+    if (this.#latest === undefined || this.#connection === undefined || this.#closed) return;
+    const nowMs = this.#clock.monotonicMs();
+    const { facts, heardAtMs } = this.#latest;
+    const silentInMs = heardAtMs + this.#heardWithinMs - nowMs;
     const heard = facts.leader !== undefined && silentInMs > 0;
     const current: StoreFacts = {
       memberId: facts.memberId,
@@ -112,44 +154,19 @@ export function createGossipHints(options: GossipHintsOptions): GossipHints {
       appliedIndex: facts.appliedIndex,
       fsyncMs: facts.fsyncMs,
     };
-    const change = changeOf(sent, current);
-    const dueInMs = change === 'urgent' ? 0 : sentMs + PUBLISH_INTERVAL_MS - nowMs;
-    const due = change !== 'none' && dueInMs <= 0 && connection.unsent < MAX_UNSENT_BYTES;
+    const change = changeOf(this.#sent, current);
+    const dueInMs = change === 'urgent' ? 0 : this.#sentMs + PUBLISH_INTERVAL_MS - nowMs;
+    const due = change !== 'none' && dueInMs <= 0 && this.#connection.unsent < MAX_UNSENT_BYTES;
     if (due) {
-      sent = current;
-      sentMs = nowMs;
-      connection.ask('publish', current).catch((error: unknown) => log.v(2, 'gossip', { error: messageOf(error) }));
+      this.#sent = current;
+      this.#sentMs = nowMs;
+      this.#connection
+        .ask('publish', current)
+        .catch((error: unknown) => this.#log.v(2, 'gossip', { error: messageOf(error) }));
     }
     const waits = heard ? [silentInMs] : [];
     if (change !== 'none' && !due) waits.push(Math.max(dueInMs, RETRY_MS));
-    if (waits.length > 0) next = clock.setTimer(Math.max(1, Math.ceil(Math.min(...waits))), tell);
-  };
-
-  void connect();
-  return {
-    subscribe(listener) {
-      listeners.add(listener);
-      if (ring.size > 0) listener(storesOf(ring.values(), clock.monotonicMs(), heardWithinMs));
-      return () => listeners.delete(listener);
-    },
-    publish(facts) {
-      latest = { facts, heardAtMs: clock.monotonicMs() - facts.leaderHeardAgoMs };
-      tell();
-    },
-    async close() {
-      closed = true;
-      retry?.cancel();
-      next?.cancel();
-      const open = connection;
-      if (open === undefined) return;
-      let limit: Timer | undefined;
-      const late = new Promise<void>((resolve) => {
-        limit = clock.setTimer(FAREWELL_MS, resolve);
-      });
-      await Promise.race([open.ask('retract').catch(() => {}), late]);
-      limit?.cancel();
-      open.close();
-    },
+    if (waits.length > 0) this.#next = this.#clock.setTimer(Math.max(1, Math.ceil(Math.min(...waits))), this.#tell);
   };
 }
 

@@ -37,7 +37,7 @@ const run = promisify(execFile);
 export interface LayerSource {
   /** `sha256:…` of the uncompressed tar, as the image configuration says. */
   readonly diffId: string;
-  /** The file that holds the layer, as tar, tar+gzip or tar+zstd (told apart by its first bytes), and where in it. */
+  /** The file that holds the layer, as tar, tar+gzip or tar+zstd (distinguished by its first bytes), and where in it. */
   readonly path: string;
   readonly offset: number;
   readonly length: number;
@@ -67,17 +67,87 @@ export function createLayerStore(
   isAlive: (owner: string) => Promise<boolean>,
   log: Log,
 ): LayerStore {
-  const exists = async (chain: string): Promise<boolean> => {
+  return new UnpackedLayers(layout, isAlive, log);
+}
+
+class UnpackedLayers implements LayerStore {
+  readonly #layout: StoreLayout;
+  readonly #isAlive: (owner: string) => Promise<boolean>;
+  readonly #log: Log;
+
+  constructor(layout: StoreLayout, isAlive: (owner: string) => Promise<boolean>, log: Log) {
+    this.#layout = layout;
+    this.#isAlive = isAlive;
+    this.#log = log;
+  }
+
+  async ensure(
+    image: string,
+    sources: readonly LayerSource[],
+    record: (stack: { readonly layers: readonly string[]; readonly sizeBytes: number }) => Promise<void>,
+  ): Promise<void> {
+    const chains = chainNames(sources.map((source) => source.diffId));
+    const intent = join(this.#layout.intents, `${temporaryName(this.#layout)}.json`);
+    await writeDurably(this.#layout, intent, JSON.stringify({ image, layers: chains }));
     try {
-      return (await stat(join(layout.layers, chain))).isDirectory();
+      let sizeBytes = 0;
+      for (const [index, source] of sources.entries()) {
+        const chain = chains[index] ?? '';
+        if (!(await this.#exists(chain))) await this.#unpack(chain, source, chains.slice(0, index).reverse());
+        sizeBytes += await this.#sizeOf(chain);
+      }
+      await record({ layers: chains.toReversed(), sizeBytes });
+    } finally {
+      await removeFile(intent);
+    }
+  }
+
+  async has(diffIds: readonly string[]): Promise<boolean> {
+    for (const chain of chainNames(diffIds)) if (!(await this.#exists(chain))) return false;
+    return true;
+  }
+
+  async collect(): Promise<number> {
+    const known = await listImages(this.#layout);
+    const before = await this.#referenced();
+    for (const { id } of known) {
+      if (before.images.has(id)) continue;
+      await this.#removeUnless(async () => (await this.#referenced()).images.has(id), imageFile(this.#layout, id));
+    }
+    let removed = 0;
+    const { layers: used } = await this.#referenced();
+    for (const chain of await names(this.#layout.layers)) {
+      if (used.has(chain)) continue;
+      const needed = async (): Promise<boolean> => (await this.#referenced()).layers.has(chain);
+      if (!(await this.#removeUnless(needed, join(this.#layout.layers, chain)))) continue;
+      await removeFile(join(this.#layout.layerManifests, chain));
+      removed++;
+    }
+    return removed;
+  }
+
+  async verify(chain: string): Promise<string[]> {
+    const manifest = await readJson(join(this.#layout.layerManifests, chain));
+    if (manifest === undefined || !(await this.#exists(chain))) return [`layer ${chain} is missing`];
+    const faults: string[] = [];
+    for (const line of strings(manifest['files'])) {
+      const fault = await verifyFile(join(this.#layout.layers, chain), line);
+      if (fault !== undefined) faults.push(`layer ${chain}: ${fault}`);
+    }
+    return faults;
+  }
+
+  async #exists(chain: string): Promise<boolean> {
+    try {
+      return (await stat(join(this.#layout.layers, chain))).isDirectory();
     } catch (error) {
       if (isMissing(error)) return false;
       throw error;
     }
-  };
+  }
 
-  async function unpack(chain: string, source: LayerSource, below: readonly string[]): Promise<void> {
-    const work = join(layout.tmp, temporaryName(layout));
+  async #unpack(chain: string, source: LayerSource, below: readonly string[]): Promise<void> {
+    const work = join(this.#layout.tmp, temporaryName(this.#layout));
     await mkdir(work, { mode: 0o755 });
     try {
       const hash = createHash('sha256');
@@ -94,7 +164,7 @@ export function createLayerStore(
       const reading = pipeline(compressed, await decompressor(source), hashing).catch((error: unknown) => {
         hashing.destroy(error instanceof Error ? error : new Error(String(error)));
       });
-      const unpacked = await unpackLayer(hashing, work, layout.trees, log);
+      const unpacked = await unpackLayer(hashing, work, this.#layout.trees, this.#log);
       // Trailing padding after the end-of-archive mark belongs to the digest.
       if (!hashing.readableEnded && !hashing.destroyed) for await (const _ of hashing);
       await reading;
@@ -107,41 +177,41 @@ export function createLayerStore(
       }
       await applyDeletions(
         work,
-        below.map((name) => join(layout.layers, name)),
+        below.map((name) => join(this.#layout.layers, name)),
         unpacked.deletions,
-        layout.whiteoutDevice,
+        this.#layout.whiteoutDevice,
       );
       await run('sync', ['-f', work]);
       const manifest = { diffId: source.diffId, sizeBytes: unpacked.sizeBytes, files: unpacked.manifest };
-      await writeDurably(layout, join(layout.layerManifests, chain), JSON.stringify(manifest));
-      await rename(work, join(layout.layers, chain));
-      await syncDirectory(layout.layers);
+      await writeDurably(this.#layout, join(this.#layout.layerManifests, chain), JSON.stringify(manifest));
+      await rename(work, join(this.#layout.layers, chain));
+      await syncDirectory(this.#layout.layers);
     } catch (error) {
-      await layout.trees.remove(work);
+      await this.#layout.trees.remove(work);
       // Another process may have put the same layer there first.
-      if (!(error instanceof RuntimeError) && (await exists(chain))) return;
+      if (!(error instanceof RuntimeError) && (await this.#exists(chain))) return;
       throw error;
     }
   }
 
-  const sizeOf = async (chain: string): Promise<number> => {
-    const size = (await readJson(join(layout.layerManifests, chain)))?.['sizeBytes'];
+  async #sizeOf(chain: string): Promise<number> {
+    const size = (await readJson(join(this.#layout.layerManifests, chain)))?.['sizeBytes'];
     return typeof size === 'number' ? size : 0;
-  };
+  }
 
   /**
    * What must stay. Holds and imports under way are read before the images: an import gives up its claim only after the image that
    * takes it over has been written, so one of the two is always seen.
    */
-  async function referenced(): Promise<{ readonly layers: ReadonlySet<string>; readonly images: ReadonlySet<string> }> {
+  async #referenced(): Promise<{ readonly layers: ReadonlySet<string>; readonly images: ReadonlySet<string> }> {
     const layers = new Set<string>();
     const images = new Set<string>();
-    for (const directory of [layout.holds, layout.intents]) {
+    for (const directory of [this.#layout.holds, this.#layout.intents]) {
       for (const file of await names(directory)) {
         const path = join(directory, file);
         const record = await readJson(path);
-        if (directory === layout.intents) {
-          if (!(await isAlive(ownerOf(file)))) {
+        if (directory === this.#layout.intents) {
+          if (!(await this.#isAlive(ownerOf(file)))) {
             await removeFile(path);
             continue;
           }
@@ -150,14 +220,14 @@ export function createLayerStore(
         for (const layer of strings(record?.['layers'])) layers.add(layer);
       }
     }
-    for (const { id } of await listRefs(layout)) images.add(id);
-    for (const image of await listImages(layout)) for (const layer of image.layers) layers.add(layer);
+    for (const { id } of await listRefs(this.#layout)) images.add(id);
+    for (const image of await listImages(this.#layout)) for (const layer of image.layers) layers.add(layer);
     return { layers, images };
   }
 
-  /** Sets aside, looks again, and only then deletes: who came to need it in between gets it back. */
-  async function removeUnless(needed: () => Promise<boolean>, path: string): Promise<boolean> {
-    const aside = join(layout.tmp, temporaryName(layout));
+  /** Sets aside, checks again, and only then deletes: what is referenced again in between is put back. */
+  async #removeUnless(needed: () => Promise<boolean>, path: string): Promise<boolean> {
+    const aside = join(this.#layout.tmp, temporaryName(this.#layout));
     try {
       await rename(path, aside);
     } catch (error) {
@@ -166,66 +236,12 @@ export function createLayerStore(
       throw error;
     }
     if (await needed()) {
-      await rename(aside, path).catch(() => layout.trees.remove(aside));
+      await rename(aside, path).catch(() => this.#layout.trees.remove(aside));
       return false;
     }
-    await layout.trees.remove(aside);
+    await this.#layout.trees.remove(aside);
     return true;
   }
-
-  return {
-    async ensure(image, sources, record) {
-      const chains = chainNames(sources.map((source) => source.diffId));
-      const intent = join(layout.intents, `${temporaryName(layout)}.json`);
-      await writeDurably(layout, intent, JSON.stringify({ image, layers: chains }));
-      try {
-        let sizeBytes = 0;
-        for (const [index, source] of sources.entries()) {
-          const chain = chains[index] ?? '';
-          if (!(await exists(chain))) await unpack(chain, source, chains.slice(0, index).reverse());
-          sizeBytes += await sizeOf(chain);
-        }
-        await record({ layers: chains.toReversed(), sizeBytes });
-      } finally {
-        await removeFile(intent);
-      }
-    },
-
-    async has(diffIds) {
-      for (const chain of chainNames(diffIds)) if (!(await exists(chain))) return false;
-      return true;
-    },
-
-    async collect() {
-      const known = await listImages(layout);
-      const before = await referenced();
-      for (const { id } of known) {
-        if (before.images.has(id)) continue;
-        await removeUnless(async () => (await referenced()).images.has(id), imageFile(layout, id));
-      }
-      let removed = 0;
-      const { layers: used } = await referenced();
-      for (const chain of await names(layout.layers)) {
-        if (used.has(chain)) continue;
-        const needed = async (): Promise<boolean> => (await referenced()).layers.has(chain);
-        if (!(await removeUnless(needed, join(layout.layers, chain)))) continue;
-        await removeFile(join(layout.layerManifests, chain));
-        removed++;
-      }
-      return removed;
-    },
-
-    async verify(chain) {
-      const manifest = await readJson(join(layout.layerManifests, chain));
-      if (manifest === undefined || !(await exists(chain))) return [`layer ${chain} is missing`];
-      const faults: string[] = [];
-      for (const line of strings(manifest['files'])) {
-        const fault = await verifyFile(join(layout.layers, chain), line);
-        if (fault !== undefined) faults.push(`layer ${chain}: ${fault}`);
-      }
-      return faults;
-    },
-  };
 }
 
 async function verifyFile(root: string, line: string): Promise<string | undefined> {

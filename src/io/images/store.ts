@@ -37,7 +37,7 @@ import {
 } from './layout.ts';
 import { isAlive, processIdentity } from './owner.ts';
 import { type ImageReference, isDigest, parseReference } from './reference.ts';
-import { createRegistryClient, type RegistryOptions } from './registry.ts';
+import { createRegistryClient, type RegistryClient, type RegistryOptions } from './registry.ts';
 
 const PARALLEL_DOWNLOADS = 3;
 
@@ -72,56 +72,36 @@ export interface ImageStore extends ImageStorePort {
 
 /** The embedded image store. Any number of processes may use one root at the same time. */
 export function createImageStore(deps: ImageStoreDeps): ImageStore {
-  const log = deps.log.named('images');
-  const architecture = deps.architecture ?? platformArchitecture(process.arch);
-  const registryOptions: RegistryOptions = { insecureRegistries: [], mirrors: {}, ...deps.registry };
-  let opening: Promise<Opened> | undefined;
+  return new EmbeddedImageStore(deps);
+}
 
-  const opened = (): Promise<Opened> => {
-    opening ??= open(deps, log).catch((error: unknown) => {
-      opening = undefined;
-      throw error;
-    });
-    return opening;
-  };
+class EmbeddedImageStore implements ImageStore {
+  readonly #deps: ImageStoreDeps;
+  readonly #log: Log;
+  readonly #architecture: string;
+  readonly #registryOptions: RegistryOptions;
+  #opening: Promise<Opened> | undefined;
 
-  /** By id, bare hex id, or name. */
-  async function find(image: string): Promise<StoredImage | undefined> {
-    const { layout } = await opened();
-    const id = isDigest(image) ? image : /^[0-9a-f]{64}$/.test(image) ? `sha256:${image}` : undefined;
-    if (id !== undefined) return readImage(layout, id);
-    const ref = await readRef(layout, parseReference(image).name);
-    return ref === undefined ? undefined : readImage(layout, ref.id);
+  constructor(deps: ImageStoreDeps) {
+    this.#deps = deps;
+    this.#log = deps.log.named('images');
+    this.#architecture = deps.architecture ?? platformArchitecture(process.arch);
+    this.#registryOptions = { insecureRegistries: [], mirrors: {}, ...deps.registry };
   }
 
-  async function install(
-    configBytes: Buffer,
-    config: ImageConfig,
-    sources: readonly LayerSource[],
-    refNames: readonly string[],
-  ): Promise<string> {
-    const { layout, layers } = await opened();
-    const id = `sha256:${createHash('sha256').update(configBytes).digest('hex')}`;
-    await layers.ensure(id, sources, async (stack) => {
-      await writeDurably(layout, imageFile(layout, id), JSON.stringify({ ...stack, config }));
-      for (const name of refNames) await writeDurably(layout, refFile(layout, name), JSON.stringify({ name, id }));
-    });
-    return id;
-  }
-
-  async function pull(image: string, auth: RegistryAuth | undefined): Promise<string> {
-    const { layout, layers } = await opened();
+  async pull(image: string, auth: RegistryAuth | undefined): Promise<string> {
+    const { layout, layers } = await this.#opened();
     const reference = ownReference(image);
-    const client = createRegistryClient(reference, auth, registryOptions);
+    const client = createRegistryClient(reference, auth, this.#registryOptions);
     const work = join(layout.tmp, temporaryName(layout));
     try {
       let { digest, bytes } = await client.manifest(reference.digest ?? reference.tag ?? 'latest');
       const refNames = [...new Set([reference.name, `${reference.domain}/${reference.path}@${digest}`])];
       let manifest = parseManifest(bytes, `manifest of ${reference.name}`);
       if (manifest.kind === 'index') {
-        const chosen = choosePlatform(manifest.manifests, architecture);
+        const chosen = choosePlatform(manifest.manifests, this.#architecture);
         if (chosen === undefined)
-          throw new RuntimeError('image-not-found', `${reference.name} has no image for linux/${architecture}`);
+          throw new RuntimeError('image-not-found', `${reference.name} has no image for linux/${this.#architecture}`);
         ({ digest, bytes } = await client.manifest(chosen.digest));
         manifest = parseManifest(bytes, `manifest ${digest}`);
         if (manifest.kind === 'index') throw new RuntimeError('image-pull', `${reference.name} nests indexes`);
@@ -132,15 +112,15 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
         throw new RuntimeError('image-pull', `${reference.name}: configuration and manifest disagree on the layers`);
       await mkdir(work, { mode: 0o700 });
       const paths = manifest.layers.map((_, index) => join(work, String(index)));
-      if (!(await layers.has(parsed.diffIds))) await download(manifest.layers, paths, client.blob);
+      if (!(await layers.has(parsed.diffIds))) await download(manifest.layers, paths, client);
       const sources = manifest.layers.map((layer, index) => ({
         diffId: parsed.diffIds[index] ?? '',
         path: paths[index] ?? '',
         offset: 0,
         length: layer.size,
       }));
-      const id = await install(configBytes, parsed.config, sources, refNames);
-      log.info('image pulled', { image: reference.name, id });
+      const id = await this.#install(configBytes, parsed.config, sources, refNames);
+      this.#log.info('image pulled', { image: reference.name, id });
       return id;
     } finally {
       await layout.trees.remove(work);
@@ -148,105 +128,132 @@ export function createImageStore(deps: ImageStoreDeps): ImageStore {
     }
   }
 
-  return {
-    pull,
+  async status(image: string): Promise<ImageStatus | undefined> {
+    const { layout } = await this.#opened();
+    const stored = await this.#find(image);
+    return stored === undefined ? undefined : describe(stored, await listRefs(layout));
+  }
 
-    async status(image) {
-      const { layout } = await opened();
-      const stored = await find(image);
-      return stored === undefined ? undefined : describe(stored, await listRefs(layout));
-    },
+  async list(): Promise<ImageStatus[]> {
+    const { layout } = await this.#opened();
+    const refs = await listRefs(layout);
+    return (await listImages(layout)).map((image) => describe(image, refs));
+  }
 
-    async list() {
-      const { layout } = await opened();
-      const refs = await listRefs(layout);
-      return (await listImages(layout)).map((image) => describe(image, refs));
-    },
+  async remove(image: string): Promise<void> {
+    const { layout, layers } = await this.#opened();
+    const stored = await this.#find(image);
+    if (stored === undefined) return;
+    // By id: every name goes, as `crictl rmi` does; by name: that name and the digest names it leaves behind alone.
+    const byId = isDigest(image) || /^[0-9a-f]{64}$/.test(image);
+    const refs = (await listRefs(layout)).filter((ref) => ref.id === stored.id);
+    const wanted = byId ? undefined : parseReference(image).name;
+    const otherTags = refs.filter((ref) => ref.name !== wanted && !ref.name.includes('@'));
+    for (const ref of refs) {
+      if (byId || ref.name === wanted || otherTags.length === 0) await removeFile(refFile(layout, ref.name));
+    }
+    await layers.collect();
+  }
 
-    async remove(image) {
-      const { layout, layers } = await opened();
-      const stored = await find(image);
-      if (stored === undefined) return;
-      // By id: every name goes, as `crictl rmi` does; by name: that name and the digest names it leaves behind alone.
-      const byId = isDigest(image) || /^[0-9a-f]{64}$/.test(image);
-      const refs = (await listRefs(layout)).filter((ref) => ref.id === stored.id);
-      const wanted = byId ? undefined : parseReference(image).name;
-      const otherTags = refs.filter((ref) => ref.name !== wanted && !ref.name.includes('@'));
-      for (const ref of refs) {
-        if (byId || ref.name === wanted || otherTags.length === 0) await removeFile(refFile(layout, ref.name));
+  async hold(imageId: string, holder: string): Promise<HeldImage> {
+    const { layout } = await this.#opened();
+    const stored = await this.#find(imageId);
+    if (stored === undefined) throw new RuntimeError('image-not-found', `image ${imageId} is not in the store`);
+    await writeDurably(layout, holdFile(layout, holder), JSON.stringify({ image: stored.id, layers: stored.layers }));
+    // A removal in between would have collected the layers before the hold was written.
+    if ((await this.#find(imageId)) === undefined) {
+      await removeFile(holdFile(layout, holder));
+      throw new RuntimeError('image-not-found', `image ${imageId} has just been removed`);
+    }
+    return { id: stored.id, config: stored.config, layerRoot: layout.layers, layers: stored.layers };
+  }
+
+  async release(holder: string): Promise<void> {
+    const { layout, layers } = await this.#opened();
+    const file = holdFile(layout, holder);
+    const held = (await readJson(file))?.['image'];
+    await removeFile(file);
+    // The last user of an image that was removed meanwhile takes its layers along.
+    if (typeof held === 'string' && (await readImage(layout, held)) === undefined) await layers.collect();
+  }
+
+  async importArchive(path: string, name: string | undefined): Promise<ImportedImage[]> {
+    const { layout } = await this.#opened();
+    const work = join(layout.tmp, temporaryName(layout));
+    await mkdir(work, { mode: 0o700 });
+    try {
+      const images = await readArchive(path, join(work, 'archive.tar'), this.#architecture);
+      if (name !== undefined && images.length !== 1)
+        throw new RuntimeError('image-pull', `${path} holds ${images.length} images; a name fits only one`);
+      const imported: ImportedImage[] = [];
+      for (const image of images) {
+        const given = name === undefined ? image.names : [name];
+        if (given.length === 0) throw new RuntimeError('image-invalid-name', `${path} names no image; give it a name`);
+        const refNames = given.map((each) => ownReference(each).name);
+        const id = await this.#install(image.configBytes, image.parsed.config, image.layers, refNames);
+        this.#log.info('image imported', { names: refNames.join(','), id });
+        imported.push({ id, names: refNames });
       }
-      await layers.collect();
-    },
+      return imported;
+    } finally {
+      await layout.trees.remove(work);
+    }
+  }
 
-    async hold(imageId, holder): Promise<HeldImage> {
-      const { layout } = await opened();
-      const stored = await find(imageId);
-      if (stored === undefined) throw new RuntimeError('image-not-found', `image ${imageId} is not in the store`);
-      await writeDurably(layout, holdFile(layout, holder), JSON.stringify({ image: stored.id, layers: stored.layers }));
-      // A removal in between would have collected the layers before the hold was written.
-      if ((await find(imageId)) === undefined) {
-        await removeFile(holdFile(layout, holder));
-        throw new RuntimeError('image-not-found', `image ${imageId} has just been removed`);
+  async verify(image: string | undefined): Promise<string[]> {
+    const { layout, layers } = await this.#opened();
+    const images = image === undefined ? await listImages(layout) : [await this.#find(image)];
+    const faults: string[] = [];
+    const seen = new Set<string>();
+    for (const stored of images) {
+      if (stored === undefined) throw new RuntimeError('image-not-found', `image ${image} is not in the store`);
+      for (const layer of stored.layers) {
+        if (!seen.has(layer)) faults.push(...(await layers.verify(layer)));
+        seen.add(layer);
       }
-      return { id: stored.id, config: stored.config, layerRoot: layout.layers, layers: stored.layers };
-    },
+    }
+    for (const ref of await listRefs(layout)) {
+      if ((await readImage(layout, ref.id)) === undefined)
+        faults.push(`${ref.name} points to ${ref.id}, which is missing`);
+    }
+    return faults;
+  }
 
-    async release(holder) {
-      const { layout, layers } = await opened();
-      const file = holdFile(layout, holder);
-      const held = (await readJson(file))?.['image'];
-      await removeFile(file);
-      // The last user of an image that was removed meanwhile takes its layers along.
-      if (typeof held === 'string' && (await readImage(layout, held)) === undefined) await layers.collect();
-    },
+  async collectGarbage(): Promise<number> {
+    return (await this.#opened()).layers.collect();
+  }
 
-    async importArchive(path, name) {
-      const { layout } = await opened();
-      const work = join(layout.tmp, temporaryName(layout));
-      await mkdir(work, { mode: 0o700 });
-      try {
-        const images = await readArchive(path, join(work, 'archive.tar'), architecture);
-        if (name !== undefined && images.length !== 1)
-          throw new RuntimeError('image-pull', `${path} holds ${images.length} images; a name fits only one`);
-        const imported: ImportedImage[] = [];
-        for (const image of images) {
-          const given = name === undefined ? image.names : [name];
-          if (given.length === 0)
-            throw new RuntimeError('image-invalid-name', `${path} names no image; give it a name`);
-          const refNames = given.map((each) => ownReference(each).name);
-          const id = await install(image.configBytes, image.parsed.config, image.layers, refNames);
-          log.info('image imported', { names: refNames.join(','), id });
-          imported.push({ id, names: refNames });
-        }
-        return imported;
-      } finally {
-        await layout.trees.remove(work);
-      }
-    },
+  #opened(): Promise<Opened> {
+    this.#opening ??= open(this.#deps, this.#log).catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
 
-    async verify(image) {
-      const { layout, layers } = await opened();
-      const images = image === undefined ? await listImages(layout) : [await find(image)];
-      const faults: string[] = [];
-      const seen = new Set<string>();
-      for (const stored of images) {
-        if (stored === undefined) throw new RuntimeError('image-not-found', `image ${image} is not in the store`);
-        for (const layer of stored.layers) {
-          if (!seen.has(layer)) faults.push(...(await layers.verify(layer)));
-          seen.add(layer);
-        }
-      }
-      for (const ref of await listRefs(layout)) {
-        if ((await readImage(layout, ref.id)) === undefined)
-          faults.push(`${ref.name} points to ${ref.id}, which is missing`);
-      }
-      return faults;
-    },
+  /** By id, bare hex id, or name. */
+  async #find(image: string): Promise<StoredImage | undefined> {
+    const { layout } = await this.#opened();
+    const id = isDigest(image) ? image : /^[0-9a-f]{64}$/.test(image) ? `sha256:${image}` : undefined;
+    if (id !== undefined) return readImage(layout, id);
+    const ref = await readRef(layout, parseReference(image).name);
+    return ref === undefined ? undefined : readImage(layout, ref.id);
+  }
 
-    async collectGarbage() {
-      return (await opened()).layers.collect();
-    },
-  };
+  async #install(
+    configBytes: Buffer,
+    config: ImageConfig,
+    sources: readonly LayerSource[],
+    refNames: readonly string[],
+  ): Promise<string> {
+    const { layout, layers } = await this.#opened();
+    const id = `sha256:${createHash('sha256').update(configBytes).digest('hex')}`;
+    await layers.ensure(id, sources, async (stack) => {
+      await writeDurably(layout, imageFile(layout, id), JSON.stringify({ ...stack, config }));
+      for (const name of refNames) await writeDurably(layout, refFile(layout, name), JSON.stringify({ name, id }));
+    });
+    return id;
+  }
 }
 
 /** A name that an image may get. Throws RuntimeError 'image-invalid-name'. */
@@ -282,7 +289,7 @@ async function open({ root, trees }: ImageStoreDeps, log: Log): Promise<Opened> 
 async function download(
   layers: readonly Descriptor[],
   paths: readonly string[],
-  blob: (digest: string, size: number, path: string) => Promise<void>,
+  client: RegistryClient,
 ): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {
@@ -292,7 +299,7 @@ async function download(
       const path = paths[index];
       if (layer === undefined || path === undefined) return;
       try {
-        await blob(layer.digest, layer.size, path);
+        await client.blob(layer.digest, layer.size, path);
       } catch (error) {
         next = layers.length;
         throw error instanceof RuntimeError

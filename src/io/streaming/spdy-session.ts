@@ -10,7 +10,7 @@ import { CodedError } from '../../base/errors.ts';
 import { type ByteQueue, createByteQueue } from './byte-queue.ts';
 import { CHANNEL_HIGH_WATER_BYTES, type Channel } from './channel.ts';
 import { createHeaderInflate } from './inflate.ts';
-import { createSocketWriter } from './socket-writer.ts';
+import { createSocketWriter, type SocketWriter } from './socket-writer.ts';
 import {
   createStoredDeflate,
   decodeFrameHeader,
@@ -66,55 +66,99 @@ export function createSpdySession(
   head: Uint8Array,
   onStream: (stream: SpdyStream) => void,
 ): SpdySession {
-  const writer = createSocketWriter(socket);
-  const inflater = createHeaderInflate();
-  const deflate = createStoredDeflate();
-  const streams = new Map<number, StreamState>();
-  let lastStreamId = 0;
-  let closed = false;
-  let peerKeepsWindows = false;
-  let initialSendWindow = DEFAULT_WINDOW_BYTES;
-  let sessionSendWindow = DEFAULT_WINDOW_BYTES;
-  let sessionUnacknowledged = 0;
+  return new ServerSpdySession(socket, head, onStream);
+}
+
+class ServerSpdySession implements SpdySession {
+  readonly #socket: Duplex;
+  readonly #head: Uint8Array;
+  readonly #onStream: (stream: SpdyStream) => void;
+  readonly #writer: SocketWriter;
+  readonly #inflater = createHeaderInflate();
+  readonly #deflate = createStoredDeflate();
+  readonly #streams = new Map<number, StreamState>();
+  #lastStreamId = 0;
+  #closed = false;
+  #peerKeepsWindows = false;
+  #initialSendWindow = DEFAULT_WINDOW_BYTES;
+  #sessionSendWindow = DEFAULT_WINDOW_BYTES;
+  #sessionUnacknowledged = 0;
+
+  constructor(socket: Duplex, head: Uint8Array, onStream: (stream: SpdyStream) => void) {
+    this.#socket = socket;
+    this.#head = head;
+    this.#onStream = onStream;
+    this.#writer = createSocketWriter(socket);
+    // A consumer that never comes must not keep the reader waiting in `push` when the connection dies.
+    socket.on('close', this.#shut);
+    socket.on('error', () => {});
+  }
+
+  async run(): Promise<void> {
+    try {
+      await this.#readFrames();
+    } catch (error) {
+      if (error instanceof CodedError && error.code === 'protocol' && !this.#closed) {
+        this.#sendControl(encodeWords(FrameType.goAway, this.#lastStreamId, 1));
+        this.#socket.end();
+      }
+    } finally {
+      this.#shut();
+      if (!this.#socket.destroyed) this.#socket.end(() => this.#socket.destroy());
+    }
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#sendControl(encodeWords(FrameType.goAway, this.#lastStreamId, 0));
+    this.#socket.end(() => this.#socket.destroy());
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+    this.#shut();
+  }
 
   /** Control frames may be lost with the connection: whoever waits for data hears of it from the data. */
-  const sendControl = (frame: Buffer): void => {
-    writer.write(frame).catch(() => {});
-  };
+  #sendControl(frame: Buffer): void {
+    this.#writer.write(frame).catch(() => {});
+  }
 
-  const wakeSenders = (state?: StreamState): void => {
-    for (const each of state === undefined ? streams.values() : [state]) {
+  #wakeSenders(state?: StreamState): void {
+    for (const each of state === undefined ? this.#streams.values() : [state]) {
       const waiters = each.windowWaiters;
       each.windowWaiters = [];
       for (const resume of waiters) resume();
     }
-  };
+  }
 
-  const forget = (state: StreamState): void => {
-    if (state.localEnded && state.remoteEnded) streams.delete(state.id);
-  };
+  #forget(state: StreamState): void {
+    if (state.localEnded && state.remoteEnded) this.#streams.delete(state.id);
+  }
 
-  const acknowledge = (state: StreamState, bytes: number): void => {
-    if (closed) return;
-    sessionUnacknowledged += bytes;
-    if (sessionUnacknowledged >= DEFAULT_WINDOW_BYTES / 2) {
-      sendControl(encodeWords(FrameType.windowUpdate, 0, sessionUnacknowledged));
-      sessionUnacknowledged = 0;
+  #acknowledge(state: StreamState, bytes: number): void {
+    if (this.#closed) return;
+    this.#sessionUnacknowledged += bytes;
+    if (this.#sessionUnacknowledged >= DEFAULT_WINDOW_BYTES / 2) {
+      this.#sendControl(encodeWords(FrameType.windowUpdate, 0, this.#sessionUnacknowledged));
+      this.#sessionUnacknowledged = 0;
     }
     state.unacknowledged += bytes;
     if (!state.remoteEnded && state.unacknowledged >= DEFAULT_WINDOW_BYTES / 2) {
-      sendControl(encodeWords(FrameType.windowUpdate, state.id, state.unacknowledged));
+      this.#sendControl(encodeWords(FrameType.windowUpdate, state.id, state.unacknowledged));
       state.unacknowledged = 0;
     }
-  };
+  }
 
-  const lost = (): CodedError => new CodedError('closed', 'the client closed the connection');
+  #lost(): CodedError {
+    return new CodedError('closed', 'the client closed the connection');
+  }
 
-  async function sendData(state: StreamState, chunk: Uint8Array): Promise<void> {
+  async #sendData(state: StreamState, chunk: Uint8Array): Promise<void> {
     let offset = 0;
     while (offset < chunk.length) {
-      if (closed || state.localEnded) throw lost();
-      const room = peerKeepsWindows ? Math.min(state.sendWindow, sessionSendWindow) : MAX_DATA_FRAME_BYTES;
+      if (this.#closed || state.localEnded) throw this.#lost();
+      const room = this.#peerKeepsWindows ? Math.min(state.sendWindow, this.#sessionSendWindow) : MAX_DATA_FRAME_BYTES;
       if (room <= 0) {
         await new Promise<void>((resolve) => {
           state.windowWaiters.push(resolve);
@@ -124,108 +168,111 @@ export function createSpdySession(
       const piece = chunk.subarray(offset, offset + Math.min(room, MAX_DATA_FRAME_BYTES));
       offset += piece.length;
       state.sendWindow -= piece.length;
-      sessionSendWindow -= piece.length;
-      await writer.write(encodeDataHeader(state.id, 0, piece.length), piece);
+      this.#sessionSendWindow -= piece.length;
+      await this.#writer.write(encodeDataHeader(state.id, 0, piece.length), piece);
     }
   }
 
-  const endLocal = (state: StreamState): void => {
-    if (state.localEnded || closed) return;
+  #endLocal(state: StreamState): void {
+    if (state.localEnded || this.#closed) return;
     state.localEnded = true;
-    sendControl(encodeDataHeader(state.id, FLAG_FIN, 0));
-    forget(state);
-  };
+    this.#sendControl(encodeDataHeader(state.id, FLAG_FIN, 0));
+    this.#forget(state);
+  }
 
-  const endRemote = (state: StreamState): void => {
+  #endRemote(state: StreamState): void {
     state.remoteEnded = true;
     state.queue.end();
-    forget(state);
-  };
+    this.#forget(state);
+  }
 
-  const abort = (state: StreamState): void => {
+  #abort(state: StreamState): void {
     state.localEnded = true;
     state.remoteEnded = true;
     state.queue.fail(new CodedError('closed', 'the client reset the stream'));
-    wakeSenders(state);
-    streams.delete(state.id);
-  };
+    this.#wakeSenders(state);
+    this.#streams.delete(state.id);
+  }
 
-  const resetStream = (id: number, status: number): void => sendControl(encodeWords(FrameType.rstStream, id, status));
+  #resetStream(id: number, status: number): void {
+    this.#sendControl(encodeWords(FrameType.rstStream, id, status));
+  }
 
-  function openStream(payload: Buffer, headers: SpdyHeaders, flags: number): void {
+  #openStream(payload: Buffer, headers: SpdyHeaders, flags: number): void {
     const id = payload.readUInt32BE(0) & 0x7fffffff;
-    if (id % 2 === 0 || id <= lastStreamId) throw new CodedError('protocol', `SPDY stream id ${id} is out of order`);
-    lastStreamId = id;
-    if (streams.size >= MAX_STREAMS) {
-      resetStream(id, RstStatus.refusedStream);
+    if (id % 2 === 0 || id <= this.#lastStreamId)
+      throw new CodedError('protocol', `SPDY stream id ${id} is out of order`);
+    this.#lastStreamId = id;
+    if (this.#streams.size >= MAX_STREAMS) {
+      this.#resetStream(id, RstStatus.refusedStream);
       return;
     }
     const state: StreamState = {
       id,
-      queue: createByteQueue(CHANNEL_HIGH_WATER_BYTES, (bytes) => acknowledge(state, bytes)),
-      sendWindow: initialSendWindow,
+      queue: createByteQueue(CHANNEL_HIGH_WATER_BYTES, (bytes) => this.#acknowledge(state, bytes)),
+      sendWindow: this.#initialSendWindow,
       unacknowledged: 0,
       localEnded: false,
       remoteEnded: false,
       windowWaiters: [],
     };
-    streams.set(id, state);
+    this.#streams.set(id, state);
     const replyId = Buffer.alloc(4);
     replyId.writeUInt32BE(id);
-    sendControl(
-      encodeControlFrame(FrameType.synReply, 0, Buffer.concat([replyId, deflate(encodeHeaderBlock(new Map()))])),
+    this.#sendControl(
+      encodeControlFrame(FrameType.synReply, 0, Buffer.concat([replyId, this.#deflate(encodeHeaderBlock(new Map()))])),
     );
-    if ((flags & FLAG_FIN) !== 0) endRemote(state);
-    onStream({
+    if ((flags & FLAG_FIN) !== 0) this.#endRemote(state);
+    this.#onStream({
       id,
       headers,
       readable: state.queue,
-      write: (chunk) => sendData(state, chunk),
-      end: () => endLocal(state),
+      write: (chunk) => this.#sendData(state, chunk),
+      end: () => this.#endLocal(state),
       reset: () => {
-        if (!streams.has(id)) return;
-        resetStream(id, RstStatus.cancel);
-        abort(state);
+        if (!this.#streams.has(id)) return;
+        this.#resetStream(id, RstStatus.cancel);
+        this.#abort(state);
       },
     });
   }
 
-  function applySettings(payload: Buffer): void {
+  #applySettings(payload: Buffer): void {
     const count = payload.length >= 4 ? payload.readUInt32BE(0) : 0;
     if (count * 8 + 4 > payload.length) throw new CodedError('protocol', 'SPDY SETTINGS frame is cut short');
     for (let index = 0; index < count; index++) {
       const id = payload.readUInt32BE(4 + index * 8) & 0xffffff;
       const value = payload.readUInt32BE(8 + index * 8);
       if (id !== SETTING_INITIAL_WINDOW || value > MAX_WINDOW_BYTES) continue;
-      peerKeepsWindows = true;
-      for (const state of streams.values()) state.sendWindow += value - initialSendWindow;
-      initialSendWindow = value;
-      wakeSenders();
+      this.#peerKeepsWindows = true;
+      for (const state of this.#streams.values()) state.sendWindow += value - this.#initialSendWindow;
+      this.#initialSendWindow = value;
+      this.#wakeSenders();
     }
   }
 
-  function growWindow(payload: Buffer): void {
+  #growWindow(payload: Buffer): void {
     const id = payload.readUInt32BE(0) & 0x7fffffff;
     const delta = payload.readUInt32BE(4) & 0x7fffffff;
-    peerKeepsWindows = true;
+    this.#peerKeepsWindows = true;
     if (id === 0) {
-      sessionSendWindow += delta;
-      if (sessionSendWindow > MAX_WINDOW_BYTES) throw new CodedError('protocol', 'SPDY session window overflows');
-      wakeSenders();
+      this.#sessionSendWindow += delta;
+      if (this.#sessionSendWindow > MAX_WINDOW_BYTES) throw new CodedError('protocol', 'SPDY session window overflows');
+      this.#wakeSenders();
       return;
     }
-    const state = streams.get(id);
+    const state = this.#streams.get(id);
     if (state === undefined) return;
     state.sendWindow += delta;
     if (state.sendWindow > MAX_WINDOW_BYTES) {
-      resetStream(id, RstStatus.flowControlError);
-      abort(state);
+      this.#resetStream(id, RstStatus.flowControlError);
+      this.#abort(state);
       return;
     }
-    wakeSenders(state);
+    this.#wakeSenders(state);
   }
 
-  async function onControl(header: FrameHeader, payload: Buffer): Promise<boolean> {
+  async #onControl(header: FrameHeader, payload: Buffer): Promise<boolean> {
     if (header.version !== SPDY_VERSION) throw new CodedError('protocol', `SPDY version ${header.version} is not 3`);
     const need = (bytes: number): void => {
       if (payload.length < bytes) throw new CodedError('protocol', 'SPDY control frame is cut short');
@@ -233,47 +280,48 @@ export function createSpdySession(
     switch (header.type) {
       case FrameType.synStream: {
         need(10);
-        const block = await inflater.inflate(payload.subarray(10));
-        openStream(payload, decodeHeaderBlock(block), header.flags);
+        const block = await this.#inflater.inflate(payload.subarray(10));
+        this.#openStream(payload, decodeHeaderBlock(block), header.flags);
         return true;
       }
       case FrameType.synReply:
       case FrameType.headers: {
         need(4);
         // Of no use here, but the shared compression state has to see every block.
-        await inflater.inflate(payload.subarray(4));
-        const state = streams.get(payload.readUInt32BE(0) & 0x7fffffff);
-        if (state !== undefined && (header.flags & FLAG_FIN) !== 0) endRemote(state);
+        await this.#inflater.inflate(payload.subarray(4));
+        const state = this.#streams.get(payload.readUInt32BE(0) & 0x7fffffff);
+        if (state !== undefined && (header.flags & FLAG_FIN) !== 0) this.#endRemote(state);
         return true;
       }
       case FrameType.rstStream: {
         need(8);
-        const state = streams.get(payload.readUInt32BE(0) & 0x7fffffff);
-        if (state !== undefined) abort(state);
+        const state = this.#streams.get(payload.readUInt32BE(0) & 0x7fffffff);
+        if (state !== undefined) this.#abort(state);
         return true;
       }
       case FrameType.settings:
-        applySettings(payload);
+        this.#applySettings(payload);
         return true;
       case FrameType.ping:
         need(4);
         // Odd ids are the client's own; even ones would answer pings that we never send.
-        if (payload.readUInt32BE(0) % 2 === 1) await writer.write(encodeWords(FrameType.ping, payload.readUInt32BE(0)));
+        if (payload.readUInt32BE(0) % 2 === 1)
+          await this.#writer.write(encodeWords(FrameType.ping, payload.readUInt32BE(0)));
         return true;
       case FrameType.goAway:
         // The client opens no more streams; those that stand run on until the connection ends.
         return true;
       case FrameType.windowUpdate:
         need(8);
-        growWindow(payload);
+        this.#growWindow(payload);
         return true;
       default:
         return true;
     }
   }
 
-  async function readFrames(): Promise<void> {
-    let buffered: Buffer = Buffer.from(head);
+  async #readFrames(): Promise<void> {
+    let buffered: Buffer = Buffer.from(this.#head);
     let data: { state: StreamState | undefined; remaining: number; fin: boolean } | undefined;
     const consume = async (): Promise<void> => {
       for (;;) {
@@ -282,20 +330,21 @@ export function createSpdySession(
           if (piece.length > 0) {
             buffered = buffered.subarray(piece.length);
             data.remaining -= piece.length;
-            if (data.state === undefined) sessionUnacknowledged += piece.length;
+            if (data.state === undefined) this.#sessionUnacknowledged += piece.length;
             else await data.state.queue.push(piece);
           }
           if (data.remaining > 0) return;
-          if (data.fin && data.state !== undefined) endRemote(data.state);
+          if (data.fin && data.state !== undefined) this.#endRemote(data.state);
           data = undefined;
         }
         if (buffered.length < FRAME_HEADER_BYTES) return;
         const header = decodeFrameHeader(buffered);
         if (!header.control) {
           buffered = buffered.subarray(FRAME_HEADER_BYTES);
-          const state = streams.get(header.streamId);
+          const state = this.#streams.get(header.streamId);
           const open = state !== undefined && !state.remoteEnded;
-          if (!open && header.streamId > lastStreamId) resetStream(header.streamId, RstStatus.invalidStream);
+          if (!open && header.streamId > this.#lastStreamId)
+            this.#resetStream(header.streamId, RstStatus.invalidStream);
           data = { state: open ? state : undefined, remaining: header.length, fin: (header.flags & FLAG_FIN) !== 0 };
           continue;
         }
@@ -304,55 +353,26 @@ export function createSpdySession(
         if (buffered.length < FRAME_HEADER_BYTES + header.length) return;
         const payload = buffered.subarray(FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + header.length);
         buffered = buffered.subarray(FRAME_HEADER_BYTES + header.length);
-        await onControl(header, payload);
+        await this.#onControl(header, payload);
       }
     };
     await consume();
     // Leaving the loop must not destroy the socket: a GOAWAY may still have to be sent.
-    for await (const chunk of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    for await (const chunk of this.#socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       buffered = buffered.length === 0 ? chunk : Buffer.concat([buffered, chunk]);
       await consume();
     }
   }
 
-  const shut = (): void => {
-    if (closed) return;
-    closed = true;
-    inflater.close();
-    for (const state of streams.values()) {
+  readonly #shut = (): void => {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#inflater.close();
+    for (const state of this.#streams.values()) {
       state.localEnded = true;
-      state.queue.fail(lost());
+      state.queue.fail(this.#lost());
     }
-    wakeSenders();
-    streams.clear();
-  };
-
-  // A consumer that never comes must not keep the reader waiting in `push` when the connection dies.
-  socket.on('close', shut);
-  socket.on('error', () => {});
-
-  return {
-    async run() {
-      try {
-        await readFrames();
-      } catch (error) {
-        if (error instanceof CodedError && error.code === 'protocol' && !closed) {
-          sendControl(encodeWords(FrameType.goAway, lastStreamId, 1));
-          socket.end();
-        }
-      } finally {
-        shut();
-        if (!socket.destroyed) socket.end(() => socket.destroy());
-      }
-    },
-    close() {
-      if (closed) return;
-      sendControl(encodeWords(FrameType.goAway, lastStreamId, 0));
-      socket.end(() => socket.destroy());
-    },
-    destroy() {
-      socket.destroy();
-      shut();
-    },
+    this.#wakeSenders();
+    this.#streams.clear();
   };
 }

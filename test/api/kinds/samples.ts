@@ -431,8 +431,3 @@ export function at(document: unknown, ...path: (string | number)[]): Record<stri
   if (typeof current !== 'object' || current === null) throw new Error(`nothing at ${path.join('.')}`);
   return current as Record<string, unknown>;
 }
-
-/** The types of all stored kinds. */
-export function storedNames(): string[] {
-  return storedKinds.map(({ schemaName }) => schemaName);
-}

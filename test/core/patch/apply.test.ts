@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { deployments } from '../../../src/api/kinds/deployments/index.ts';
 import type { JsonObject, JsonValue } from '../../../src/api/meta/object.ts';
 import { ApiError } from '../../../src/api/meta/status.ts';
-import { skeletonOf } from '../../../src/api/registry/skeletons.ts';
 import { schemaOf } from '../../../src/api/schema/index.ts';
 import { applyServerSide, trackUpdate } from '../../../src/core/patch/index.ts';
 
@@ -89,7 +89,7 @@ function conflict(run: () => unknown): ApiError {
   throw new assert.AssertionError({ message: 'no conflict' });
 }
 
-const deployment = () => new Session('apps/v1', 'Deployment', true, skeletonOf('io.k8s.api.apps.v1.Deployment'));
+const deployment = () => new Session('apps/v1', 'Deployment', true, deployments.skeleton);
 const configMap = () => new Session('v1', 'ConfigMap');
 const template = (...containers: JsonObject[]): JsonObject => ({ spec: { containers } });
 

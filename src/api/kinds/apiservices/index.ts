@@ -100,6 +100,7 @@ export const apiServices: KindDefinition<APIService> = {
   categories: ['api-extensions'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService',
+  skeleton: { spec: {}, status: {} },
   storagePrefix: 'apiregistration.k8s.io/apiservices',
   allowUnconditionalUpdate: false,
   nameRule: 'pathSegment',

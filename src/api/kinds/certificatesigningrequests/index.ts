@@ -61,6 +61,7 @@ export const certificateSigningRequests: KindDefinition<Request> = {
   shortNames: ['csr'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.certificates.v1.CertificateSigningRequest',
+  skeleton: { spec: { request: null }, status: {} },
   storagePrefix: 'certificatesigningrequests',
   aliases: [older],
   strategy: {

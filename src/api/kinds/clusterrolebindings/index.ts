@@ -16,6 +16,7 @@ export const clusterRoleBindings: KindDefinition<ClusterRoleBinding> = {
   namespaced: false,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.rbac.v1.ClusterRoleBinding',
+  skeleton: { roleRef: {} },
   storagePrefix: 'clusterrolebindings',
   nameRule: 'pathSegment',
   allowCreateOnUpdate: true,

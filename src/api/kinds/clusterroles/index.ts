@@ -32,6 +32,7 @@ export const clusterRoles: KindDefinition<ClusterRole> = {
   namespaced: false,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.rbac.v1.ClusterRole',
+  skeleton: { rules: null },
   storagePrefix: 'clusterroles',
   nameRule: 'pathSegment',
   allowCreateOnUpdate: true,

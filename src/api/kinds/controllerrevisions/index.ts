@@ -30,6 +30,7 @@ export const controllerRevisions: KindDefinition<ControllerRevision> = {
   namespaced: true,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.apps.v1.ControllerRevision',
+  skeleton: { data: null },
   storagePrefix: 'controllerrevisions',
   strategy: {
     validate,

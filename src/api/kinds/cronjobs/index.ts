@@ -124,6 +124,10 @@ export const cronJobs: KindDefinition<CronJob> = {
   categories: ['all'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.batch.v1.CronJob',
+  skeleton: {
+    spec: { jobTemplate: { metadata: {}, spec: { template: { metadata: {}, spec: { containers: null } } } } },
+    status: {},
+  },
   storagePrefix: 'cronjobs',
   aliases: [sameShape('batch', 'v1beta1', '1.21', '1.25')],
   setDefaults(job) {

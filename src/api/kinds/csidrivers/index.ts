@@ -88,6 +88,8 @@ export const csiDrivers: KindDefinition<CSIDriver> = {
   namespaced: false,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storage.v1.CSIDriver',
+  skeleton: { spec: {} },
+  returnsDeleted: true,
   storagePrefix: 'csidrivers',
   allowUnconditionalUpdate: false,
   aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.19', '1.22')],

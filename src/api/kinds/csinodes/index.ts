@@ -65,6 +65,8 @@ export const csiNodes: KindDefinition<CSINode> = {
   namespaced: false,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storage.v1.CSINode',
+  skeleton: { spec: { drivers: null } },
+  returnsDeleted: true,
   storagePrefix: 'csinodes',
   allowUnconditionalUpdate: false,
   aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.17', '1.22')],

@@ -62,6 +62,10 @@ export const customResourceDefinitions: KindDefinition<CustomResourceDefinition>
   categories: ['api-extensions'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition',
+  skeleton: {
+    spec: { names: {}, versions: null },
+    status: { acceptedNames: {}, conditions: null, storedVersions: null },
+  },
   storagePrefix: 'apiextensions.k8s.io/customresourcedefinitions',
   aliases: [olderDefinition],
   allowUnconditionalUpdate: false,

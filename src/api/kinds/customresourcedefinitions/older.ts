@@ -218,6 +218,7 @@ function partsFrom(
 export const olderDefinition: KindAlias<CustomResourceDefinition> = {
   group: 'apiextensions.k8s.io',
   version: 'v1beta1',
+  skeleton: { spec: { names: {} }, status: { acceptedNames: {}, conditions: null, storedVersions: null } },
   deprecated: { since: '1.16', removed: '1.22' },
   convertTo(object) {
     const { spec } = object as { spec?: OlderSpec };

@@ -126,6 +126,10 @@ export const daemonSets: KindDefinition<DaemonSet> = {
   categories: ['all'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.apps.v1.DaemonSet',
+  skeleton: {
+    spec: { selector: null, template: { metadata: {}, spec: { containers: null } }, updateStrategy: {} },
+    status: {},
+  },
   storagePrefix: 'daemonsets',
   setDefaults(set) {
     set.spec ??= {} as DaemonSetSpec;

@@ -116,6 +116,10 @@ export const deployments: KindDefinition<Deployment> = {
   categories: ['all'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.apps.v1.Deployment',
+  skeleton: {
+    spec: { selector: null, template: { metadata: {}, spec: { containers: null } }, strategy: {} },
+    status: {},
+  },
   storagePrefix: 'deployments',
   setDefaults(deployment) {
     deployment.spec ??= {} as DeploymentSpec;

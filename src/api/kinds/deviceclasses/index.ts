@@ -36,6 +36,7 @@ export const deviceClasses: KindDefinition<DeviceClass> = {
   namespaced: false,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.resource.v1.DeviceClass',
+  returnsDeleted: true,
   storagePrefix: 'deviceclasses',
   strategy: {
     prepareForCreate(each) {

@@ -144,6 +144,7 @@ export const endpointSlices: KindDefinition<EndpointSlice> = {
   namespaced: true,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.discovery.v1.EndpointSlice',
+  skeleton: { endpoints: null, ports: null },
   storagePrefix: 'endpointslices',
   aliases: [v1beta1],
   setDefaults(slice) {

@@ -39,6 +39,15 @@ const eventsView = { convertTo: eventToCore, convertFrom: eventFromCore, fieldLa
 
 const wide = { wide: true };
 
+/** Of `events.k8s.io/v1`. */
+const VIEW_SKELETON = {
+  eventTime: null,
+  regarding: {},
+  deprecatedSource: {},
+  deprecatedFirstTimestamp: null,
+  deprecatedLastTimestamp: null,
+};
+
 export const events: KindDefinition<Event> = {
   group: '',
   version: 'v1',
@@ -50,13 +59,22 @@ export const events: KindDefinition<Event> = {
   shortNames: ['ev'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.core.v1.Event',
+  skeleton: {
+    involvedObject: {},
+    source: {},
+    firstTimestamp: null,
+    lastTimestamp: null,
+    eventTime: null,
+    reportingComponent: '',
+    reportingInstance: '',
+  },
   storagePrefix: 'events',
   nameRule: 'pathSegment',
   durability: 'relaxed',
   ttlSeconds: TTL_SECONDS,
   allowCreateOnUpdate: true,
   aliases: [
-    { group: 'events.k8s.io', version: 'v1', ...eventsView },
+    { group: 'events.k8s.io', version: 'v1', skeleton: VIEW_SKELETON, ...eventsView },
     { group: 'events.k8s.io', version: 'v1beta1', deprecated: { since: '1.19', removed: '1.25' }, ...eventsView },
   ],
   setDefaults(event) {

@@ -28,6 +28,7 @@ export const flowSchemas: KindDefinition<FlowSchema> = {
   namespaced: false,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.flowcontrol.v1.FlowSchema',
+  skeleton: { spec: { priorityLevelConfiguration: {} }, status: {} },
   storagePrefix: 'flowschemas',
   nameRule: 'dns1123Subdomain',
   aliases: [

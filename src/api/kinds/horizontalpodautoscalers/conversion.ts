@@ -108,6 +108,7 @@ function isCpu(metric: JsonValue): boolean {
 export const v1: KindAlias<HorizontalPodAutoscaler> = {
   group: 'autoscaling',
   version: 'v1',
+  skeleton: { spec: { scaleTargetRef: {} }, status: {} },
   convertTo(object) {
     const parts = partsOf(object);
     const { spec, status, annotations } = parts;

@@ -79,6 +79,7 @@ export const horizontalPodAutoscalers: KindDefinition<Autoscaler> = {
   categories: ['all'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler',
+  skeleton: { spec: { scaleTargetRef: {} }, status: { currentMetrics: null } },
   storagePrefix: 'horizontalpodautoscalers',
   aliases: [v1, sameShape('autoscaling', 'v2beta2', '1.23', '1.26'), v2beta1],
   setDefaults: setAutoscalerDefaults,

@@ -63,6 +63,7 @@ export const ingressClasses: KindDefinition<IngressClass> = {
   namespaced: false,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.networking.v1.IngressClass',
+  skeleton: { spec: {} },
   storagePrefix: 'ingressclasses',
   aliases: [sameShape('networking.k8s.io', 'v1beta1', '1.19', '1.22')],
   setDefaults(each) {

@@ -50,6 +50,7 @@ export const ingresses: KindDefinition<Ingress> = {
   shortNames: ['ing'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.networking.v1.Ingress',
+  skeleton: { spec: {}, status: { loadBalancer: {} } },
   storagePrefix: 'ingress',
   aliases: [olderIngress('networking.k8s.io', '1.19'), olderIngress('extensions', '1.14')],
   strategy,

@@ -75,6 +75,7 @@ export const jobs: KindDefinition<Job> = {
   categories: ['all'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.batch.v1.Job',
+  skeleton: { spec: { template: { metadata: {}, spec: { containers: null } } }, status: {} },
   storagePrefix: 'jobs',
   // As it was before there were dependents to delete.
   defaultPropagation: 'Orphan',

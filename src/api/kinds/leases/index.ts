@@ -34,6 +34,7 @@ export const leases: KindDefinition<Lease> = {
   namespaced: true,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.coordination.v1.Lease',
+  skeleton: { spec: {} },
   storagePrefix: 'leases',
   // A heartbeat that is lost with the power is a heartbeat of a node that is off.
   durability: 'relaxed',

@@ -33,6 +33,7 @@ export const limitRanges: KindDefinition<LimitRange> = {
   verbs: ALL_VERBS,
   allowCreateOnUpdate: true,
   schemaName: 'io.k8s.api.core.v1.LimitRange',
+  skeleton: { spec: { limits: null } },
   storagePrefix: 'limitranges',
   setDefaults(range) {
     for (const item of range.spec?.limits ?? []) setItemDefaults(item);

@@ -71,6 +71,7 @@ export const mutatingAdmissionPolicies: KindDefinition<Policy> = {
   categories: ['api-extensions'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy',
+  skeleton: { spec: {} },
   storagePrefix: 'mutatingadmissionpolicies',
   allowUnconditionalUpdate: false,
   aliases: [

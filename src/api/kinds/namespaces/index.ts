@@ -64,6 +64,7 @@ export const namespaces: KindDefinition<Namespace> = {
   shortNames: ['ns'],
   verbs: ALL_VERBS.filter((verb) => verb !== 'deletecollection'),
   schemaName: 'io.k8s.api.core.v1.Namespace',
+  skeleton: { spec: {}, status: {} },
   storagePrefix: 'namespaces',
   nameRule: 'dns1123Label',
   setDefaults(namespace) {

@@ -157,6 +157,7 @@ export const networkPolicies: KindDefinition<NetworkPolicy> = {
   shortNames: ['netpol'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.networking.v1.NetworkPolicy',
+  skeleton: { spec: { podSelector: {} } },
   storagePrefix: 'networkpolicies',
   setDefaults(policy) {
     policy.spec ??= { podSelector: {} };

@@ -87,6 +87,7 @@ export const nodes: KindDefinition<Node> = {
   shortNames: ['no'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.core.v1.Node',
+  skeleton: { spec: {}, status: { daemonEndpoints: { kubeletEndpoint: {} }, nodeInfo: {} } },
   storagePrefix: 'minions',
   setDefaults(node) {
     const { spec } = node;

@@ -147,6 +147,8 @@ export const persistentVolumeClaims: KindDefinition<Claim> = {
   shortNames: ['pvc'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.core.v1.PersistentVolumeClaim',
+  skeleton: { spec: { resources: {} }, status: {} },
+  returnsDeleted: true,
   storagePrefix: 'persistentvolumeclaims',
   setDefaults: setClaimDefaults,
   strategy,

@@ -91,6 +91,8 @@ export const persistentVolumes: KindDefinition<PersistentVolume> = {
   shortNames: ['pv'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.core.v1.PersistentVolume',
+  skeleton: { spec: {}, status: {} },
+  returnsDeleted: true,
   storagePrefix: 'persistentvolumes',
   setDefaults(volume) {
     volume.spec ??= {};

@@ -83,6 +83,7 @@ export const podDisruptionBudgets: KindDefinition<Budget> = {
   shortNames: ['pdb'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.policy.v1.PodDisruptionBudget',
+  skeleton: { spec: {}, status: {} },
   storagePrefix: 'poddisruptionbudgets',
   // Only what a path can hold is asked of the name.
   nameRule: 'pathSegment',

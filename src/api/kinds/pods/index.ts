@@ -87,6 +87,8 @@ export const pods: KindDefinition<Pod> = {
   categories: ['all'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.core.v1.Pod',
+  skeleton: { spec: { containers: null }, status: {} },
+  returnsDeleted: true,
   storagePrefix: 'pods',
   setDefaults: setPodDefaults,
   strategy,

@@ -25,6 +25,7 @@ export const podSecurityPolicies: KindDefinition<PodSecurityPolicy> = {
   shortNames: ['psp'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.policy.v1beta1.PodSecurityPolicy',
+  skeleton: { spec: { seLinux: {}, runAsUser: {}, supplementalGroups: {}, fsGroup: {} } },
   storagePrefix: 'podsecuritypolicy',
   deprecated: { since: '1.21', removed: '1.25' },
   setDefaults({ spec }) {

@@ -21,6 +21,8 @@ export const podTemplates: KindDefinition<PodTemplate> = {
   namespaced: true,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.core.v1.PodTemplate',
+  skeleton: { template: { metadata: {}, spec: { containers: null } } },
+  returnsDeleted: true,
   storagePrefix: 'podtemplates',
   setDefaults(each) {
     each.template ??= {};

@@ -160,6 +160,7 @@ export const priorityLevelConfigurations: KindDefinition<Level> = {
   namespaced: false,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration',
+  skeleton: { spec: {}, status: {} },
   storagePrefix: 'prioritylevelconfigurations',
   aliases: [
     sameShape('flowcontrol.apiserver.k8s.io', 'v1beta3', '1.29', '1.32'),

@@ -72,6 +72,7 @@ export const replicaSets: KindDefinition<ReplicaSet> = {
   categories: ['all'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.apps.v1.ReplicaSet',
+  skeleton: { spec: { selector: null, template: { metadata: {}, spec: { containers: null } } }, status: {} },
   storagePrefix: 'replicasets',
   setDefaults(set) {
     set.spec ??= {} as ReplicaSetSpec;

@@ -56,6 +56,7 @@ export const replicationControllers: KindDefinition<ReplicationController> = {
   categories: ['all'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.core.v1.ReplicationController',
+  skeleton: { spec: {}, status: {} },
   storagePrefix: 'controllers',
   setDefaults(controller) {
     controller.spec ??= {};

@@ -35,6 +35,7 @@ export const resourceClaims: KindDefinition<ResourceClaim> = {
   namespaced: true,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.resource.v1.ResourceClaim',
+  returnsDeleted: true,
   storagePrefix: 'resourceclaims',
   setDefaults: (claim) => setClaimDefaults(claim.spec),
   strategy,

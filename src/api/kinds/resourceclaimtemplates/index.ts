@@ -23,6 +23,7 @@ export const resourceClaimTemplates: KindDefinition<ResourceClaimTemplate> = {
   namespaced: true,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.resource.v1.ResourceClaimTemplate',
+  returnsDeleted: true,
   storagePrefix: 'resourceclaimtemplates',
   setDefaults: (template) => setClaimDefaults(template.spec?.spec),
   strategy: {

@@ -33,6 +33,8 @@ export const resourceQuotas: KindDefinition<ResourceQuota> = {
   shortNames: ['quota'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.core.v1.ResourceQuota',
+  skeleton: { spec: {}, status: {} },
+  returnsDeleted: true,
   storagePrefix: 'resourcequotas',
   strategy,
   statusStrategy,

@@ -23,6 +23,7 @@ export const resourceSlices: KindDefinition<ResourceSlice> = {
   namespaced: false,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.resource.v1.ResourceSlice',
+  returnsDeleted: true,
   storagePrefix: 'resourceslices',
   strategy: {
     prepareForCreate(slice, { nowMs }) {

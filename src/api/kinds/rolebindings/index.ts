@@ -16,6 +16,7 @@ export const roleBindings: KindDefinition<RoleBinding> = {
   namespaced: true,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.rbac.v1.RoleBinding',
+  skeleton: { roleRef: {} },
   storagePrefix: 'rolebindings',
   nameRule: 'pathSegment',
   allowCreateOnUpdate: true,

@@ -16,6 +16,7 @@ export const roles: KindDefinition<Role> = {
   namespaced: true,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.rbac.v1.Role',
+  skeleton: { rules: null },
   storagePrefix: 'roles',
   nameRule: 'pathSegment',
   allowCreateOnUpdate: true,

@@ -17,6 +17,7 @@ export const serviceAccounts: KindDefinition<ServiceAccount> = {
   shortNames: ['sa'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.core.v1.ServiceAccount',
+  returnsDeleted: true,
   storagePrefix: 'serviceaccounts',
   strategy: {
     warnings: ({ metadata }, old) =>

@@ -66,6 +66,8 @@ export const services: KindDefinition<Service> = {
   categories: ['all'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.core.v1.Service',
+  skeleton: { spec: {}, status: { loadBalancer: {} } },
+  returnsDeleted: true,
   storagePrefix: 'services/specs',
   nameRule: 'dns1035Label',
   allowCreateOnUpdate: true,

@@ -40,6 +40,10 @@ export const statefulSets: KindDefinition<StatefulSet> = {
   categories: ['all'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.apps.v1.StatefulSet',
+  skeleton: {
+    spec: { selector: null, template: { metadata: {}, spec: { containers: null } }, updateStrategy: {} },
+    status: {},
+  },
   storagePrefix: 'statefulsets',
   setDefaults(set) {
     set.spec ??= {} as StatefulSetSpec;

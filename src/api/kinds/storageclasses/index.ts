@@ -85,6 +85,7 @@ export const storageClasses: KindDefinition<StorageClass> = {
   shortNames: ['sc'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storage.v1.StorageClass',
+  returnsDeleted: true,
   storagePrefix: 'storageclasses',
   aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.19', '1.22')],
   setDefaults(each) {

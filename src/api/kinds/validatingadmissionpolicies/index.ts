@@ -98,6 +98,7 @@ export const validatingAdmissionPolicies: KindDefinition<Policy> = {
   categories: ['api-extensions'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy',
+  skeleton: { spec: {}, status: {} },
   storagePrefix: 'validatingadmissionpolicies',
   allowUnconditionalUpdate: false,
   aliases: [sameShape('admissionregistration.k8s.io', 'v1beta1', '1.31', '1.34')],

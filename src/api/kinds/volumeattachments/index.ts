@@ -87,6 +87,8 @@ export const volumeAttachments: KindDefinition<VolumeAttachment> = {
   namespaced: false,
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storage.v1.VolumeAttachment',
+  skeleton: { spec: { source: {} }, status: {} },
+  returnsDeleted: true,
   storagePrefix: 'volumeattachments',
   allowUnconditionalUpdate: false,
   aliases: [sameShape('storage.k8s.io', 'v1beta1', '1.19', '1.22')],

@@ -37,6 +37,7 @@ export const volumeAttributesClasses: KindDefinition<VolumeAttributesClass> = {
   shortNames: ['vac'],
   verbs: ALL_VERBS,
   schemaName: 'io.k8s.api.storage.v1.VolumeAttributesClass',
+  returnsDeleted: true,
   storagePrefix: 'volumeattributesclasses',
   strategy: { validate, validateUpdate },
   columns: [

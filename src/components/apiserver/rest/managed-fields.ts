@@ -1,7 +1,6 @@
 /** Tracks field ownership in `metadata.managedFields` on every write. */
 
 import type { JsonObject, JsonValue, KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
-import { skeletonOf } from '../../../api/registry/skeletons.ts';
 import { StoreError } from '../../../core/mvcc/port.ts';
 import { faultOfManagedFields, managedFieldsAfter, managedFieldsSteps } from '../../../core/patch/index.ts';
 import { runSteps } from '../event-loop.ts';
@@ -81,7 +80,7 @@ export function trackWrite(
     nowIso: timestamp(context.clock.nowMs()),
     live: old === undefined ? undefined : asWritten(kind, old),
     updated: asWritten(kind, next),
-    skeleton: skeletonOf(definition.schemaName, kind.alias),
+    skeleton: kind.alias?.skeleton ?? definition.skeleton ?? {},
     // What only the status's end of the API writes is not its creator's.
     ...(old === undefined && definition.statusStrategy !== undefined ? { resetFields: STATUS } : {}),
     ...(request.subresource === '' ? {} : { subresource: request.subresource }),

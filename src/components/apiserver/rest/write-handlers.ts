@@ -3,7 +3,6 @@ import { fieldError } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeList, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
-import { returnsDeleted } from '../../../api/registry/deleted.ts';
 import { clone } from '../../../core/patch/document.ts';
 import { readBody } from '../http/body.ts';
 import { duplicatesOf } from '../http/decode.ts';
@@ -115,7 +114,7 @@ export const remove: Handler = async (context, exchange, kind, info) => {
   exchange.warnings.push(...(kind.definition.warningsOnDelete?.(options.propagation) ?? []));
   const request = writeRequest(exchange, kind, info);
   const deleted = await deleteObject(context, request, options);
-  const shows = returnsDeleted(kind.definition) || kind.definition.answersDeleted === true;
+  const shows = kind.definition.returnsDeleted === true || kind.definition.answersDeleted === true;
   if (deleted.removed && !shows) {
     exchange.sendObject(200, deletedStatus(kind, deleted.object.parse()));
   } else {

@@ -1,0 +1,62 @@
+/** What the store machine answers and decides. */
+import type { Version } from './version.ts';
+
+/** Values that are not in memory. Read their rows and repeat the operation with them. */
+export class ValuesNeeded extends Error {
+  readonly versions: readonly Version[];
+  /** How many values are asked for together, those in memory included. */
+  readonly among: number;
+  constructor(versions: readonly Version[], among: number) {
+    super('values needed');
+    this.versions = versions;
+    this.among = among;
+  }
+}
+
+/** Values read back from the log, for one operation. */
+export type Pinned = ReadonlyMap<Version, Buffer>;
+
+export interface Change {
+  readonly version: Version;
+  /** The state before the revision, if the key existed then. */
+  readonly previous: Version | undefined;
+  /** The encoded event; undefined once it has been dropped from memory. */
+  readonly field: Buffer;
+}
+
+export interface DecidedRevision {
+  readonly revision: number;
+  readonly changes: readonly Change[];
+}
+
+export interface RangeAnswer {
+  readonly kind: 'range';
+  readonly versions: readonly Version[];
+  /** Encoded key-values, as `EncodedEvent` has them, in the order of `versions`; empty when only keys or the count were asked for. */
+  readonly kvs: readonly Buffer[];
+  readonly keysOnly: boolean;
+  readonly more: boolean;
+  readonly count: number;
+}
+
+export type Answer =
+  | RangeAnswer
+  | { readonly kind: 'put'; readonly previous: Buffer | undefined }
+  | { readonly kind: 'delete'; readonly deleted: number; readonly previous: readonly Buffer[] }
+  | TxnAnswer;
+
+export interface TxnAnswer {
+  readonly kind: 'txn';
+  readonly succeeded: boolean;
+  readonly answers: readonly Answer[];
+}
+
+/** What deciding a transaction gave: its answer and, when it wrote, the new revision. */
+export interface Decision {
+  readonly answer: TxnAnswer;
+  readonly decided: DecidedRevision | undefined;
+  /** Revision for the answer's header. */
+  readonly revision: number;
+}
+
+export const NO_PINS: Pinned = new Map();
