@@ -101,6 +101,41 @@ describe('a machine with cgroup v2 only', { skip: missing ?? false }, () => {
     assert.match(await host.must('cat /proc/$(pgrep -o -f "^/usr/local/bin/hyperedge etcd")/oom_score_adj'), /^-99\d$/);
   });
 
+  test('an exec has a cgroup of its own below the container, and ends as a whole with its client', async () => {
+    const uid = await kubectl('get pod limited -o jsonpath={.metadata.uid}');
+    const slice = `kubepods-burstable-pod${uid.replaceAll('-', '_')}.slice`;
+    const scope = `/sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/${slice}/hyperedge-*.scope`;
+    const command = `exec limited -- /bin/sh -c`;
+    assert.equal(await kubectl(`${command} 'setsid sleep 86471 & echo ran'`, 60_000), 'ran');
+    const [left] = (await host.must('pgrep -f "^sleep 86471"')).split('\n');
+    assert.match(
+      await host.must(`cat /proc/${left}/cgroup`),
+      /\/hyperedge-[0-9a-f]+\.scope$/,
+      'charged to the container',
+    );
+    await host.must(
+      `systemd-run --unit=client kubectl --kubeconfig /etc/origin/master/admin.kubeconfig ${command} 'setsid sleep 86472 & sleep 86472'`,
+    );
+    await eventually('the exec runs', 60_000, async () =>
+      (await host.must('pgrep -cf "^sleep 86472" || true')) === '2' ? true : undefined,
+    );
+    const serving = `for pid in $(cat ${scope}/exec-*/cgroup.procs); do cat /proc/$pid/comm; done | sort | tr '\\n' ' '`;
+    let found = '';
+    await eventually('the monitor is charged', 30_000, async () => {
+      found = await host.must(serving);
+      return found.trim() === 'conmon sleep sleep' ? true : undefined;
+    }).catch((error: unknown) => {
+      throw new Error(`${String(error)}: ${found}`);
+    });
+    await host.must('systemctl kill --signal=SIGKILL client');
+    await eventually('the exec ends', 60_000, async () =>
+      (await host.must(`pgrep -f "^sleep 86472" || ls -d ${scope}/exec-* 2>/dev/null || echo none`)) === 'none'
+        ? true
+        : undefined,
+    );
+    await host.must(`kill -9 ${left}; systemctl reset-failed client || true`);
+  });
+
   test('OOMKilled', async () => {
     await apply(pod('hungry', 'sleep 1; tail /dev/zero', '{limits: {memory: 24Mi}}'));
     await eventually('OOMKilled', 120_000, async () =>
