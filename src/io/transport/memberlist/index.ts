@@ -8,6 +8,7 @@ import type { Log } from '../../../base/log.ts';
 import type { RingHandler, RingTransport } from '../../../components/membership/port.ts';
 import type { PeerAddress, RingState } from '../../../core/gossip/port.ts';
 import { canonicalIp } from './addresses.ts';
+import { InboundStreams } from './inbound.ts';
 import type { Keyring } from './keyring.ts';
 import { labelBytes } from './label.ts';
 import { messageType, typed } from './messages.ts';
@@ -34,7 +35,7 @@ export interface MemberlistOptions {
 const DATAGRAM_BYTES = 1400;
 const RECEIVE_BUFFER_BYTES = 1024 * 1024;
 const STREAM_LIMITS: StreamLimits = { maxBytes: 8 * 1024 * 1024, maxRows: 16_384 };
-const MAX_INBOUND_STREAMS = 64;
+const INBOUND_LIMITS = { streams: 64, bytes: 32 * 1024 * 1024 };
 const STREAM_TIMEOUT_MS = 10_000;
 const FREE_PORT_ATTEMPTS = 10;
 
@@ -44,7 +45,10 @@ export function createMemberlistTransport(options: MemberlistOptions): RingTrans
   const sockets = new Set<Socket>();
   let server: Server | undefined;
   let datagrams: DatagramSocket | undefined;
-  let inbound = 0;
+  const inbound = new InboundStreams(INBOUND_LIMITS, (socket) => {
+    log.v(2, 'closed a stream: too many are open', { from: `${socket.remoteAddress}:${socket.remotePort}` });
+    socket.destroy();
+  });
   let stopped = false;
 
   const onDatagram = (handler: RingHandler, bytes: Uint8Array, ip: string, port: number): void => {
@@ -81,12 +85,7 @@ export function createMemberlistTransport(options: MemberlistOptions): RingTrans
 
   const onStream = (handler: RingHandler, socket: Socket): void => {
     const from = `${socket.remoteAddress ?? '?'}:${socket.remotePort ?? 0}`;
-    if (inbound >= MAX_INBOUND_STREAMS) {
-      log.v(2, 'refused a stream: too many are open', { from });
-      socket.destroy();
-      return;
-    }
-    inbound++;
+    inbound.add(socket);
     sockets.add(socket);
     // Not an idle time-out: a trickle of bytes must not hold a place either.
     const timer = setTimeout(() => socket.destroy(), STREAM_TIMEOUT_MS);
@@ -95,6 +94,7 @@ export function createMemberlistTransport(options: MemberlistOptions): RingTrans
     let done = false;
     socket.on('data', (chunk) => {
       if (done || typeof chunk === 'string') return;
+      inbound.received(socket, chunk.length);
       try {
         const message = reader.push(chunk);
         if (message === undefined) return;
@@ -110,7 +110,7 @@ export function createMemberlistTransport(options: MemberlistOptions): RingTrans
     socket.on('close', () => {
       clearTimeout(timer);
       sockets.delete(socket);
-      inbound--;
+      inbound.remove(socket);
     });
   };
 
