@@ -8,6 +8,7 @@ import type { Log } from '../../../base/log.ts';
 import type { RingHandler, RingTransport } from '../../../components/membership/port.ts';
 import type { PeerAddress, RingState } from '../../../core/gossip/port.ts';
 import { canonicalIp } from './addresses.ts';
+import { InboundStreams } from './inbound.ts';
 import type { Keyring } from './keyring.ts';
 import { labelBytes } from './label.ts';
 import { messageType, typed } from './messages.ts';
@@ -28,7 +29,7 @@ export interface MemberlistOptions {
 const DATAGRAM_BYTES = 1400;
 const RECEIVE_BUFFER_BYTES = 1024 * 1024;
 const STREAM_LIMITS: StreamLimits = { maxBytes: 8 * 1024 * 1024, maxRows: 16_384 };
-const MAX_INBOUND_STREAMS = 64;
+const INBOUND_LIMITS = { streams: 64, bytes: 32 * 1024 * 1024 };
 const STREAM_TIMEOUT_MS = 10_000;
 const FREE_PORT_ATTEMPTS = 10;
 
@@ -43,7 +44,7 @@ class MemberlistTransport implements RingTransport {
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
   #datagrams: DatagramSocket | undefined;
-  #inbound = 0;
+  readonly #inbound: InboundStreams;
   #stopped = false;
   readonly packetBytes: number;
 
@@ -51,6 +52,10 @@ class MemberlistTransport implements RingTransport {
     this.#options = options;
     this.#sealing = { keyring: options.keyring, label: labelBytes(options.label) };
     this.#log = options.log;
+    this.#inbound = new InboundStreams(INBOUND_LIMITS, (socket) => {
+      this.#log.v(2, 'stream closed: too many are open', { from: `${socket.remoteAddress}:${socket.remotePort}` });
+      socket.destroy();
+    });
     this.packetBytes = DATAGRAM_BYTES - packetOverhead(this.#sealing);
   }
 
@@ -139,12 +144,7 @@ class MemberlistTransport implements RingTransport {
 
   #onStream(handler: RingHandler, socket: Socket): void {
     const from = `${socket.remoteAddress ?? '?'}:${socket.remotePort ?? 0}`;
-    if (this.#inbound >= MAX_INBOUND_STREAMS) {
-      this.#log.v(2, 'refused a stream: too many are open', { from });
-      socket.destroy();
-      return;
-    }
-    this.#inbound++;
+    this.#inbound.add(socket);
     this.#sockets.add(socket);
     // Not an idle time-out: a trickle of bytes must not hold a place either.
     const timer = setTimeout(() => socket.destroy(), STREAM_TIMEOUT_MS);
@@ -153,6 +153,7 @@ class MemberlistTransport implements RingTransport {
     let done = false;
     socket.on('data', (chunk) => {
       if (done || typeof chunk === 'string') return;
+      this.#inbound.received(socket, chunk.length);
       try {
         const message = reader.push(chunk);
         if (message === undefined) return;
@@ -168,7 +169,7 @@ class MemberlistTransport implements RingTransport {
     socket.on('close', () => {
       clearTimeout(timer);
       this.#sockets.delete(socket);
-      this.#inbound--;
+      this.#inbound.remove(socket);
     });
   }
 

@@ -1,0 +1,58 @@
+/** Streams that peers have opened. Whether a peer has the ring's key shows only when its message is complete, so all of them together are bounded. */
+import type { Socket } from 'node:net';
+
+export interface InboundLimits {
+  readonly streams: number;
+  /** Of messages that are not complete, all streams together. */
+  readonly bytes: number;
+}
+
+export class InboundStreams {
+  readonly #limits: InboundLimits;
+  readonly #evicted: (socket: Socket) => void;
+  /** Oldest first. */
+  readonly #streams = new Map<Socket, { readonly address: string; bytes: number }>();
+  #bytes = 0;
+
+  /** `evicted` destroys the socket. */
+  constructor(limits: InboundLimits, evicted: (socket: Socket) => void) {
+    this.#limits = limits;
+    this.#evicted = evicted;
+  }
+
+  /** Makes room: the oldest stream of the address that has most of them is closed, never the new one. */
+  add(socket: Socket): void {
+    if (this.#streams.size >= this.#limits.streams) this.#evict(() => 1);
+    this.#streams.set(socket, { address: socket.remoteAddress ?? '', bytes: 0 });
+  }
+
+  /** Closes the oldest stream of the address that has sent most when all together are too large. */
+  received(socket: Socket, bytes: number): void {
+    const stream = this.#streams.get(socket);
+    if (stream === undefined) return;
+    stream.bytes += bytes;
+    this.#bytes += bytes;
+    if (this.#bytes > this.#limits.bytes) this.#evict((each) => each.bytes);
+  }
+
+  remove(socket: Socket): void {
+    this.#bytes -= this.#streams.get(socket)?.bytes ?? 0;
+    this.#streams.delete(socket);
+  }
+
+  #evict(weigh: (stream: { readonly bytes: number }) => number): void {
+    const weights = new Map<string, number>();
+    let heaviest = '';
+    for (const stream of this.#streams.values()) {
+      const weight = (weights.get(stream.address) ?? 0) + weigh(stream);
+      weights.set(stream.address, weight);
+      if (weight >= (weights.get(heaviest) ?? 0)) heaviest = stream.address;
+    }
+    for (const [socket, stream] of this.#streams) {
+      if (stream.address !== heaviest || weigh(stream) === 0) continue;
+      this.remove(socket);
+      this.#evicted(socket);
+      return;
+    }
+  }
+}
