@@ -12,9 +12,9 @@ import type { DialPeer, RpcListener, StoreLog } from './port.ts';
 import type { RequestLimits } from './services/kv-service.ts';
 
 export interface EtcdServerDeps {
-  /** Where everything is kept: `createSqliteLog` of io/sqlite. Opened by `start`, closed by `stop`. */
+  /** The durable store: `createSqliteLog` of io/sqlite. Opened by `start`, closed by `stop`. */
   readonly storage: StoreLog;
-  /** Where clients come in: `createRpcListener` of io/grpc. */
+  /** The client listener: `createRpcListener` of io/grpc. */
   readonly listener: RpcListener;
   readonly clock: Clock;
   readonly log: Log;
@@ -23,74 +23,90 @@ export interface EtcdServerDeps {
   /** What `member list` shows as client addresses. */
   readonly clientUrls: readonly string[];
   readonly peerUrls?: readonly string[];
-  /** How other members come in and are reached; without it this member stays alone. */
+  /** How other members connect and are reached; undefined: a single-member store without peers. */
   readonly peers?: { readonly listener: RpcListener; readonly dial: DialPeer };
-  /** Who is there at the beginning; this member alone by default. */
+  /** The initial members; this member alone by default. */
   readonly initialCluster?: InitialCluster;
-  /** Present: as etcd's `--force-new-cluster`, this member becomes the whole cluster and keeps its data. Called when that is on disk. */
+  /**
+   * Present: as etcd's `--force-new-cluster`, this member becomes the only one and keeps its data. Called when that is
+   * on disk.
+   */
   readonly forceNewCluster?: () => Promise<void>;
-  /** What a member that is alone goes back to when its data are damaged; undefined: it does not start until somebody has looked. */
+  /**
+   * The fallback of a single member whose data are damaged; undefined: it does not start until an operator intervenes.
+   */
   readonly fallback?: Fallback;
-  /** etcd's `--heartbeat-interval` and `--election-timeout`, in milliseconds; with `adapts` the latter is only what it begins with. */
+  /**
+   * etcd's `--heartbeat-interval` and `--election-timeout`, in milliseconds; with `adapts` the latter is the initial
+   * value.
+   */
   readonly timing?: { readonly heartbeatMs: number; readonly electionMs: number; readonly adapts?: boolean };
-  /** Bytes of the file from which on nothing more is written, as etcd's `--quota-backend-bytes`; undefined: no quota. */
+  /** File size from which writes are rejected, as etcd's `--quota-backend-bytes`; undefined: no quota. */
   readonly quotaBytes?: number;
   readonly compaction?: AutoCompaction;
   readonly strictReconfigCheck?: boolean;
   /** Learners that a cluster may have: 1 by default, 16 at most. */
   readonly maxLearners?: number;
   readonly limits?: RequestLimits;
-  /** How often a watch that asked for it hears that nothing has happened; ten minutes by default. */
+  /** The interval of `progress_notify`; ten minutes by default. */
   readonly progressNotifyMs?: number;
-  /** Answers to watches that allow it come in fragments of this; what etcd takes for a request, and 512 KiB, by default. */
+  /** Size of fragments of large watch responses; etcd's request limit plus 512 KiB by default. */
   readonly fragmentBytes?: number;
   /** etcd's `--enable-grpc-gateway`: JSON over HTTP; true by default. */
   readonly jsonGateway?: boolean;
-  /** Calls that the gateway has under way at once, of all its clients; any number by default. */
+  /** Concurrent calls of the gateway, over all its clients; unlimited by default. */
   readonly gatewayStreams?: number;
   /** etcd's `--experimental-warning-apply-duration` and `-unary-request-duration`, in milliseconds: what takes longer is said, the former counted too. */
-  /** Metrics also tell how long calls take. Default false. */
+  /** Adds histograms of call durations to the metrics. Default false. */
   readonly extensiveMetrics?: boolean;
   readonly slow?: { readonly applyMs: number; readonly requestMs: number };
-  /** How often members compare their stores, as etcd's `--experimental-corrupt-check-time`; by default twice a day. */
+  /** How often members compare their stores, as etcd's `--experimental-corrupt-check-time`; twice a day by default. */
   readonly compareMs?: number;
-  /** As etcd's `--experimental-initial-corrupt-check`: compare with the others before serving. */
+  /** As etcd's `--experimental-initial-corrupt-check`: compares with the other members before serving. */
   readonly compareAtStart?: boolean;
-  /** What the ring of hosts tells of the other members; ended by `stop`. */
+  /** What the ring of hosts reports about the other members; closed by `stop`. */
   readonly gossip?: GossipHints;
-  /** Where chance comes from: election timeouts, ids of leases and of runs. Node's own by default; a simulation has one that repeats. */
+  /**
+   * Source of randomness: election timeouts, ids of leases and runs. Node's own by default; simulations pass a seeded
+   * one.
+   */
   readonly random?: Pick<RandomSource, 'random' | 'bytes'>;
-  /** Runs something when what has arrived in this turn has been looked at; `setImmediate` by default. */
+  /** Runs a callback after the requests of this turn have been processed; `setImmediate` by default. */
   readonly defer?: (run: () => void) => void;
-  /** Bounds on what raft keeps waiting and in memory, and how many entries the log keeps for those who are a little behind. */
+  /** Bounds on raft's queues and caches, and how many entries the log keeps for slow followers. */
   readonly bounds?: Partial<StoreBounds>;
-  /** Bytes of current values kept in memory; 64 MiB by default. */
+  /** Bytes of current values cached in memory; 64 MiB by default. */
   readonly cacheBytes?: number;
-  /** Relaxed writes reach the disk after this at the latest; 1000 ms by default. */
+  /** Relaxed writes are on disk after this long at most; 1000 ms by default. */
   readonly flushIntervalMs?: number;
-  /** Leases with more than this left are written down so often; five minutes by default, as with etcd. */
+  /** How often remaining times of long leases are checkpointed; every five minutes by default, as with etcd. */
   readonly leaseCheckpointMs?: number;
-  /** What clients get for their passwords once auth is on: simple tokens by default, see `createTokens`. */
+  /** The token provider of auth: simple tokens by default, see `createTokens`. */
   readonly tokens?: Tokens;
-  /** etcd's `--client-cert-auth`: with auth on, a client without a token is whom its certificate names. */
+  /** etcd's `--client-cert-auth`: with auth on, the certificate's common name is the user of a call without a token. */
   readonly clientCertAuth?: boolean;
-  /** etcd's `--bcrypt-cost`, for the hashes of passwords; 10 by default. */
+  /** etcd's `--bcrypt-cost`, for password hashes; 10 by default. */
   readonly bcryptCost?: number;
-  /** What makes those hashes; scrypt by default. */
+  /** The password hasher; scrypt by default. */
   readonly hasher?: PasswordHasher;
-  /** Which kinds of entries this member knows, see log-level.ts; less than this build does: it behaves as an older one. */
+  /**
+   * The log level that this member supports, see log-level.ts; lower than this build's: it behaves as an older build.
+   */
   readonly logLevel?: number;
-  /** This member listens, a quorum answers, and the cluster knows its name and where its clients find it. Again after a rebuild. */
+  /**
+   * This member listens, a quorum answers, and its name and client URLs are published. Called again after a recovery.
+   */
   readonly onPublished?: () => void;
-  /** The disk failed in a way that cannot be repeated safely: log has said so, the process has to end. */
+  /** The disk failed in a way that cannot be retried safely: the error was logged, the process has to exit. */
   readonly onFatal: (error: Error) => void;
 }
 
 /** An earlier state of the store, kept elsewhere. */
 export interface Fallback {
   /**
-   * Puts the closed, damaged store aside and the newest earlier state that is whole in its place. Nothing has changed when it throws: CodedErrors
-   * saying why there is none. `lastSeen`: the last revision that is known to have been shown, 0 when none is.
+   * Moves the closed, damaged store aside and restores the newest earlier state that is intact. Nothing has changed
+   * when it throws: CodedErrors with the reason. `lastSeen`: the last revision known to have been visible, 0 when none
+   * is.
    */
   goBack(lastSeen: number): Promise<WentBack>;
 }
@@ -99,15 +115,15 @@ export interface WentBack {
   /** Where the damaged store is kept. */
   readonly kept: string;
   readonly snapshot: string;
-  /** The revision of that snapshot: what came after it is lost. */
+  /** The revision of that snapshot: later revisions are lost. */
   readonly from: number;
   /** The last revision that is known to be lost; undefined when nothing of the damaged store could be read. */
   readonly to: number | undefined;
-  /** Revisions go on behind this one, so that no client takes the restored history for the one it knows. */
+  /** New revisions start behind this one, so that no client mistakes the restored history for the one it knows. */
   readonly revision: number;
 }
 
-/** Bytes, but for those that say otherwise. */
+/** In bytes unless noted otherwise. */
 export interface StoreBounds {
   readonly maxAppendBytes: number;
   readonly maxCommittedBytes: number;

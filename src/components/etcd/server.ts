@@ -8,20 +8,20 @@ import { costLikeBcrypt, scryptHasher } from './auth/password.ts';
 import type { EtcdServer, EtcdServerDeps, StoreBounds } from './index.ts';
 import { identified, storedState, wasReplaced } from './membership/bootstrap.ts';
 import { hex, type Member } from './membership/cluster.ts';
-import { Newcomer, wipedError } from './membership/join.ts';
-import { departure } from './membership/member-removal.ts';
-import { announce } from './membership/publish.ts';
-import { MendingServer } from './recovery/recovery.ts';
+import { JoinCheck, wipedError } from './membership/join.ts';
+import { removalPersisted } from './membership/member-removal.ts';
+import { publishMember } from './membership/publish.ts';
+import { RecoveringServer } from './recovery/recovery.ts';
 import { Promoter, replaceMember } from './recovery/replacement.ts';
 import { Corruption } from './replication/corruption.ts';
 import { ALARM_CORRUPT, Engine } from './replication/engine.ts';
 import { FullDisk } from './replication/full-disk.ts';
 import { GossipLink } from './replication/gossip-link.ts';
-import { handOver } from './replication/leadership-transfer.ts';
+import { transferLeadership } from './replication/leadership-transfer.ts';
 import { LogLevel, LogLevels, NEWEST_LEVEL, requireLevel } from './replication/log-level.ts';
-import { Upkeep } from './replication/maintenance.ts';
+import { Maintenance } from './replication/maintenance.ts';
 import type { MemberTable } from './replication/peer-protocol.ts';
-import { Questions } from './replication/peer-queries.ts';
+import { PeerQueries } from './replication/peer-queries.ts';
 import { Peers } from './replication/peers.ts';
 import { Replica } from './replication/replica.ts';
 import { Router } from './replication/router.ts';
@@ -37,24 +37,24 @@ import type { WatchService } from './watch/watch-service.ts';
 
 const CACHE_BYTES = 64 << 20;
 const FLUSH_INTERVAL_MS = 1000;
-/** Watches never end by themselves; their clients come back elsewhere. */
+/** Watches never end by themselves; their clients reconnect elsewhere. */
 const CLOSE_GRACE_MS = 100;
-/** etcd's. */
+/** etcd's defaults. */
 const SLOW = { applyMs: 100, requestMs: 300 };
 const TIMING = { heartbeatMs: 100, electionMs: 1000, adapts: true };
 const TICKS_PER_HEARTBEAT = 2;
 const FIRST_LEADER_MS = 5000;
 const ASK_MS = 3000;
-/** At least: etcd's. */
+/** Minimum time before a removed member stops, as in etcd. */
 const REMOVED_STAYS_MS = 1000;
 
-/** What members ask each other about. */
+/** Topics of peer queries. */
 const LEASES = 'leases';
 const ROOM = 'room';
 const YES = new Uint8Array();
 const RANDOM = { random: () => Math.random(), bytes: (length: number) => randomBytes(length) };
 
-/** Bounds on what waits and what is kept. */
+/** Default bounds on queues and caches. */
 const BOUNDS: StoreBounds = {
   maxAppendBytes: 1 << 20,
   maxCommittedBytes: 4 << 20,
@@ -67,14 +67,14 @@ const BOUNDS: StoreBounds = {
 };
 
 export function createEtcdServer(deps: EtcdServerDeps): EtcdServer {
-  return new MendingServer(deps, (own, replaces, damage) => new Server(own, replaces, damage));
+  return new RecoveringServer(deps, (own, replaces, damage) => new Server(own, replaces, damage));
 }
 
-/** One life of the store: after `stop` another can begin with the same log and listeners. */
+/** One run of the store: after `stop` another one may start with the same log and listeners. */
 export interface StoreServer extends EtcdServer {
-  /** Who belongs to the cluster, as far as it is known; also when `start` has failed. */
+  /** The members as far as they are known; also after `start` has failed. */
   readonly members: readonly Member[];
-  /** The last revision that anybody may have seen, 0 when nothing was. */
+  /** The last revision that may have been visible, 0 when none was. */
   readonly revision: number;
 }
 
@@ -90,11 +90,11 @@ class Server implements StoreServer {
   readonly #engine: Engine;
   readonly #snapshots: Snapshots;
   readonly #leaseQuorum: LeaseQuorum;
-  readonly #upkeep: Upkeep;
+  readonly #maintenance: Maintenance;
   readonly #requireLeader: RequireLeader;
   readonly #promoter: Promoter;
   readonly #corruption: Corruption;
-  readonly #questions: Questions;
+  readonly #peerQueries: PeerQueries;
   readonly #fullDisk: FullDisk;
   readonly #levels: LogLevels;
   readonly #replaces: ReadonlyArray<readonly string[]> | undefined;
@@ -105,14 +105,14 @@ class Server implements StoreServer {
   #leases: LeaseService | undefined;
   #encoder: Encoder | undefined;
   #gossip: GossipLink | undefined;
-  #toldLeader: NodeId | undefined;
-  #toldTerm = 0;
-  #noted = Promise.resolve();
-  #isTold = false;
+  #loggedLeader: NodeId | undefined;
+  #loggedTerm = 0;
+  #savedPeers = Promise.resolve();
+  #removalReported = false;
   #leaving: Promise<void> | undefined;
   #stopped = false;
 
-  /** `damage`: what has turned out to be wrong with the data while it starts. */
+  /** `damage`: an error of the data that was reported while the store starts. */
   constructor(
     deps: EtcdServerDeps,
     replaces: ReadonlyArray<readonly string[]> | undefined,
@@ -134,10 +134,10 @@ class Server implements StoreServer {
         applied: () => this.#engine.replica.applied,
         appliedAt: (index) => this.#engine.appliedInTime(index),
         isLed: () => this.#engine.replica.leader !== undefined,
-        changed: () => this.#engine.rightsSettled,
+        changed: () => this.#engine.permissionsSettled,
       },
       hasher: deps.hasher ?? scryptHasher(deps.bcryptCost === undefined ? undefined : costLikeBcrypt(deps.bcryptCost)),
-      tellsTokens: () => this.#engine.cluster.level >= LogLevel.tokens,
+      replicatesTokens: () => this.#engine.cluster.level >= LogLevel.tokens,
       clientCertAuth: deps.clientCertAuth ?? false,
       bytes: random.bytes,
     });
@@ -157,12 +157,12 @@ class Server implements StoreServer {
       onPublish: (revisions) => {
         this.#metrics.published(revisions);
         this.#watches?.publish(revisions);
-        this.#upkeep.wrote();
+        this.#maintenance.wrote();
       },
       onReplaced: (reached) => this.#watches?.resync(reached),
       onLeadership: () => this.#leadership(),
       onMembers: () => this.#membersChanged(),
-      onFull: () => void this.#fullDisk.handOver(),
+      onFull: () => void this.#fullDisk.transferLeadership(),
       onRead: (ms) => this.#metrics.read(ms),
       onDecided: (request, success, ms) => this.#metrics.decided(request, success, ms),
       compaction: this.#metrics.compaction,
@@ -209,15 +209,15 @@ class Server implements StoreServer {
     this.#leaseQuorum = new LeaseQuorum({
       engine: this.#engine,
       clock,
-      askAll: (message, agreed) => void this.#questions.askAll(LEASES, message, agreed),
+      askAll: (message, agreed) => void this.#peerQueries.askAll(LEASES, message, agreed),
     });
     this.#fullDisk = new FullDisk({
       engine: this.#engine,
       storage,
       log,
-      ask: (has) => this.#questions.askAll(ROOM, YES, has),
+      ask: (has) => this.#peerQueries.askAll(ROOM, YES, has),
     });
-    this.#questions = new Questions({
+    this.#peerQueries = new PeerQueries({
       engine: this.#engine,
       peers: () => this.#peers,
       answers: {
@@ -225,7 +225,7 @@ class Server implements StoreServer {
         [ROOM]: async () => ((await this.#fullDisk.hasRoom()) ? YES : undefined),
       },
     });
-    this.#upkeep = new Upkeep({
+    this.#maintenance = new Maintenance({
       engine: this.#engine,
       storage,
       clock,
@@ -258,7 +258,7 @@ class Server implements StoreServer {
       requireLevel(engine.cluster.level, this.#logLevel);
       const { clusterId, memberId } = engine.identity;
       const isRemoved = engine.cluster.wasRemoved(hex(memberId));
-      await this.#noteOthers();
+      await this.#savePeers();
       const replica = await this.#replica(hex(memberId), state);
       const encoder = new Encoder(clusterId, memberId);
       this.#encoder = encoder;
@@ -299,17 +299,17 @@ class Server implements StoreServer {
       }
       engine.begin(replica);
       if (isRemoved) {
-        this.#leaving = this.#departure();
+        this.#leaving = this.#removalPersisted();
         await this.#leaving;
-        if (this.#stopped) throw new CodedError('closed', 'stopped before the others could do without this member');
+        if (this.#stopped) throw new CodedError('closed', 'stopped before member removal was committed');
         throw removedError();
       }
-      // Alone there is nothing to wait for but the disk.
+      // A single member waits for its disk only.
       while (replica.alone && !engine.leads) {
         await engine.leadershipChange(FIRST_LEADER_MS);
         const damage = this.#damage();
         if (damage !== undefined) throw damage;
-        if (this.#stopped) throw new CodedError('closed', 'stopped before there was room to begin');
+        if (this.#stopped) throw new CodedError('closed', 'stopped before the disk had free space');
       }
       if (this.#deps.compareAtStart === true && !replica.alone) await this.#corruption.compareOwn();
       const address = await listener.listen(service);
@@ -317,7 +317,7 @@ class Server implements StoreServer {
       this.#gossip?.start();
       this.#leases?.start();
       this.#watches?.start();
-      this.#upkeep.start();
+      this.#maintenance.start();
       this.#corruption.start();
       void this.#publish();
       log.info('store is ready', {
@@ -332,12 +332,12 @@ class Server implements StoreServer {
     }
   }
 
-  /** The words are etcd's: who starts it waits for some of them. */
+  /** The messages are etcd's: tools that start etcd wait for some of them. */
   async #publish(): Promise<void> {
     const { clock, log, name, clientUrls, onPublished } = this.#deps;
     const engine = this.#engine;
     log.info(`enabled capabilities for version ${CLUSTER_VERSION}`);
-    const published = await announce({
+    const published = await publishMember({
       engine,
       name,
       clientUrls,
@@ -359,7 +359,7 @@ class Server implements StoreServer {
 
   async stop(): Promise<void> {
     if (this.#stopped) return;
-    await handOver(this.#engine, this.#deps.clock, this.#deps.log);
+    await transferLeadership(this.#engine, this.#deps.clock, this.#deps.log);
     await this.#close();
   }
 
@@ -368,17 +368,17 @@ class Server implements StoreServer {
     this.#stopped = true;
     this.#leases?.stop();
     this.#watches?.stop();
-    this.#upkeep.stop();
+    this.#maintenance.stop();
     this.#promoter.stop();
     this.#levels.stop();
     this.#corruption.stop();
     this.#requireLeader.stop();
     this.#snapshots.stop();
     await this.#gossip?.stop();
-    // Answers what is under way before the connections go.
+    // Answers pending requests before the connections are closed.
     await this.#engine.stop();
     await this.#peers?.stop();
-    await this.#noted;
+    await this.#savedPeers;
     await Promise.all([listener.close(CLOSE_GRACE_MS), peers?.listener.close(CLOSE_GRACE_MS)]);
     await storage.close();
   }
@@ -444,7 +444,7 @@ class Server implements StoreServer {
   }
 
   #connectedPeers(): Peers {
-    if (this.#peers === undefined) throw new CodedError('closed', 'this member has no others');
+    if (this.#peers === undefined) throw new CodedError('closed', 'this member has no peers');
     return this.#peers;
   }
 
@@ -460,11 +460,11 @@ class Server implements StoreServer {
     this.#snapshots.changed();
     this.#gossip?.publish();
     const { leader, term } = replica;
-    if (replica.alone || (leader === this.#toldLeader && term === this.#toldTerm)) return;
-    this.#toldLeader = leader;
-    this.#toldTerm = term;
-    if (leader === undefined) this.#deps.log.warn('no member leads', { term });
-    else this.#deps.log.info(leader === replica.id ? 'this member leads' : 'another member leads', { leader, term });
+    if (replica.alone || (leader === this.#loggedLeader && term === this.#loggedTerm)) return;
+    this.#loggedLeader = leader;
+    this.#loggedTerm = term;
+    if (leader === undefined) this.#deps.log.warn('cluster has no leader', { term });
+    else this.#deps.log.info(leader === replica.id ? 'became leader' : 'leader changed', { leader, term });
   }
 
   #membersChanged(): void {
@@ -475,7 +475,7 @@ class Server implements StoreServer {
       return;
     }
     this.#peers?.setMembers(cluster.members);
-    void this.#noteOthers();
+    void this.#savePeers();
     this.#promoter.consider();
     this.#levels.consider();
     const { alarms } = cluster;
@@ -489,32 +489,34 @@ class Server implements StoreServer {
     }
   }
 
-  /** For the day on which the store cannot be read. */
-  async #noteOthers(): Promise<void> {
+  /** Needed by a member that cannot read its store. */
+  async #savePeers(): Promise<void> {
     const { peers, storage, log } = this.#deps;
     if (peers === undefined) return;
     const { cluster, identity } = this.#engine;
     const own = hex(identity.memberId);
     const others = cluster.members.filter(({ id }) => id !== own).map((member) => member.peerUrls);
-    this.#noted = this.#noted
+    this.#savedPeers = this.#savedPeers
       .then(() => storage.noteOthers(others.filter((urls) => urls.length > 0)))
-      .catch((error: unknown) => log.warn('the other members could not be noted', { cause: messageOf(error) }));
-    await this.#noted;
+      .catch((error: unknown) =>
+        log.warn('could not save the peer URLs of the other members', { cause: messageOf(error) }),
+      );
+    await this.#savedPeers;
   }
 
-  /** Ends when the others can do without this member, and not before whoever asked for it here has been answered. */
+  /** Stops once member removal is committed, and after the client that requested it here was answered. */
   #leave(): void {
     this.#leaving ??= new Promise<void>((resolve) => this.#deps.clock.setTimer(REMOVED_STAYS_MS, resolve))
-      .then(() => this.#departure())
+      .then(() => this.#removalPersisted())
       .then(() => {
         if (!this.#stopped) this.#deps.onFatal(removedError());
       });
   }
 
-  #departure(): Promise<void> {
+  #removalPersisted(): Promise<void> {
     const { peers, clock, log } = this.#deps;
     const { cluster, replica } = this.#engine;
-    return departure({
+    return removalPersisted({
       id: replica.id,
       dial: peers?.dial,
       clock,
@@ -524,11 +526,13 @@ class Server implements StoreServer {
     });
   }
 
-  /** Another member says so. An id that a founder makes up of its addresses may not be the one that it had last. */
-  async #toldRemoved(): Promise<void> {
+  /**
+   * Another member reported the removal. An id that a founding member derives from its URLs may not be its last one.
+   */
+  async #removedByPeer(): Promise<void> {
     const { name, peerUrls = [], initialCluster, peers, clock, onFatal } = this.#deps;
-    if (this.#isTold) return;
-    this.#isTold = true;
+    if (this.#removalReported) return;
+    this.#removalReported = true;
     const isNew = this.#engine.replica.raft.status().lastIndex <= 1;
     const founds = isNew && initialCluster !== undefined && !initialCluster.existing;
     const asking = { name, peerUrls, dial: peers?.dial, clock, stopped: () => this.#stopped };
@@ -536,7 +540,7 @@ class Server implements StoreServer {
     else if (!this.#stopped) this.#leave();
   }
 
-  /** Throws CodedError 'removed': what this member knows is of the past then, and nobody is to go by it. */
+  /** Throws CodedError 'removed': the table of a removed member is outdated. */
   #memberTable(): MemberTable {
     const { cluster, identity, membersWritten } = this.#engine;
     if (cluster.wasRemoved(hex(identity.memberId))) throw removedError();
@@ -555,12 +559,12 @@ class Server implements StoreServer {
   #connect(replica: Replica, clusterId: bigint): Peers {
     const { peers, clock, log, onFatal } = this.#deps;
     const { id } = replica;
-    if (peers === undefined) throw new CodedError('closed', 'this member has no others');
+    if (peers === undefined) throw new CodedError('closed', 'this member has no peers');
     const engine = this.#engine;
     const { voters } = replica.conf;
     const known = voters.includes(id) ? voters : engine.cluster.members.map((member) => member.id);
     const isNew = (): boolean => replica.raft.lastIndex <= 1;
-    const newcomer = new Newcomer({
+    const joinCheck = new JoinCheck({
       id,
       log,
       others: isNew() ? known.filter((member) => member !== id) : [],
@@ -577,9 +581,9 @@ class Server implements StoreServer {
       log: log.named('peers'),
       life: Buffer.from(this.#random.bytes(5)).readUIntBE(0, 5),
       handler: {
-        message: (message) => newcomer.message(message),
-        leaseNews: (from, news) => {
-          if (from === engine.replica.leader) this.#leases?.heard(news);
+        message: (message) => joinCheck.message(message),
+        leaseUpdates: (from, updates) => {
+          if (from === engine.replica.leader) this.#leases?.heard(updates);
         },
         replace: async (request) => {
           await replaceMember(engine, request, { clock, log, token: this.#deps.initialCluster?.token ?? '' });
@@ -587,12 +591,12 @@ class Server implements StoreServer {
         },
         hash: (revision) => this.#corruption.hashAt(revision),
         forwarded: (forward) =>
-          this.#questions.answer(forward.path, forward.message) ?? this.#route().forwarded(forward),
+          this.#peerQueries.answer(forward.path, forward.message) ?? this.#route().forwarded(forward),
         snapshotPiece: (piece) => this.#snapshots.receive(piece),
         members: () => this.#memberTable(),
-        // What it has written before the removal was, this one may still need.
+        // Its own log may depend on what the member wrote before its removal.
         wasRemoved: (member) => engine.cluster.wasRemoved(member) && engine.membersWritten,
-        removed: () => void this.#toldRemoved(),
+        removed: () => void this.#removedByPeer(),
         unreachable: (to) => engine.replica.hint((raft) => raft.unreachable(to)),
         gone: (member) => {
           if (engine.replica.leader === member) engine.replica.hint((raft) => raft.leaderConfirmedDead(member));

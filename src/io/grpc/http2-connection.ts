@@ -33,7 +33,7 @@ export interface ConnectionEvents {
   opened?(stream: Http2Stream, fields: readonly HeaderField[], endStream: boolean): StreamEvents;
   /** The peer will not take new streams (clients), or the connection is closing. Streams under way may still finish. */
   goingAway(): void;
-  /** The connection is gone and so are its streams; each has been told. */
+  /** The connection was closed; each of its streams has been notified. */
   closed(reason: string): void;
 }
 
@@ -226,13 +226,13 @@ export class Http2Connection {
     return true;
   }
 
-  /** The stream has data: it is told to send when its turn comes. */
+  /** The stream has data: its `pump` is called when its turn comes. */
   enqueue(stream: Http2Stream): void {
     this.#ready.add(stream);
     this.#queueFlush();
   }
 
-  /** The stream has data and no window: it is told to send when there is one. */
+  /** The stream has data and no window: its `pump` is called when the window opens. */
   stall(stream: Http2Stream): void {
     this.#stalled.add(stream);
   }
@@ -259,7 +259,7 @@ export class Http2Connection {
     if (this.#closed || this.#leaving > 0) return;
     for (const stream of this.#ready) {
       if (this.#outBytes >= BLOCK_BYTES) break;
-      // Whoever is not done after this comes again behind the others.
+      // A stream with more data is appended behind the others.
       this.#ready.delete(stream);
       stream.pump();
     }
@@ -270,7 +270,7 @@ export class Http2Connection {
     this.#leaving = bytes.length;
     this.#socket.write(bytes, (error) => {
       this.#leaving = 0;
-      // After an error nobody says when the socket is done with it.
+      // After an error the socket may still use the block.
       if (error !== null && error !== undefined) return;
       if (block !== undefined) giveBlock(block);
       this.#flush();

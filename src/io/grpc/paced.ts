@@ -1,6 +1,6 @@
 /**
- * Does what it is given in order, a few in each turn of the event loop. For what is dear and may come in a rush: hundreds of clients that come back at
- * once need a millisecond each for their handshakes, and nobody else is to wait for all of them.
+ * Runs callbacks in order, a few in each turn of the event loop. For expensive work that may arrive in bursts: the TLS
+ * handshakes of hundreds of reconnecting clients take a millisecond each and must not delay other connections.
  */
 export class Paced {
   readonly #perTurn: number;

@@ -1,6 +1,6 @@
 /**
- * The log of revisions: a journal that each commit is written to, and behind it SQLite, on a worker thread of its own, which takes over what the journal
- * holds in bulk, where nobody waits for it.
+ * The log of revisions: a journal that every commit is written to, and behind it SQLite on its own worker thread, which
+ * moves records out of the journal in bulk, off the commit path.
  */
 import { createReadStream } from 'node:fs';
 import { open, readFile, rename, rm, stat, unlink, writeFile } from 'node:fs/promises';
@@ -218,7 +218,7 @@ class SqliteLog implements StoreLog {
     const { lastInOther } = journal;
     while (this.#pending.first <= lastInOther) await this.#absorbMore();
     journal.turn();
-    // Nobody waits for it, and it says itself what goes wrong.
+    // No caller waits for it; it reports its own errors.
     this.#absorbMore().catch(() => {});
   }
 

@@ -1,7 +1,7 @@
 /**
- * The replicated store. As a leader it decides requests in memory as they arrive, ahead of the log; what has been decided in one turn is
- * proposed together. As a follower it takes over what the leader has decided. Either way only what is committed is shown, but for relaxed writes
- * of a member that is alone.
+ * The replicated store. The leader evaluates requests in memory as they arrive, ahead of the log, and proposes all
+ * results of one turn together; a follower applies what the leader proposed. Only committed revisions are visible,
+ * except relaxed writes of a member that is the only one.
  */
 
 import { EventType, splitEvents } from '../../../api/etcd/event.ts';
@@ -44,29 +44,29 @@ export interface EngineDeps {
   readonly log: Log;
   readonly cacheBytes: number;
   readonly flushIntervalMs: number;
-  /** Entries that stay in the log for members who are a little behind. */
+  /** Entries kept in the log for slow followers. */
   readonly keepEntries: number;
-  /** Runs something after what has arrived in this turn has been looked at. */
+  /** Runs a callback after the requests of this turn have been processed. */
   readonly defer: (run: () => void) => void;
   readonly onPublish: (revisions: readonly DecidedRevision[]) => void;
-  /** The store has been replaced by a snapshot: history may have gaps. */
+  /** The store was replaced by a snapshot: history may have gaps. */
   readonly onReplaced: (reached: number) => void;
   readonly onLeadership: () => void;
   readonly onMembers: () => void;
-  /** The disk is full; called again now and then while it is. */
+  /** The disk is full; called repeatedly while it is. */
   readonly onFull: () => void;
-  /** A range took this long, in milliseconds, without the wait for what is committed. */
+  /** A range took this long, in milliseconds, without the wait for ReadIndex. */
   readonly onRead: (ms: number) => void;
-  /** A request that writes was decided, or refused, in this time. */
+  /** A write request was evaluated or rejected in this time, in milliseconds. */
   readonly onDecided: (request: TxnRequest, success: boolean, ms: number) => void;
   readonly compaction: CompactionTimes;
-  /** Proposals have come to nothing: dropped, or lost with leadership. */
+  /** Proposals failed: dropped, or lost with leadership. */
   readonly onProposalsFailed: (count: number) => void;
-  /** What is committed could not be found out in the time that a request has. */
+  /** ReadIndex did not succeed within the request timeout. */
   readonly onReadTimedOut: () => void;
   readonly onAuth: AuthState;
   readonly streamSnapshot: (to: NodeId, index: number) => void;
-  /** Gives the complete snapshot that stands ready for `index`. */
+  /** Takes the complete received snapshot of `index`. */
   readonly takeSnapshot: (index: number) => { readonly id: string; readonly head: SnapshotHead };
 }
 
@@ -75,30 +75,30 @@ interface AppliedWaiter {
   resolve(): void;
 }
 
-/** Users and permissions, kept by whoever understands them. */
+/** The replicated state of users and permissions. */
 export interface AuthState {
-  /** A committed command. Whether the state has changed. */
+  /** Applies a committed command. Returns whether the state has changed. */
   apply(command: Uint8Array): boolean;
-  /** Whether a command may change what somebody may do. */
-  changesRights(command: Uint8Array): boolean;
+  /** Whether a command may change permissions. */
+  changesPermissions(command: Uint8Array): boolean;
   export(): Uint8Array;
   import(state: Uint8Array): void;
 }
 
 /**
- * Who asks for so many values at once has those that had to be read kept in memory. Who asks for more is passing through everything there is: it would
- * push out what others ask for, and what it is about to come to itself.
+ * Values read from disk for requests of up to this many values are kept in the cache. Larger requests scan the store
+ * and would evict what others use.
  */
 const MOST_KEPT = 64;
-/** How often the values of an operation may be gone when they have been read: more than once would be a compaction each millisecond. */
+/** How often the values of one operation may be compacted away while they are read. */
 const MOST_TRIES = 10;
-/** etcd's bound on requests that have been accepted and not answered. */
+/** etcd's bound on accepted requests that are not answered yet. */
 const MAX_WAITING = 5000;
 const MAX_WAITING_BYTES = 64 << 20;
-/** Revisions that relaxed writes may use before the next batch has to move the mark on disk. */
+/** Revisions reserved on disk ahead for relaxed writes. */
 const RESERVE = 2000;
 const PAST_BYTES = 8 << 20;
-/** Entries and bytes after which the disk is told what has been applied; as many are read again at start. */
+/** Entries and bytes after which the applied index is persisted; a restart replays at most as many. */
 const APPLIED_ENTRIES = 1000;
 const APPLIED_BYTES = 4 << 20;
 const SPACE_RETRY_MS = 1000;
@@ -119,30 +119,30 @@ export class Engine implements ReplicatedMachine {
   #identity: StoreIdentity | undefined;
   #collecting: Pending[] = [];
   #collectingBytes = 0;
-  /** Proposed and not applied, in the order of the log. */
+  /** Proposed and not applied yet, in log order. */
   #proposed: Pending[] = [];
   #scheduled = false;
   #flushTimer: Timer | undefined;
   #reserved = 0;
   #relaxedInUse = false;
   #full = false;
-  #rights: Promise<void> | undefined;
+  #permissions: Promise<void> | undefined;
   #spaceTimer: Timer | undefined;
   #recovering: Promise<void> | undefined;
   #stopped = false;
   #ready = false;
-  /** The entry with which this member's leadership began. */
+  /** Index of the last entry when this member became leader. */
   #leadsFrom = 0;
-  /** The last change of the configuration that was proposed here. */
+  /** Index of the last configuration change proposed here. */
   #confIndex = 0;
-  /** The last change of the configuration that was applied. */
+  /** Index of the last configuration change applied here. */
   #confApplied = 0;
   #readTimedOutMs = Number.NEGATIVE_INFINITY;
   #appliedRevision = 0;
   #bytesSinceApplied = 0;
   #appliedWaiters: AppliedWaiter[] = [];
   #leadershipWaiters: Array<() => void> = [];
-  /** Own revisions that are applied and not shown yet. */
+  /** Own revisions that are applied and not visible yet. */
   readonly #settle: Pending[] = [];
 
   constructor(deps: EngineDeps) {
@@ -179,7 +179,7 @@ export class Engine implements ReplicatedMachine {
     return this.#ready;
   }
 
-  /** Whether who belongs to the cluster, as it is known here, is on this disk and no change of it is under way. */
+  /** Whether the membership known here is on this disk and no change of it is in progress. */
   get membersWritten(): boolean {
     return this.#applied.stored >= this.#confApplied && this.cluster.conf.outgoing.length === 0;
   }
@@ -188,7 +188,7 @@ export class Engine implements ReplicatedMachine {
     return this.#proposed.length + this.#collecting.length;
   }
 
-  /** Loads what the disk holds up to what it knows to be applied. */
+  /** Loads the stored state up to the applied index on disk. */
   async load(state: LogState): Promise<void> {
     await this.#loadInto(this.machine, state);
     this.#reserved = state.reserved;
@@ -224,23 +224,23 @@ export class Engine implements ReplicatedMachine {
     this.#compactor.begin();
   }
 
-  /** Makes everything durable. Requests that come later are refused. */
+  /** Makes everything durable. Later requests are rejected. */
   async stop(): Promise<void> {
     if (this.#stopped) return;
     const isAble = (): boolean => this.#ready && !this.#full && this.#replica?.ended === false;
     for (let tries = 0; isAble() && this.#collecting.length > 0 && tries < FLUSH_TRIES; tries += 1) {
       this.#propose();
-      // What has been shown and did not fit behind what is under way.
+      // Relaxed writes that did not fit behind the proposals in flight.
       if (this.#collecting.length > 0) await Promise.allSettled(this.#proposed.slice(-1).map((last) => last.wait()));
     }
     this.#stopped = true;
     this.#flushTimer?.cancel();
     this.#spaceTimer?.cancel();
     this.#compactor.stop();
-    // What is under way alone is finished; with others around it may take for ever.
+    // A single member finishes its proposals; with peers they may never commit.
     if (isAble() && this.#replica?.alone) {
       await Promise.allSettled(this.#proposed.slice(-1).map((last) => last.wait()));
-      // A mark above the head is for the case that we do not come to this point.
+      // A reservation above the head is only needed after a crash.
       if (this.#reserved > this.machine.head || this.#applied.dirty) this.#replica.wantWrite();
     }
     await this.#replica?.stop();
@@ -267,14 +267,14 @@ export class Engine implements ReplicatedMachine {
     }
   }
 
-  /** What is visible here is what is committed: nobody else can have committed anything. */
+  /** Visible equals committed: no other member can commit. */
   get #current(): boolean {
     return this.#ready && this.replica.alone;
   }
 
   /**
-   * What this member shows before it is written can only be lost together with all memory of it: nobody else has another history, or is about to
-   * begin one. A learner's reads ask for what is committed, so with one there is somebody else already.
+   * Revisions shown before they are on disk can only be lost together with every trace of them: no other member has or
+   * starts another history. Learners' reads require committed revisions, so a cluster with a learner does not qualify.
    */
   get #solitary(): boolean {
     if (!this.#current) return false;
@@ -298,7 +298,7 @@ export class Engine implements ReplicatedMachine {
     }
   }
 
-  /** All reads that wait at the same time ask one question. */
+  /** Reads that wait at the same time share one ReadIndex; a timeout counts once for them. */
   #readTimedOut(): void {
     const now = this.#deps.clock.monotonicMs();
     if (now - this.#readTimedOutMs < this.requestTimeoutMs) return;
@@ -306,18 +306,18 @@ export class Engine implements ReplicatedMachine {
     this.#deps.onReadTimedOut();
   }
 
-  /** As `linearizable`; nobody is asked where nobody else could know better. */
+  /** As `linearizable`, without ReadIndex on a leader that is the only voter. */
   async upToDate(): Promise<void> {
     if (!this.#current) await this.linearizable();
   }
 
-  /** Whether somebody leads, or does so before two elections have passed. */
+  /** Whether there is a leader, at once or within two election timeouts. */
   async isLed(): Promise<boolean> {
     if (this.replica.leader === undefined) await this.leadershipChange(2 * this.replica.electionMs);
     return this.replica.leader !== undefined;
   }
 
-  /** etcd's: five seconds for the disk and two elections. Source: etcd server/config. */
+  /** etcd's: five seconds for the disk and two election timeouts. Source: etcd server/config. */
   get requestTimeoutMs(): number {
     return 5000 + 2 * this.replica.electionMs;
   }
@@ -341,7 +341,7 @@ export class Engine implements ReplicatedMachine {
     });
   }
 
-  /** As `appliedAt`, but no longer than a request may take. */
+  /** As `appliedAt`, bounded by the request timeout. */
   appliedInTime(index: number): Promise<void> {
     if (this.replica.applied >= index) return Promise.resolve();
     return new Promise((resolve) => {
@@ -361,8 +361,9 @@ export class Engine implements ReplicatedMachine {
   }
 
   /**
-   * Decides and, if it wrote, makes durable. Throws MvccError; CodedError 'no-space', 'too-many-requests', 'closed', 'not-leader' (nothing has happened,
-   * the leader can do it), 'leader-failed' (nobody knows whether it has happened).
+   * Evaluates a transaction and, if it wrote, makes it durable. Throws MvccError; CodedError 'no-space',
+   * 'too-many-requests', 'closed', 'not-leader' (nothing was written, the leader can serve it), 'leader-failed' (the
+   * outcome is unknown).
    */
   async txn(request: TxnRequest, relaxed: boolean): Promise<Decision> {
     const readOnly = this.machine.isReadOnly(request);
@@ -380,8 +381,9 @@ export class Engine implements ReplicatedMachine {
   }
 
   /**
-   * As `values`, for an operation that is repeated with them. Undefined when some have been overwritten and discarded since it asked: it finds what is there
-   * now, or that its revision has been compacted. Whoever asks for what is there now is never to hear that.
+   * As `values`, for an operation that is evaluated again with them. Undefined when some were overwritten and discarded
+   * since: the operation then finds the current values, or that its revision has been compacted. A request for current
+   * values never fails with 'compacted'.
    */
   async #pin(
     needed: ValuesNeeded,
@@ -396,7 +398,9 @@ export class Engine implements ReplicatedMachine {
     }
   }
 
-  /** Values that have left memory, from the log. Throws MvccError 'compacted' when one has been discarded meanwhile. */
+  /**
+   * Reads values that are not in memory from the log. Throws MvccError 'compacted' when one was discarded meanwhile.
+   */
   async values(
     { versions, among }: Pick<ValuesNeeded, 'versions' | 'among'>,
     known?: Pinned,
@@ -441,18 +445,18 @@ export class Engine implements ReplicatedMachine {
     this.#admit(false);
     const lease = this.machine.leases.get(id);
     if (lease === undefined) throw new MvccError('lease-not-found');
-    // Either way it is gone from here on: no key that is written later may hang on it.
+    // The lease has ended from here on: no later write may attach a key to it.
     const decided = this.machine.revoke(id);
     if (decided !== undefined) await this.#add(Pending.revision(decided, false, lease));
     else await this.#add(Pending.command({ type: 'revoke', id }, lease));
   }
 
-  /** Whoever may expire leases. Throws CodedError 'not-leader'. */
+  /** The leader that may expire leases. Throws CodedError 'not-leader'. */
   requireLeader(): void {
     if (!this.#ready || this.#stopped) throw NOT_LEADER;
   }
 
-  /** Discards history before `revision`; with `physical`, resolves when that is done. Throws MvccError. */
+  /** Discards history before `revision`; with `physical`, resolves when the rows are removed. Throws MvccError. */
   async compact(revision: number, physical: boolean): Promise<void> {
     this.#admit(false);
     this.machine.checkCompact(revision);
@@ -460,45 +464,52 @@ export class Engine implements ReplicatedMachine {
     if (physical) await this.#compactor.settled();
   }
 
-  /** Replicates a command and resolves when it has been applied here. Throws like `txn`. */
+  /** Replicates a command and resolves when it was applied here. Throws like `txn`. */
   async command(command: Command): Promise<void> {
     this.#admit(false);
     const added = this.#add(Pending.command(command));
-    if (command.type === 'auth' && this.#deps.onAuth.changesRights(command.command)) this.#awaitRights(added);
+    if (command.type === 'auth' && this.#deps.onAuth.changesPermissions(command.command)) this.#awaitPermissions(added);
     await added;
   }
 
   /**
-   * Settles when no change of rights is under way that this leader has proposed; undefined: there is none. Others may have applied one, and told of it,
-   * before a leader whose own disk stands still has: what it decides meanwhile it would decide by rights of before.
+   * Settles when no permission change proposed by this leader is in flight; undefined: there is none. Followers may
+   * have applied and acknowledged one before a leader whose own disk stalls: authorizing by its old permissions would
+   * be stale.
    */
-  get rightsSettled(): Promise<void> | undefined {
-    return this.#rights;
+  get permissionsSettled(): Promise<void> | undefined {
+    return this.#permissions;
   }
 
-  #awaitRights(change: Promise<void>): void {
-    const settled = Promise.allSettled([this.#rights, change]).then(() => {
-      if (this.#rights === settled) this.#rights = undefined;
+  #awaitPermissions(change: Promise<void>): void {
+    const settled = Promise.allSettled([this.#permissions, change]).then(() => {
+      if (this.#permissions === settled) this.#permissions = undefined;
     });
-    this.#rights = settled;
+    this.#permissions = settled;
   }
 
-  /** Throws RaftError; CodedError 'too-many-requests', 'not-leader', 'leader-failed'. Resolves when it has been applied here. */
+  /**
+   * Proposes a configuration change and resolves when it was applied here. Throws RaftError; CodedError
+   * 'too-many-requests', 'not-leader', 'leader-failed'.
+   */
   async changeConf(change: ConfChange): Promise<void> {
     this.requireLeader();
-    // Changes come after whatever has been decided before them.
+    // Configuration changes follow everything that was evaluated before them.
     this.#propose();
-    // Behind it in the log, what has been shown already could be lost with the leadership that others have a say in from then on.
+    // Visible revisions behind the change in the log could be lost with leadership once other members vote.
     if (this.#collecting.length > 0) throw tooMany();
     const { index } = this.replica.proposeConfChange(change);
     this.#confIndex = index;
     const { term } = this.replica;
     await this.appliedAt(index);
-    // Nobody knows what becomes of it when this member stops.
+    // The outcome is unknown when this member stops.
     if (this.replica.term !== term || this.replica.applied < index) throw leaderFailed();
   }
 
-  /** The newest revision, or `wanted` when given, once it is on disk and compaction has settled. Throws MvccError for revisions that cannot be read. */
+  /**
+   * The newest revision, or `wanted`, once it is on disk and compaction has settled. Throws MvccError for unreadable
+   * ones.
+   */
   async settledRevision(wanted: number): Promise<number> {
     const { machine } = this;
     if (wanted > machine.visible) throw new MvccError('future-revision');
@@ -508,11 +519,11 @@ export class Engine implements ReplicatedMachine {
     return wanted > 0 ? wanted : machine.visible;
   }
 
-  /** What a snapshot for another member holds beside the rows; those stay as they are from `ready` until `release`. */
+  /** The head of a snapshot for another member; its rows stay unchanged from `ready` until `release`. */
   pinSnapshot(): { readonly head: SnapshotHead; readonly ready: Promise<void>; release(): void } {
     const { replica } = this;
     const { release, ready } = this.#compactor.pause();
-    // As far as others know, a lease whose end is not committed has not ended.
+    // A lease whose revocation is not committed still exists for the other members.
     const leases = [...this.machine.leases.all()];
     for (const { lease } of [...this.#proposed, ...this.#collecting]) if (lease !== undefined) leases.push(lease);
     const head: SnapshotHead = {
@@ -520,7 +531,7 @@ export class Engine implements ReplicatedMachine {
       revision: this.#appliedRevision,
       compacted: this.machine.compacted,
       clusterId: this.identity.clusterId,
-      // No more of what is left than is written elsewhere: what is not in the log may be renewed behind this.
+      // The remaining time of the last checkpoint: later renewals are not in the log.
       leases: leases.map(recordOf),
       documents: this.#documents(),
     };
@@ -534,7 +545,7 @@ export class Engine implements ReplicatedMachine {
     ]);
   }
 
-  // What the replica calls.
+  // Called by the replica.
 
   apply(entries: readonly Entry[], conf: ConfState | undefined): void {
     let published = 0;
@@ -563,7 +574,7 @@ export class Engine implements ReplicatedMachine {
     this.#settleApplied(last.index);
   }
 
-  /** Own items are answered when what they wrote is visible; here the disk has it and a quorum has it. */
+  /** Own proposals are answered when their revision is visible: it is on this disk and on a quorum. */
   #applyOwn(own: Pending): void {
     if (own.lease !== undefined) this.#applied.revoked(own.lease.id);
     if (own.decided !== undefined) {
@@ -592,7 +603,7 @@ export class Engine implements ReplicatedMachine {
         this.#applyCommand(command, stored.index);
         if (command.type === 'checkpoint') this.#learnRemaining(command.leases);
       } catch (error) {
-        // Refused in the same way everywhere.
+        // Rejected in the same way on every member.
         if (!(error instanceof MvccError)) throw error;
       }
       return;
@@ -651,7 +662,7 @@ export class Engine implements ReplicatedMachine {
     this.#deps.onMembers();
   }
 
-  /** Somebody else has written down what is left of leases, or that they have all of their time again: this member may have started again since. */
+  /** Another leader checkpointed or reset remaining times: this member may have restarted since. */
   #learnRemaining(leases: ReadonlyArray<{ readonly id: bigint; readonly remainingSeconds: number }>): void {
     const now = this.#deps.clock.monotonicMs();
     for (const { id, remainingSeconds } of leases) this.machine.leases.setRemaining(id, remainingSeconds * 1000, now);
@@ -661,7 +672,8 @@ export class Engine implements ReplicatedMachine {
     this.cluster.applyConf(change, conf);
     this.#applied.document(CLUSTER, this.cluster.encode());
     this.#confApplied = index;
-    // Whoever is removed waits for it, and whoever forgets it with the power may ask those for their vote who are gone.
+    // A removed member waits until its removal is on disk; a member that lost it in a crash could ask removed members
+    // for votes.
     this.#deps.clock.setTimer(0, () => {
       if (!this.#stopped) this.#replica?.wantWrite();
     });
@@ -696,9 +708,9 @@ export class Engine implements ReplicatedMachine {
       this.#becomeReady();
       return;
     }
-    // Relaxed writes may have been shown up to there and lost with the power: the log says for all time that those revisions are used.
-    // Nothing more is set aside until there are such writes again, or this would never come to an end. The first revision behind those that may
-    // have been shown is nobody's: who goes on from it has seen the last of them, and is told so.
+    // Relaxed writes up to the reservation may have been shown and lost in a crash: the log skips those revisions for
+    // good. Reserving stops until the next relaxed write, or this would repeat forever. The first revision behind the
+    // reservation is never used: a watch that resumes from it has seen lost revisions and is cancelled.
     this.#relaxedInUse = false;
     const skipped = Pending.revision(this.machine.skipTo(this.#reserved + 2), false);
     this.#collect(skipped);
@@ -710,7 +722,7 @@ export class Engine implements ReplicatedMachine {
     this.#ready = true;
     const { replica } = this;
     const { clock } = this.#deps;
-    // Nobody could renew while nobody led.
+    // Clients could not renew leases while there was no leader.
     this.machine.leases.extend(replica.alone ? 0 : replica.electionMs, clock.monotonicMs());
     this.#deps.onLeadership();
     this.#wakeLeadership();
@@ -739,7 +751,7 @@ export class Engine implements ReplicatedMachine {
   }
 
   #nextReserve(head: number): number | undefined {
-    // One that has not come to lead since it was started has not used up yet what may have been shown before.
+    // A member that has not led since its start still needs the reservation of the last one.
     if (this.#stopped) return this.#ready && this.#reserved > head ? head : undefined;
     return this.#relaxedInUse && this.#reserved - head < RESERVE / 2 ? head + RESERVE : undefined;
   }
@@ -753,7 +765,7 @@ export class Engine implements ReplicatedMachine {
     this.#compactor.written(rider);
   }
 
-  /** Relaxed writes that stand right behind what is visible need not wait for a flush. */
+  /** Shows relaxed writes that directly follow the visible revision without waiting for a flush. */
   #publishRelaxed(): void {
     if (!this.#solitary || this.#proposed.length > 0) return;
     let upTo = 0;
@@ -768,10 +780,10 @@ export class Engine implements ReplicatedMachine {
     if (full === this.#full) return;
     this.#full = full;
     if (full) {
-      this.#deps.log.error('the disk is full: writes are refused here until there is room');
+      this.#deps.log.error('disk is full; rejecting writes until space is free');
       this.#deps.onFull();
       this.#awaitSpace();
-    } else this.#deps.log.info('there is room on the disk again: writes are accepted');
+    } else this.#deps.log.info('disk has free space again; accepting writes');
   }
 
   #awaitSpace(): void {
@@ -785,7 +797,7 @@ export class Engine implements ReplicatedMachine {
     });
   }
 
-  /** Looks whether there is room again. All who ask meanwhile share the answer. */
+  /** Checks for free space. Concurrent callers share one check. */
   #recoverSpace(): Promise<void> {
     this.#recovering ??= this.#deps.storage
       .recoverSpace()
@@ -794,8 +806,7 @@ export class Engine implements ReplicatedMachine {
           if (recovered) this.diskFull(false);
         },
         (error: unknown) => {
-          if (!this.#stopped)
-            this.#deps.log.warn('the room on the disk could not be looked at', { cause: messageOf(error) });
+          if (!this.#stopped) this.#deps.log.warn('could not check for free disk space', { cause: messageOf(error) });
         },
       )
       .finally(() => {
@@ -824,13 +835,13 @@ export class Engine implements ReplicatedMachine {
     this.#deps.onMembers();
     this.#deps.onReplaced(reached);
     this.#settleApplied(snapshot.index);
-    this.#deps.log.info('the store has been replaced by a snapshot', {
+    this.#deps.log.info('installed snapshot', {
       index: snapshot.index,
       revision: machine.visible,
     });
   }
 
-  // Deciding.
+  // Evaluation of requests.
 
   async #write(request: TxnRequest, relaxed: boolean, pinned: Pinned | undefined): Promise<Decision> {
     const grows = writesMore(request);
@@ -841,10 +852,10 @@ export class Engine implements ReplicatedMachine {
     const decision = this.#decide(request, pinned);
     const { decided } = decision;
     if (decided === undefined) {
-      // What it read may not be committed yet: the answer waits for that; and this member may have been replaced meanwhile.
+      // The result may depend on uncommitted revisions: wait for them, then confirm that this member still leads.
       if (before > this.machine.visible) await (this.#collecting.at(-1) ?? this.#proposed.at(-1))?.wait();
       if (!this.#current) await this.linearizable();
-      // The question may have been put to another leader: what that one knows is not in the answer, and nothing has been written.
+      // ReadIndex may have been served by a new leader whose writes are not in this result; nothing was written.
       if (this.#leadsFrom !== leadsFrom) throw NOT_LEADER;
       return decision;
     }
@@ -869,7 +880,7 @@ export class Engine implements ReplicatedMachine {
       onDecided(request, true, clock.monotonicMs() - began);
       return decision;
     } catch (error) {
-      // Of what has to be read first, the second time counts.
+      // An evaluation that needs values from disk is counted when it is repeated.
       if (!(error instanceof ValuesNeeded)) onDecided(request, false, clock.monotonicMs() - began);
       throw error;
     }
@@ -900,7 +911,7 @@ export class Engine implements ReplicatedMachine {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // After this turn's sockets have been read: what arrived together is proposed together.
+    // After the sockets of this turn were read: requests that arrived together are proposed together.
     this.#deps.defer(() => {
       this.#scheduled = false;
       this.#propose();
@@ -921,7 +932,7 @@ export class Engine implements ReplicatedMachine {
     this.#collecting = [];
     this.#collectingBytes = 0;
     try {
-      // Before the proposal: alone on a fast disk it may be applied before the call returns.
+      // Before the proposal: a single member on a fast disk may apply it before the call returns.
       const { lastIndex, term } = this.replica.raft;
       for (const [i, pending] of batch.entries()) {
         pending.index = lastIndex + 1 + i;
@@ -932,7 +943,7 @@ export class Engine implements ReplicatedMachine {
     } catch (error) {
       if (!(error instanceof RaftError)) throw error;
       this.#proposed.length -= batch.length;
-      // What has been shown is not taken back: it is proposed when there is room.
+      // Visible revisions are never rolled back: they are proposed again when there is room.
       const { visible } = this.machine;
       const shown = batch.findIndex(({ relaxed, decided }) => !relaxed || (decided?.revision ?? 0) > visible);
       const kept = batch.slice(0, shown < 0 ? batch.length : shown);
@@ -942,7 +953,7 @@ export class Engine implements ReplicatedMachine {
     }
   }
 
-  /** Nothing of `batch` has happened, and it is the last that was decided. */
+  /** Rolls back `batch`, which is the newest part of what was evaluated and never committed. */
   #takeBack(batch: readonly Pending[], error: Error): void {
     if (!this.#stopped && batch.length > 0) this.#deps.onProposalsFailed(batch.length);
     const first = batch.find((pending) => pending.decided !== undefined)?.decided;
@@ -951,7 +962,7 @@ export class Engine implements ReplicatedMachine {
     for (const pending of batch) pending.reject(error);
   }
 
-  /** Leadership is gone: what was proposed may or may not come back as the log of another. */
+  /** Leadership was lost: the next leader may or may not commit what was proposed. */
   #lose(error: Error): void {
     const lost = this.#proposed;
     const never = this.#collecting;
@@ -977,14 +988,14 @@ function recordOf({ id, ttlSeconds, checkpoint }: Lease): LeaseRecord {
   return { id, ttlSeconds, ...(checkpoint === undefined ? {} : { remainingSeconds: checkpoint }) };
 }
 
-/** While the disk is full, what only deletes is let through: it is the way out. */
+/** A full disk still accepts requests that only delete: they free space. */
 function writesMore(request: TxnRequest): boolean {
   const grows = (operations: TxnRequest['success']): boolean =>
     operations.some((operation) => operation.kind === 'put' || (operation.kind === 'txn' && writesMore(operation.txn)));
   return grows(request.success) || grows(request.failure);
 }
 
-/** One for all: each write through a follower throws it, and looking where from would cost as much as passing the write on. */
+/** One shared error: every write through a follower throws it, and capturing a stack costs as much as forwarding. */
 const NOT_LEADER = new CodedError('not-leader', 'this member does not lead');
 const tooMany = (): CodedError => new CodedError('too-many-requests', 'too many requests wait to be committed');
 const leaderFailed = (): CodedError =>

@@ -56,7 +56,7 @@ const CHECKS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
       engine.cluster.alarms.some(({ alarm }) => alarm !== ALARM_NO_SPACE) ? 'alarm activated: CORRUPT' : undefined,
     serializable_read: () => undefined,
     linearizable_read: (engine) => linearizableRead(engine),
-    // One that nobody promotes yet is no place to send clients to.
+    // A learner must not receive client traffic.
     non_learner: ({ cluster, replica }) => (cluster.isLearner(replica.id) ? 'not supported for learner' : undefined),
   },
 };

@@ -21,7 +21,7 @@ export const MAX_REQUEST_BYTES = 1.5 * 1024 * 1024;
 /** Request metadata that asks for relaxed durability; unknown to other etcds, which ignore it. */
 export const DURABILITY = 'hyperedge-durability';
 
-/** etcd's `--max-request-bytes` and `--max-txn-ops`; what it has by default where nothing is said. */
+/** etcd's `--max-request-bytes` and `--max-txn-ops`; etcd's defaults if unset. */
 export interface RequestLimits {
   readonly requestBytes?: number;
   readonly transactionOperations?: number;
@@ -69,7 +69,7 @@ export function kvService(engine: Engine, encoder: Encoder, log: Log, limits: Re
       answer(call, log, async () => {
         const request = decodeTxnRequest(message);
         checkTxn(request, transactionOperations);
-        // What only reads does not go through the log, so its limit is not meant.
+        // Read-only transactions do not go through the log: the limit does not apply.
         if (message.length > requestBytes && !engine.machine.isReadOnly(request)) {
           throw new CodedError('request-too-large', 'the transaction is larger than the log takes');
         }

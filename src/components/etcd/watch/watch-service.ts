@@ -1,7 +1,7 @@
 /**
- * `etcdserverpb.Watch`. A watch is either up to date, and then hears of revisions as they are published, or behind: because it
- * starts in the past, or because its peer reads slowly. One that is behind catches up from history, in pieces of whole revisions
- * and only as fast as the peer takes them; so a slow peer costs neither memory nor others' time.
+ * `etcdserverpb.Watch`. A watch is either synced and receives revisions as they are published, or behind, because it
+ * starts in the past or its client reads slowly. A watch that is behind catches up from history, in pieces of whole
+ * revisions and as fast as its client reads, so a slow client costs neither memory nor the time of others.
  */
 
 import { encodeDeleteEvent, putField, withPrevious } from '../../../api/etcd/event.ts';
@@ -27,20 +27,20 @@ export interface WatchServiceDeps {
   readonly log: Log;
   readonly progressIntervalMs: number;
   readonly fragmentBytes?: number;
-  /** Runs something after what has been made ready in this turn has left. */
+  /** Runs a callback after the responses of this turn were sent. */
   readonly defer: (run: () => void) => void;
   /** Why the caller may not watch a range; undefined when it may. */
   readonly refusal: (call: StreamCall, key: string, end: string) => string | undefined;
 }
 
-/** Events of one catch-up piece, and their bytes; whole revisions, so a little more when one is large. */
+/** Bounds of one catch-up piece, in events and bytes; exceeded only to complete a revision. */
 const PIECE = 1000;
 const PIECE_BYTES = 4 << 20;
-/** Answers larger than this come in fragments to those who allow it: what etcd takes for a request, and what gRPC may add. */
+/** Larger responses are fragmented for clients that allow it: etcd's request limit plus gRPC's overhead. */
 const FRAGMENT_BYTES = MAX_REQUEST_BYTES + (512 << 10);
-/** Watches that hear of something in the same turn in which it is published; with more, whoever has written it is answered first. */
+/** Watches notified in the turn of the publication; with more, the writer is answered first. */
 const AT_ONCE = 64;
-/** The id of an answer that belongs to no watch in particular. Source: etcd clientv3.InvalidWatchID. */
+/** The id of a response to no watch in particular. Source: etcd clientv3.InvalidWatchID. */
 const NO_WATCH = -1;
 
 class Watch {
@@ -54,11 +54,11 @@ class Watch {
   readonly fragment: boolean;
   readonly progressNotify: boolean;
   readonly stream: WatchStream;
-  /** The first revision it has not heard of. */
+  /** The first revision that was not sent. */
   next: number;
   upToDate = false;
   open = true;
-  /** Something was sent since the last periodic progress report. */
+  /** An event was sent since the last periodic progress report. */
   active = false;
 
   constructor(stream: WatchStream, id: number, request: WatchCreateRequest, next: number) {
@@ -82,7 +82,7 @@ export class WatchService {
   readonly deps: WatchServiceDeps;
   readonly upToDate = new Watchers<Watch>();
   readonly #streams = new Set<WatchStream>();
-  /** What is to be delivered before anything else is said, in order. */
+  /** Events to deliver, in order, before any other response. */
   #held: Array<ReadonlyMap<Watch, readonly Change[]>> = [];
   #timer: Timer | undefined;
   #count = 0;
@@ -121,33 +121,36 @@ export class WatchService {
     this.#timer?.cancel();
   }
 
-  /** Tells the watches that are up to date what has become visible. */
+  /** Delivers newly visible revisions to the synced watches. */
   publish(revisions: readonly DecidedRevision[]): void {
-    // Where nothing happened something may have been lost, and who came before that was known may have seen it.
+    // A revision without changes marks revisions that may have been lost after a client saw them.
     if (revisions.some(({ changes }) => changes.length === 0)) this.resync(0);
     const matched = this.upToDate.match(revisions);
     if (matched.size === 0) return;
     if (this.#held.push(matched) > 1) return;
-    // The first turn lets those go who are answered now, the second comes when they have left.
+    // Responses to writers are sent after the first deferral, events after the second.
     if (matched.size > AT_ONCE) this.deps.defer(() => this.deps.defer(() => this.deliverHeld()));
     else this.deliverHeld();
   }
 
-  /** Whoever says how far a stream has come does this first. */
+  /** Has to run before any progress report. */
   deliverHeld(): void {
     const held = this.#held;
     if (held.length === 0) return;
     this.#held = [];
     for (const matched of held) {
       for (const [watch, changes] of matched) {
-        // It may have fallen behind meanwhile, and have caught up from history.
+        // The watch may have fallen behind and caught up from history meanwhile.
         if (watch.upToDate && (changes[0] as Change).version.revision >= watch.next)
           watch.stream.deliver(watch, changes);
       }
     }
   }
 
-  /** History may have gaps now: every watch goes on from where it is, by way of history. `reached`: what those have heard of that were up to date, if that still holds. */
+  /**
+   * History may have gaps: every watch continues from its position through history. `reached`: the revision that synced
+   * watches have received, if that is still valid.
+   */
   resync(reached: number): void {
     this.deliverHeld();
     for (const stream of this.#streams) stream.resync(reached);
@@ -162,7 +165,7 @@ export class WatchService {
     this.#streams.add(stream);
     return {
       message: (message) => stream.message(message),
-      // Its watches go on, as etcd's do: only cancelling the call ends them.
+      // Its watches continue, as in etcd: only cancelling the call ends them.
       ended: () => {},
       closed: () => {
         stream.close();
@@ -216,7 +219,7 @@ class WatchStream {
 
   resync(reached: number): void {
     for (const watch of this.#watches.values()) {
-      // Nothing of what came since its last event was about it: that it may be compacted away is no loss.
+      // No revision since its last event matched the watch: compaction of those loses nothing.
       if (watch.upToDate) watch.next = Math.max(watch.next, reached + 1);
       this.#fallBehind(watch);
     }
@@ -228,12 +231,12 @@ class WatchStream {
     this.#reportProgress();
   }
 
-  /** Changes that `watch`, which is up to date, is to hear of now. */
+  /** Sends changes to `watch`, which is synced. */
   deliver(watch: Watch, changes: readonly Change[]): void {
     const last = (changes.at(-1) as Change).version.revision;
     const fields = this.#blocked ? undefined : fieldsInMemory(watch, changes);
     if (fields === undefined) {
-      // It hears of these later, from history.
+      // These changes are sent later, from history.
       watch.next = (changes[0] as Change).version.revision;
       this.#fallBehind(watch);
       return;
@@ -242,7 +245,7 @@ class WatchStream {
     this.#sendEvents(watch, fields, changes);
   }
 
-  /** What `progress_notify` promises: now and then, that nothing is outstanding. */
+  /** `progress_notify`: reports periodically that no event is outstanding. */
   reportPeriodically(): void {
     for (const watch of this.#watches.values()) {
       if (watch.progressNotify && watch.upToDate && !watch.active && !this.#blocked) {
@@ -294,7 +297,7 @@ class WatchStream {
     this.#reportProgress();
   }
 
-  /** `from` is the first revision that there is for it. */
+  /** `from` is the first revision available to it. */
   #refuse(watch: Watch, from: number): void {
     this.#forget(watch);
     this.#send(watch.id, this.#service.deps.engine.machine.visible, (out) => out.bool(4, true).int(5, from));
@@ -328,14 +331,14 @@ class WatchStream {
       })
       .finally(() => {
         this.#catchingUp = false;
-        // A watch may have fallen behind between the last look and here.
+        // A watch may have fallen behind since the last check.
         if (!this.#blocked && !this.#closed && this.#behind.size > 0) this.#startCatchUp();
         else this.#reportProgress();
       });
   }
 
   async #catchUpAll(): Promise<void> {
-    // Those that fall behind meanwhile come at the end.
+    // Watches that fall behind meanwhile are appended.
     for (const watch of this.#behind) {
       await this.#catchUp(watch);
       if (this.#blocked || this.#closed) return;
@@ -346,7 +349,7 @@ class WatchStream {
     const { engine } = this.#service.deps;
     const { machine } = engine;
     while (watch.open && !this.#blocked) {
-      // What has been lost is, for who has seen it, as good as compacted: it has to look again.
+      // Lost revisions count as compacted for a client that may have seen them: it has to list again.
       const truth = watch.next < machine.compacted ? machine.compacted : machine.lostBefore(watch.next);
       if (truth !== undefined) {
         this.#refuse(watch, truth);
@@ -366,7 +369,7 @@ class WatchStream {
       const pieceEnd = cut ? (all.at(-1)?.version.revision ?? upTo) : upTo;
       const fields = await this.#fieldsFromHistory(watch, changes);
       if (!watch.open) return;
-      // Compaction overtook the reading.
+      // Compaction removed values while they were read.
       if (fields === undefined) continue;
       watch.next = pieceEnd + 1;
       if (fields.length > 0) this.#sendEvents(watch, fields, changes);
@@ -377,7 +380,7 @@ class WatchStream {
     watch: Watch,
     changes: ReadonlyArray<Pick<Change, 'version' | 'previous'>>,
   ): Promise<Buffer[] | undefined> {
-    // What is in memory now may have made room for what is read before the reading is done: it is held on to.
+    // Pins values in memory: the read below may evict them from the cache.
     const held = new Map<Version, Buffer>();
     const missing: Version[] = [];
     const want = (version: Version): void => {
@@ -460,7 +463,7 @@ function header(encoder: Encoder, id: number, revision: number, more?: (out: Wri
   return (more === undefined ? out : more(out)).finishBriefly();
 }
 
-/** The encoded events when everything they need is in memory. One encoding serves every watch. */
+/** The encoded events when all values are in memory. One encoding serves every watch. */
 function fieldsInMemory(watch: Watch, changes: readonly Change[]): readonly Buffer[] | undefined {
   if (!watch.prevKv) {
     let fields = fieldsOf.get(changes);
@@ -486,7 +489,7 @@ function fieldsInMemory(watch: Watch, changes: readonly Change[]): readonly Buff
   return fields;
 }
 
-/** How many of `changes` make whole revisions of about `bytes`, one revision at least. */
+/** How many of `changes` make whole revisions of about `bytes`; one revision at least. */
 function wholeRevisions(changes: ReadonlyArray<Pick<Change, 'version'>>, bytes: number): number {
   let size = 0;
   for (let i = 0; i < changes.length; i += 1) {
@@ -497,7 +500,7 @@ function wholeRevisions(changes: ReadonlyArray<Pick<Change, 'version'>>, bytes: 
   return changes.length;
 }
 
-/** Watches that hear of the same share the list of it. */
+/** Watches that receive the same changes share the list of encoded events. */
 const fieldsOf = new WeakMap<readonly Change[], readonly Buffer[]>();
 const withPreviousCache = new WeakMap<Change, Buffer>();
 

@@ -31,14 +31,14 @@ interface Rig {
   hear(entry: Uint8Array): void;
   readonly leases: Map<bigint, readonly string[]>;
   /** Whether anybody leads. */
-  readonly mood: { led: boolean; tellsTokens: boolean };
+  readonly mood: { led: boolean; replicatesTokens: boolean };
 }
 
 function rig(clientCertAuth = true, hasher: PasswordHasher = plainHasher): Rig {
   const log: Uint8Array[] = [];
   const leases = new Map<bigint, readonly string[]>();
   const waiting: Array<{ readonly index: number; resolve(): void }> = [];
-  const mood = { led: true, tellsTokens: true };
+  const mood = { led: true, replicatesTokens: true };
   const auth: Auth = new Auth({
     replicate: async (command) => {
       await Promise.resolve();
@@ -55,7 +55,7 @@ function rig(clientCertAuth = true, hasher: PasswordHasher = plainHasher): Rig {
         }),
     },
     hasher,
-    tellsTokens: () => mood.tellsTokens,
+    replicatesTokens: () => mood.replicatesTokens,
     clientCertAuth,
   });
   const hear = (entry: Uint8Array): void => {

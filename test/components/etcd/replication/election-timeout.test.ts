@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { Pace } from '../../../../src/components/etcd/replication/election-timeout.ts';
+import { ElectionTimeout } from '../../../../src/components/etcd/replication/election-timeout.ts';
 
 it('goes down to half a second where everything is fast, and stays there', () => {
-  const pace = new Pace(1000);
+  const pace = new ElectionTimeout(1000);
   for (let now = 0; now < 3000; now += 100) pace.heard('a', 1, now);
   assert.equal(pace.adapt(2, 3000), 500);
   assert.equal(pace.adapt(3, 4000), undefined);
 });
 
 it('waits longer with a slow disk, and with a long way to the others', () => {
-  const slow = new Pace(1000);
+  const slow = new ElectionTimeout(1000);
   assert.equal(slow.adapt(200, 0), 2000);
-  const far = new Pace(1000);
+  const far = new ElectionTimeout(1000);
   far.asked(1, ['b', 'c'], 0);
   far.answered(1, 'b', 300);
   assert.equal(far.adapt(0, 300), undefined);
@@ -20,7 +20,7 @@ it('waits longer with a slow disk, and with a long way to the others', () => {
   far.answered(2, 'b', 900);
   assert.equal(far.adapt(0, 900), 1500);
   // The answer to an older question counts as well; one to a question never asked does not.
-  const late = new Pace(1000);
+  const late = new ElectionTimeout(1000);
   late.asked(1, ['b', 'c'], 0);
   late.asked(2, ['b', 'c'], 100);
   late.answered(1, 'b', 400);
@@ -29,13 +29,13 @@ it('waits longer with a slow disk, and with a long way to the others', () => {
 });
 
 it('never waits longer than five seconds, and comes back when what was slow is fast again', () => {
-  const pace = new Pace(1000);
+  const pace = new ElectionTimeout(1000);
   assert.equal(pace.adapt(10_000, 0), 5000);
   assert.equal(pace.adapt(1, 1000), 500);
 });
 
 it('learns from a leader that was silent for a while and leads on, not from one that was replaced', () => {
-  const pace = new Pace(1000);
+  const pace = new ElectionTimeout(1000);
   pace.heard('a', 1, 0);
   pace.heard('a', 1, 1400);
   assert.equal(pace.adapt(0, 1400), 2100);
@@ -47,7 +47,7 @@ it('learns from a leader that was silent for a while and leads on, not from one 
 });
 
 it('waits longer when leaders are lost again and again', () => {
-  const pace = new Pace(500);
+  const pace = new ElectionTimeout(500);
   for (const now of [0, 2000, 4000, 6000, 8000]) pace.lost(now);
   assert.equal(pace.adapt(0, 8000), undefined);
   pace.lost(12_000);
@@ -57,7 +57,7 @@ it('waits longer when leaders are lost again and again', () => {
 });
 
 it('learns nothing while it stands still itself', () => {
-  const pace = new Pace(1000);
+  const pace = new ElectionTimeout(1000);
   for (let now = 0; now <= 1000; now += 50) {
     pace.ticked(now);
     pace.heard('a', 1, now);
@@ -73,7 +73,7 @@ it('learns nothing while it stands still itself', () => {
 });
 
 it('a round trip is that of a majority: who was away and answers all at once when it comes back counts for nothing', () => {
-  const pace = new Pace(500);
+  const pace = new ElectionTimeout(500);
   for (let round = 1; round <= 40; round++) {
     pace.ticked(round * 100);
     pace.asked(round, ['b', 'c'], round * 100);
