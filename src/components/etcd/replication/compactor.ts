@@ -6,7 +6,8 @@ import type { Clock, Timer } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Machine } from '../../../core/mvcc/machine.ts';
 import type { Discard, LogPosition } from '../port.ts';
-import type { Replica, Rider } from './replica.ts';
+import type { Replica } from './replica.ts';
+import type { Rider } from './replica-deps.ts';
 
 /** Observes how long compaction takes, in milliseconds. */
 export interface CompactionTimes {

@@ -4,7 +4,8 @@ import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { AutoCompaction } from '../index.ts';
 import type { StoreLog } from '../port.ts';
-import { ALARM_NO_SPACE, type Engine } from './engine.ts';
+import { ALARM_NO_SPACE } from './alarms.ts';
+import type { Engine } from './engine.ts';
 import type { Command } from './entry-codec.ts';
 
 export interface MaintenanceDeps {

@@ -2,90 +2,26 @@
  * Drives this member's raft state machine: ticks it, delivers its messages, persists its entries and state, applies
  * what is committed and serves ReadIndex. Everything that waits while the disk is busy becomes one write.
  */
-import type { Clock, Timer } from '../../../base/clock.ts';
+import type { Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
-import type { Log } from '../../../base/log.ts';
 import {
   type ConfState,
   createRaft,
-  type Entry,
   type Message,
   type NodeId,
   type Raft,
-  type RaftConfig,
   RaftError,
   type Ready,
   type SnapshotMeta,
-  type StoredState,
 } from '../../../core/raft/index.ts';
-import type { LogBatch, StoredEntry, StoredHardState, StoreLog } from '../port.ts';
+import type { StoredEntry, StoredHardState } from '../port.ts';
+import { Commits } from './commits.ts';
 import { ElectionTimeout } from './election-timeout.ts';
 import { fromStored, toStored } from './entry-codec.ts';
+import { Heartbeats } from './heartbeats.ts';
+import { ReadIndexQueue } from './read-index.ts';
+import type { ReplicaDeps, ReplicaTiming } from './replica-deps.ts';
 
-export interface ReplicaTiming {
-  readonly tickMs: number;
-  readonly electionTicks: number;
-  readonly heartbeatTicks: number;
-  /** The election timeout adapts to measured times; `electionTicks` is the initial value. */
-  readonly adapts?: boolean;
-}
-
-/** State of the machine that is persisted together with raft's own. */
-export type Rider = Pick<LogBatch, 'discards' | 'applied' | 'base' | 'reserved'>;
-
-/** The state machine that the replica drives. All methods are called synchronously and in log order; none may throw. */
-export interface ReplicatedMachine {
-  /** Entries that are committed and on this disk. `conf`: the configuration after the last of them, if it changed. */
-  apply(entries: readonly Entry[], conf: ConfState | undefined): void;
-  leadershipChanged(leads: boolean, leader: NodeId | undefined, term: number): void;
-  /** Called for each write; undefined: nothing to add. */
-  rider(): Rider | undefined;
-  riderWritten(rider: Rider): void;
-  diskFull(full: boolean): void;
-  /** `to` needs a snapshot of at least `index`; report progress with `snapshotProgress` and `snapshotDone`. */
-  streamSnapshot(to: NodeId, index: number): void;
-  /** Replaces the store by the snapshot that has been received. */
-  install(snapshot: SnapshotMeta, hardState: StoredHardState): Promise<void>;
-}
-
-export interface ReplicaDeps {
-  readonly config: Omit<RaftConfig, 'electionTicks' | 'heartbeatTicks'>;
-  readonly timing: ReplicaTiming;
-  readonly stored: StoredState;
-  readonly storage: StoreLog;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Best effort; messages to one member arrive in order or not at all. */
-  readonly send: (messages: readonly Message[]) => void;
-  readonly machine: ReplicatedMachine;
-  /** Unique for every start of the process. */
-  readonly runId: string;
-  /** The log contradicts the cluster's log: this member has to stop. */
-  readonly onFatal: (error: Error) => void;
-  /** How long applying a batch of entries took, in milliseconds. */
-  readonly onApplied?: (ms: number) => void;
-  /** A ReadIndex request failed. */
-  readonly onReadFailed?: () => void;
-  /** A heartbeat was sent this many milliseconds late. */
-  readonly onLateHeartbeat?: (to: NodeId, ms: number) => void;
-  /** How long a disk commit took, in milliseconds. */
-  readonly onWritten?: (ms: number) => void;
-}
-
-interface Read {
-  readonly resolve: () => void;
-  readonly reject: (error: Error) => void;
-}
-
-/** Reads that wait for an index to be applied. */
-interface Ripe {
-  readonly index: number;
-  readonly reads: readonly Read[];
-}
-
-const SPACE_RETRY_MS = 250;
-/** Intervals after which a heartbeat counts as late. */
-const LATE_HEARTBEATS = 2;
 /** A leader whose disk has not answered for this many election timeouts transfers leadership. */
 const STUCK_ELECTIONS = 4;
 /** How often the election timeout is recomputed. */
@@ -103,7 +39,6 @@ export class Replica {
   readonly #sentEarly = new Set<Ready>();
   #writing: Promise<void> | undefined;
   #writingSinceMs = 0;
-  #lacksRoom = false;
   #leaderHeardMs = 0;
   #riderWanted = false;
   /** A commit index that is persisted with the next write of other state. */
@@ -114,15 +49,9 @@ export class Replica {
   #term: number;
   #applied: number;
   #conf: ConfState;
-  #reads = 0;
-  #asking: Read[] | undefined;
-  readonly #asked = new Map<string, Read[]>();
-  #ripe: Ripe[] = [];
-  /** When the last heartbeat was sent to each follower. */
-  readonly #beats = new Map<NodeId, number>();
-  /** Smoothed duration of recent writes, in milliseconds. */
-  #writeMs = 0;
-  #writes = 0;
+  readonly #reads: ReadIndexQueue;
+  readonly #heartbeats: Heartbeats;
+  readonly #commits: Commits;
   readonly #electionTimeout: ElectionTimeout | undefined;
   #adaptedAtMs = 0;
 
@@ -140,6 +69,19 @@ export class Replica {
     this.#applied = stored.applied;
     this.#conf = stored.conf;
     this.#term = stored.hardState.term;
+    this.#reads = new ReadIndexQueue(
+      deps.runId,
+      (context) => this.#requestIndex(context),
+      () => deps.onReadFailed?.(),
+    );
+    this.#commits = new Commits({
+      storage: deps.storage,
+      clock: deps.clock,
+      onFull: () => deps.machine.diskFull(true),
+      onWritten: (ms) => deps.onWritten?.(ms),
+      stopping: () => this.#stopping,
+    });
+    this.#heartbeats = new Heartbeats(deps.clock, (to, ms) => deps.onLateHeartbeat?.(to, ms));
   }
 
   get leads(): boolean {
@@ -177,11 +119,11 @@ export class Replica {
   }
 
   get writeMs(): number {
-    return this.#writeMs;
+    return this.#commits.writeMs;
   }
 
   get writes(): number {
-    return this.#writes;
+    return this.#commits.writes;
   }
 
   get raft(): Pick<
@@ -207,7 +149,7 @@ export class Replica {
     }
     this.#stopped = true;
     this.#timer?.cancel();
-    this.#failReads(new CodedError('closed', 'the store is stopping'));
+    this.#reads.fail(new CodedError('closed', 'the store is stopping'));
   }
 
   /** Throws RaftError; nothing was proposed then. */
@@ -286,48 +228,18 @@ export class Replica {
    * CodedError 'no-leader' when the commit index cannot be confirmed now.
    */
   readIndex(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (this.#stopped) {
-        reject(new CodedError('closed', 'the store is stopping'));
-        return;
-      }
-      if (this.#asking === undefined) {
-        this.#asking = [];
-        // Reads that arrive in the same turn share one ReadIndex round.
-        queueMicrotask(() => this.#ask());
-      }
-      this.#asking.push({ resolve, reject });
-    });
+    if (this.#stopped) return Promise.reject(new CodedError('closed', 'the store is stopping'));
+    return this.#reads.add();
   }
 
-  #ask(): void {
-    const reads = this.#asking ?? [];
-    this.#asking = undefined;
-    this.#reads += 1;
-    const context = `${this.#deps.runId}-${this.#reads}`;
-    this.#asked.set(context, reads);
+  #requestIndex(context: string): void {
     try {
       this.#raft.readIndex(context);
     } catch (error) {
       if (!(error instanceof RaftError)) throw error;
-      this.#abort(context, error.message);
+      this.#reads.aborted(context, error.message);
     }
     this.#pump();
-  }
-
-  #abort(context: string, why: string): void {
-    const reads = this.#asked.get(context) ?? [];
-    this.#asked.delete(context);
-    this.#deps.onReadFailed?.();
-    for (const read of reads) read.reject(new CodedError('no-leader', why));
-  }
-
-  #failReads(error: Error): void {
-    for (const reads of [...this.#asked.values(), this.#asking ?? [], ...this.#ripe.map((ripe) => ripe.reads)])
-      for (const read of reads) read.reject(error);
-    this.#asked.clear();
-    this.#asking = undefined;
-    this.#ripe = [];
   }
 
   #do(input: (raft: Raft) => void): void {
@@ -349,7 +261,7 @@ export class Replica {
     if (this.#stopped) return;
     this.#stopped = true;
     this.#timer?.cancel();
-    this.#failReads(error);
+    this.#reads.fail(error);
     this.#deps.onFatal(error);
   }
 
@@ -371,11 +283,11 @@ export class Replica {
     this.#electionTimeout?.ticked(now);
     if (this.#electionTimeout === undefined || now - this.#adaptedAtMs < ADAPT_MS) return;
     this.#adaptedAtMs = now;
-    const electionMs = this.#electionTimeout.adapt(this.#writeMs, now);
+    const electionMs = this.#electionTimeout.adapt(this.#commits.writeMs, now);
     if (electionMs === undefined) return;
     this.#deps.log.v(2, 'election timeout adapted', {
       ms: Math.round(electionMs),
-      writeMs: Math.round(this.#writeMs),
+      writeMs: Math.round(this.#commits.writeMs),
     });
     this.setTiming({ ...this.#timing, electionTicks: Math.ceil(electionMs / this.#timing.tickMs) });
   }
@@ -383,7 +295,7 @@ export class Replica {
   /** A leader whose disk does not answer transfers leadership to a follower that can still persist entries. */
   #checkDisk(): void {
     // On a full disk only a member with free space would help; see full-disk.ts.
-    if (!this.#leads || this.#writing === undefined || this.#lacksRoom) return;
+    if (!this.#leads || this.#writing === undefined || this.#commits.lacksRoom) return;
     const waitedMs = this.#deps.clock.monotonicMs() - this.#writingSinceMs;
     if (waitedMs < STUCK_ELECTIONS * this.electionMs) return;
     const target = this.bestFollower();
@@ -424,7 +336,7 @@ export class Replica {
   #take(ready: Ready): void {
     if (ready.messages.length > 0) {
       this.#deps.send(ready.messages);
-      this.#watchBeats(ready.messages);
+      this.#heartbeats.sent(ready.messages, this.heartbeatMs);
     }
     const beat =
       this.#electionTimeout === undefined ? undefined : ready.messages.find((message) => message.type === 'heartbeat');
@@ -440,45 +352,20 @@ export class Replica {
     }
     this.#term = this.#raft.term;
     if (ready.softState !== undefined) {
-      if (this.#leads !== (ready.softState.role === 'leader')) this.#beats.clear();
+      if (this.#leads !== (ready.softState.role === 'leader')) this.#heartbeats.reset();
       this.#leads = ready.softState.role === 'leader';
       if (this.#leader !== undefined && ready.softState.leader === undefined)
         this.#electionTimeout?.lost(this.#deps.clock.monotonicMs());
       this.#leader = ready.softState.leader;
       this.#deps.machine.leadershipChanged(this.#leads, this.#leader, this.#term);
     }
-    for (const { context, index } of ready.readStates) {
-      const reads = this.#asked.get(context);
-      this.#asked.delete(context);
-      if (reads !== undefined) this.#ripe.push({ index, reads });
-    }
-    for (const context of ready.abortedReads) this.#abort(context, 'the leader has changed');
-    this.#serveReads();
+    for (const { context, index } of ready.readStates) this.#reads.confirmed(context, index);
+    for (const context of ready.abortedReads) this.#reads.aborted(context, 'the leader has changed');
+    this.#reads.applied(this.#applied);
     this.#confirmEarly(ready);
     for (const { to, index } of ready.snapshotsToSend) this.#deps.machine.streamSnapshot(to, index);
     for (const { from, maxBytes } of ready.entryReads) void this.#readEntries(from, maxBytes);
     this.#queue.push(ready);
-  }
-
-  /** Detects heartbeats delayed by a busy event loop. Source: etcd raft.go, contention.TimeoutDetector. */
-  #watchBeats(messages: readonly Message[]): void {
-    for (const { type, to } of messages) {
-      if (type !== 'heartbeat') continue;
-      const now = this.#deps.clock.monotonicMs();
-      const late = now - (this.#beats.get(to) ?? now) - LATE_HEARTBEATS * this.heartbeatMs;
-      if (late > 0) this.#deps.onLateHeartbeat?.(to, late);
-      this.#beats.set(to, now);
-    }
-  }
-
-  #serveReads(): void {
-    if (this.#ripe.length === 0) return;
-    const waiting: Ripe[] = [];
-    for (const ripe of this.#ripe) {
-      if (ripe.index > this.#applied) waiting.push(ripe);
-      else for (const read of ripe.reads) read.resolve();
-    }
-    this.#ripe = waiting;
   }
 
   async #readEntries(from: number, maxBytes: number): Promise<void> {
@@ -561,7 +448,7 @@ export class Replica {
     const decided = hardState !== undefined && !sameVote(hardState, this.#hardOnDisk);
     const written = decided || rider?.applied !== undefined ? hardState : undefined;
     if (written === undefined) this.#lateHard = hardState;
-    await this.#commit({
+    await this.#commits.commit({
       entries,
       discards: rider?.discards ?? [],
       ...(written === undefined ? {} : { hardState: written }),
@@ -575,29 +462,6 @@ export class Replica {
     if (rider !== undefined) this.#deps.machine.riderWritten(rider);
   }
 
-  /** Retries until the disk has room: entries acknowledged to raft are never dropped. */
-  async #commit(batch: LogBatch): Promise<void> {
-    const { storage, clock, machine } = this.#deps;
-    for (;;) {
-      const began = clock.monotonicMs();
-      try {
-        const { full } = await storage.commit(batch);
-        const took = clock.monotonicMs() - began;
-        this.#writeMs += (took - this.#writeMs) * 0.1;
-        this.#writes += 1;
-        this.#deps.onWritten?.(took);
-        this.#lacksRoom = false;
-        if (full) machine.diskFull(true);
-        return;
-      } catch (error) {
-        if (!(error instanceof CodedError && error.code === 'no-space') || this.#stopping) throw error;
-        this.#lacksRoom = true;
-        machine.diskFull(true);
-        await new Promise<void>((resolve) => clock.setTimer(SPACE_RETRY_MS, resolve));
-      }
-    }
-  }
-
   async #install(ready: Ready, snapshot: SnapshotMeta): Promise<void> {
     const { term, vote } = ready.hardState ?? this.#lateHard ?? this.#hardOnDisk;
     const hardState = { term, vote, commit: snapshot.index };
@@ -607,7 +471,7 @@ export class Replica {
     this.#applied = snapshot.index;
     this.#conf = snapshot.conf;
     this.#done(ready);
-    this.#serveReads();
+    this.#reads.applied(this.#applied);
   }
 }
 

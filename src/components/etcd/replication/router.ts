@@ -12,7 +12,8 @@ import { type CallIdentity, RpcCode, type RpcMessage, type UnaryCall, wholeMessa
 import type { Encoder } from '../services/encode.ts';
 import type { UnaryHandlers } from '../services/kv-service.ts';
 import { failureOf } from '../services/rpc-errors.ts';
-import { ALARM_CORRUPT, type Engine } from './engine.ts';
+import { ALARM_CORRUPT } from './alarms.ts';
+import type { Engine } from './engine.ts';
 import { type Command, decodeCommand, encodeCommand } from './entry-codec.ts';
 import type { Forward, Forwarded } from './peer-protocol.ts';
 import type { Peers } from './peers.ts';

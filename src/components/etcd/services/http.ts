@@ -1,6 +1,7 @@
 import { PRODUCT_VERSION } from '../../../base/version.ts';
 import type { HttpAnswer, HttpRequest } from '../port.ts';
-import { ALARM_NO_SPACE, type Engine } from '../replication/engine.ts';
+import { ALARM_NO_SPACE } from '../replication/alarms.ts';
+import type { Engine } from '../replication/engine.ts';
 import { CLUSTER_VERSION, ETCD_VERSION } from './maintenance-service.ts';
 import { type MetricsSources, showMetrics } from './metrics.ts';
 

@@ -149,7 +149,7 @@ describe('a member of three', () => {
     const complaints = (): number => lines.filter((line) => line.includes('belongs to another cluster')).length;
     // It says so of both others, and both of it.
     await until('they ignore each other', async () => (complaints() >= 4 ? true : undefined));
-    assert.ok(lines.some((line) => line.includes('under another token')));
+    assert.ok(lines.some((line) => line.includes('another cluster with a different token')));
     assert.deepEqual(await list(members[0] as ClusterMember), before);
     await fill('without it');
     const args = [`--endpoints=${victim().endpoint}`, 'get', '--consistency=s', '--keys-only', 'without it/1'];
