@@ -5,13 +5,12 @@ import { Auth } from './auth/auth.ts';
 import { AuthGuard } from './auth/auth-guard.ts';
 import { simpleTokens } from './auth/auth-tokens.ts';
 import { costLikeBcrypt, scryptHasher } from './auth/password.ts';
-import type { EtcdServer, EtcdServerDeps, StoreBounds } from './index.ts';
 import { identified, storedState, wasReplaced } from './membership/bootstrap.ts';
 import { hex, type Member } from './membership/cluster.ts';
 import { JoinCheck, wipedError } from './membership/join.ts';
 import { removalPersisted } from './membership/member-removal.ts';
 import { publishMember } from './membership/publish.ts';
-import { RecoveringServer } from './recovery/recovery.ts';
+import { RecoveringServer, type StoreServer } from './recovery/recovery.ts';
 import { Promoter, replaceMember } from './recovery/replacement.ts';
 import { ALARM_CORRUPT } from './replication/alarms.ts';
 import { Corruption } from './replication/corruption.ts';
@@ -27,13 +26,14 @@ import { Peers } from './replication/peers.ts';
 import { Replica } from './replication/replica.ts';
 import { Router } from './replication/router.ts';
 import { Snapshots } from './replication/snapshots.ts';
+import type { EtcdServer, EtcdServerDeps, StoreBounds } from './server-port.ts';
 import { Encoder } from './services/encode.ts';
 import { LeaseQuorum } from './services/lease-quorum.ts';
 import type { LeaseService } from './services/lease-service.ts';
-import { CLUSTER_VERSION } from './services/maintenance-service.ts';
 import { EtcdMetrics } from './services/metrics.ts';
 import { RequireLeader } from './services/require-leader.ts';
 import { createServices } from './services/services.ts';
+import { CLUSTER_VERSION } from './services/version.ts';
 import type { WatchService } from './watch/watch-service.ts';
 
 const CACHE_BYTES = 64 << 20;
@@ -69,14 +69,6 @@ const BOUNDS: StoreBounds = {
 
 export function createEtcdServer(deps: EtcdServerDeps): EtcdServer {
   return new RecoveringServer(deps, (own, replaces, damage) => new Server(own, replaces, damage));
-}
-
-/** One run of the store: after `stop` another one may start with the same log and listeners. */
-export interface StoreServer extends EtcdServer {
-  /** The members as far as they are known; also after `start` has failed. */
-  readonly members: readonly Member[];
-  /** The last revision that may have been visible, 0 when none was. */
-  readonly revision: number;
 }
 
 class Server implements StoreServer {

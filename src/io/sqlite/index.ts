@@ -20,9 +20,10 @@ import type {
   StoreLog,
 } from '../../components/etcd/port.ts';
 import { Journal } from './journal.ts';
+import type { CommitBody } from './packed-entries.ts';
 import { memoryOf, pack, unpack } from './packed-entries.ts';
 import { Pending } from './pending.ts';
-import type { CommitBody, Opening, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
+import type { Opening, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
 import { checkKind, type SnapshotSummary } from './snapshot-kind.ts';
 
 export { checkKind, type SnapshotSummary };

@@ -24,8 +24,8 @@ import {
   type StoreIdentity,
 } from '../../components/etcd/port.ts';
 import { LogMap } from './log-map.ts';
+import type { CommitBody } from './packed-entries.ts';
 import { firstIndex, type PackedEntries, pack, unpack } from './packed-entries.ts';
-import type { CommitBody } from './protocol.ts';
 import { checksum, createSchema, setJournalInUse } from './schema.ts';
 import { OWN_FILE } from './snapshot-kind.ts';
 import { StateTables } from './state-tables.ts';

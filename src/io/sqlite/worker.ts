@@ -8,16 +8,9 @@ import { Ballast } from './ballast.ts';
 import type { JournalPart } from './journal.ts';
 import { JournalFile, lastRevisionIn } from './journal-file.ts';
 import type { JournalRecord } from './journal-format.ts';
+import type { CommitBody } from './packed-entries.ts';
 import { memoryOf, type PackedEntries } from './packed-entries.ts';
-import type {
-  CommitBody,
-  NumberedRequest,
-  Opening,
-  WorkerAnswers,
-  WorkerFailure,
-  WorkerReply,
-  WorkerRequest,
-} from './protocol.ts';
+import type { NumberedRequest, Opening, WorkerAnswers, WorkerFailure, WorkerReply, WorkerRequest } from './protocol.ts';
 import { lastIntactRevision, sealCopy, snapshotRevision, summarizeSnapshot } from './snapshot-file.ts';
 import { StoreFile, sqliteCode } from './store-file.ts';
 

@@ -1,24 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
-import type { Caller } from '../../../core/etcdauth/types.ts';
 import { jwtTokens, parseJwtOptions, type ReadKeyFile } from './jwt.ts';
-
-/** Issues and verifies auth tokens. */
-export interface Tokens {
-  /** Issues a token for `user`. Throws AuthError 'verify-only' without a signing key. */
-  issue(user: string, revision: number): Promise<string>;
-  /**
-   * Registers `token` of `user`. Present only for tokens that are not self-contained: every member has to know them.
-   */
-  remember?(token: string, user: string): void;
-  /** The user of `token`; undefined when it is unknown, forged or expired. `revision` is the current auth revision. */
-  caller(token: string, revision: number): Caller | undefined;
-  /** The password of `user` was changed, or the user was deleted. */
-  forget(user: string): void;
-  /** Auth was turned off, or the whole state was replaced. */
-  clear(): void;
-}
+import type { Tokens } from './tokens.ts';
 
 /** etcd's `--auth-token-ttl`: a simple token expires when it was not used for this long. */
 export const SIMPLE_TOKEN_TTL_MS = 300_000;

@@ -8,8 +8,8 @@ import { AuthError } from '../../../core/etcdauth/errors.ts';
 import { AuthMachine } from '../../../core/etcdauth/machine.ts';
 import type { AuthCommand, Caller } from '../../../core/etcdauth/types.ts';
 import type { CallIdentity } from '../port.ts';
-import type { Tokens } from './auth-tokens.ts';
 import type { PasswordHasher } from './password.ts';
+import type { Tokens } from './tokens.ts';
 
 export interface AuthProgress {
   applied(): number;

@@ -16,7 +16,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import { AuthError } from '../../../core/etcdauth/errors.ts';
 import type { Caller } from '../../../core/etcdauth/types.ts';
-import type { Tokens } from './auth-tokens.ts';
+import type { Tokens } from './tokens.ts';
 
 interface Method {
   readonly name: string;

@@ -9,20 +9,8 @@ import { askPeer, becomeReplacement } from '../recovery/replacement.ts';
 import { fromStored } from '../replication/entry-codec.ts';
 import { decodeMembers, type MemberTable, PeerPath } from '../replication/peer-protocol.ts';
 import { Cluster, clusterIdOf, hex, type Member, memberIdOf } from './cluster.ts';
+import type { InitialCluster } from './initial-cluster.ts';
 import { wipedError } from './join.ts';
-
-export interface InitialMember {
-  readonly name: string;
-  readonly peerUrls: readonly string[];
-}
-
-/** The initial members; ignored once the store has an identity. */
-export interface InitialCluster {
-  readonly members: readonly InitialMember[];
-  readonly token: string;
-  /** The cluster exists and this member has been added to it. */
-  readonly existing: boolean;
-}
 
 export interface BootstrapDeps {
   readonly storage: StoreLog;

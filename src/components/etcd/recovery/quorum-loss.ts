@@ -6,8 +6,8 @@
  */
 import { encodeDeleteEvent } from '../../../api/etcd/event.ts';
 import { CodedError } from '../../../base/errors.ts';
-import type { InitialMember } from '../membership/bootstrap.ts';
 import { Cluster, clusterIdOf, hex, type Member, memberIdOf } from '../membership/cluster.ts';
+import type { InitialMember } from '../membership/initial-cluster.ts';
 import {
   EntryKind,
   type LogBatch,

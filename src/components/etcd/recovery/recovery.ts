@@ -4,15 +4,23 @@
  * without a fallback its store is left as it is and the error names the fix.
  */
 import { CodedError, messageOf } from '../../../base/errors.ts';
-import type { EtcdServer, EtcdServerDeps, WentBack } from '../index.ts';
+import type { Member } from '../membership/cluster.ts';
 import type { PeerUrls } from '../port.ts';
-import type { StoreServer } from '../server.ts';
+import type { EtcdServer, EtcdServerDeps, WentBack } from '../server-port.ts';
 
 /** Errors that make a member with peers rejoin; a single member cannot recover from them without a fallback. */
 const DAMAGE: ReadonlySet<string> = new Set(['corrupt', 'LogLost', 'Diverged', 'wiped', 'dissents']);
 /** More recoveries than this in the window indicate a failing disk or machine. */
 const MAX_RECOVERIES = 3;
 const RECOVERY_WINDOW_MS = 3600_000;
+
+/** One run of the store: after `stop` another one may start with the same log and listeners. */
+export interface StoreServer extends EtcdServer {
+  /** The members as far as they are known; also after `start` has failed. */
+  readonly members: readonly Member[];
+  /** The last revision that may have been visible, 0 when none was. */
+  readonly revision: number;
+}
 
 type Begin = (
   deps: EtcdServerDeps,

@@ -2,8 +2,8 @@
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import type { AutoCompaction } from '../index.ts';
 import type { StoreLog } from '../port.ts';
+import type { AutoCompaction } from '../server-port.ts';
 import { ALARM_NO_SPACE } from './alarms.ts';
 import type { Engine } from './engine.ts';
 import type { Command } from './entry-codec.ts';

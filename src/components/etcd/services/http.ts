@@ -2,8 +2,8 @@ import { PRODUCT_VERSION } from '../../../base/version.ts';
 import type { HttpAnswer, HttpRequest } from '../port.ts';
 import { ALARM_NO_SPACE } from '../replication/alarms.ts';
 import type { Engine } from '../replication/engine.ts';
-import { CLUSTER_VERSION, ETCD_VERSION } from './maintenance-service.ts';
 import { type MetricsSources, showMetrics } from './metrics.ts';
+import { CLUSTER_VERSION, ETCD_VERSION } from './version.ts';
 
 const TEXT = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json';

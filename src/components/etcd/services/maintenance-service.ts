@@ -12,11 +12,7 @@ import type { Encoder } from './encode.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { EtcdMetrics } from './metrics.ts';
 import { answer, failureOf } from './rpc-errors.ts';
-
-/** The etcd version whose API is served, for clients that check: kubeadm rejects an etcd that is too old. */
-export const ETCD_VERSION = '3.5.30';
-/** The cluster version, without the patch level. */
-export const CLUSTER_VERSION = '3.5';
+import { ETCD_VERSION } from './version.ts';
 
 export interface MaintenanceDeps {
   readonly engine: Engine;

@@ -13,9 +13,9 @@ import type { CompactionTimes } from '../replication/compactor.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { WatchService } from '../watch/watch-service.ts';
 import type { LeaseCounts } from './lease-service.ts';
-import { CLUSTER_VERSION, ETCD_VERSION } from './maintenance-service.ts';
 import { MetricsText } from './metrics-text.ts';
 import type { RpcMetrics } from './rpc-metrics.ts';
+import { CLUSTER_VERSION, ETCD_VERSION } from './version.ts';
 
 /** etcd's buckets for what a disk does: 1 ms to 8 s. */
 const diskBuckets = (): Histogram => new Histogram(doubling(0.001, 14));

@@ -2,11 +2,11 @@
 import type { Auth } from '../auth/auth.ts';
 import type { AuthGuard } from '../auth/auth-guard.ts';
 import { authService } from '../auth/auth-service.ts';
-import type { EtcdServerDeps } from '../index.ts';
 import type { RpcService } from '../port.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { Peers } from '../replication/peers.ts';
 import type { Router } from '../replication/router.ts';
+import type { EtcdServerDeps } from '../server-port.ts';
 import { WatchService } from '../watch/watch-service.ts';
 import { clusterService } from './cluster-service.ts';
 import { electionService } from './election-service.ts';

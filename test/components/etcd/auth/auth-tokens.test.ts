@@ -7,8 +7,9 @@ import { Reader, Writer } from '../../../../src/api/etcd/wire.ts';
 import type { Clock } from '../../../../src/base/clock.ts';
 import { CodedError } from '../../../../src/base/errors.ts';
 import { silentLog } from '../../../../src/base/log.ts';
-import { createTokens, simpleTokens, type Tokens } from '../../../../src/components/etcd/auth/auth-tokens.ts';
+import { createTokens, simpleTokens } from '../../../../src/components/etcd/auth/auth-tokens.ts';
 import { costLikeBcrypt, scryptHasher } from '../../../../src/components/etcd/auth/password.ts';
+import type { Tokens } from '../../../../src/components/etcd/auth/tokens.ts';
 import { AuthError } from '../../../../src/core/etcdauth/errors.ts';
 import { Channel } from '../../../../src/io/grpc/channel.ts';
 import {
