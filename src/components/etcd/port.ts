@@ -110,8 +110,20 @@ export interface SnapshotHead {
 }
 
 /**
- * The durable log and the store in it. Errors: CodedError 'no-space' (nothing of the batch was stored; the same batch may succeed later) and
- * 'closed'. Any other I/O failure is reported through `onFatal` and the log is unusable: the process has to end. Calls take effect in their order.
+ * The durable log and the store in it: a journal of batches, and tables built from it.
+ *
+ * Order: calls take effect in the order in which they are made; reads see every commit made before them.
+ *
+ * Durability: a batch is on disk as a whole when `commit` resolves and survives a power cut from then on. Until then it
+ * may be lost, but only as a whole and together with all batches after it. Raft acknowledges entries and votes after
+ * `commit` only, and shows a revision before it only up to `LogBatch.reserved`.
+ *
+ * Replay: `open` returns the applied index on disk; the entries above it are applied again. `AppliedChanges` may be
+ * written later than the entries they come from, never earlier.
+ *
+ * Errors: CodedError 'no-space' (nothing of the batch was stored; the same batch may succeed later), 'closed', and
+ * 'corrupt' where stored data fail their checksums. Any other I/O failure is reported through `onFatal`, since a failed
+ * flush cannot be retried: the log is unusable and the process has to exit.
  */
 export interface StoreLog {
   /**

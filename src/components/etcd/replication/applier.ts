@@ -34,7 +34,7 @@ export interface ApplierDeps {
   readonly leases: Leases;
   readonly applied: AppliedState;
   readonly compactor: Pick<Compactor, 'compacted'>;
-  readonly auth: AuthState;
+  readonly auth: () => AuthState;
   readonly clock: Clock;
   readonly onPublish: (revisions: readonly DecidedRevision[]) => void;
   readonly onMembers: () => void;
@@ -154,7 +154,7 @@ export class Applier {
         compactor.compacted(index);
         return;
       case 'auth':
-        if (auth.apply(command.command)) applied.document(Document.auth, auth.export());
+        if (auth().apply(command.command)) applied.document(Document.auth, auth().export());
         return;
       case 'alarm':
         cluster.setAlarm(command.raised, command.member, command.alarm);

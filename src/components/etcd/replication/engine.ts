@@ -9,14 +9,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { MvccError } from '../../../core/mvcc/errors.ts';
-import {
-  type DecidedRevision,
-  type Decision,
-  Machine,
-  type Pinned,
-  type RangeAnswer,
-  ValuesNeeded,
-} from '../../../core/mvcc/machine.ts';
+import { type Decision, Machine, type Pinned, type RangeAnswer, ValuesNeeded } from '../../../core/mvcc/machine.ts';
 import type { Version } from '../../../core/mvcc/version.ts';
 import type { ConfChange, ConfState, Entry, NodeId, SnapshotMeta } from '../../../core/raft/index.ts';
 import { Cluster } from '../membership/cluster.ts';
@@ -24,6 +17,7 @@ import type { LogState, SnapshotHead, StoredHardState, StoreIdentity, StoreLog }
 import { AppliedState } from './applied.ts';
 import { Applier, type AuthState, Document } from './applier.ts';
 import { type CompactionTimes, Compactor } from './compactor.ts';
+import type { EngineEvents } from './engine-events.ts';
 import type { Command } from './entry-codec.ts';
 import { Leases } from './leases.ts';
 import { Pending } from './pending.ts';
@@ -32,6 +26,7 @@ import { Reads } from './reads.ts';
 import { leaderFailed, NOT_LEADER, tooMany } from './refusals.ts';
 import type { Replica } from './replica.ts';
 import type { ReplicatedMachine, Rider } from './replica-deps.ts';
+import type { SnapshotTransfer } from './snapshot-transfer.ts';
 import { DiskSpace } from './space.ts';
 import type { StoreView } from './store-view.ts';
 import { AppliedWaiters, LeadershipWaiters, PermissionChanges } from './waiters.ts';
@@ -46,13 +41,7 @@ export interface EngineDeps {
   readonly keepEntries: number;
   /** Runs a callback after the requests of this turn have been processed. */
   readonly defer: (run: () => void) => void;
-  readonly onPublish: (revisions: readonly DecidedRevision[]) => void;
-  /** The store was replaced by a snapshot: history may have gaps. */
-  readonly onReplaced: (reached: number) => void;
-  readonly onLeadership: () => void;
-  readonly onMembers: () => void;
-  /** The disk is full; called repeatedly while it is. */
-  readonly onFull: () => void;
+  readonly events: EngineEvents;
   /** A range took this long, in milliseconds, without the wait for ReadIndex. */
   readonly onRead: (ms: number) => void;
   /** A write request was evaluated or rejected in this time, in milliseconds. */
@@ -62,10 +51,6 @@ export interface EngineDeps {
   readonly onProposalsFailed: (count: number) => void;
   /** ReadIndex did not succeed within the request timeout. */
   readonly onReadTimedOut: () => void;
-  readonly onAuth: AuthState;
-  readonly streamSnapshot: (to: NodeId, index: number) => void;
-  /** Takes the complete received snapshot of `index`. */
-  readonly takeSnapshot: (index: number) => { readonly id: string; readonly head: SnapshotHead };
 }
 const PAST_BYTES = 8 << 20;
 /** Entries and bytes after which the applied index is persisted; a restart replays at most as many. */
@@ -87,6 +72,8 @@ export class Engine implements ReplicatedMachine, StoreView {
   readonly #leases: Leases;
   readonly #compactor: Compactor;
   readonly #applier: Applier;
+  #auth: AuthState | undefined;
+  #snapshots: SnapshotTransfer | undefined;
   #replica: Replica | undefined;
   #identity: StoreIdentity | undefined;
   #stopped = false;
@@ -97,12 +84,13 @@ export class Engine implements ReplicatedMachine, StoreView {
   #confIndex = 0;
 
   constructor(deps: EngineDeps) {
-    const { storage, clock, log, onPublish } = deps;
+    const { storage, clock, log, events } = deps;
+    const onPublish = events.published.emit;
     this.#deps = deps;
     this.machine = this.#newMachine();
     this.#appliedWaiters = new AppliedWaiters(clock);
     this.#leadershipWaiters = new LeadershipWaiters(clock);
-    this.#space = new DiskSpace({ view: this, storage, clock, log, onFull: deps.onFull });
+    this.#space = new DiskSpace({ view: this, storage, clock, log, onFull: events.full.emit });
     this.#reads = new Reads({
       view: this,
       storage,
@@ -122,13 +110,9 @@ export class Engine implements ReplicatedMachine, StoreView {
       onDecided: deps.onDecided,
       onProposalsFailed: deps.onProposalsFailed,
     });
-    this.#leases = new Leases({
-      view: this,
-      proposer: this.#proposer,
-      space: this.#space,
-      applied: this.#applied,
-      clock,
-    });
+    const proposer = this.#proposer;
+    const applied = this.#applied;
+    this.#leases = new Leases({ view: this, proposer, space: this.#space, applied, clock });
     this.#compactor = new Compactor({
       machine: this.machine,
       clock,
@@ -140,14 +124,14 @@ export class Engine implements ReplicatedMachine, StoreView {
     });
     this.#applier = new Applier({
       view: this,
-      proposer: this.#proposer,
+      proposer,
       leases: this.#leases,
-      applied: this.#applied,
+      applied,
       compactor: this.#compactor,
-      auth: deps.onAuth,
+      auth: () => this.#authState,
       clock,
       onPublish,
-      onMembers: deps.onMembers,
+      onMembers: events.members.emit,
     });
   }
 
@@ -205,8 +189,19 @@ export class Engine implements ReplicatedMachine, StoreView {
     return this.#proposer.pending;
   }
 
-  /** Loads the stored state up to the applied index on disk. */
-  async load(state: LogState): Promise<void> {
+  get #authState(): AuthState {
+    if (this.#auth === undefined) throw new CodedError('closed', 'the store is not open');
+    return this.#auth;
+  }
+
+  get #transfer(): SnapshotTransfer {
+    if (this.#snapshots === undefined) throw new CodedError('closed', 'the store is not open');
+    return this.#snapshots;
+  }
+
+  /** Loads the stored state up to the applied index on disk; `auth` is the replicated state of users. */
+  async load(state: LogState, auth: AuthState): Promise<void> {
+    this.#auth = auth;
     await this.#loadInto(this.machine, state);
     this.#identity = state.identity;
     this.#reset(state);
@@ -222,7 +217,7 @@ export class Engine implements ReplicatedMachine, StoreView {
     const cluster = state.documents.get(Document.cluster);
     if (cluster !== undefined) this.cluster.decode(cluster);
     const auth = state.documents.get(Document.auth);
-    if (auth !== undefined) this.#deps.onAuth.import(auth);
+    if (auth !== undefined) this.#authState.import(auth);
 
     await this.#deps.storage.load(state.applied, (rows) => {
       for (const row of rows) machine.load(row.revision, splitEvents(row.body));
@@ -232,8 +227,9 @@ export class Engine implements ReplicatedMachine, StoreView {
     this.#leases.load(machine, state.leases);
   }
 
-  begin(replica: Replica): void {
+  begin(replica: Replica, snapshots: SnapshotTransfer): void {
     this.#replica = replica;
+    this.#snapshots = snapshots;
     replica.start();
     this.#compactor.begin();
   }
@@ -352,7 +348,7 @@ export class Engine implements ReplicatedMachine, StoreView {
   async command(command: Command): Promise<void> {
     this.#proposer.admit(false);
     const added = this.#proposer.add(Pending.command(command));
-    if (command.type === 'auth' && this.#deps.onAuth.changesPermissions(command.command))
+    if (command.type === 'auth' && this.#authState.changesPermissions(command.command))
       this.#permissionChanges.add(added);
     await added;
   }
@@ -402,7 +398,7 @@ export class Engine implements ReplicatedMachine, StoreView {
       leases: this.#leases.records(),
       documents: new Map([
         [Document.cluster, this.cluster.encode()],
-        [Document.auth, this.#deps.onAuth.export()],
+        [Document.auth, this.#authState.export()],
       ]),
     };
     return { head, ready, release };
@@ -426,7 +422,7 @@ export class Engine implements ReplicatedMachine, StoreView {
       this.#ready = false;
       this.#proposer.lose(leaderFailed());
     }
-    this.#deps.onLeadership();
+    this.#deps.events.leadership.emit();
     this.#leadershipWaiters.wake();
   }
 
@@ -439,7 +435,7 @@ export class Engine implements ReplicatedMachine, StoreView {
   #becomeReady(): void {
     this.#ready = true;
     this.#leases.extend(this.replica.alone ? 0 : this.replica.electionMs);
-    this.#deps.onLeadership();
+    this.#deps.events.leadership.emit();
     this.#leadershipWaiters.wake();
   }
 
@@ -471,19 +467,19 @@ export class Engine implements ReplicatedMachine, StoreView {
   }
 
   streamSnapshot(to: NodeId, index: number): void {
-    this.#deps.streamSnapshot(to, index);
+    this.#transfer.stream(to, index);
   }
 
   async install(snapshot: SnapshotMeta, hardState: StoredHardState): Promise<void> {
-    const { id, head } = this.#deps.takeSnapshot(snapshot.index);
+    const { id, head } = this.#transfer.take(snapshot.index);
     const state = await this.#deps.storage.install(id, head, hardState);
     const machine = this.#newMachine();
     await this.#loadInto(machine, state);
     const reached = this.machine.visible;
     this.machine.become(machine);
     this.#reset(state);
-    this.#deps.onMembers();
-    this.#deps.onReplaced(reached);
+    this.#deps.events.members.emit();
+    this.#deps.events.replaced.emit(reached);
     this.#appliedWaiters.applied(snapshot.index);
     this.#deps.log.info('installed snapshot', { index: snapshot.index, revision: machine.visible });
   }

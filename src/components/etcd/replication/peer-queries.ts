@@ -11,21 +11,24 @@ type Answer = (message: Uint8Array) => Promise<Uint8Array | undefined>;
 export interface PeerQueriesDeps {
   readonly engine: Engine;
   readonly peers: () => Peers | undefined;
-  /** Handlers by topic. */
-  readonly answers: Readonly<Record<string, Answer>>;
 }
 
 export class PeerQueries {
   readonly #deps: PeerQueriesDeps;
+  readonly #answers = new Map<string, Answer>();
 
   constructor(deps: PeerQueriesDeps) {
     this.#deps = deps;
   }
 
+  /** Serves the topic `about`. */
+  serve(about: string, answer: Answer): void {
+    this.#answers.set(about, answer);
+  }
+
   /** The response; undefined when `about` is not a topic of members. */
   answer(about: string, message: Uint8Array): Promise<Forwarded> | undefined {
-    const { answers } = this.#deps;
-    const known = Object.hasOwn(answers, about) ? answers[about] : undefined;
+    const known = this.#answers.get(about);
     return known?.(message).then((body) => ({
       redirect: body === undefined,
       code: RpcCode.ok,
