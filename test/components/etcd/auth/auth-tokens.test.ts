@@ -58,7 +58,7 @@ const tokensOf = (option: string, clock: Clock = realClock): Promise<Tokens> =>
 
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** A token of `user` that this member has been told of. */
+/** A token of `user` that is registered on this member. */
 async function given(tokens: Tokens, user: string): Promise<string> {
   const token = await tokens.issue(user, 1);
   tokens.remember?.(token, user);

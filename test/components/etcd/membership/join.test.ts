@@ -43,7 +43,7 @@ function joinCheck(tables: Readonly<Record<string, MemberTable>>) {
   return { hear, stepped, wiped, state };
 }
 
-test('a new member listens to whoever has not heard of it', async () => {
+test('a new member accepts messages of a peer that does not know it', async () => {
   const { hear, stepped, wiped } = joinCheck({ b: table({ a: '', b: 'b', c: 'c' }) });
   await hear('b');
   await hear('b');
@@ -59,7 +59,7 @@ test('one that lost its data finds out from a member that has come in the place 
   assert.match(String(wiped), /n1 has been part of the cluster/);
 });
 
-test('one that is really new listens to a member that has come later, once somebody has told of that one', async () => {
+test('a new member accepts messages of a later member once a peer has reported that one', async () => {
   const { hear, stepped, wiped } = joinCheck({ b: table({ a: '', c: 'n3', d: 'n2' }) });
   await hear('e');
   await hear('e');
@@ -68,7 +68,7 @@ test('one that is really new listens to a member that has come later, once someb
   assert.deepEqual([stepped, wiped], [['d'], []]);
 });
 
-test('one that has something in its log asks nobody', async () => {
+test('a member with entries in its log queries no peer', async () => {
   const { hear, stepped, wiped, state } = joinCheck({ b: table({ a: 'n1', b: 'n2' }) });
   state.isNew = false;
   await hear('b');
@@ -89,7 +89,7 @@ test('a removed member can be done without when a majority of the voters has tha
   assert.equal(forgotten({}), false);
 });
 
-/** What a member with an empty directory, which the others have been told of as 'a', finds out from them; undefined: that one does not answer. */
+/** What a member with an empty directory, which the others know as 'a', finds out from them; undefined: that one does not answer. */
 async function taken(...tables: ReadonlyArray<MemberTable | undefined>): Promise<LogState> {
   const dial: DialPeer = ([url = '']) => ({
     connected: true,

@@ -130,7 +130,7 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
-  it('whose disk was wiped and that is told another token is a stranger, as with etcd, until it is told the right one', async () => {
+  it('whose disk was wiped and that starts with another token is rejected, as in etcd, until it has the right one', async () => {
     const before = await list(members[0] as ClusterMember);
     const old = await idOf();
     const wipe = async (): Promise<void> => {
@@ -176,7 +176,7 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
-  it('whose file tells nothing, and whose configuration names nobody else, asks those whom it noted beside the file', async () => {
+  it('whose file is unreadable and whose configuration names no other member, queries the saved peers', async () => {
     const before = await idOf();
     await victim().stop();
     await writeFile(join(victim().directory, 'revisions.db'), 'nothing');
