@@ -151,7 +151,9 @@ test('not where the snapshot shows other members, where there is none, or where 
   await mkdir(snapshots, { recursive: true });
   await assert.rejects(
     begin,
-    new RegExp(`no other member.*could not go back.*there is none in ${snapshots}.*restore a snapshot`),
+    new RegExp(
+      `no other member.*restoring a scheduled snapshot failed.*there is none in ${snapshots}.*restore a snapshot`,
+    ),
   );
 
   await rm(data, { recursive: true });
