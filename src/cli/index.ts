@@ -130,6 +130,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'a directory with etcd and kube-apiserver for controller-runtime’s envtest',
     load: async () => (await import('./commands/envtest.ts')).envtestCommand,
   },
+  sysinfo: {
+    summary: 'the hardware and the kernel features of this host',
+    load: async () => (await import('./commands/sysinfo.ts')).sysinfoCommand,
+  },
   version: { summary: 'versions', load: async () => (await import('./commands/version.ts')).versionCommand },
 };
 

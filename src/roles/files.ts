@@ -2,6 +2,7 @@
 import { open, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { CodedError, messageOf } from '../base/errors.ts';
+import { secretFileProblem } from '../base/secret-file.ts';
 
 /** True when it was written. Throws CodedError 'unwritable'. */
 export async function writeIfMissing(path: string, content: string, mode: number): Promise<boolean> {
@@ -43,19 +44,23 @@ export async function readReferenced(path: string, referredToBy: string): Promis
   }
 }
 
-/** Told of a secret file that everybody may read, and of the mend. */
+/** Called with the sentence about a secret file that others have access to, where that is not an error. */
 export type OpenSecret = (problem: string) => void;
 
-/** As `readReferenced`, for private keys: others must not be able to read them, unless that is tolerated. */
+/**
+ * As `readReferenced`, for private material: keys, kubeconfigs, tokens, passwords. A file that others can read or write is CodedError
+ * 'bad-config' with the command that repairs it, unless `tolerated` is given.
+ */
 export async function readSecret(path: string, referredToBy: string, tolerated?: OpenSecret): Promise<string> {
-  const mode = await stat(path).then(
-    (found) => found.mode,
-    () => 0,
-  );
-  if ((mode & 0o007) !== 0) {
-    const problem = `${path} is open to everybody; run chmod 600 on it`;
-    if (tolerated === undefined) throw new CodedError('bad-config', `${referredToBy}: ${problem}`);
-    tolerated(problem);
-  }
+  await checkSecret(path, referredToBy, tolerated);
   return readReferenced(path, referredToBy);
+}
+
+/** The check alone. A file that does not exist passes. */
+export async function checkSecret(path: string, referredToBy: string, tolerated?: OpenSecret): Promise<void> {
+  const found = await stat(path).catch(() => undefined);
+  const problem = found === undefined ? undefined : secretFileProblem(path, found, process.geteuid?.() ?? 0);
+  if (problem === undefined) return;
+  if (tolerated === undefined) throw new CodedError('bad-config', `${referredToBy}: ${problem}`);
+  tolerated(problem);
 }

@@ -18,12 +18,14 @@ import { createNftFilter } from '../io/netfilter/index.ts';
 import { masterFiles, nodeFiles } from '../io/pki/index.ts';
 import { createStreamingServer } from '../io/streaming/index.ts';
 import { createServiceManager, systemdRuns } from '../io/systemd/index.ts';
+import { trees } from '../io/trees/index.ts';
 import { type OpenedClient, openClient } from './api-access.ts';
 import { openAssets, selfCommand } from './assets.ts';
 import { COMPONENTS } from './component-names.ts';
 import { readNodeConfig } from './config/node-config.ts';
 import { type ControlServer, type HostStatus, serveControl } from './control.ts';
 import { storeConditions } from './etcd-fallback.ts';
+import { readSecret } from './files.ts';
 import { startGossip } from './gossip.ts';
 import { installHost } from './install.ts';
 import { type InstanceLock, takeInstanceLock } from './instance-lock.ts';
@@ -32,6 +34,7 @@ import { keepNodeRoles } from './node-roles.ts';
 import { allPorts, ownAddresses, ownPorts } from './own-ports.ts';
 import { followPodNetwork, type PodNetworkFollower } from './pod-network.ts';
 import { checkPort } from './ports.ts';
+import { checkPrivateFiles } from './private-files.ts';
 import { systemClock as clock, systemRandom as random, within } from './process.ts';
 import type { Progress } from './progress.ts';
 import { type HostRuntime, startRuntime } from './runtime.ts';
@@ -79,6 +82,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
 
 async function startLocked({ settings, log, progress }: HostOptions, lock: InstanceLock): Promise<Host> {
   const startedAt = new Date().toISOString();
+  await checkPrivateFiles(settings);
   const cgroups = createCgroupFileSystem();
   const driver = await chooseCgroupDriver(settings);
   const assets = await openAssets();
@@ -146,10 +150,11 @@ async function startLocked({ settings, log, progress }: HostOptions, lock: Insta
     host: createHostFacts({ nowMs: () => clock.nowMs() }),
     files: createFileWatch(),
     mounts: createMounter(),
+    trees,
     streaming,
     api: { client: api.client, informers: api.newInformers(), recorder },
     servingCertificate: async () => {
-      const pem = await readFile(files.serverCurrent, 'utf8');
+      const pem = await readSecret(files.serverCurrent, 'kubelet');
       return { cert: pem, key: pem };
     },
     clientCa: () => readFile(files.clientCa, 'utf8'),

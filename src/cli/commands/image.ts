@@ -5,12 +5,13 @@ import { humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../printers.
 
 /** The store takes any number of processes at a time: these commands work with and without a running host process. */
 async function openStore(flags: FlagValues) {
-  const [{ createImageStore }, { canonicalRoot, pathsBelow }] = await Promise.all([
+  const [{ createImageStore }, { trees }, { canonicalRoot, pathsBelow }] = await Promise.all([
     import('../../io/images/index.ts'),
+    import('../../io/trees/index.ts'),
     import('../../roles/settings.ts'),
   ]);
   const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
-  return createImageStore({ root: paths.images, log: silentLog });
+  return createImageStore({ root: paths.images, trees, log: silentLog });
 }
 
 export const importCommand: Command = {

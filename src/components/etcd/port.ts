@@ -138,8 +138,10 @@ export interface StoreLog {
    * 'corrupt'.
    */
   load(upTo: number, rows: (rows: readonly StoredEntry[]) => void): Promise<void>;
-  /** Resolves when the batch is on disk. `full`: the disk is full and the reserved space has been used. */
+  /** Resolves when the batch is on disk. `full`: the disk is almost full and the reserved space is in use. */
   commit(batch: LogBatch): Promise<{ readonly full: boolean }>;
+  /** Bytes that can still be written after `full`; 0: none. */
+  reserveBytes(): number;
   /** Reserves space again after `full`. False while there is none. */
   recoverSpace(): Promise<boolean>;
   /**

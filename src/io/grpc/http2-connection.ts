@@ -33,7 +33,7 @@ export interface ConnectionEvents {
   opened?(stream: Http2Stream, fields: readonly HeaderField[], endStream: boolean): StreamEvents;
   /** The peer will not take new streams (clients), or the connection is closing. Streams under way may still finish. */
   goingAway(): void;
-  /** The connection was closed; each of its streams has been notified. */
+  /** The connection is gone and so are its streams; each has been told. */
   closed(reason: string): void;
 }
 
@@ -57,10 +57,13 @@ const SMALL_WRITE = 16 << 10;
  * take turns, and each waits for the other. Fewer would cost both more than that gains: each write, flush and answer is for so many fewer.
  */
 const EARLY_REQUESTS = 8;
-/** Frames that cost us something and the peer nothing (pings, settings, resets, empty data), in a window of time. */
+/** Frames that cost us something and the peer nothing (pings, settings, resets, empty data, frames of closed streams), in a window of time. */
 const MAX_IDLE_FRAMES = 2000;
 const IDLE_FRAME_WINDOW_MS = 10_000;
 const GOODBYE_MS = 1000;
+/** Window updates that a DATA frame of ours may be answered with, by its stream and the connection, and how many may be outstanding. */
+const UPDATES_PER_FRAME = 4;
+const MAX_UPDATES = 1 << 16;
 
 class ConnectionError extends Error {
   readonly code: number;
@@ -110,6 +113,7 @@ export class Http2Connection {
   #closed = false;
   #idleFrames = 0;
   #idleSince = 0;
+  #updatesExpected = 0;
   #pingAnswered = true;
 
   constructor(socket: Duplex, options: ConnectionOptions) {
@@ -216,6 +220,7 @@ export class Http2Connection {
   takeWindow(wanted: number): number {
     const taken = Math.min(wanted, this.#sendWindow);
     this.#sendWindow -= taken;
+    this.#expectUpdates();
     return taken;
   }
 
@@ -223,16 +228,26 @@ export class Http2Connection {
   takeWholeWindow(wanted: number): boolean {
     if (wanted > this.#sendWindow) return false;
     this.#sendWindow -= wanted;
+    this.#expectUpdates();
     return true;
   }
 
-  /** The stream has data: its `pump` is called when its turn comes. */
+  #expectUpdates(): void {
+    if (this.#updatesExpected < MAX_UPDATES) this.#updatesExpected += UPDATES_PER_FRAME;
+  }
+
+  /** The peer has caused a stream to be reset (CVE-2025-8671). Throws when it does so too often. */
+  provoked(): void {
+    this.#idle();
+  }
+
+  /** The stream has data: it is told to send when its turn comes. */
   enqueue(stream: Http2Stream): void {
     this.#ready.add(stream);
     this.#queueFlush();
   }
 
-  /** The stream has data and no window: its `pump` is called when the window opens. */
+  /** The stream has data and no window: it is told to send when there is one. */
   stall(stream: Http2Stream): void {
     this.#stalled.add(stream);
   }
@@ -259,7 +274,7 @@ export class Http2Connection {
     if (this.#closed || this.#leaving > 0) return;
     for (const stream of this.#ready) {
       if (this.#outBytes >= BLOCK_BYTES) break;
-      // A stream with more data is appended behind the others.
+      // Whoever is not done after this comes again behind the others.
       this.#ready.delete(stream);
       stream.pump();
     }
@@ -270,7 +285,7 @@ export class Http2Connection {
     this.#leaving = bytes.length;
     this.#socket.write(bytes, (error) => {
       this.#leaving = 0;
-      // After an error the socket may still use the block.
+      // After an error nobody says when the socket is done with it.
       if (error !== null && error !== undefined) return;
       if (block !== undefined) giveBlock(block);
       this.#flush();
@@ -477,11 +492,13 @@ export class Http2Connection {
     const fields = this.#decoder.decode(block);
     const known = this.#streams.get(id);
     if (known !== undefined) {
-      known.receiveHeaders(fields, endStream);
+      if (endStream || this.client) known.receiveHeaders(fields, endStream);
+      else known.refuse(ErrorCode.protocol);
       return;
     }
     if (this.client || id <= this.#lastPeerId) {
       this.#mustHaveBeen(id);
+      this.#idle();
       return;
     }
     if (id % 2 === 0) throw new ConnectionError(ErrorCode.protocol, 'clients use odd stream numbers');
@@ -553,6 +570,8 @@ export class Http2Connection {
 
   #windowUpdate(id: number, payload: Buffer): void {
     if (payload.length !== 4) throw new ConnectionError(ErrorCode.frameSize, 'window update has a wrong size');
+    if (this.#updatesExpected > 0) this.#updatesExpected -= 1;
+    else this.#idle();
     const increment = payload.readUInt32BE() & 0x7fff_ffff;
     if (increment === 0) throw new ConnectionError(ErrorCode.protocol, 'window update of zero');
     if (id === 0) {

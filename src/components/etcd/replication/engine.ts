@@ -27,7 +27,7 @@ import { leaderFailed, NOT_LEADER, tooMany } from './refusals.ts';
 import type { Replica } from './replica.ts';
 import type { ReplicatedMachine, Rider } from './replica-deps.ts';
 import type { SnapshotTransfer } from './snapshot-transfer.ts';
-import { DiskSpace } from './space.ts';
+import { DiskSpace, type WriteOptions } from './space.ts';
 import type { StoreView } from './store-view.ts';
 import { AppliedWaiters, LeadershipWaiters, PermissionChanges } from './waiters.ts';
 
@@ -308,14 +308,14 @@ export class Engine implements ReplicatedMachine, StoreView {
    * 'too-many-requests', 'closed', 'not-leader' (nothing was written, the leader can serve it), 'leader-failed' (the
    * outcome is unknown).
    */
-  async txn(request: TxnRequest, relaxed: boolean): Promise<Decision> {
+  async txn(request: TxnRequest, options: WriteOptions): Promise<Decision> {
     const readOnly = this.machine.isReadOnly(request);
     if (readOnly && !this.current) await this.linearizable();
     let pinned: Map<Version, Buffer> | undefined;
     for (let tries = 1; ; tries += 1) {
       try {
         if (readOnly) return this.machine.read(request, pinned);
-        return await this.#proposer.write(request, relaxed, pinned);
+        return await this.#proposer.write(request, options, pinned);
       } catch (error) {
         if (!(error instanceof ValuesNeeded)) throw error;
         pinned = await this.#reads.pin(error, pinned, tries);

@@ -12,7 +12,7 @@ import { ALARM_NO_SPACE } from './alarms.ts';
 import { Pending } from './pending.ts';
 import type { Reads } from './reads.ts';
 import { NOT_LEADER, tooMany } from './refusals.ts';
-import { type DiskSpace, writesMore } from './space.ts';
+import { type DiskSpace, type WriteOptions, writesMore } from './space.ts';
 import type { StoreView } from './store-view.ts';
 
 export interface ProposerDeps {
@@ -88,12 +88,12 @@ export class Proposer {
    * Evaluates a transaction and makes it durable. Throws ValuesNeeded, and what `txn` of the engine throws; nothing was
    * written then but for 'leader-failed'.
    */
-  async write(request: TxnRequest, relaxed: boolean, pinned: Pinned | undefined): Promise<Decision> {
+  async write(request: TxnRequest, options: WriteOptions, pinned: Pinned | undefined): Promise<Decision> {
     const { view, space, reads } = this.#deps;
     const { machine } = view;
     const grows = writesMore(request);
     if (grows && space.full) await space.recover();
-    this.admit(grows);
+    this.admit(grows && !space.takeReserve(request, options));
     const before = machine.head;
     const { leadsFrom } = view;
     const decision = this.#decide(request, pinned);
@@ -106,7 +106,7 @@ export class Proposer {
       if (view.leadsFrom !== leadsFrom) throw NOT_LEADER;
       return decision;
     }
-    const asRelaxed = relaxed && !space.full && view.solitary;
+    const asRelaxed = options.relaxed && !space.full && view.solitary;
     if (asRelaxed) this.#relaxedInUse = true;
     const pending = Pending.revision(decided, asRelaxed);
     if (asRelaxed && machine.visible === before && decided.revision <= this.#reserved) {

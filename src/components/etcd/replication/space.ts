@@ -1,4 +1,7 @@
-/** Free space of this member's disk: writes that grow the store are rejected while there is none. */
+/**
+ * Free space of this member's disk. While there is none, writes that grow the store are rejected, except small ones that
+ * ask for the reserve.
+ */
 import type { TxnRequest } from '../../../api/etcd/kv.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
@@ -6,9 +9,18 @@ import type { Log } from '../../../base/log.ts';
 import type { StoreLog } from '../port.ts';
 import type { StoreView } from './store-view.ts';
 
+export interface WriteOptions {
+  readonly relaxed: boolean;
+  /**
+   * The write helps to free the disk or keeps a node alive: also accepted while the disk is full or the quota exceeded,
+   * until the reserve is used up.
+   */
+  readonly reserve: boolean;
+}
+
 export interface DiskSpaceDeps {
   readonly view: Pick<StoreView, 'stopped'>;
-  readonly storage: Pick<StoreLog, 'recoverSpace'>;
+  readonly storage: Pick<StoreLog, 'recoverSpace' | 'reserveBytes'>;
   readonly clock: Clock;
   readonly log: Log;
   /** The disk is full; called repeatedly while it is. */
@@ -16,10 +28,14 @@ export interface DiskSpaceDeps {
 }
 
 const SPACE_RETRY_MS = 1000;
+/** The part of the reserve that one write may use, so that a large object does not use it up for all others. */
+const RESERVE_WRITE_BYTES = 64 << 10;
 
 export class DiskSpace {
   readonly #deps: DiskSpaceDeps;
   #full = false;
+  /** Bytes of writes that are still accepted while the disk is full. */
+  #reserveLeft = 0;
   #timer: Timer | undefined;
   #recovering: Promise<void> | undefined;
 
@@ -38,11 +54,22 @@ export class DiskSpace {
   setFull(full: boolean): void {
     if (full === this.#full) return;
     this.#full = full;
+    this.#reserveLeft = full ? this.#deps.storage.reserveBytes() : 0;
     if (full) {
       this.#deps.log.error('disk is full; rejecting writes until space is free');
       this.#deps.onFull();
       this.#awaitSpace();
     } else this.#deps.log.info('disk has free space again; accepting writes');
+  }
+
+  /** Whether the reserve admits a write that would otherwise be rejected; takes its size from the reserve if so. */
+  takeReserve(request: TxnRequest, { reserve }: WriteOptions): boolean {
+    if (!reserve) return false;
+    if (!this.#full) return true;
+    const bytes = bytesOf(request);
+    if (bytes > RESERVE_WRITE_BYTES || bytes > this.#reserveLeft) return false;
+    this.#reserveLeft -= bytes;
+    return true;
   }
 
   /** Checks for free space. Concurrent callers share one check. */
@@ -82,4 +109,13 @@ export function writesMore(request: TxnRequest): boolean {
   const grows = (operations: TxnRequest['success']): boolean =>
     operations.some((operation) => operation.kind === 'put' || (operation.kind === 'txn' && writesMore(operation.txn)));
   return grows(request.success) || grows(request.failure);
+}
+
+function bytesOf(request: TxnRequest): number {
+  let bytes = 0;
+  for (const operation of [...request.success, ...request.failure]) {
+    if (operation.kind === 'put') bytes += operation.put.key.length + operation.put.value.length;
+    else if (operation.kind === 'txn') bytes += bytesOf(operation.txn);
+  }
+  return bytes;
 }

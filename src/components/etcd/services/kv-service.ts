@@ -11,6 +11,7 @@ import type { Log } from '../../../base/log.ts';
 import { checkDelete, checkPut, checkRange, checkTxn } from '../../../core/mvcc/txn-check.ts';
 import type { UnaryCall } from '../port.ts';
 import type { Engine } from '../replication/engine.ts';
+import type { WriteOptions } from '../replication/space.ts';
 import type { Encoder } from './encode.ts';
 import { answer, REQUEST_TOO_LARGE } from './rpc-errors.ts';
 
@@ -18,7 +19,10 @@ export type UnaryHandlers = Readonly<Record<string, (message: Uint8Array, call: 
 
 /** etcd's `--max-request-bytes`. */
 export const MAX_REQUEST_BYTES = 1.5 * 1024 * 1024;
-/** Request metadata that asks for relaxed durability; unknown to other etcds, which ignore it. */
+/**
+ * Request metadata that asks for relaxed durability (`relaxed`), for the reserve of a full disk (`reserve`), or for both
+ * (`relaxed,reserve`); other etcds ignore it.
+ */
 export const DURABILITY = 'hyperedge-durability';
 
 /** etcd's `--max-request-bytes` and `--max-txn-ops`; etcd's defaults if unset. */
@@ -30,10 +34,13 @@ export interface RequestLimits {
 /** `etcdserverpb.KV`. */
 export function kvService(engine: Engine, encoder: Encoder, log: Log, limits: RequestLimits = {}): UnaryHandlers {
   const { requestBytes = MAX_REQUEST_BYTES, transactionOperations } = limits;
-  const relaxed = (call: UnaryCall): boolean => call.metadata(DURABILITY) === 'relaxed';
+  const how = (call: UnaryCall): WriteOptions => {
+    const asked = call.metadata(DURABILITY)?.split(',') ?? [];
+    return { relaxed: asked.includes('relaxed'), reserve: asked.includes('reserve') };
+  };
 
   const single = (operation: RequestOp, call: UnaryCall) =>
-    engine.txn({ compares: [], success: [operation], failure: [] }, relaxed(call));
+    engine.txn({ compares: [], success: [operation], failure: [] }, how(call));
 
   const writes =
     (work: (message: Uint8Array, call: UnaryCall) => Promise<Uint8Array>) =>
@@ -73,7 +80,7 @@ export function kvService(engine: Engine, encoder: Encoder, log: Log, limits: Re
         if (message.length > requestBytes && !engine.machine.isReadOnly(request)) {
           throw new CodedError('request-too-large', 'the transaction is larger than the log takes');
         }
-        return encoder.txn(await engine.txn(request, relaxed(call)));
+        return encoder.txn(await engine.txn(request, how(call)));
       }),
     '/etcdserverpb.KV/Compact': (message, call) =>
       answer(call, log, async () => {
