@@ -126,7 +126,7 @@ for (const who of ['leader', 'follower'] as const) {
         const found = await members.leader();
         return found === victim ? undefined : found;
       });
-      if (who === 'leader') assert.match(await victim.log(), /leadership goes to a member that has room/);
+      if (who === 'leader') assert.match(await victim.log(), /transferring leadership to a member with free space/);
       else assert.equal(leads, leader);
       const full = journal.acknowledged;
       await eventually('writes meanwhile', 20_000, async () => (journal.acknowledged > full + 50 ? true : undefined));
@@ -209,7 +209,7 @@ test('a file that is damaged under a running member is found, kept, and rebuilt 
   await members.equal();
   const kept = (await readdir(victim.data)).filter((name) => name.startsWith('revisions.db.damaged-'));
   assert.ok(kept.length > 0);
-  assert.match(await victim.log(), /put aside and rebuilt from the others/);
+  assert.match(await victim.log(), /rebuilding this member from its peers/);
   await store.close();
 });
 

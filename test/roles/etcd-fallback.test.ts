@@ -91,7 +91,7 @@ test('to the newest that is whole; revisions go on far above, the damaged file a
   const second = await begin();
   assert.deepEqual(await look(second), { revision: 7 + BUMP, keys: 6 });
   assert.equal((await kept()).length, 1);
-  assert.match(second.log(), /goes back to its last snapshot.*lost=/s);
+  assert.match(second.log(), /restored from its last snapshot.*lost=/s);
   assert.match(second.log(), new RegExp(`a snapshot cannot be gone back to.*${torn}`));
   const told = await readFile(join(data, 'WENT-BACK'), 'utf8');
   assert.match(told, new RegExp(`^at 20\\S+Z the store was damaged and went back to ${good}; lost: .*revision`));
@@ -129,7 +129,7 @@ test('under a running store too; revisions that were seen are told', { timeout: 
   await etcdctl(first.endpoint, 'defrag');
   await damage(database());
   await run('/usr/bin/etcdctl', ['--endpoints', first.endpoint, 'endpoint', 'hashkv'], { ETCDCTL_API: '3' });
-  for (let tries = 0; !/goes back to its last snapshot/.test(first.log()); tries += 1) {
+  for (let tries = 0; !/restored from its last snapshot/.test(first.log()); tries += 1) {
     assert.ok(tries < 200, first.log());
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
@@ -151,7 +151,9 @@ test('not where the snapshot shows other members, where there is none, or where 
   await mkdir(snapshots, { recursive: true });
   await assert.rejects(
     begin,
-    new RegExp(`no other member.*could not go back.*there is none in ${snapshots}.*restore a snapshot`),
+    new RegExp(
+      `no other member.*restoring a scheduled snapshot failed.*there is none in ${snapshots}.*restore a snapshot`,
+    ),
   );
 
   await rm(data, { recursive: true });

@@ -81,7 +81,7 @@ ${own ? ours : ''}${flagHelp()}`;
 
 /** In etcd's words: tools read the first line. */
 async function version(): Promise<string> {
-  const { ETCD_VERSION } = await import('../../components/etcd/services/maintenance-service.ts');
+  const { ETCD_VERSION } = await import('../../components/etcd/services/version.ts');
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
   return `etcd Version: ${ETCD_VERSION}
 Git SHA: Not provided (hyperedge ${PRODUCT_VERSION})

@@ -1,21 +1,25 @@
 /**
- * What gossip tells the store about its peers, and the store about itself. It informs and never decides: without it (no host process,
- * no ring) the store works all the same, and what it says may be late or wrong.
+ * What gossip reports to the store about its peers, and the store about itself. Gossip only gives hints: the store
+ * works without it (no host process, no ring), and what it reports may be late or wrong.
  */
 export interface GossipMember {
   /** Of the store's cluster, 16 lower-case hexadecimal digits. */
   readonly memberId: string;
-  /** Its host is in the ring and says that the store runs there. */
+  /** Its host is in the ring and reports that the store is running. */
   readonly alive: boolean;
   /**
-   * Its host was confirmed dead by the ring, or says that the store's process there ended without saying so. It may live all the same: a host
-   * process that is killed leaves its pods running. Never true of one that was stopped in good order.
+   * The ring confirmed its host dead, or its host reports that the store's process exited unexpectedly. The store may
+   * still run: a host process that is killed leaves its pods running. Never true of a store that was stopped in good
+   * order.
    */
   readonly confirmedDead: boolean;
   readonly appliedIndex: number;
-  /** 0 is well; higher is worse: a host that is late (Lifeguard's local health), a disk that is slow. */
+  /** 0 is healthy; higher is worse: a delayed host (Lifeguard's local health), a slow disk. */
   readonly health: number;
-  /** The leader that it hears from, as it says itself, and how long ago that was at most. Absent once it hears none, or is suspected. */
+  /**
+   * The leader that it reports, and the maximum age of the leader's last message. Absent without a leader or while
+   * suspected.
+   */
   readonly leaderSeen?: { readonly leader: string; readonly agoMs: number };
 }
 
@@ -29,14 +33,12 @@ export interface GossipFacts {
 
 export interface GossipHints {
   /**
-   * Calls `listener` whenever something about the stores of the ring has changed, with all of them; with none when the host process is not
-   * there. What was said last holds until the next call. Returns how to stop that.
+   * Calls `listener` with all stores of the ring whenever one of them changes; with none when the host process is not
+   * running. A report is valid until the next call. Returns an unsubscribe function.
    */
   subscribe(listener: (members: readonly GossipMember[]) => void): () => void;
-  /**
-   * To be called as often as anything changes: another leader, or none heard for a while, is told at once, the rest about once a second.
-   */
+  /** To be called on every change: a new or lost leader is published at once, other changes about once a second. */
   publish(facts: GossipFacts): void;
-  /** Says that this store ends in good order. */
+  /** Reports that this store stops in good order. */
   close(): Promise<void>;
 }

@@ -1,24 +1,24 @@
 /**
- * What the etcd component needs from outside: a log of revisions (`io/sqlite`) and a gRPC/HTTP listener (`io/grpc`). The
- * component keeps the MVCC state in memory and decides; the log only makes it last.
+ * What the etcd component requires: a durable log of revisions (`io/sqlite`) and a gRPC/HTTP listener (`io/grpc`). The
+ * component keeps the MVCC state in memory and evaluates requests; the log makes the results durable.
  */
 
-/** What an entry of the raft log is, as it is stored. */
+/** The kind of a raft log entry, as it is stored. */
 export const EntryKind = { noop: 0, revision: 1, revoke: 2, conf: 3, command: 4 } as const;
 export type EntryKind = (typeof EntryKind)[keyof typeof EntryKind];
 
-/** One entry of the raft log. Those that make a revision are the store itself and stay until compaction of revisions discards them. */
+/** A raft log entry. Entries that make a revision are the store itself and are kept until compaction discards them. */
 export interface StoredEntry {
   readonly index: number;
   readonly term: number;
   readonly kind: EntryKind;
-  /** The revision that it makes; 0: none. */
+  /** The revision that the entry makes; 0: none. */
   readonly revision: number;
-  /** The lease that a `revoke` ends; 0n otherwise. */
+  /** The lease that a `revoke` revokes; 0n otherwise. */
   readonly lease: bigint;
   /**
-   * Where it makes a revision, the encoded events of the transaction (`etcdserverpb.WatchResponse.events` fields, in order); else a command or a
-   * change of the configuration.
+   * The encoded events of the transaction (`etcdserverpb.WatchResponse.events` fields, in order) if it makes a
+   * revision; otherwise a command or a configuration change.
    */
   readonly body: Uint8Array;
 }
@@ -26,7 +26,7 @@ export interface StoredEntry {
 export interface LeaseRecord {
   readonly id: bigint;
   readonly ttlSeconds: number;
-  /** What was left at the last check-point; undefined: all of it. */
+  /** The remaining time of the last checkpoint; undefined: the full TTL. */
   readonly remainingSeconds?: number;
 }
 
@@ -47,7 +47,7 @@ export interface StoredHardState {
   readonly commit: number;
 }
 
-/** What applied entries have made of the state beside the keys, as of `index`. */
+/** Changes of applied entries to the state beside the keys, as of `index`. */
 export interface AppliedChanges {
   readonly index: number;
   readonly compacted: number;
@@ -57,20 +57,22 @@ export interface AppliedChanges {
   readonly documents: ReadonlyMap<string, Uint8Array>;
 }
 
-/** Everything in a batch becomes durable together, or nothing does. */
+/** Atomic: a batch becomes durable as a whole or not at all. */
 export interface LogBatch {
-  /** Consecutive. Whatever is stored at or behind the first one's index goes. */
+  /** Consecutive. Stored entries at or behind the first one's index are removed. */
   readonly entries: readonly StoredEntry[];
   readonly discards: readonly Discard[];
   readonly hardState?: StoredHardState;
   readonly applied?: AppliedChanges;
-  /** The log begins behind this now: entries up to here that make no revision are removed. Not above what is applied in the same or an earlier batch. */
+  /**
+   * The new base of the log: entries up to here that make no revision are removed. Not above the applied index on disk.
+   */
   readonly base?: LogPosition;
-  /** No revision above this was ever shown to anybody before it was on disk; undefined: unchanged. */
+  /** No revision above this was ever visible before it was on disk; undefined: unchanged. */
   readonly reserved?: number;
 }
 
-/** Who a store belongs to; written once. */
+/** The cluster and member that a store belongs to; written once. */
 export interface StoreIdentity {
   readonly clusterId: bigint;
   readonly memberId: bigint;
@@ -88,7 +90,7 @@ export interface LogState {
   readonly documents: ReadonlyMap<string, Uint8Array>;
 }
 
-/** Those of each member. */
+/** The peer URLs of each member. */
 export type PeerUrls = ReadonlyArray<readonly string[]>;
 
 export interface LogSize {
@@ -96,10 +98,10 @@ export interface LogSize {
   readonly inUseBytes: number;
 }
 
-/** What a snapshot for another member consists of beside the rows. */
+/** The parts of a snapshot for another member beside the rows. */
 export interface SnapshotHead {
   readonly position: LogPosition;
-  /** Rows up to this revision belong to it. */
+  /** The snapshot contains the rows up to this revision. */
   readonly revision: number;
   readonly compacted: number;
   readonly clusterId: bigint;
@@ -108,62 +110,86 @@ export interface SnapshotHead {
 }
 
 /**
- * The durable log and the store in it. Errors: CodedError 'no-space' (nothing of the batch was stored; the same batch may succeed later) and
- * 'closed'. Any other I/O failure is reported through `onFatal` and the log is unusable: the process has to end. Calls take effect in their order.
+ * The durable log and the store in it: a journal of batches, and tables built from it.
+ *
+ * Order: calls take effect in the order in which they are made; reads see every commit made before them.
+ *
+ * Durability: a batch is on disk as a whole when `commit` resolves and survives a power cut from then on. Until then it
+ * may be lost, but only as a whole and together with all batches after it. Raft acknowledges entries and votes after
+ * `commit` only, and shows a revision before it only up to `LogBatch.reserved`.
+ *
+ * Replay: `open` returns the applied index on disk; the entries above it are applied again. `AppliedChanges` may be
+ * written later than the entries they come from, never earlier.
+ *
+ * Errors: CodedError 'no-space' (nothing of the batch was stored; the same batch may succeed later), 'closed', and
+ * 'corrupt' where stored data fail their checksums. Any other I/O failure is reported through `onFatal`, since a failed
+ * flush cannot be retried: the log is unusable and the process has to exit.
  */
 export interface StoreLog {
   /**
-   * Takes the data directory. Throws CodedError 'in-use' naming the pid of another process that has it, 'unsupported' when the SQLite at hand is
-   * not safe, 'corrupt' when the file is damaged.
+   * Locks the data directory. Throws CodedError 'in-use' naming the pid of the process that holds it, 'unsupported'
+   * when this SQLite is unsafe, 'corrupt' when the file is damaged.
    */
   open(onFatal: (error: Error) => void): Promise<LogState>;
-  /** A new store's identity and first state, durably. */
+  /** Writes a new store's identity and first state durably. */
   initialise(identity: StoreIdentity, first: LogBatch): Promise<void>;
-  /** Hands every stored row that makes a revision, up to log index `upTo`, to `rows` in order. Throws CodedError 'corrupt'. */
+  /**
+   * Passes every stored row that makes a revision, up to log index `upTo`, to `rows` in order. Throws CodedError
+   * 'corrupt'.
+   */
   load(upTo: number, rows: (rows: readonly StoredEntry[]) => void): Promise<void>;
-  /** Resolves when the batch is on disk. `full`: there is hardly any more room; what was set aside for that case is being used. */
+  /** Resolves when the batch is on disk. `full`: the disk is almost full and the reserved space is in use. */
   commit(batch: LogBatch): Promise<{ readonly full: boolean }>;
-  /** What can be written after `full`, in bytes; 0: nothing. */
+  /** Bytes that can still be written after `full`; 0: none. */
   reserveBytes(): number;
-  /** Sets room aside again after `full`. False while there is none. */
+  /** Reserves space again after `full`. False while there is none. */
   recoverSpace(): Promise<boolean>;
-  /** Entries of the log from index `from` on, at least one if there is one, up to about `maxBytes`; none if they are not stored. */
+  /**
+   * Log entries from index `from` on, at least one if there is one, up to about `maxBytes`; none if they are not
+   * stored.
+   */
   entries(from: number, maxBytes: number): Promise<readonly StoredEntry[]>;
-  /** The events of rows, in the order asked; undefined for rows that are gone. */
+  /** The events of rows, in the order requested; undefined for rows that were discarded. */
   read(revisions: readonly number[]): Promise<readonly (Uint8Array | undefined)[]>;
   /** Rows with revisions above `after` and up to `upTo`, about a megabyte; none at the end. */
   rows(after: number, upTo: number): Promise<readonly StoredEntry[]>;
   /** CRC-32 over the rows up to `revision`. */
   hash(revision: number): Promise<number>;
-  /** Reads about a megabyte of rows above `after` for nothing but their checksums. Resolves with the last one read, 0 at the end. Rejects with 'corrupt'. */
+  /**
+   * Verifies the checksums of about a megabyte of rows above `after`. Resolves with the last revision read, 0 at the
+   * end. Rejects with 'corrupt'.
+   */
   scrub(after: number): Promise<number>;
   size(): Promise<LogSize>;
-  /** Gives free pages back to the file system, in small steps. */
+  /** Returns free pages to the file system, in small steps. */
   defragment(): Promise<void>;
   /**
-   * A copy of the store as one file, in pieces: all that is committed up to index `upTo`, at least what is applied on disk, and nothing that
-   * may never be. `size` is that of the whole copy.
+   * A copy of the store as one file, in pieces: everything committed up to index `upTo`, at least what is applied on
+   * disk, and nothing uncommitted. `size` is that of the whole copy.
    */
   snapshot(upTo: number): Promise<{ readonly size: number; readonly pieces: AsyncIterable<Uint8Array> }>;
   /**
-   * Begins to take in, or goes on taking in, another member's snapshot beside the store. Returns the last revision that is already there: not 0
-   * only when `id` is the one that was begun before.
+   * Begins or resumes receiving another member's snapshot beside the store. Returns the last revision already received:
+   * not 0 only when `id` is the snapshot that was begun before.
    */
   receive(id: string): Promise<number>;
   received(id: string, rows: readonly StoredEntry[]): Promise<void>;
-  /** Replaces the store by the snapshot that was taken in, keeping who this member is. */
+  /** Replaces the store by the received snapshot, keeping this member's identity. */
   install(id: string, head: SnapshotHead, hardState: StoredHardState): Promise<LogState>;
-  /** May be opened again afterwards. */
+  /** The log may be opened again afterwards. */
   close(): Promise<void>;
-  /** Puts the closed store aside, under a name that says since when, and never to be deleted by us. Resolves with the name. */
+  /** Renames the closed store to a name with a timestamp; it is never deleted automatically. Resolves with the name. */
   quarantine(): Promise<string>;
-  /** Keeps, beside the store, where the other members are: who cannot read the store has to know whether there are any. Works on a closed store too. */
+  /**
+   * Saves the peer URLs of the other members beside the store, readable even if the store is not. Works on a closed
+   * store too.
+   */
   noteOthers(peerUrls: PeerUrls): Promise<void>;
-  /** What was noted last; undefined when nothing ever was, or it cannot be read. */
+  /** The peer URLs saved last; undefined when none were, or they cannot be read. */
   notedOthers(): Promise<PeerUrls | undefined>;
 }
 
-/** gRPC status codes that are used here. Source: gRPC status codes document. */
+/** The gRPC status codes used here. Source: gRPC status codes document. */
 export const RpcCode = {
   ok: 0,
   cancelled: 1,
@@ -184,7 +210,7 @@ export const RpcCode = {
 
 export type RpcCode = (typeof RpcCode)[keyof typeof RpcCode];
 
-/** What a call says about who makes it. */
+/** The identity of a caller. */
 export interface CallIdentity {
   /** A request metadata value; names are lower case. */
   metadata(name: string): string | undefined;
@@ -192,7 +218,7 @@ export interface CallIdentity {
   peerCommonName(): string;
 }
 
-/** A message, whole or in pieces. Whoever hands it over does not change its memory any more. */
+/** A message, whole or in pieces. Its memory must not change after it was passed on. */
 export type RpcMessage = Uint8Array | readonly Uint8Array[];
 
 export function messageLength(message: RpcMessage): number {
@@ -208,13 +234,13 @@ export function wholeMessage(message: RpcMessage): Buffer {
   return Buffer.from(message.buffer, message.byteOffset, message.byteLength);
 }
 
-/** One unary call. Exactly one of `reply` and `fail` is called, once; both are no-ops when the caller is gone. */
+/** One unary call. Exactly one of `reply` and `fail` is called, once; both are no-ops after the client cancelled. */
 export interface UnaryCall extends CallIdentity {
-  /** Where it is given, it is called instead of `fail` when only the leader can answer: it sees to it that the leader does. */
+  /** If present, called instead of `fail` when only the leader can serve the call: it routes the call to the leader. */
   redirect?(): void;
   reply(message: RpcMessage): void;
   fail(code: RpcCode, message: string): void;
-  /** `listener` is called once when the caller gives up before it was answered; at once when it already has. */
+  /** Calls `listener` once when the client cancels before the reply; at once when it already has. */
   whenCancelled(listener: () => void): void;
 }
 
@@ -229,9 +255,9 @@ export interface StreamHandler {
   message(message: Uint8Array): void;
   /** The peer has sent its last message. */
   ended(): void;
-  /** The stream is gone, whatever the reason. Called once. */
+  /** The stream was closed for any reason. Called once. */
   closed(): void;
-  /** What was queued has been taken by the peer after `send` returned false. */
+  /** The peer has read what was queued after `send` returned false. */
   drained(): void;
 }
 
@@ -239,16 +265,16 @@ export interface HttpAnswer {
   readonly status: number;
   readonly contentType: string;
   readonly body: string;
-  /** Goes on after the head, for as long as it likes. */
+  /** Streams the rest of the body after the head. */
   readonly follow?: (out: HttpStream) => void;
 }
 
-/** An answer that is written bit by bit. */
+/** A response body that is streamed. */
 export interface HttpStream {
   /** False: the peer is slow, wait for `drained`. */
   write(text: string): boolean;
   end(): void;
-  /** `listener` is called when the peer is gone, or the answer has ended. */
+  /** Calls `listener` when the client disconnected or the response has ended. */
   closed(listener: () => void): void;
   drained(listener: () => void): void;
 }
@@ -260,7 +286,7 @@ export interface HttpRequest extends CallIdentity {
   readonly query: URLSearchParams;
   /** The whole body; throws CodedError 'too-large'. */
   body(): Promise<Uint8Array>;
-  /** `listener` is called when the client is gone, or has its answer. */
+  /** Calls `listener` when the client disconnected or was answered. */
   closed(listener: () => void): void;
 }
 
@@ -276,7 +302,7 @@ export interface RpcService {
 export interface RpcListener {
   /** Starts to listen. Throws CodedError 'address-in-use' naming the address. */
   listen(service: RpcService): Promise<{ readonly host: string; readonly port: number }>;
-  /** Stops accepting, tells peers to go away, and closes what is left after `graceMs`. */
+  /** Stops accepting, sends GOAWAY, and closes the remaining connections after `graceMs`. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -286,7 +312,7 @@ export interface PeerStream {
   cancel(): void;
 }
 
-/** A connection to one peer that comes back by itself. Errors have etcd's status as `code`. */
+/** A connection to one peer that reconnects automatically. Errors have etcd's status as `code`. */
 export interface PeerChannel {
   /** Whether there is a connection at the moment. */
   readonly connected: boolean;
@@ -298,5 +324,8 @@ export interface PeerChannel {
   close(): void;
 }
 
-/** Opens a channel to whoever listens on `urls`. `refused` is told when nobody does: the process is not there. */
+/**
+ * Opens a channel to the member at `urls`. `refused` is called when the connection is refused: no process listens
+ * there.
+ */
 export type DialPeer = (urls: readonly string[], refused: () => void) => PeerChannel;

@@ -26,12 +26,12 @@ export interface ChannelOptions {
   readonly key?: string | Buffer;
   /** Asked for each connection, where the files behind it may change; instead of `ca`, `cert` and `key`. */
   readonly materials?: () => Pick<ChannelOptions, 'ca' | 'cert' | 'key'>;
-  /** Whoever answers is believed, as etcd does with `--peer-auto-tls`: nobody can listen in, but anybody can answer. */
+  /** Accepts any certificate, as etcd does with `--peer-auto-tls`: encrypted, but not authenticated. */
   readonly anyServer?: boolean;
   readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
   /** The longest pause between two attempts to connect; 1000 ms by default. */
   readonly lastRetryMs?: number;
-  /** Told when nobody listens at an endpoint. */
+  /** Called when an endpoint refuses connections. */
   readonly refused?: () => void;
   readonly log: Log;
   readonly clock: Clock;
@@ -123,7 +123,7 @@ export class Channel {
     });
   }
 
-  /** Opens a stream as soon as there is a connection; `events.ended` is told when it, or the wait, is over. */
+  /** Opens a stream as soon as there is a connection; `events.ended` is called when the stream, or the wait, ends. */
   stream(path: string, events: ClientStreamEvents, metadata?: Metadata): ClientStream {
     const stream = new ClientStream(events);
     const ready = (connection: Http2Connection): void => {
@@ -276,7 +276,7 @@ export class Channel {
 
   #tryFirst(): void {
     const [first] = this.#endpoints;
-    // One that is being made anew begins where it may; it is looked at again once it is there.
+    // A connection attempt in progress is rebalanced after it has succeeded.
     if (first === undefined || this.#next === 0 || this.#closed || this.#connection === undefined) return;
     const socket = this.#open(first);
     this.#returning = socket;

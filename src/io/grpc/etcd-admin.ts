@@ -67,7 +67,10 @@ export interface EtcdAdminOptions extends ChannelOptions {
   readonly user?: { readonly name: string; readonly password: string };
 }
 
-/** All calls throw CodedError: 'unavailable' naming the endpoint when nobody answers in time, 'unsupported', or 'refused' with the store's own words. */
+/**
+ * All calls throw CodedError: 'unavailable' naming the endpoint when no member answers in time, 'unsupported', or
+ * 'refused' with the store's own words.
+ */
 export interface EtcdAdmin {
   /** `linearizable`: as a quorum knows it; otherwise as the member that is asked does. */
   members(linearizable: boolean, timeoutMs?: number): Promise<readonly EtcdMember[]>;
@@ -254,7 +257,7 @@ class Admin implements EtcdAdmin {
     });
   }
 
-  /** What shows who asks; undefined when nobody need be told. */
+  /** The credentials of the caller; undefined when none are required. */
   async #authenticated(timeoutMs: number): Promise<Metadata | undefined> {
     const { user } = this.#options;
     if (user === undefined) return undefined;
@@ -303,7 +306,7 @@ function idRequest(id: string): Buffer {
   return new Writer(16).big(1, BigInt(`0x${id}`)).finish();
 }
 
-/** Of an answer that names the member it is about, the list comes third; else it comes second and nobody is named. */
+/** In a response that also has the affected member, the list is the third field; otherwise the second. */
 function decodeMembers(bytes: Buffer): { readonly about: EtcdMember | undefined; readonly listed: EtcdMember[] } {
   const reader = new Reader(bytes);
   const second: EtcdMember[] = [];

@@ -25,16 +25,16 @@ const HIGH_WATER = 4 << 20;
 /** How much one stream sends before others get their turn. */
 const TURN = 64 << 10;
 
-/** Pieces that have been sent after which the queue is made anew. */
+/** Pieces sent after which the queue is compacted. */
 const MANY_PIECES = 1024;
 
-const NOBODY: StreamEvents = { data: () => {}, lost: () => {} };
+const NO_EVENTS: StreamEvents = { data: () => {}, lost: () => {} };
 
 /** One stream of an HTTP/2 connection. */
 export class Http2Stream {
   readonly id: number;
   readonly #connection: Http2Connection;
-  events: StreamEvents = NOBODY;
+  events: StreamEvents = NO_EVENTS;
   sendWindow: number;
   receiveWindow = 4 << 20;
   /** Taken from at `#first`, and what is before that is let go now and then. */
@@ -132,7 +132,7 @@ export class Http2Stream {
     this.#connection.write(resetFrame(this.id, code));
     this.#connection.release(this);
     this.#drop();
-    this.events = NOBODY;
+    this.events = NO_EVENTS;
   }
 
   /** Resets the stream for what the peer has sent on it. Its work ends with it. */
@@ -223,8 +223,8 @@ export class Http2Stream {
     if (this.#gone || !this.#sentEnd || !this.#receivedEnd) return;
     this.#gone = true;
     this.#connection.release(this);
-    // The connection's tables may keep a stream for a while; nobody who waited for it with it.
-    this.events = NOBODY;
+    // The connection's tables may keep a stream for a while: release its listeners.
+    this.events = NO_EVENTS;
   }
 
   #drop(): void {

@@ -2,7 +2,7 @@
 import type { DialPeer, PeerChannel } from '../../components/etcd/port.ts';
 import { Channel, type ChannelOptions } from './channel.ts';
 
-/** Whoever waits for a member to come back, a quorum perhaps, does not want to wait for a timer. */
+/** A quorum may wait for a member to return: connections to peers are retried without a long back-off. */
 const LAST_RETRY_MS = 200;
 
 /** TLS 1.3 where the addresses are https, with this member's own certificate. */

@@ -48,7 +48,7 @@ export class BodyGatherer {
   #bytes = 0;
 
   constructor() {
-    // Nobody may ask for it.
+    // The body may never be requested.
     this.#whole.promise.catch(() => {});
   }
 

@@ -12,7 +12,7 @@ export function takeBlock(): Buffer {
   return free.pop() ?? Buffer.allocUnsafeSlow(BLOCK_BYTES);
 }
 
-/** Nobody may look at `block` any more. */
+/** Recycles `block`, which must not be read any more. */
 export function giveBlock(block: Buffer): void {
   if (free.length < KEPT) free.push(block);
 }

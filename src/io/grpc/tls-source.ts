@@ -41,7 +41,7 @@ export interface TlsFront {
 
 const MAX_REFUSALS = 256;
 
-/** Whoever is refused tries again and again, day and night: its first, tenth, hundredth … try is said. */
+/** Rejected clients retry forever: the first, tenth, hundredth … rejection is logged. */
 class Refusals {
   readonly #log: Log;
   readonly #times = new Map<string, number>();

@@ -18,7 +18,7 @@ function drain(): void {
       run();
     }
   } finally {
-    // Whoever throws ends nobody else's turn.
+    // An error of one callback must not prevent the others.
     queue = queue.slice(done);
     if (queue.length > 0) setImmediate(drain);
   }

@@ -1,6 +1,6 @@
 /**
- * The log of revisions: a journal that each commit is written to, and behind it SQLite, on a worker thread of its own, which takes over what the journal
- * holds in bulk, where nobody waits for it.
+ * The log of revisions: a journal that every commit is written to, and behind it SQLite on its own worker thread, which
+ * moves records out of the journal in bulk, off the commit path.
  */
 import { createReadStream } from 'node:fs';
 import { rename, rm, stat, statfs, unlink } from 'node:fs/promises';
@@ -22,9 +22,10 @@ import type {
 import { roomOn } from './ballast.ts';
 import { Journal } from './journal.ts';
 import { notedOthers, noteOthers } from './others.ts';
+import type { CommitBody } from './packed-entries.ts';
 import { memoryOf, pack, unpack } from './packed-entries.ts';
 import { Pending } from './pending.ts';
-import type { CommitBody, Opening, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
+import type { Opening, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
 import { checkKind, type SnapshotSummary } from './snapshot-kind.ts';
 
 export { checkKind, type SnapshotSummary };
@@ -247,7 +248,7 @@ class SqliteLog implements StoreLog {
     const { lastInOther } = journal;
     while (this.#pending.first <= lastInOther) await this.#absorbMore();
     journal.turn();
-    // Nobody waits for it, and it says itself what goes wrong.
+    // No caller waits for it; it reports its own errors.
     this.#absorbMore().catch(() => {});
   }
 

@@ -36,7 +36,7 @@ const PREPARED_SHARE = 1 / 64;
 const PIECE = Buffer.alloc(4096);
 const STEP_BYTES = 256 << 10;
 
-const MEND =
+const FIX =
   'restore a snapshot, or, without what is in the journal, the database: hyperedge snapshot restore --skip-hash-check revisions.db';
 
 export class JournalFile {
@@ -81,7 +81,7 @@ export class JournalFile {
     if (shape?.id !== id) {
       throw new CodedError(
         'corrupt',
-        `${path} is ${bytes.length === 0 ? 'missing' : 'damaged, or of another store'}: without it acknowledged commits may be lost; ${MEND}`,
+        `${path} is ${bytes.length === 0 ? 'missing' : 'damaged, or of another store'}: without it acknowledged commits may be lost; ${FIX}`,
       );
     }
     const records = findRecords(bytes, id, applied);
@@ -89,7 +89,7 @@ export class JournalFile {
       if (sequence === applied + 1 + i) continue;
       throw new CodedError(
         'corrupt',
-        `${path} is damaged: ${records.length - i} acknowledged commits follow one that cannot be read; ${MEND}`,
+        `${path} is damaged: ${records.length - i} acknowledged commits follow one that cannot be read; ${FIX}`,
       );
     }
     return { file: new JournalFile(path, shape), records };

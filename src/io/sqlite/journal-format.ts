@@ -5,8 +5,8 @@
 import { deserialize, serialize } from 'node:v8';
 import { crc32 } from 'node:zlib';
 import type { LogBatch } from '../../components/etcd/port.ts';
+import type { CommitBody } from './packed-entries.ts';
 import { NUMBERS, putNumbers } from './packed-entries.ts';
-import type { CommitBody } from './protocol.ts';
 
 export interface JournalShape {
   /** Drawn for each journal and noted in its database; goes into every checksum. */

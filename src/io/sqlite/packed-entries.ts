@@ -1,5 +1,5 @@
 /** Entries in two pieces of memory, which pass between threads at far less cost than so many objects. */
-import type { EntryKind, StoredEntry } from '../../components/etcd/port.ts';
+import type { EntryKind, LogBatch, StoredEntry } from '../../components/etcd/port.ts';
 
 export interface PackedEntries {
   /** Index, term, revision, kind and length of the body, entry by entry. */
@@ -8,6 +8,9 @@ export interface PackedEntries {
   readonly leases: ReadonlyArray<readonly [position: number, lease: bigint]>;
   readonly data: Uint8Array<ArrayBuffer>;
 }
+
+/** A batch whose entries are packed. */
+export type CommitBody = Omit<LogBatch, 'entries'> & { readonly entries: PackedEntries };
 
 export const NUMBERS = 5;
 /** Handing memory over has a price of its own; below this, copying is cheaper. */

@@ -1,4 +1,4 @@
-/** What can be told of a file before SQLite opens it. */
+/** Determines the kind of a file before SQLite opens it. */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { CodedError, messageOf } from '../../base/errors.ts';
 

@@ -23,7 +23,7 @@ interface LeaseRow {
   readonly crc: bigint;
 }
 
-/** Leases that are read at a time where nobody waits for all of them. */
+/** Leases that are read at a time where no caller waits for all of them. */
 const PIECE = 1000;
 /** Below every id. */
 const FIRST_ID = -(2n ** 63n);
@@ -59,8 +59,8 @@ export class StateTables {
   }
 
   /**
-   * Whoever is asked for by name is found through an index, which has no checksums: a name that is damaged there alone would be one that was never set.
-   * Throws CodedError 'corrupt'.
+   * Rows are found by name through an index, which has no checksums: a name damaged in the index alone would look like
+   * one that was never set. Throws CodedError 'corrupt'.
    */
   requireIndexes(): void {
     for (const { name } of this.#numbers.all())
@@ -109,7 +109,7 @@ export class StateTables {
     this.#revoke.run(id);
   }
 
-  /** Reads everything for its checksums, a little with each step; whoever steps may write in between. */
+  /** Verifies all checksums, a little with each step; the caller may write between steps. */
   *check(): Generator<void> {
     for (const row of this.#numbers.all()) checkedNumber(row);
     this.documents();

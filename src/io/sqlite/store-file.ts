@@ -2,8 +2,8 @@
  * The SQLite file behind the log, and the housekeeping that keeps it small. Synchronous: it lives on a worker thread. Exclusive locking, so that a second
  * process is refused.
  *
- * Commits come in bulk, out of the journal. So SQLite rolls back instead of writing ahead: what is appended is written once, not twice, and what a
- * transaction costs beyond that, its flushes first of all, nobody waits for.
+ * Commits arrive in bulk from the journal, so SQLite uses a rollback journal instead of a write-ahead log: appended
+ * pages are written once, not twice, and the flushes of its transactions are off the commit path.
  */
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
@@ -24,8 +24,8 @@ import {
 } from '../../components/etcd/port.ts';
 import { keepPrivate, noteOwner, ownerOf } from './data-directory.ts';
 import { LogMap } from './log-map.ts';
+import type { CommitBody } from './packed-entries.ts';
 import { firstIndex, type PackedEntries, pack, unpack } from './packed-entries.ts';
-import type { CommitBody } from './protocol.ts';
 import { checksum, createSchema, setJournalInUse } from './schema.ts';
 import { OWN_FILE } from './snapshot-kind.ts';
 import { StateTables } from './state-tables.ts';
@@ -98,7 +98,8 @@ export class StoreFile {
       db.pragma('journal_mode = PERSIST');
       db.pragma(`journal_size_limit = ${JOURNAL_BYTES}`);
       if (pragmaNumber(db, 'auto_vacuum') !== INCREMENTAL) db.pragma(`auto_vacuum = ${INCREMENTAL}`);
-      // From here on nobody else reads or writes it: the journal in front of it is this process's alone as well. It makes the first page of a new file.
+      // From here on no other process reads or writes it: the journal in front of it is private to this process as
+      // well. This creates the first page of a new file.
       db.exec('BEGIN EXCLUSIVE; COMMIT');
       db.pragma('cache_size = -4096');
       db.pragma('temp_store = MEMORY');
@@ -241,7 +242,10 @@ export class StoreFile {
     return { checksum: sum, after: last, done: true };
   }
 
-  /** Reads what stands beside the rows for its checksums, a little with each step; whoever steps may write in between. Throws CodedError 'corrupt'. */
+  /**
+   * Verifies the checksums of the tables beside the rows, a little with each step; the caller may write between steps.
+   * Throws CodedError 'corrupt'.
+   */
   *checkState(): Generator<void> {
     yield* this.#state.check();
     for (let from = 0; ; ) {
@@ -301,11 +305,11 @@ export class StoreFile {
 
   close(): void {
     try {
-      // SQLite takes its journal away while it has the lock: nobody else may.
+      // SQLite removes its journal while it holds the lock: no other process may.
       this.#db.pragma('locking_mode = NORMAL');
       this.#db.pragma('journal_mode = DELETE');
     } catch (error) {
-      // One that stays is empty, and needed by nobody.
+      // A journal that remains is empty and unused.
       if (!(error instanceof Database.SqliteError)) throw error;
     }
     this.#db.close();

@@ -1,4 +1,4 @@
-/** The thread that owns the SQLite file. A flush of the disk takes milliseconds; here nobody waits but the log. */
+/** The thread that owns the SQLite file. A disk flush takes milliseconds, which only the log waits for. */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,16 +8,9 @@ import { Ballast } from './ballast.ts';
 import type { JournalPart } from './journal.ts';
 import { JournalFile, lastRevisionIn } from './journal-file.ts';
 import type { JournalRecord } from './journal-format.ts';
+import type { CommitBody } from './packed-entries.ts';
 import { memoryOf, type PackedEntries } from './packed-entries.ts';
-import type {
-  CommitBody,
-  NumberedRequest,
-  Opening,
-  WorkerAnswers,
-  WorkerFailure,
-  WorkerReply,
-  WorkerRequest,
-} from './protocol.ts';
+import type { NumberedRequest, Opening, WorkerAnswers, WorkerFailure, WorkerReply, WorkerRequest } from './protocol.ts';
 import { lastIntactRevision, sealCopy, snapshotRevision, summarizeSnapshot } from './snapshot-file.ts';
 import { StoreFile, sqliteCode } from './store-file.ts';
 
@@ -70,7 +63,7 @@ function commit(bodies: readonly CommitBody[], sequence: number): { readonly ful
   }
 }
 
-/** Takes records over that are not in the file yet, a piece at a time: whoever reads waits for one piece at most. */
+/** Moves records from the journal into the file, a piece at a time: a reader waits for at most one piece. */
 async function absorb(records: readonly JournalRecord[]): Promise<{ readonly full: boolean }> {
   const { sequence: present } = opened();
   let full = false;

@@ -11,7 +11,7 @@ const FRAME_HEADER_BYTES = 24;
 /** The lowest bit says that checksums are over big-endian words. */
 const MAGIC = 0x377f_0682;
 
-/** Before SQLite opens, and on closing empties, the log. Throws CodedError 'corrupt' naming file, place and mend. */
+/** Before SQLite opens, and on closing empties, the log. Throws CodedError 'corrupt' naming file, position and fix. */
 export function checkWriteAheadLog(path: string): void {
   const log = read(path);
   if (log.length < HEADER_BYTES || log.subarray(0, HEADER_BYTES).every((byte) => byte === 0)) return;

@@ -642,7 +642,7 @@ describe('the watch API', () => {
     await all.promise;
     gc();
     const grown = process.memoryUsage().arrayBuffers - before;
-    assert.ok(grown < 45 << 20, `${grown} bytes more for 60 MB of events that nobody reads`);
+    assert.ok(grown < 45 << 20, `${grown} bytes more for 60 MB of unread events`);
     watch.cancel();
     socket.destroy();
   });

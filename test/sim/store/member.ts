@@ -1,8 +1,9 @@
 import type { Clock } from '../../../src/base/clock.ts';
 import { messageOf } from '../../../src/base/errors.ts';
 import { createLog, type Log, silentLog } from '../../../src/base/log.ts';
-import { simpleTokens, type Tokens } from '../../../src/components/etcd/auth/auth-tokens.ts';
+import { simpleTokens } from '../../../src/components/etcd/auth/auth-tokens.ts';
 import type { PasswordHasher } from '../../../src/components/etcd/auth/password.ts';
+import type { Tokens } from '../../../src/components/etcd/auth/tokens.ts';
 import { createEtcdServer, type EtcdServer, type Fallback } from '../../../src/components/etcd/index.ts';
 import type { RpcService } from '../../../src/components/etcd/port.ts';
 import { NEWEST_LEVEL } from '../../../src/components/etcd/replication/log-level.ts';

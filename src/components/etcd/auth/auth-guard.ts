@@ -1,9 +1,9 @@
 /**
- * Stands before all handlers while auth is on and asks for each call whether its caller may make it. Source: etcd
- * server/etcdserver/apply/auth.go, v3rpc/maintenance.go, v3rpc/watch.go. Where newer etcds are stricter, so is this: transactions
- * that would tell previous values or attach leases, watches without an end, leases, alarms, member lists and compactions
- * (CVE-2023-28235, CVE-2026-33413, CVE-2026-44283, GHSA-xg4h-6gfc-h4m8). A method that is not known here needs the role root. Locks and elections do
- * not pass here: what they do for their callers does.
+ * Authorizes every call while auth is on. Source: etcd server/etcdserver/apply/auth.go, v3rpc/maintenance.go,
+ * v3rpc/watch.go. Stricter as in newer releases: transactions that return previous values or attach leases, watches
+ * without an end, leases, alarms, member lists and compactions (CVE-2023-28235, CVE-2026-33413, CVE-2026-44283,
+ * GHSA-xg4h-6gfc-h4m8). An unknown method requires the role root. Locks and elections are not checked here, their
+ * operations on keys are.
  */
 import { decodeNamedRequest } from '../../../api/etcd/auth.ts';
 import {
@@ -27,7 +27,7 @@ import type { Auth } from './auth.ts';
 export interface AuthGuardDeps {
   readonly auth: Auth;
   readonly log: Log;
-  /** The keys that a lease holds; none when there is no such lease. */
+  /** The keys attached to a lease; none when there is no such lease. */
   readonly leaseKeys: (id: bigint) => Iterable<string>;
 }
 
@@ -52,12 +52,12 @@ export class AuthGuard {
     this.#checks = new Map(Object.entries(this.#table()));
   }
 
-  /** Throws AuthError when whoever makes `call` may not, as auth is now. */
+  /** Throws AuthError when the caller of `call` lacks permission by the current auth state. */
   check(path: string, message: Uint8Array, call: CallIdentity): void {
     if (this.#machine.enabled) this.#checkOf(path)(this.#auth.caller(call), message);
   }
 
-  /** The same handlers, each behind its check. */
+  /** The same handlers behind the authorization check. */
   unary(handlers: UnaryHandlers): UnaryHandlers {
     const guarded = Object.entries(handlers).map(([path, handler]): [string, UnaryHandlers[string]] => {
       const check = this.#checkOf(path);
@@ -94,7 +94,7 @@ export class AuthGuard {
     return Object.fromEntries(guarded);
   }
 
-  /** Why `call` may not watch the range, in the words that etcd cancels a watch with; undefined when it may. */
+  /** Why `call` may not watch the range, in etcd's words for the cancelled watch; undefined when it may. */
   watchRefusal(call: StreamCall, key: string, end: string): string | undefined {
     if (!this.#machine.enabled) return undefined;
     try {
@@ -114,7 +114,7 @@ export class AuthGuard {
     this.#machine.requireAccess(caller, 'write', key, end);
   }
 
-  /** Whoever attaches a key to a lease can revoke it, and with it delete all its keys. */
+  /** A client that attaches a key to a lease can revoke it, and with it delete all its keys. */
   useLease(caller: Caller | undefined, id: bigint): void {
     this.#machine.requireUser(caller);
     for (const key of this.#leaseKeys(id)) this.write(caller, key);
@@ -216,23 +216,23 @@ export class AuthGuard {
   }
 }
 
-/** The same handler, told of nothing until `awaited` is resolved, and then of everything in order. */
+/** The same handler; its calls are queued until `awaited` has resolved and then run in order. */
 function afterwards(handler: StreamHandler, awaited: Promise<void>): StreamHandler {
   let held: Array<() => void> | undefined = [];
-  const tell = (news: () => void): void => {
-    if (held === undefined) news();
-    else held.push(news);
+  const run = (call: () => void): void => {
+    if (held === undefined) call();
+    else held.push(call);
   };
   void awaited.then(() => {
     const all = held ?? [];
     held = undefined;
-    for (const news of all) news();
+    for (const call of all) call();
   });
   return {
-    message: (message) => tell(() => handler.message(message)),
-    ended: () => tell(() => handler.ended()),
-    closed: () => tell(() => handler.closed()),
-    drained: () => tell(() => handler.drained()),
+    message: (message) => run(() => handler.message(message)),
+    ended: () => run(() => handler.ended()),
+    closed: () => run(() => handler.closed()),
+    drained: () => run(() => handler.drained()),
   };
 }
 

@@ -17,15 +17,15 @@ export interface AuthServiceDeps {
   readonly auth: Auth;
   readonly encoder: Encoder;
   readonly log: Log;
-  /** The store's revision, for the headers of answers. */
+  /** The store's revision, for response headers. */
   readonly revision: () => number;
-  /** Resolves when everything that anybody has been told of is known here. */
+  /** Resolves when everything acknowledged before the call is applied here. */
   readonly upToDate: () => Promise<void>;
-  /** Whether somebody leads, or soon does. */
+  /** Whether there is a leader, or soon will be. */
   readonly isLed: () => Promise<boolean>;
 }
 
-/** `etcdserverpb.Auth`. Who may call what is the guard's business (auth-guard.ts). */
+/** `etcdserverpb.Auth`. Authorization is the guard's task (auth-guard.ts). */
 export function authService({ auth, encoder, log, revision, upToDate, isLed }: AuthServiceDeps): UnaryHandlers {
   const { machine } = auth;
   const changes =
@@ -63,7 +63,7 @@ export function authService({ auth, encoder, log, revision, upToDate, isLed }: A
     '/etcdserverpb.Auth/UserAdd': changes(async (message) => {
       const { name, password, noPassword } = decodeUserAddRequest(message);
       const command = { kind: 'user-add', name, noPassword, passwordHash: '' } as const;
-      // Hashing is dear: not for what would be refused anyway.
+      // Hashing is expensive: reject invalid requests first.
       machine.check(command);
       return noPassword ? command : { ...command, passwordHash: await auth.hash(password) };
     }),
@@ -134,10 +134,11 @@ export function authService({ auth, encoder, log, revision, upToDate, isLed }: A
   };
 }
 
-/** What the log may know of a command: never the hash. */
+/** What may be logged of a command: never the hash. */
 /**
- * Whoever has just been added, or auth turned on, at another member is known here then. False: nobody leads, and those who look after the cluster are
- * not to be shut out. Source: etcd v3_server.go, Authenticate, which waits for a leader in vain.
+ * Waits until users added, or auth enabled, through another member are known here. False: there is no leader, and
+ * operators of the cluster must still be able to log in. Source: etcd v3_server.go, Authenticate, which waits for a
+ * leader without a bound.
  */
 async function knowsAll(upToDate: AuthServiceDeps['upToDate'], isLed: AuthServiceDeps['isLed']): Promise<boolean> {
   if (!(await isLed())) return false;

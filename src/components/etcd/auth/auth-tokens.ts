@@ -1,24 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
-import type { Caller } from '../../../core/etcdauth/types.ts';
 import { jwtTokens, parseJwtOptions, type ReadKeyFile } from './jwt.ts';
+import type { Tokens } from './tokens.ts';
 
-/** What clients carry instead of their password. */
-export interface Tokens {
-  /** A new token for `user`. Throws AuthError 'verify-only' where tokens are made elsewhere. */
-  issue(user: string, revision: number): Promise<string>;
-  /** `user` carries `token` from now on. There only where tokens say nothing themselves: each member has to be told then what was issued by any. */
-  remember?(token: string, user: string): void;
-  /** Who carries `token`; undefined when it is unknown, forged or expired. `revision` is that of the auth state now. */
-  caller(token: string, revision: number): Caller | undefined;
-  /** The password of `user` was changed, or the user is gone. */
-  forget(user: string): void;
-  /** Auth was turned off, or the whole state was replaced. */
-  clear(): void;
-}
-
-/** etcd's `--auth-token-ttl`: simple tokens end when they were not used for this long. */
+/** etcd's `--auth-token-ttl`: a simple token expires when it was not used for this long. */
 export const SIMPLE_TOKEN_TTL_MS = 300_000;
 const MAX_SIMPLE_TOKENS = 50_000;
 
@@ -61,8 +47,8 @@ export function simpleTokens(
 }
 
 /**
- * The tokens that etcd's `--auth-token` asks for: `simple`, or `jwt,pub-key=FILE,priv-key=FILE,sign-method=RS512,ttl=10m`.
- * Throws CodedError 'bad-config' naming the option and the mend; what `readFile` throws passes through.
+ * The token provider of etcd's `--auth-token`: `simple`, or `jwt,pub-key=FILE,priv-key=FILE,sign-method=RS512,ttl=10m`.
+ * Throws CodedError 'bad-config' naming the option and the fix; errors of `readFile` pass through.
  */
 export async function createTokens(
   option: string,

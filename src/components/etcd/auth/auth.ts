@@ -1,6 +1,6 @@
 /**
- * Auth on this member: the replicated state, the tokens it has given out, and who a caller is. Changes are proposed with `change`,
- * go through the log, and take effect in `apply` on every member.
+ * Auth on this member: the replicated state, the tokens it has issued, and the identity of callers. Changes are
+ * proposed with `change`, replicated through the log, and take effect in `apply` on every member.
  */
 import { randomBytes } from 'node:crypto';
 import { decodeProposal, encodeProposal } from '../../../core/etcdauth/command.ts';
@@ -8,45 +8,45 @@ import { AuthError } from '../../../core/etcdauth/errors.ts';
 import { AuthMachine } from '../../../core/etcdauth/machine.ts';
 import type { AuthCommand, Caller } from '../../../core/etcdauth/types.ts';
 import type { CallIdentity } from '../port.ts';
-import type { Tokens } from './auth-tokens.ts';
 import type { PasswordHasher } from './password.ts';
+import type { Tokens } from './tokens.ts';
 
 export interface AuthProgress {
   applied(): number;
-  /** Resolves when `index` has been applied here, or does not seem to come. */
+  /** Resolves when `index` has been applied here, or after the request timeout. */
   appliedAt(index: number): Promise<void>;
-  /** Whether there is a leader that could know better. */
+  /** Whether there is a leader that may have newer state. */
   isLed(): boolean;
-  /** Settles when the changes of rights that are under way here have been applied; undefined: there are none. */
+  /** Settles when the permission changes in flight here have been applied; undefined: there are none. */
   changed(): Promise<void> | undefined;
 }
 
 export interface AuthDeps {
-  /** Puts a command into the replicated log; resolves when `apply` has had it on this member. */
+  /** Replicates a command; resolves when `apply` has processed it on this member. */
   readonly replicate: (command: Uint8Array) => Promise<void>;
   readonly tokens: Tokens;
-  /** How far this member has got in the log. */
+  /** Progress of this member in the log. */
   readonly progress: AuthProgress;
   readonly hasher: PasswordHasher;
-  /** Whether all members know what it means to be told of a token. */
-  readonly tellsTokens: () => boolean;
-  /** A client without a token is whom its certificate's common name says. */
+  /** Whether all members support replicated tokens. */
+  readonly replicatesTokens: () => boolean;
+  /** The certificate's common name is the user of a client without a token. */
   readonly clientCertAuth: boolean;
-  /** Random ones; Node's own by default. */
+  /** Random bytes; Node's own by default. */
   readonly bytes?: (length: number) => Uint8Array;
 }
 
-/** A password that changes while it is checked is checked again, as etcd does; not for ever. */
+/** A password that changes during the check is checked again, as in etcd, up to this bound. */
 const ATTEMPTS = 5;
-/** More than the people who look after a cluster that has lost its quorum. */
+/** Bound on local tokens: enough for the operators of a cluster without a quorum. */
 const MAX_ALONE = 100;
 
 export class Auth {
   readonly machine = new AuthMachine();
   readonly #deps: AuthDeps;
-  /** What `apply` made of the commands that this member has proposed and still waits for. */
+  /** Results of `apply` for commands that this member proposed and still waits for. */
   readonly #outcomes = new Map<bigint, AuthError | undefined>();
-  /** Tokens that count while nobody leads, and here only. */
+  /** Tokens valid on this member only, while there is no leader. */
   readonly #alone = new Map<string, string>();
   #decoy: Promise<string> | undefined;
 
@@ -54,7 +54,10 @@ export class Auth {
     this.#deps = deps;
   }
 
-  /** Who makes `call`: undefined when it does not say. Throws AuthError 'invalid-token'. Of no meaning while auth is off. */
+  /**
+   * The caller of `call`: undefined when it has no identity. Throws AuthError 'invalid-token'. Meaningless while auth
+   * is off.
+   */
   caller(call: CallIdentity): Caller | undefined {
     if (!this.machine.enabled) return undefined;
     const { revision } = this.machine;
@@ -66,22 +69,22 @@ export class Auth {
       if (caller === undefined) throw new AuthError('invalid-token');
       return caller;
     }
-    // A gateway's certificate says nothing about whom it speaks for.
+    // A gateway's certificate does not identify its client.
     if (!this.#deps.clientCertAuth || call.metadata('grpcgateway-accept') !== undefined) return undefined;
     const user = call.peerCommonName();
     return user === '' ? undefined : { user, revision };
   }
 
   /**
-   * Resolves when this member knows what `call` may do: has applied what changes rights, and has been told of the token that it shows; undefined when it
-   * need not wait. Whoever has a token from one member and asks another is not to be a stranger there.
+   * Resolves when this member can authorize `call`: it has applied the latest permission changes and the entry of the
+   * call's token; undefined when it need not wait. A token issued by one member is valid on the others.
    */
   awaited(call: CallIdentity): Promise<void> | undefined {
     const changed = this.#deps.progress.changed();
-    return changed === undefined ? this.#told(call) : changed.then(() => this.#told(call));
+    return changed === undefined ? this.#tokenApplied(call) : changed.then(() => this.#tokenApplied(call));
   }
 
-  #told(call: CallIdentity): Promise<void> | undefined {
+  #tokenApplied(call: CallIdentity): Promise<void> | undefined {
     const token = this.machine.enabled ? tokenOf(call) : undefined;
     if (token === undefined) return undefined;
     const { applied, appliedAt } = this.#deps.progress;
@@ -89,18 +92,18 @@ export class Auth {
     return index > applied() ? appliedAt(index) : undefined;
   }
 
-  /** A token that members are told of ends in the index at which they have been. */
+  /** A replicated token ends in the log index of its entry. */
   #split(token: string): { readonly name: string; readonly index: number } {
     const [, name, index] = this.#deps.tokens.remember === undefined ? [] : (/^(.*)\.(\d{1,15})$/.exec(token) ?? []);
     return { name: name ?? token, index: Number(index ?? 0) };
   }
 
-  /** The user that carries `token`, for members that pass a call on; undefined when it is not valid here. */
+  /** The user of `token`, for members that forward a call; undefined when it is not valid here. */
   tokenUser(token: string): string | undefined {
     return this.#deps.tokens.caller(this.#split(token).name, this.machine.revision)?.user;
   }
 
-  /** Makes a change on all members. Throws AuthError when it is refused, here or where the log orders it. */
+  /** Replicates a change. Throws AuthError when it is rejected, here or in log order. */
   async change(command: AuthCommand): Promise<void> {
     this.machine.check(command);
     const id = Buffer.from((this.#deps.bytes ?? randomBytes)(8)).readBigInt64BE();
@@ -115,8 +118,9 @@ export class Auth {
   }
 
   /**
-   * Takes a command out of the log. On every member, in log order. A command that was in order when proposed and no longer is
-   * changes nothing; its proposer is told. Whether the state has changed. Throws WireError for bytes that are no command: the log is damaged, or newer than us.
+   * Applies a command from the log, on every member in log order. A command that was valid when proposed and no longer
+   * is changes nothing; its proposer gets the error. Returns whether the state has changed. Throws WireError for bytes
+   * that are no command: the log is damaged, or newer than this build.
    */
   apply(bytes: Uint8Array): boolean {
     const { id, command } = decodeProposal(bytes);
@@ -133,7 +137,7 @@ export class Auth {
     return true;
   }
 
-  changesRights(bytes: Uint8Array): boolean {
+  changesPermissions(bytes: Uint8Array): boolean {
     return decodeProposal(bytes).command.kind !== 'token-issue';
   }
 
@@ -142,7 +146,7 @@ export class Auth {
     return this.machine.export();
   }
 
-  /** Replaces the whole state by an exported one. Throws WireError, and then nothing has changed. */
+  /** Replaces the whole state by an exported one. Throws WireError, and nothing has changed then. */
   import(bytes: Uint8Array): void {
     this.machine.import(bytes);
     this.#deps.tokens.clear();
@@ -157,22 +161,25 @@ export class Auth {
     return this.#alone.get(token);
   }
 
-  /** A token for whoever knows the password. `alone`: it counts here and while nobody leads, when nobody else can be told of it. Throws AuthError. */
+  /**
+   * A token for a user with a correct password. `alone`: it is valid here and while there is no leader, when it cannot
+   * be replicated. Throws AuthError.
+   */
   async authenticate(name: string, password: string, alone = false): Promise<string> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       if (!this.machine.enabled) throw new AuthError('not-enabled');
       const { revision } = this.machine;
       const user = this.machine.user(name);
       if (user?.noPassword) throw new AuthError('password-for-no-password-user');
-      // Names that do not exist take as long as those that do.
+      // Unknown users take as long as existing ones.
       const known = await this.#deps.hasher.verify(password, user?.passwordHash ?? (await this.#decoyHash()));
       if (user === undefined || !known) throw new AuthError('authentication-failed');
       if (this.machine.revision !== revision) continue;
-      const { tokens, progress, tellsTokens } = this.#deps;
+      const { tokens, progress, replicatesTokens } = this.#deps;
       const token = await tokens.issue(name, revision);
       if (tokens.remember === undefined) return token;
-      if (!alone && !tellsTokens()) {
-        // While members are updated: it counts at this one.
+      if (!alone && !replicatesTokens()) {
+        // Some members do not support replicated tokens yet: it is valid on this member.
         tokens.remember(token, name);
         return token;
       }

@@ -16,7 +16,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import { AuthError } from '../../../core/etcdauth/errors.ts';
 import type { Caller } from '../../../core/etcdauth/types.ts';
-import type { Tokens } from './auth-tokens.ts';
+import type { Tokens } from './tokens.ts';
 
 interface Method {
   readonly name: string;
@@ -39,7 +39,7 @@ interface JwtOptions {
   readonly ttlMs: number;
 }
 
-/** Reads a key; a private one must not be open to everybody. */
+/** Reads a key; a private key file must not be readable by other users. */
 export type ReadKeyFile = (path: string, kind: 'public' | 'private') => Promise<string>;
 
 const DEFAULT_TTL_MS = 300_000;
@@ -83,7 +83,7 @@ export async function parseJwtOptions(pairs: readonly string[], readFile: ReadKe
 export function jwtTokens(options: JwtOptions, clock: Clock): Tokens {
   const { method, signKey, verifyKey, ttlMs } = options;
   const header = encode({ alg: method.name, typ: 'JWT' });
-  // Tokens whose signature was found good: a client shows the same one with each request.
+  // Tokens with a verified signature: a client sends the same one with each request.
   const checked = new Map<string, Claims>();
   const claimsOf = (token: string): Claims | undefined => {
     const known = checked.get(token);
@@ -107,7 +107,7 @@ export function jwtTokens(options: JwtOptions, clock: Clock): Tokens {
       if (claims === undefined || now >= claims.expires || now < claims.notBefore) return undefined;
       return claims.caller;
     },
-    // What is out there says so itself: a change of the user is a new revision, and no token of an older one is taken.
+    // Issued tokens carry the auth revision: a change of the user makes a new one, and older tokens are rejected.
     forget: () => {},
     clear: () => checked.clear(),
   };
@@ -124,7 +124,7 @@ function verified(token: string, method: Method, key: KeyObject | Buffer): Claim
   const [head = '', payload = '', signature = '', ...rest] = token.length > MAX_TOKEN ? [] : token.split('.');
   if (rest.length > 0 || signature === '') return undefined;
   const header = decode(head);
-  // The method is ours to choose: 'none' or another one in the token is a forgery. We know no critical extensions.
+  // The configured method decides: 'none' or another one in the token is a forgery. No critical extension is supported.
   if (header?.['alg'] !== method.name || header['crit'] !== undefined) return undefined;
   if (!isSignature(`${head}.${payload}`, Buffer.from(signature, 'base64url'), method, key)) return undefined;
   const claims = decode(payload);

@@ -1,7 +1,7 @@
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
 import { CodedError } from '../../../base/errors.ts';
 
-/** Turns passwords into what may be stored, and checks them. Errors: CodedError 'too-many-requests'. */
+/** Hashes passwords and verifies them. Errors: CodedError 'too-many-requests'. */
 export interface PasswordHasher {
   hash(password: string): Promise<string>;
   /** False also for a `hash` that this hasher does not understand. */
@@ -18,13 +18,13 @@ interface ScryptCost {
 /** 16 MiB, and about as much time as bcrypt at its usual cost. */
 const USUAL: ScryptCost = { ln: 14, r: 8, p: 2 };
 const USUAL_BCRYPT_COST = 10;
-/** A hash takes minutes from here on. */
+/** From this cost on a hash takes minutes. */
 const HIGHEST_BCRYPT_COST = 20;
 /** Memory that a stored hash may ask for, so that a damaged one cannot take the process down. */
 const MAX_MEMORY = 256 << 20;
 const SALT_BYTES = 16;
 const KEY_BYTES = 32;
-/** At once, so that the thread pool keeps room for others, and waiting. */
+/** Concurrent hashes, so that the thread pool keeps room for others, and waiting ones. */
 const RUNNING = 2;
 const WAITING = 128;
 
@@ -90,7 +90,7 @@ class Gate {
     try {
       return await work();
     } finally {
-      // The place goes to the next in line.
+      // The slot passes to the next waiting request.
       const next = this.#waiting.shift();
       if (next === undefined) this.#running -= 1;
       else next();

@@ -1,4 +1,4 @@
-/** How a member comes to its identity and to the state that raft starts from. */
+/** Determines the identity of a member and the state that raft starts from. */
 import type { Clock } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -9,20 +9,8 @@ import { askPeer, becomeReplacement } from '../recovery/replacement.ts';
 import { fromStored } from '../replication/entry-codec.ts';
 import { decodeMembers, type MemberTable, PeerPath } from '../replication/peer-protocol.ts';
 import { Cluster, clusterIdOf, hex, type Member, memberIdOf } from './cluster.ts';
+import type { InitialCluster } from './initial-cluster.ts';
 import { wipedError } from './join.ts';
-
-export interface InitialMember {
-  readonly name: string;
-  readonly peerUrls: readonly string[];
-}
-
-/** Who is there at the beginning; of no meaning once the store has an identity. */
-export interface InitialCluster {
-  readonly members: readonly InitialMember[];
-  readonly token: string;
-  /** The cluster is there already and this member has been added to it. */
-  readonly existing: boolean;
-}
 
 export interface BootstrapDeps {
   readonly storage: StoreLog;
@@ -35,18 +23,20 @@ export interface BootstrapDeps {
   readonly dial: DialPeer | undefined;
   /** See `EtcdServerDeps`. */
   readonly forceNewCluster: (() => Promise<void>) | undefined;
-  /** Random ones. */
+  /** Random bytes. */
   readonly bytes: (length: number) => Uint8Array;
   readonly stopped: () => boolean;
-  /** Which kinds of entries this member knows. */
+  /** The log level that this member supports. */
   readonly logLevel: number;
-  /** The peer URLs of the other members of a cluster that this one has to come back to without its data; undefined: it begins as it is told. */
+  /**
+   * Peer URLs of the other members of a cluster that this member rejoins without its data; undefined: a regular start.
+   */
   readonly replaces: ReadonlyArray<readonly string[]> | undefined;
 }
 
 const RETRY_MS = 500;
 const ASK_MS = 3000;
-/** A first start is not to wait long for hosts that are not there. */
+/** A first start does not wait long for unreachable hosts. */
 const FIRST_ASK_MS = 1000;
 
 /** The state of the store, with an identity. Throws CodedError. */
@@ -90,15 +80,15 @@ async function alone(deps: BootstrapDeps) {
 }
 
 /**
- * Whoever had others has been there before, and has lost its data or put them aside: on its own it would begin another history. Throws CodedError
- * 'wiped'.
+ * A member with saved peers has been part of a cluster and has lost its data: bootstrapping would begin another
+ * history. Throws CodedError 'wiped'.
  */
 async function requireNoOthers({ storage, name }: BootstrapDeps): Promise<void> {
   const noted = await storage.notedOthers();
   if (noted !== undefined && noted.length > 0) throw wipedError(name);
 }
 
-/** The others are given up: this member goes on alone, with the data that it has. */
+/** Gives up the other members: this member continues alone with its data. */
 async function forced(state: LogState, done: () => Promise<void>, { storage, log }: BootstrapDeps): Promise<LogState> {
   const alone = await recoverAlone(state, storage);
   if (alone !== state) {
@@ -110,7 +100,7 @@ async function forced(state: LogState, done: () => Promise<void>, { storage, log
   return alone;
 }
 
-/** A store from before there were clusters. */
+/** A store written by a build without clusters. */
 async function adopted(state: LogState, deps: BootstrapDeps): Promise<LogState> {
   const memberId = state.identity?.memberId ?? 0n;
   const cluster = new Cluster();
@@ -123,7 +113,7 @@ async function adopted(state: LogState, deps: BootstrapDeps): Promise<LogState> 
   return { ...state, documents };
 }
 
-/** Begins again with nothing, under a new id. */
+/** Rejoins the cluster without data, under a new id. */
 async function replacing(others: ReadonlyArray<readonly string[]>, deps: BootstrapDeps) {
   const { dial } = deps;
   if (dial === undefined) throw new CodedError('bad-config', 'a member that comes back to a cluster needs peer URLs');
@@ -133,7 +123,7 @@ async function replacing(others: ReadonlyArray<readonly string[]>, deps: Bootstr
 }
 
 function joined({ clusterId, members }: Pick<MemberTable, 'clusterId' | 'members'>, own: Member) {
-  // It starts with nothing and nobody; the leader sends it everything.
+  // The log is empty and has no configuration; the leader sends a snapshot.
   const cluster = new Cluster();
   for (const member of members) cluster.put(member);
   return { cluster, identity: { clusterId, memberId: BigInt(`0x${own.id}`) } };
@@ -141,7 +131,7 @@ function joined({ clusterId, members }: Pick<MemberTable, 'clusterId' | 'members
 
 type Asking = Pick<BootstrapDeps, 'name' | 'peerUrls' | 'dial'>;
 
-/** What each of the others says, or why it does not. */
+/** The member table of each peer, or why there is none. */
 async function askAll(
   { members }: InitialCluster,
   { name, dial }: Asking,
@@ -159,7 +149,7 @@ async function askAll(
 const answered = (asked: ReadonlyArray<PromiseSettledResult<MemberTable>>): readonly MemberTable[] =>
   asked.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
 
-/** What those of the others say who are up. */
+/** The member tables of reachable peers. */
 async function tablesOf(initial: InitialCluster, asking: Asking): Promise<readonly MemberTable[]> {
   return answered(await askAll(initial, asking, FIRST_ASK_MS));
 }
@@ -168,27 +158,27 @@ function ownIn({ members }: MemberTable, { peerUrls }: Asking): Member | undefin
   return members.find((member) => member.peerUrls.some((url) => peerUrls.includes(url)));
 }
 
-/** Whether it is that of another cluster at these addresses, which was founded under another token: to etcd, whose ids say so, members of it are strangers. */
+/**
+ * Whether the peers at these addresses form another cluster with another token: in etcd such a cluster has other member
+ * ids.
+ */
 function isForeign({ clusterId, token }: MemberTable, initial: InitialCluster): boolean {
-  // Whoever does not tell is of an older build. After a restore the id may be another one, and the token is the same.
+  // An older build does not report its token. After a restore the id may differ while the token is the same.
   if (token === undefined || token === initial.token) return false;
   return clusterId !== clusterIdOf(initial.members.map(({ peerUrls }) => memberIdOf(peerUrls, initial.token)));
 }
 
-/** What the others that are up know of this member. Throws CodedError 'wiped'. */
+/** This member as the reachable peers know it. Throws CodedError 'wiped'. */
 async function heardOf(initial: InitialCluster, asking: Asking & Pick<BootstrapDeps, 'log'>) {
   for (const table of await tablesOf(initial, asking)) {
     if (isForeign(table, initial)) {
       const { clusterId, token } = table;
-      asking.log.warn(
-        'another cluster is at the addresses that initial-cluster names, under another token: this member does not belong to it',
-        {
-          cluster: hex(clusterId),
-          token,
-          own: initial.token,
-          mend: 'give --initial-cluster-token that of the cluster',
-        },
-      );
+      asking.log.warn('another cluster with a different token listens at the addresses of initial-cluster', {
+        cluster: hex(clusterId),
+        token,
+        own: initial.token,
+        fix: 'give --initial-cluster-token that of the cluster',
+      });
       continue;
     }
     const own = ownIn(table, asking);
@@ -199,8 +189,8 @@ async function heardOf(initial: InitialCluster, asking: Asking & Pick<BootstrapD
 }
 
 /**
- * Whether one that believed to be new, and is told that its id was removed, has been there under another one since, and has lost what it had: then it is
- * to come back as a replacement does.
+ * Whether a member that started as new, and whose id was removed, has been part of the cluster under another id since
+ * and has lost its data: it then has to rejoin as a replacement.
  */
 export async function wasReplaced(
   initial: InitialCluster,
@@ -228,35 +218,35 @@ async function founding(initial: InitialCluster, deps: BootstrapDeps) {
   await requireNoOthers(deps);
   const cluster = new Cluster();
   for (const { name, peerUrls } of initial.members) {
-    // Names and client URLs are told by each one when it has started.
+    // Each member publishes its name and client URLs after its start.
     const id = ids.get(name) as bigint;
     cluster.put({ id: hex(id), name: '', peerUrls, clientUrls: [] });
   }
   cluster.conf = conf([...ids.values()].map(hex));
-  // Of others' builds it knows nothing.
+  // The builds of the other members are unknown.
   if (ids.size === 1) cluster.version = String(deps.logLevel);
   return { cluster, identity: { clusterId: clusterIdOf([...ids.values()]), memberId } };
 }
 
-/** Asks the others, for as long as it takes, which of the members it is. */
+/** Queries the peers until one of them reports this member's entry. */
 async function joining(initial: InitialCluster, deps: BootstrapDeps) {
   const { log, clock } = deps;
   if (deps.dial === undefined) throw new CodedError('bad-config', 'a member that joins needs peer URLs');
-  let complaint = '';
+  let lastCause = '';
   for (;;) {
     const asked = await askAll(initial, deps, ASK_MS);
     const tables = answered(asked);
     if (tables.length > 0) return asAdded(tables, deps);
     const failure = asked.findLast((outcome) => outcome.status === 'rejected');
-    const cause = failure === undefined ? 'initial-cluster names nobody but this member' : messageOf(failure.reason);
-    if (cause !== complaint) log.warn('no member of the cluster answers yet', { cause });
-    complaint = cause;
+    const cause = failure === undefined ? 'initial-cluster names no other member' : messageOf(failure.reason);
+    if (cause !== lastCause) log.warn('waiting for a member of the cluster to answer', { cause });
+    lastCause = cause;
     if (deps.stopped()) throw new CodedError('closed', 'stopped before a member of the cluster answered');
     await new Promise<void>((resolve) => clock.setTimer(RETRY_MS, resolve));
   }
 }
 
-/** Of those who have answered one may lag behind: it does not know yet that this member was added, or that it has been there. */
+/** A peer may lag behind and not know yet that this member was added, or that it has been part of the cluster. */
 function asAdded(tables: readonly MemberTable[], deps: BootstrapDeps) {
   const found = tables.flatMap((table) => {
     const own = ownIn(table, deps);
@@ -274,7 +264,7 @@ function asAdded(tables: readonly MemberTable[], deps: BootstrapDeps) {
   return joined(first.table, first.own);
 }
 
-/** What raft starts from. */
+/** The state that raft starts from. */
 export async function storedState(state: LogState, storage: StoreLog): Promise<StoredState> {
   const cluster = new Cluster();
   const document = state.documents.get('cluster');

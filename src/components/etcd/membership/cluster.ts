@@ -1,4 +1,4 @@
-/** Who belongs to the cluster, as applied entries have it. */
+/** The membership of the cluster, as of the applied entries. */
 import { createHash } from 'node:crypto';
 import { Reader, Writer } from '../../../api/etcd/wire.ts';
 import type { ConfChange, ConfState } from '../../../core/raft/index.ts';
@@ -16,11 +16,11 @@ export interface Alarm {
 
 export class Cluster {
   readonly #members = new Map<string, Member>();
-  /** Ids that are never given again. */
+  /** Ids of removed members, which are never reused. */
   readonly #removed = new Set<string>();
   #alarms: Alarm[] = [];
   conf: ConfState = { voters: [], outgoing: [], learners: [], learnersNext: [] };
-  /** As etcd's cluster version: which kinds of entries the log may hold; see log-level.ts. */
+  /** As etcd's cluster version: the level of the log, see log-level.ts. */
   version = '';
 
   get level(): number {
@@ -79,7 +79,7 @@ export class Cluster {
     if (member !== undefined) this.put({ ...member, peerUrls });
   }
 
-  /** False if it was so already. */
+  /** False if it was set so already. */
   setAlarm(raised: boolean, member: string, alarm: number): boolean {
     const without = this.#alarms.filter((each) => each.member !== member || each.alarm !== alarm);
     const was = without.length < this.#alarms.length;
@@ -133,7 +133,7 @@ function decodeAlarm(bytes: Uint8Array): Alarm {
   return alarm;
 }
 
-/** What goes with the entry that adds a member. */
+/** The context of a configuration change that adds a member. */
 export function encodeJoining(peerUrls: readonly string[], replacement = false): Buffer {
   const out = new Writer(64);
   for (const url of peerUrls) out.string(1, url);
@@ -153,7 +153,10 @@ function decodeJoining(bytes: Uint8Array | undefined): Pick<Member, 'peerUrls' |
   return { peerUrls, replacement };
 }
 
-/** etcd's own way: members that know the same list agree on ids without talking. `nowSeconds` for one that is added later. Source: etcd membership/member.go. */
+/**
+ * etcd's derivation: members with the same list agree on ids without communication. `nowSeconds` for a member that is
+ * added later. Source: etcd membership/member.go.
+ */
 export function memberIdOf(peerUrls: readonly string[], token: string, nowSeconds?: number): bigint {
   const hash = createHash('sha1')
     .update([...peerUrls].sort().join(''))

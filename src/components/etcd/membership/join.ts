@@ -3,30 +3,31 @@ import type { Log } from '../../../base/log.ts';
 import type { Message, NodeId } from '../../../core/raft/index.ts';
 import type { MemberTable } from '../replication/peer-protocol.ts';
 
-export interface NewcomerDeps {
+export interface JoinCheckDeps {
   readonly id: NodeId;
   readonly log: Log;
-  /** Who was there beside this one when it began, or was taken in; nobody where it has a log. */
+  /** The other members when this one started with an empty log; none otherwise. */
   readonly others: readonly NodeId[];
-  /** Its log is as empty as at the beginning. */
+  /** Whether its log is still empty. */
   readonly isNew: () => boolean;
   readonly ask: (member: NodeId) => Promise<MemberTable>;
   readonly step: (message: Message) => void;
-  /** This member was there before and has forgotten it. */
+  /** This member has been part of the cluster before and its disk was wiped. */
   readonly wiped: (error: CodedError) => void;
 }
 
 /**
- * Stands before the raft machine of a member that believes to be new. One whose disk was wiped believes so too, and must not promise anything: so before it listens to
- * another member it asks whether that one has heard of it; one that it has not heard of itself has come to the cluster later, perhaps in the place of one that
- * it has. It is over when it has something in its log.
+ * Filters raft messages of a member with an empty log. A member whose disk was wiped also starts with an empty log and
+ * must not vote, so before it accepts messages of a peer it requests that peer's member table. A sender that is not
+ * among the known members has joined later, perhaps as the replacement of one of them. The check ends with the first
+ * entry in the log.
  */
-export class Newcomer {
-  readonly #deps: NewcomerDeps;
+export class JoinCheck {
+  readonly #deps: JoinCheckDeps;
   readonly #proven = new Set<NodeId>();
   readonly #asking = new Set<NodeId>();
 
-  constructor(deps: NewcomerDeps) {
+  constructor(deps: JoinCheckDeps) {
     this.#deps = deps;
   }
 
@@ -35,7 +36,7 @@ export class Newcomer {
     return others.length === 0 || !isNew();
   }
 
-  /** Passes `message` on, or drops it: there will be others. */
+  /** Delivers `message`, or drops it: raft retries. */
   message(message: Message): void {
     const { from } = message;
     if (this.#isOver || this.#proven.has(from)) this.#deps.step(message);
@@ -49,27 +50,27 @@ export class Newcomer {
     try {
       const { members } = await this.#ask(member);
       const known = members.find((each) => each.id === id);
-      // Where it is not a member any more it is told so on the connection.
+      // A removed member is notified on the peer stream.
       if (this.#isOver || known === undefined) return;
       if (known.name !== '') wiped(wipedError(known.name));
       else this.#proven.add(member);
     } catch (error) {
-      log.v(2, 'a member could not be asked', { member, cause: messageOf(error) });
+      log.v(2, 'peer query failed', { member, cause: messageOf(error) });
     } finally {
       this.#asking.delete(member);
     }
   }
 
-  /** What `member` says, wherever it is. Rejects when it cannot be found or does not answer. */
+  /** The member table of `member`, wherever it listens. Rejects when it cannot be located or does not answer. */
   async #ask(member: NodeId): Promise<MemberTable> {
     const { others, ask } = this.#deps;
     if (others.includes(member)) return ask(member);
-    // It answers where another one of those was, if anywhere that is known here.
+    // A replacement listens at the address of the member that it replaced.
     for (const other of others) {
       const table = await ask(other).catch(() => undefined);
       if (table?.members.some(({ id }) => id === member)) return table;
     }
-    throw new CodedError('peer-unreachable', `nobody who answers knows member ${member}`);
+    throw new CodedError('peer-unreachable', `no reachable peer knows member ${member}`);
   }
 }
 

@@ -1,4 +1,4 @@
-/** A member as it is kept in the store's own documents and told to other members. */
+/** Encoding of a member in the store's documents and in messages between members. */
 import { Reader, type Writer } from '../../../api/etcd/wire.ts';
 
 export interface Member {
@@ -8,7 +8,7 @@ export interface Member {
   readonly name: string;
   readonly peerUrls: readonly string[];
   readonly clientUrls: readonly string[];
-  /** It has come in the place of one that lost its data, and is to vote as soon as it has caught up. */
+  /** It replaces a member that lost its data and is promoted as soon as it has caught up. */
   readonly replacement?: boolean;
 }
 

@@ -4,7 +4,7 @@ import type { Log } from '../../../base/log.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { Command } from '../replication/entry-codec.ts';
 
-export interface AnnouncementDeps {
+export interface PublishDeps {
   readonly engine: Engine;
   readonly name: string;
   readonly clientUrls: readonly string[];
@@ -16,8 +16,10 @@ export interface AnnouncementDeps {
 
 const PUBLISH_RETRY_MS = 1000;
 
-/** Tells the cluster how this member is called and where its clients find it. Resolves with whether it knows: false when this member was stopped first. */
-export async function announce({
+/**
+ * Publishes this member's name and client URLs to the cluster. Resolves with false when this member was stopped first.
+ */
+export async function publishMember({
   engine,
   name,
   clientUrls,
@@ -25,9 +27,9 @@ export async function announce({
   log,
   command,
   stopped,
-}: AnnouncementDeps): Promise<boolean> {
+}: PublishDeps): Promise<boolean> {
   const { replica, cluster } = engine;
-  // Whoever has a name has something on its disk: an empty one is a disk that has been wiped, and not one that was never written.
+  // A published name implies a written log: an empty data directory then was wiped and is not a first start.
   await engine.appliedAt(2);
   for (;;) {
     if (stopped()) return false;
@@ -36,7 +38,7 @@ export async function announce({
     try {
       await command({ type: 'attributes', member: replica.id, name, clientUrls });
     } catch (error) {
-      if (!stopped()) log.v(2, 'this member could not be announced yet', { cause: messageOf(error) });
+      if (!stopped()) log.v(2, 'publishing this member failed; retrying', { cause: messageOf(error) });
       await new Promise<void>((resolve) => clock.setTimer(PUBLISH_RETRY_MS, resolve));
     }
   }

@@ -1,12 +1,13 @@
 /**
- * Stores that begin again with the data they have: the survivor of a cluster that has lost its quorum, and a snapshot that becomes the first
- * state of a new cluster. In both the log's base is moved to what has been applied, so that whoever is added later gets a snapshot and never
- * sees who belonged to the cluster before; what follows in the log is kept, and counts as committed, but for changes of the configuration.
+ * Restarts a store with the data it has: the survivor of a cluster that has lost its quorum, and a snapshot that
+ * becomes the first state of a new cluster. The log's base moves to the applied index, so that members added later
+ * receive a snapshot without the previous membership; later entries are kept and count as committed, except
+ * configuration changes.
  */
 import { encodeDeleteEvent } from '../../../api/etcd/event.ts';
 import { CodedError } from '../../../base/errors.ts';
-import type { InitialMember } from '../membership/bootstrap.ts';
 import { Cluster, clusterIdOf, hex, type Member, memberIdOf } from '../membership/cluster.ts';
+import type { InitialMember } from '../membership/initial-cluster.ts';
 import {
   EntryKind,
   type LogBatch,
@@ -21,7 +22,7 @@ import { decodeConfChange, encodeCommand } from '../replication/entry-codec.ts';
 const CLUSTER = 'cluster';
 const NOTHING = new Uint8Array();
 
-/** How far a store reaches, and who belonged to its cluster. */
+/** The extent of a store, and its membership. */
 export interface StoreEnd {
   readonly memberId: string;
   readonly clusterId: string;
@@ -30,15 +31,15 @@ export interface StoreEnd {
   readonly lastIndex: number;
   readonly lastTerm: number;
   readonly commit: number;
-  /** The last revision that is known to be committed. */
+  /** The last revision known to be committed. */
   readonly revision: number;
-  /** The last one there is; what is above `revision` may or may not have been acknowledged to whoever wrote it. */
+  /** The last revision in the log; those above `revision` may or may not have been acknowledged. */
   readonly lastRevision: number;
   readonly members: readonly Member[];
   readonly voters: readonly string[];
 }
 
-/** Reads, and with it checks, the whole store. Throws CodedError 'corrupt', 'not-found' when it is empty. */
+/** Reads, and thereby verifies, the whole store. Throws CodedError 'corrupt', 'not-found' when it is empty. */
 export async function endOf(state: LogState, storage: StoreLog): Promise<StoreEnd> {
   const { identity, base, hardState } = state;
   if (identity === undefined) throw new CodedError('not-found', 'the store is empty: it has never started');
@@ -93,8 +94,8 @@ function clusterOf(state: LogState): Cluster {
 }
 
 /**
- * etcd's `--force-new-cluster`: this member is the whole cluster from now on and keeps all that is in its log. Nothing changes where it is
- * alone already. Throws CodedError 'removed' when the cluster had removed it before.
+ * etcd's `--force-new-cluster`: this member becomes the whole cluster and keeps its log. Nothing changes when it is the
+ * only member already. Throws CodedError 'removed' when the cluster had removed it before.
  */
 export async function recoverAlone(state: LogState, storage: StoreLog): Promise<LogState> {
   if (state.identity === undefined)
@@ -107,13 +108,13 @@ export async function recoverAlone(state: LogState, storage: StoreLog): Promise<
       'this member had been removed from its cluster: recover another one, or restore a snapshot',
     );
   }
-  const { rest, base, known } = await neutralised(state, storage);
+  const { rest, base, known } = await withoutConfChanges(state, storage);
   const others = [...new Set([...cluster.members.map((member) => member.id), ...cluster.conf.voters, ...known])];
   const removed = others.filter((other) => other !== id);
   if (removed.length === 0 && cluster.conf.voters.join() === id) return state;
   if (cluster.get(id) === undefined) cluster.put({ id, name: '', peerUrls: [], clientUrls: [] });
   cluster.applyConf({ steps: removed.map((other) => ({ op: 'remove', id: other })) }, votersOnly([id]));
-  const again = { ...(await begunAgain(state, storage, rest)), base };
+  const again = { ...(await inNewTerm(state, storage, rest)), base };
   const documents = new Map([[CLUSTER, cluster.encode()]]);
   await storage.commit({ ...again, applied: unchanged(state, documents) });
   return { ...state, hardState: again.hardState, base, documents: new Map([...state.documents, ...documents]) };
@@ -124,9 +125,12 @@ export interface NewCluster {
   readonly name: string;
   readonly members: readonly InitialMember[];
   readonly token: string;
-  /** Added to the revision, and everything up to there counts as compacted: no client takes the new history for the old one. */
+  /**
+   * Added to the revision; everything up to there counts as compacted, so that no client mistakes the new history for
+   * the old one.
+   */
   readonly bumpRevision: number;
-  /** Not where others have the data as well. */
+  /** Rejects a snapshot of a cluster with other members, which may have the data as well. */
   readonly onlyAlone?: boolean;
 }
 
@@ -137,27 +141,27 @@ export interface Restored {
 }
 
 /**
- * Makes of an opened copy of a snapshot the first state of a member of a new cluster. Members that restore the same snapshot with the same
- * list form one cluster. Throws CodedError 'bad-config', 'not-found', 'corrupt', 'has-others'.
+ * Turns an opened copy of a snapshot into the first state of a member of a new cluster. Members that restore the same
+ * snapshot with the same list form one cluster. Throws CodedError 'bad-config', 'not-found', 'corrupt', 'has-others'.
  */
 export async function restoreAs(state: LogState, storage: StoreLog, wanted: NewCluster): Promise<Restored> {
   const { lastRevision, lastIndex, members, memberId } = await endOf(state, storage);
-  const { identity, document } = founded(wanted);
-  const { rest, base, known } = await neutralised(state, storage);
+  const { identity, document } = bootstrapped(wanted);
+  const { rest, base, known } = await withoutConfChanges(state, storage);
   const others = new Set([...members.map(({ id }) => id), ...known].filter((id) => id !== memberId));
   if (wanted.onlyAlone === true && others.size > 0)
     throw new CodedError('has-others', `when the snapshot was taken there were other members (${[...others].join()})`);
   const revision = lastRevision + wanted.bumpRevision;
   const term = Math.max(state.hardState.term, base.term);
   const bump = wanted.bumpRevision > 0 ? bumped(revision, { index: lastIndex + 1, term }) : [];
-  const again = { ...(await begunAgain(state, storage, [...rest, ...bump])), base };
+  const again = { ...(await inNewTerm(state, storage, [...rest, ...bump])), base };
   const documents = new Map([[CLUSTER, document]]);
   await storage.initialise(identity, { ...again, reserved: revision, applied: unchanged(state, documents) });
   return { clusterId: hex(identity.clusterId), memberId: hex(identity.memberId), revision };
 }
 
 /** Identity and configuration of a new cluster. Throws CodedError 'bad-config'. */
-export function founded({ name, members, token }: Pick<NewCluster, 'name' | 'members' | 'token'>): {
+export function bootstrapped({ name, members, token }: Pick<NewCluster, 'name' | 'members' | 'token'>): {
   readonly identity: StoreIdentity;
   readonly document: Uint8Array;
 } {
@@ -179,10 +183,10 @@ function votersOnly(voters: readonly string[]): Cluster['conf'] {
 }
 
 /**
- * What of the log has to be written anew so that it holds no change of the configuration, from the first one on; where the log may begin; and
- * whom those changes were about.
+ * The entries to rewrite so that the log holds no configuration change, from the first one on; the new base of the log;
+ * and the members named by those changes.
  */
-async function neutralised(
+async function withoutConfChanges(
   state: LogState,
   storage: StoreLog,
 ): Promise<{ readonly rest: readonly StoredEntry[]; readonly base: LogPosition; readonly known: readonly string[] }> {
@@ -201,8 +205,8 @@ async function neutralised(
   return { rest, base, known };
 }
 
-/** Everything that is in the log is committed, and in a term that nobody has been in. */
-async function begunAgain(
+/** Commits everything in the log, in a new term. */
+async function inNewTerm(
   state: LogState,
   storage: StoreLog,
   entries: readonly StoredEntry[],
@@ -223,7 +227,7 @@ function unchanged(
   return { index, compacted, leasesGranted: [], leasesRevoked: [], documents };
 }
 
-/** A revision far ahead that changes nothing (the end of a key that never was), and the compaction of all up to it. */
+/** A revision far ahead that changes nothing (it deletes a key that never existed), and the compaction up to it. */
 function bumped(revision: number, { index, term }: LogPosition): StoredEntry[] {
   const event = encodeDeleteEvent('\0', revision).field;
   const compact = encodeCommand({ type: 'compact', revision });

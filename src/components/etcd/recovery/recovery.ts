@@ -1,18 +1,26 @@
 /**
- * A store that mends itself: when its file is damaged or has lost what was acknowledged, the file is put aside and the member comes back to its cluster with
- * nothing, under a new id; see `replacement`. A member without others goes back to the last snapshot that it was given as a fallback; without one it is left as it
- * is, with a word about what to do.
+ * Automatic recovery: when the store is damaged or has lost acknowledged data, its file is quarantined and the member
+ * rejoins its cluster without data under a new id; see replacement.ts. A single member falls back to its last snapshot;
+ * without a fallback its store is left as it is and the error names the fix.
  */
 import { CodedError, messageOf } from '../../../base/errors.ts';
-import type { EtcdServer, EtcdServerDeps, WentBack } from '../index.ts';
+import type { Member } from '../membership/cluster.ts';
 import type { PeerUrls } from '../port.ts';
-import type { StoreServer } from '../server.ts';
+import type { EtcdServer, EtcdServerDeps, WentBack } from '../server-port.ts';
 
-/** What the data of a member that is alone cannot be mended from; for others, what makes them begin anew. */
+/** Errors that make a member with peers rejoin; a single member cannot recover from them without a fallback. */
 const DAMAGE: ReadonlySet<string> = new Set(['corrupt', 'LogLost', 'Diverged', 'wiped', 'dissents']);
-/** More often than this it is not the data: the disk, or the machine. */
-const MOST_MENDS = 3;
-const MENDS_WITHIN_MS = 3600_000;
+/** More recoveries than this in the window indicate a failing disk or machine. */
+const MAX_RECOVERIES = 3;
+const RECOVERY_WINDOW_MS = 3600_000;
+
+/** One run of the store: after `stop` another one may start with the same log and listeners. */
+export interface StoreServer extends EtcdServer {
+  /** The members as far as they are known; also after `start` has failed. */
+  readonly members: readonly Member[];
+  /** The last revision that may have been visible, 0 when none was. */
+  readonly revision: number;
+}
 
 type Begin = (
   deps: EtcdServerDeps,
@@ -20,12 +28,12 @@ type Begin = (
   damage: () => CodedError | undefined,
 ) => StoreServer;
 
-export class MendingServer implements EtcdServer {
+export class RecoveringServer implements EtcdServer {
   readonly #deps: EtcdServerDeps;
   readonly #begin: Begin;
   #server: StoreServer | undefined;
-  #mending: Promise<void> | undefined;
-  #mends: number[] = [];
+  #recovering: Promise<void> | undefined;
+  #recoveries: number[] = [];
   #stopped = false;
 
   constructor(deps: EtcdServerDeps, begin: Begin) {
@@ -39,7 +47,7 @@ export class MendingServer implements EtcdServer {
         return await this.#start(replaces);
       } catch (error) {
         if (!(error instanceof CodedError) || this.#stopped) throw error;
-        replaces = await this.#putAside(error);
+        replaces = await this.#quarantine(error);
       }
     }
   }
@@ -47,7 +55,7 @@ export class MendingServer implements EtcdServer {
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#server?.stop();
-    await this.#mending;
+    await this.#recovering;
     await this.#deps.gossip?.close();
   }
 
@@ -58,9 +66,9 @@ export class MendingServer implements EtcdServer {
     const server = this.#begin(
       {
         ...this.#deps,
-        // It says that it has gone once, at the end.
+        // Gossip is closed once, at the end.
         ...(gossip === undefined ? {} : { gossip: { ...gossip, close: async () => {} } }),
-        // While it starts, whatever is wrong is thrown as well.
+        // While the store starts, its errors are thrown as well.
         onFatal: (error) => {
           if (!starting || !isDamage(error)) this.#failed(server, error);
           else damage ??= error;
@@ -70,7 +78,7 @@ export class MendingServer implements EtcdServer {
       () => damage,
     );
     this.#server = server;
-    // One that has not come up is over: what else it says about its damage is known.
+    // A store that failed to start is stopped: further errors of it are ignored.
     return server.start().then((address) => {
       starting = false;
       if (damage !== undefined) this.#failed(server, damage);
@@ -79,23 +87,23 @@ export class MendingServer implements EtcdServer {
   }
 
   #failed(server: StoreServer, error: Error): void {
-    if (server !== this.#server || this.#stopped || this.#mending !== undefined) return;
+    if (server !== this.#server || this.#stopped || this.#recovering !== undefined) return;
     if (!isDamage(error)) {
       this.#deps.onFatal(error);
       return;
     }
-    this.#mending = this.#mend(server, error).catch((failure: unknown) => {
+    this.#recovering = this.#recover(server, error).catch((failure: unknown) => {
       if (!this.#stopped) this.#deps.onFatal(failure instanceof Error ? failure : new Error(messageOf(failure)));
     });
   }
 
-  async #mend(server: StoreServer, damage: CodedError): Promise<void> {
+  async #recover(server: StoreServer, damage: CodedError): Promise<void> {
     await server.stop();
     try {
       for (let found: CodedError | undefined = damage; found !== undefined; ) {
-        const replaces = await this.#putAside(found);
+        const replaces = await this.#quarantine(found);
         if (this.#stopped) return;
-        // It may be damaged again before it has come up.
+        // The store may be damaged again before it has started.
         found = await this.#start(replaces).then(
           () => undefined,
           (error: unknown) => {
@@ -105,42 +113,42 @@ export class MendingServer implements EtcdServer {
         );
       }
     } finally {
-      this.#mending = undefined;
+      this.#recovering = undefined;
     }
   }
 
-  /** Resolves with where the others are, undefined when the store has gone back to a snapshot. Throws what cannot be mended, with what to do about it. */
-  async #putAside(damage: CodedError): Promise<PeerUrls | undefined> {
+  /**
+   * Resolves with the peer URLs of the other members, undefined when the store was restored from a snapshot. Throws
+   * damage that cannot be recovered, with the fix.
+   */
+  async #quarantine(damage: CodedError): Promise<PeerUrls | undefined> {
     const { storage, log, clock, name } = this.#deps;
     if (!isDamage(damage)) throw damage;
     const others = await this.#others();
     const now = clock.monotonicMs();
-    this.#mends = [...this.#mends.filter((at) => now - at < MENDS_WITHIN_MS), now];
-    if (this.#mends.length > MOST_MENDS)
+    this.#recoveries = [...this.#recoveries.filter((at) => now - at < RECOVERY_WINDOW_MS), now];
+    if (this.#recoveries.length > MAX_RECOVERIES)
       throw new CodedError(
         'io',
-        `the store was rebuilt ${MOST_MENDS} times within an hour; look at the disk: ${damage.message}`,
+        `the store was rebuilt ${MAX_RECOVERIES} times within an hour; look at the disk: ${damage.message}`,
       );
     if (others.length === 0) {
-      await this.#goBack(damage);
+      await this.#restoreSnapshot(damage);
       return undefined;
     }
     const kept = await storage.quarantine();
-    log.error(
-      'the data of this member cannot be used: they are put aside and rebuilt from the others, under a new id',
-      {
-        name,
-        cause: damage.message,
-        kept,
-      },
-    );
+    log.error('data quarantined; rebuilding this member from its peers under a new id', {
+      name,
+      cause: damage.message,
+      kept,
+    });
     return others;
   }
 
-  /** There is nobody else who has the data. */
-  async #goBack(damage: CodedError): Promise<void> {
+  /** No other member has the data. */
+  async #restoreSnapshot(damage: CodedError): Promise<void> {
     const { fallback, forceNewCluster, log, name } = this.#deps;
-    // Whoever forces a new cluster is at work on it.
+    // With force-new-cluster an operator handles the store.
     if (damage.code !== 'corrupt' || fallback === undefined || forceNewCluster !== undefined)
       throw beyondRepair(damage);
     let back: WentBack;
@@ -150,18 +158,22 @@ export class MendingServer implements EtcdServer {
       throw beyondRepair(damage, messageOf(error));
     }
     const { kept, snapshot, from, to, revision } = back;
-    log.error(
-      'the data of this member cannot be used and there is no other member: they are put aside, and the store goes back to its last snapshot; what was written after it is lost',
-      { name, cause: damage.message, kept, snapshot, lost: lostOf(from, to), revision },
-    );
+    log.error('data quarantined and no peers exist; store restored from its last snapshot; later writes are lost', {
+      name,
+      cause: damage.message,
+      kept,
+      snapshot,
+      lost: lostOf(from, to),
+      revision,
+    });
   }
 
   async #others(): Promise<PeerUrls> {
     const { initialCluster, peerUrls = [], peers, forceNewCluster, storage } = this.#deps;
-    // One that is to go on alone has nobody.
+    // A forced new cluster has no other members.
     if (peers === undefined || forceNewCluster !== undefined) return [];
     const noted = await storage.notedOthers();
-    // What the cluster began with is older than what was noted.
+    // The saved peers are newer than the initial cluster.
     if (noted?.length === 0) return [];
     const known = [
       ...[...(this.#server?.members ?? []), ...(initialCluster?.members ?? [])].map((member) => member.peerUrls),
@@ -176,7 +188,7 @@ function isDamage(error: Error): error is CodedError {
 }
 
 function beyondRepair(damage: CodedError, why?: string): CodedError {
-  const also = why === undefined ? '' : ` and it could not go back to a scheduled snapshot (${why})`;
+  const also = why === undefined ? '' : ` and restoring a scheduled snapshot failed (${why})`;
   return new CodedError(
     damage.code,
     `${damage.message}; there is no other member to rebuild it from${also}: move the data directory aside and restore a snapshot (hyperedge snapshot restore)`,
@@ -184,8 +196,8 @@ function beyondRepair(damage: CodedError, why?: string): CodedError {
   );
 }
 
-/** What of the history is gone, in words. */
+/** Describes the lost part of the history. */
 export function lostOf(from: number, to: number | undefined): string {
-  if (to === undefined) return `everything after revision ${from}; up to where is not known`;
-  return to > from ? `revisions ${from + 1} to ${to}` : 'nothing that is known of';
+  if (to === undefined) return `everything after revision ${from}; the last lost revision is unknown`;
+  return to > from ? `revisions ${from + 1} to ${to}` : 'no known revision';
 }

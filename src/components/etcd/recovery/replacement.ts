@@ -1,7 +1,8 @@
 /**
- * How a member that has lost what it had acknowledged comes back. Under its old id it must not vote again: it might help to elect somebody who
- * does not know what it once promised. So the leader, which has a quorum without it, takes the old id out and a new one in, in one change of the
- * configuration; the new one gets everything as a learner and votes when it has caught up.
+ * How a member that has lost acknowledged data rejoins. It must not vote again under its old id: it could elect a
+ * leader without entries that it has acknowledged. So the leader, which has a quorum without it, removes the old id and
+ * adds a new one in one configuration change; the new member receives everything as a learner and is promoted when it
+ * has caught up.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
@@ -19,13 +20,13 @@ import {
 
 const ASK_MS = 3000;
 const RETRY_MS = 500;
-/** How often to say that it still waits. */
-const COMPLAIN_MS = 30_000;
+/** How often the wait is logged. */
+const WARN_INTERVAL_MS = 30_000;
 const PROMOTE_MS = 200;
-/** Entries that a learner may be behind when it gets a vote: what a busy leader writes in a moment. */
-const NEARLY = 500;
+/** Entries that a learner may lag behind when it is promoted: what a busy leader writes in a moment. */
+const MAX_LAG = 500;
 
-/** One question to whoever listens at `urls`; a refused connection is an answer too. Rejects with why there is none. */
+/** Sends one request to the member at `urls`; a refused connection counts as an answer. Rejects with the cause. */
 export async function askPeer(
   dial: DialPeer,
   urls: readonly string[],
@@ -35,7 +36,7 @@ export async function askPeer(
 ): Promise<Uint8Array> {
   const refused = Promise.withResolvers<never>();
   const channel = dial(urls, () =>
-    refused.reject(new CodedError('peer-unreachable', `nobody listens at ${urls.join()}`)),
+    refused.reject(new CodedError('peer-unreachable', `connection refused at ${urls.join()}`)),
   );
   try {
     return await Promise.race([channel.unary(path, message, timeoutMs), refused.promise]);
@@ -51,38 +52,41 @@ export interface ReplacementDeps {
   readonly stopped: () => boolean;
 }
 
-/** Asks `others` until the one that leads has made a new member of this one. Throws CodedError 'closed'. */
+/** Requests a replacement from `others` until their leader has added one. Throws CodedError 'closed'. */
 export async function becomeReplacement(
   request: ReplaceRequest,
   others: ReadonlyArray<readonly string[]>,
   { dial, clock, log, stopped }: ReplacementDeps,
 ): Promise<MemberTable & { readonly own: Member }> {
-  for (let told = Number.NEGATIVE_INFINITY; ; ) {
+  for (let warnedMs = Number.NEGATIVE_INFINITY; ; ) {
     const reasons: string[] = [];
     for (const urls of others) {
       try {
         const table = decodeMembers(await askPeer(dial, urls, PeerPath.replace, encodeReplace(request), ASK_MS));
         const own = table.members.find(({ peerUrls }) => peerUrls.some((url) => request.peerUrls.includes(url)));
-        // Never under the id that it has had.
+        // Never under its previous id.
         if (own?.name === '') return { ...table, own };
         reasons.push(`${urls.join()}: this member is not among the others, or still under its old id`);
       } catch (error) {
         reasons.push(`${urls.join()}: ${messageOf(error)}`);
       }
     }
-    if (stopped()) throw new CodedError('closed', 'stopped before the other members had taken this one in again');
-    if (clock.monotonicMs() - told > COMPLAIN_MS) {
-      told = clock.monotonicMs();
-      log.warn('waiting for the other members, with a leader among them, to take this one in again', {
+    if (stopped()) throw new CodedError('closed', 'stopped before this member was replaced');
+    if (clock.monotonicMs() - warnedMs > WARN_INTERVAL_MS) {
+      warnedMs = clock.monotonicMs();
+      log.warn('waiting for the cluster leader to replace this member', {
         causes: reasons.join('; '),
-        mend: 'start the others; where they cannot elect a leader without this one, look at hyperedge members recover --dry-run on each of them',
+        fix: 'start the others; where they cannot elect a leader without this one, look at hyperedge members recover --dry-run on each of them',
       });
     }
     await new Promise<void>((resolve) => clock.setTimer(RETRY_MS, resolve));
   }
 }
 
-/** The leader's part. Throws CodedError 'not-leader', 'member-not-found', 'refused', 'unhealthy-cluster'; RaftError. */
+/**
+ * Serves a replacement request on the leader. Throws CodedError 'not-leader', 'member-not-found', 'refused',
+ * 'unhealthy-cluster'; RaftError.
+ */
 export async function replaceMember(
   engine: Engine,
   { name, peerUrls }: ReplaceRequest,
@@ -98,14 +102,14 @@ export async function replaceMember(
     );
   }
   const { progress } = replica.raft.status();
-  // Taken in already, and nothing was acknowledged under this id since then as far as this leader remembers: it would not believe that it is not there.
+  // Replaced already, and this leader has seen no entry acknowledged under the new id: a repeated request.
   if (old.replacement && old.name === '' && (progress.get(old.id)?.match ?? 0) === 0) return;
   if (old.id === replica.id || progress.get(old.id)?.active)
     throw new CodedError('refused', `member ${old.id} at ${old.peerUrls.join()} still answers`);
   requireQuorumWithout(engine, old.id);
   const id = hex(memberIdOf(peerUrls, token, clock.nowMs() / 1000));
   if (cluster.get(id) !== undefined || cluster.wasRemoved(id)) throw new CodedError('refused', 'ask again in a second');
-  // A learner that people have to promote stays one.
+  // A learner that an operator has to promote stays a learner.
   const votes = cluster.conf.voters.includes(old.id) || old.replacement === true;
   await engine.changeConf({
     steps: [
@@ -114,7 +118,7 @@ export async function replaceMember(
     ],
     context: encodeJoining(old.peerUrls, votes),
   });
-  log.warn('a member that has lost its data is taken in again under another id', { name, was: old.id, is: id });
+  log.warn('replaced a member that lost its data', { name, was: old.id, is: id });
 }
 
 function requireQuorumWithout(engine: Engine, id: string): void {
@@ -127,7 +131,7 @@ function requireQuorumWithout(engine: Engine, id: string): void {
     throw new CodedError('unhealthy-cluster', `of ${voters.length} voters only ${active} answer`);
 }
 
-/** Gives replacements their vote when they have caught up; of effect where this member leads. */
+/** Promotes replacements on the leader when they have caught up. */
 export class Promoter {
   readonly #engine: Engine;
   readonly #clock: Clock;
@@ -146,7 +150,7 @@ export class Promoter {
     this.#timer?.cancel();
   }
 
-  /** Members, or who leads, may have changed. */
+  /** Membership or leadership may have changed. */
   consider(): void {
     if (this.#stopped || this.#timer !== undefined || !this.#engine.leads || this.#waiting.length === 0) return;
     this.#timer = this.#clock.setTimer(PROMOTE_MS, () => {
@@ -167,12 +171,12 @@ export class Promoter {
     const { progress, lastIndex } = replica.raft.status();
     for (const { id, name } of this.#waiting) {
       const { active, state, match } = progress.get(id) ?? { active: false, state: 'probe', match: 0 };
-      if (name === '' || !active || state !== 'replicate' || match < lastIndex - NEARLY) continue;
+      if (name === '' || !active || state !== 'replicate' || match < lastIndex - MAX_LAG) continue;
       try {
         await this.#engine.changeConf({ steps: [{ op: 'addVoter', id }] });
-        this.#log.info('a member that was taken in again has caught up and votes', { name, member: id });
+        this.#log.info('promoted a replacement member', { name, member: id });
       } catch (error) {
-        this.#log.v(2, 'a member could not be given its vote yet', { member: id, cause: messageOf(error) });
+        this.#log.v(2, 'promoting a replacement member failed; retrying', { member: id, cause: messageOf(error) });
       }
     }
   }

@@ -1,13 +1,13 @@
 import type { AppliedChanges, LeaseRecord } from '../port.ts';
 
-/** What applied entries have changed of the state beside the keys and has not been handed to the disk yet. */
+/** Changes of applied entries to the state beside the keys that have not been handed to the disk yet. */
 export class AppliedState {
   #leases = new Map<bigint, LeaseRecord | undefined>();
   #documents = new Map<string, Uint8Array>();
   #handed: AppliedChanges | undefined;
   #dirty = false;
   compacted = 0;
-  /** The index that the disk knows of. */
+  /** The applied index that is on disk. */
   stored = 0;
 
   get dirty(): boolean {
@@ -34,7 +34,7 @@ export class AppliedState {
     this.#dirty = true;
   }
 
-  /** Everything up to `index`, to be written. */
+  /** The changes up to `index`, to be written. */
   take(index: number): AppliedChanges {
     const granted: LeaseRecord[] = [];
     const revoked: bigint[] = [];
@@ -61,7 +61,7 @@ export class AppliedState {
     this.stored = Math.max(this.stored, changes.index);
   }
 
-  /** Starts over behind a snapshot. */
+  /** Resets the changes after a snapshot was installed. */
   reset(index: number, compacted: number): void {
     this.#leases.clear();
     this.#documents.clear();

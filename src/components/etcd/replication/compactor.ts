@@ -1,20 +1,21 @@
 /**
- * Moves the base of the log, and behind it removes the rows that compaction of revisions has made useless. In small steps, each riding with a
- * write of the disk.
+ * Advances the base of the log and discards rows that compaction of revisions has made obsolete, in small steps, each
+ * part of a disk write.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Machine } from '../../../core/mvcc/machine.ts';
 import type { Discard, LogPosition } from '../port.ts';
-import type { Replica, Rider } from './replica.ts';
+import type { Replica } from './replica.ts';
+import type { Rider } from './replica-deps.ts';
 
-/** Told how long compaction takes, in milliseconds. */
+/** Observes how long compaction takes, in milliseconds. */
 export interface CompactionTimes {
-  /** Versions have been taken out of the index in one go. */
+  /** One pause of the index for the removal of versions. */
   indexed(ms: number): void;
-  /** So many rows have been removed with one write. */
+  /** This many rows were removed by one write. */
   removed(rows: number, ms: number): void;
-  /** What was compacted is gone. */
+  /** The compaction is complete. */
   finished(ms: number): void;
 }
 
@@ -23,30 +24,30 @@ export interface CompactorDeps {
   readonly machine: Machine;
   readonly clock: Clock;
   readonly log: Log;
-  /** Entries that stay for members who are a little behind. */
+  /** Entries kept in the log for slow followers. */
   readonly keep: number;
   readonly replica: () => Replica;
   readonly wantWrite: () => void;
 }
 
 const STEP = 500;
-/** In what part of the entries that stay the base moves. */
+/** The base advances in steps of this fraction of `keep`. */
 const BASE_STEPS = 5;
 const RETRY_MS = 1000;
 
 export class Compactor {
   readonly #deps: CompactorDeps;
   #base = 0;
-  /** Everything up to this index has to leave the log before rows may be discarded. */
+  /** Rows may be discarded only after the log's base has passed this index. */
   #wantedBase = 0;
   #collectable = false;
   #discards: Discard[] = [];
   #writing = false;
   #pauses = 0;
   #timer: Timer | undefined;
-  /** When the compaction that is not through was applied; undefined: there is none, or it was before this start. */
+  /** When the compaction in progress was applied; undefined: there is none, or it precedes this start. */
   #compactedMs: number | undefined;
-  /** When what is being discarded was handed to the disk. */
+  /** When the rows being discarded were handed to the disk. */
   #handedMs = 0;
   #begun = false;
   #stopped = false;
@@ -86,7 +87,7 @@ export class Compactor {
     if (this.#begun) this.#deps.clock.setTimer(0, () => this.#goOn());
   }
 
-  /** Nothing is discarded from `ready`, when what is under way has been written, until `release`. */
+  /** No row is discarded between `ready`, which resolves after the write in progress, and `release`. */
   pause(): { readonly ready: Promise<void>; release(): void } {
     this.#pauses += 1;
     let over = false;
@@ -114,7 +115,7 @@ export class Compactor {
     });
   }
 
-  /** Where the log may begin once all up to `applied` is written; undefined: where it does. */
+  /** Where the log may begin once all entries up to `applied` are written; undefined: unchanged. */
   nextBase(applied: number): LogPosition | undefined {
     const replica = this.#deps.replica();
     let target = Math.max(this.#collectable ? Math.min(this.#wantedBase, applied) : 0, applied - this.#deps.keep);
@@ -126,7 +127,7 @@ export class Compactor {
     return term === undefined ? undefined : { index: target, term };
   }
 
-  /** Members that answer are not cut off for want of a few seconds. */
+  /** Active followers keep the entries that they still need for a few seconds. */
   #slowestActive(): number {
     let slowest = Number.MAX_SAFE_INTEGER;
     for (const { match, active, state } of this.#deps.replica().raft.status().progress.values()) {

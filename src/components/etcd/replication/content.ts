@@ -1,23 +1,23 @@
-/** Keys and leases of a store as they are, apart from its history and from who its members are: in and out. */
+/** Export and import of a store's current keys and leases, without its history and membership. */
 import { EventType, encodedValue, encodePutEvent, type PutEvent, splitEvents } from '../../../api/etcd/event.ts';
 import { hex } from '../membership/cluster.ts';
 import { EntryKind, type LeaseRecord, type LogState, type StoredEntry, type StoreLog } from '../port.ts';
-import { founded, type NewCluster, type Restored } from '../recovery/quorum-loss.ts';
+import { bootstrapped, type NewCluster, type Restored } from '../recovery/quorum-loss.ts';
 import { decodeCommand } from './entry-codec.ts';
 
 export interface LiveKey {
   readonly key: string;
   readonly value: Uint8Array;
-  /** 0n: none, or one that is no more. */
+  /** 0n: none, or a lease that has ended. */
   readonly lease: bigint;
 }
 
 export interface Content {
   readonly revision: number;
   readonly keys: number;
-  /** Those that keys hang on. */
+  /** Leases with keys attached. */
   readonly leases: ReadonlyArray<{ readonly id: bigint; readonly ttlSeconds: number }>;
-  /** In the order in which they were last written. */
+  /** In the order of their mod revisions. */
   live(): AsyncIterable<LiveKey>;
 }
 
@@ -61,7 +61,7 @@ async function* rowsOf(storage: StoreLog): AsyncGenerator<StoredEntry> {
   }
 }
 
-/** As the end of the log has them: the tables may be a little behind. */
+/** Reads leases from the end of the log: the tables may lag behind it. */
 async function leasesOf(state: LogState, storage: StoreLog): Promise<ReadonlyMap<bigint, number>> {
   const leases = new Map(state.leases.map(({ id, ttlSeconds }) => [id, ttlSeconds]));
   for (let from = Math.max(state.applied, state.base.index) + 1; ; ) {
@@ -79,7 +79,7 @@ async function leasesOf(state: LogState, storage: StoreLog): Promise<ReadonlyMap
   }
 }
 
-/** What another store holds at one revision. */
+/** The content of another store at one revision. */
 export interface Foreign {
   readonly revision: number;
   readonly leases: readonly LeaseRecord[];
@@ -90,15 +90,16 @@ export interface Foreign {
 const BATCH_BYTES = 1 << 20;
 
 /**
- * Fills a new, opened store with what another one holds, as that one would look after a compaction at its revision: keys, values, versions,
- * create and mod revisions and leases are kept, so that clients can go on from the revision they know. Throws CodedError.
+ * Fills a new, opened store with the content of another one, as that one would be after a compaction at its revision:
+ * keys, values, versions, create and mod revisions and leases are kept, so that clients can continue from their
+ * revision. Throws CodedError.
  */
 export async function importInto(
   storage: StoreLog,
   { revision, leases, keys }: Foreign,
   wanted: Omit<NewCluster, 'bumpRevision'>,
 ): Promise<Restored & { readonly keys: number }> {
-  const { identity, document } = founded(wanted);
+  const { identity, document } = bootstrapped(wanted);
   const term = 1;
   const none = { compacted: 0, leasesGranted: [], leasesRevoked: [], documents: new Map<string, Uint8Array>() };
   const start = { index: 1, term };

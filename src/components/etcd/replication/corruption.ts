@@ -1,12 +1,14 @@
 /**
- * Looks for damage before somebody reads it: rows are read for their checksums, a little at a time, and members compare checksums of the whole store. One that
- * differs from a majority is told to replace itself; where there is no majority, an alarm stops the cluster until somebody has looked.
+ * Corruption checks: rows are read for their checksums, a little at a time, and members compare the checksum of the
+ * whole store. A member that differs from a majority replaces itself; without a majority the CORRUPT alarm stops the
+ * cluster until an operator disarms it.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { StoreLog } from '../port.ts';
-import { ALARM_CORRUPT, type Engine } from './engine.ts';
+import { ALARM_CORRUPT } from './alarms.ts';
+import type { Engine } from './engine.ts';
 import type { Command } from './entry-codec.ts';
 import type { StoreHash } from './peer-protocol.ts';
 import type { Peers } from './peers.ts';
@@ -18,7 +20,7 @@ export interface CorruptionDeps {
   readonly log: Log;
   readonly peers: () => Peers | undefined;
   readonly command: (command: Command) => Promise<void>;
-  /** How often the leader compares, as etcd's `--experimental-corrupt-check-time`; 0: now and then. */
+  /** How often the leader compares, as etcd's `--experimental-corrupt-check-time`; 0: every twelve hours. */
   readonly compareMs: number;
 }
 
@@ -26,14 +28,14 @@ const DAY_MS = 24 * 3600_000;
 const DEFAULT_COMPARE_MS = DAY_MS / 2;
 const HASH_MS = 60_000;
 const START_COMPARE_MS = 10_000;
-/** How long a member may be behind the one that asks. */
+/** How long a member may lag behind the member that compares. */
 const BEHIND_MS = 5000;
 /** All rows are read once in this time. */
 const SCRUB_MS = DAY_MS;
 const SCRUB_BYTES = 1 << 20;
 const SCRUB_STEP_MS = [1000, 3600_000] as const;
-/** The alarm of a cluster that does not know which of its members is right. Source: etcd corrupt.go. */
-const NOBODY = '0';
+/** The member id of an alarm raised when no majority agrees. Source: etcd corrupt.go. */
+const NO_MAJORITY = '0';
 
 export class Corruption {
   readonly #deps: CorruptionDeps;
@@ -64,7 +66,7 @@ export class Corruption {
     const settled = await engine.settledRevision(revision);
     const { compacted } = engine.machine;
     const hash = await storage.hash(settled);
-    // Rows may have gone while they were read.
+    // Compaction may have removed rows while they were read.
     if (engine.machine.compacted !== compacted) throw new CodedError('busy', 'compacted meanwhile');
     return { revision: settled, compacted, hash };
   }
@@ -83,12 +85,12 @@ export class Corruption {
     this.#compareTimer = clock.setTimer(compareMs > 0 ? compareMs : DEFAULT_COMPARE_MS, () => {
       const comparing = engine.leads ? this.compare() : Promise.resolve();
       comparing
-        .catch((error: unknown) => log.v(2, 'members could not be compared', { cause: messageOf(error) }))
+        .catch((error: unknown) => log.v(2, 'corruption check failed', { cause: messageOf(error) }))
         .finally(() => this.#armCompare());
     });
   }
 
-  /** The leader's. What differs is looked at twice before anything is said. */
+  /** Runs on the leader. A difference has to show in two comparisons before an alarm is raised. */
   async compare(): Promise<void> {
     const { engine, log, command } = this.#deps;
     const first = await this.#dissenters();
@@ -98,27 +100,29 @@ export class Corruption {
     for (const member of dissenters.filter((each) => first.includes(each))) {
       const known = engine.cluster.alarms.some((each) => each.member === member && each.alarm === ALARM_CORRUPT);
       if (known) continue;
-      if (member === NOBODY) log.error('members hold different data and no majority of them agrees');
-      else log.error('a member holds other data than the majority', { member });
+      if (member === NO_MAJORITY) log.error('member data differs and no majority agrees');
+      else log.error('member data differs from the majority', { member });
       await command({ type: 'alarm', raised: true, member, alarm: ALARM_CORRUPT });
     }
   }
 
-  /** Compares this store with the others' as soon as enough of them answer. Throws CodedError 'dissents'. */
+  /** Compares this store with the other members' as soon as enough of them answer. Throws CodedError 'dissents'. */
   async compareOwn(): Promise<void> {
     const { engine, clock, log } = this.#deps;
     const deadline = clock.monotonicMs() + START_COMPARE_MS;
     while (!this.#stopped && clock.monotonicMs() < deadline) {
       const dissenters = await this.#dissenters().catch(() => undefined);
-      if (dissenters?.includes(engine.replica.id) || dissenters?.includes(NOBODY))
+      if (dissenters?.includes(engine.replica.id) || dissenters?.includes(NO_MAJORITY))
         throw new CodedError('dissents', 'the store of this member differs from that of the others');
       if (dissenters !== undefined) return;
       await new Promise<void>((resolve) => clock.setTimer(500, resolve));
     }
-    log.warn('too few members answer to compare this store with theirs');
+    log.warn('corruption check skipped; too few members answer');
   }
 
-  /** Voters that differ from a majority of all; `NOBODY` when they differ and there is no majority; undefined when too few can be compared. */
+  /**
+   * Voters that differ from a majority of all; `NO_MAJORITY` when no majority agrees; undefined when too few answer.
+   */
   async #dissenters(): Promise<readonly string[] | undefined> {
     const { engine, peers, log } = this.#deps;
     const { id } = engine.replica;
@@ -133,7 +137,7 @@ export class Corruption {
           const theirs = await connected.hash(voter, own.revision, HASH_MS);
           if (theirs.compacted === own.compacted) hashes.set(voter, theirs.hash);
         } catch (error) {
-          log.v(2, 'a member could not be compared', { member: voter, cause: messageOf(error) });
+          log.v(2, 'corruption check of a member failed', { member: voter, cause: messageOf(error) });
         }
       }),
     );
@@ -141,7 +145,7 @@ export class Corruption {
     return dissenting(hashes, Math.floor(voters.length / 2) + 1);
   }
 
-  /** Rows are read a megabyte at a time, so that all have been in a day; a small store once an hour. */
+  /** Rows are read a megabyte at a time, all of them once a day; a small store is read once an hour. */
   #armScrub(): void {
     const { clock, storage, log } = this.#deps;
     if (this.#stopped) return;
@@ -159,8 +163,8 @@ export class Corruption {
             .then((after) => {
               this.#scrubbed = after;
             })
-            // Damage ends the store by itself.
-            .catch((error: unknown) => log.v(2, 'rows could not be checked', { cause: messageOf(error) }))
+            // Corruption found by a read stops the store through `onFatal`.
+            .catch((error: unknown) => log.v(2, 'checksum scan failed', { cause: messageOf(error) }))
             .finally(() => this.#armScrub());
         });
       },
@@ -169,12 +173,12 @@ export class Corruption {
   }
 }
 
-/** Exported for its test: whoever differs from what at least `majority` members have; see `NOBODY`. */
+/** Exported for its test: the members that differ from what at least `majority` members hold; see `NO_MAJORITY`. */
 export function dissenting(hashes: ReadonlyMap<string, number>, majority: number): readonly string[] {
   const counts = new Map<number, number>();
   for (const hash of hashes.values()) counts.set(hash, (counts.get(hash) ?? 0) + 1);
   if (counts.size === 1) return [];
   const right = [...counts].find(([, count]) => count >= majority)?.[0];
-  if (right === undefined) return [NOBODY];
+  if (right === undefined) return [NO_MAJORITY];
   return [...hashes].filter(([, hash]) => hash !== right).map(([member]) => member);
 }

@@ -1,28 +1,30 @@
 /**
- * How long to wait for a leader, from what is measured: long enough that a slow disk, a long way or a busy machine is not taken for a dead leader, and
- * no longer. All times are milliseconds.
+ * Adapts the election timeout to measured times: long enough that a slow disk, a long round trip or a busy machine is
+ * not mistaken for a failed leader, and no longer. All times are milliseconds.
  */
 const SHORTEST_MS = 500;
 const LONGEST_MS = 5000;
-/** An election takes two writes; several of them have to fit. */
+/** An election takes two disk writes; the timeout allows for several. */
 const WRITES = 10;
 /** Longest round trips. */
 const ROUND_TRIPS = 3;
-/** Longest silences of a leader that lived all the same. The timeout itself is spread up to twice its length. */
+/**
+ * Multiple of the longest pause of a leader that was alive. The timeout itself is randomized up to twice its length.
+ */
 const SILENCES = 1.5;
-/** Who has not ticked for this long stood still itself, and says nothing about the others. */
+/** A member that has not ticked for this long was paused itself: its measurements say nothing about the others. */
 const STOOD_STILL_MS = 250;
-/** What was measured once is worth half after this time. */
+/** Half-life of a measurement. */
 const HALF_LIFE_MS = 15_000;
-/** Smaller differences are not worth a change. */
+/** Smaller relative differences do not change the timeout. */
 const NOTICEABLE = 0.2;
-/** Questions whose answers may still be on their way. */
+/** Heartbeat rounds whose responses may still arrive. */
 const MOST_ASKED = 64;
-/** As many leaders lost in this time are no accident. */
+/** This many lost leaders within the window indicate a timeout that is too short. */
 const LOSSES = 6;
 const LOSSES_WITHIN_MS = 15_000;
 
-/** The largest of what was measured, fading. */
+/** A maximum that decays over time. */
 class FadingMaximum {
   #value = 0;
   #at = 0;
@@ -37,7 +39,7 @@ class FadingMaximum {
   }
 }
 
-export class Pace {
+export class ElectionTimeout {
   readonly #silence = new FadingMaximum();
   readonly #roundTrip = new FadingMaximum();
   #electionMs: number;
@@ -50,31 +52,31 @@ export class Pace {
     this.#electionMs = electionMs;
   }
 
-  /** The leader of a term has been heard. */
+  /** A message of the leader of `term` arrived. */
   heard(from: string, term: number, nowMs: number): void {
     const before = this.#heard;
     this.#heard = { from, term, atMs: nowMs };
-    // Of the same term it has led all the time, whatever was thought of it.
+    // Still the same term: the leader was alive during the whole pause.
     if (before?.from === from && before.term === term && !this.#stoodStill(nowMs))
       this.#silence.add(nowMs - before.atMs, nowMs);
   }
 
-  /** There is no leader any more. When that happens again and again, it is not leaders that die. */
+  /** The leader was lost. Repeated losses indicate a short timeout rather than failed leaders. */
   lost(nowMs: number): void {
     this.#losses = [...this.#losses.filter((at) => nowMs - at < LOSSES_WITHIN_MS), nowMs];
     if (this.#losses.length >= LOSSES) this.#silence.add(2 * this.#electionMs, nowMs);
   }
 
-  /** This member, leading, asks the other voters for a sign of life. */
+  /** This leader sent a heartbeat round to the other voters. */
   asked(round: number, voters: readonly string[], nowMs: number): void {
     if (this.#asked.at(-1)?.round === round) return;
     if (this.#asked.length >= MOST_ASKED) this.#asked.shift();
-    // With this member itself they are a majority.
+    // Together with this member they are a majority.
     const needed = Math.ceil(voters.length / 2);
     this.#asked.push({ round, atMs: nowMs, missing: new Set(voters), needed });
   }
 
-  /** A round is as long as a majority takes: one member that is far behind, or has just come back, keeps nobody waiting. */
+  /** A round takes as long as a majority takes: one slow or restarted member does not lengthen it. */
   answered(round: number, from: string, nowMs: number): void {
     const asked = this.#asked.find((each) => each.round === round);
     if (asked === undefined || !asked.missing.delete(from)) return;
@@ -83,7 +85,7 @@ export class Pace {
   }
 
   ticked(nowMs: number): void {
-    // What was under way when it stood still says nothing later either.
+    // Rounds that were in flight during a pause of this member are not measured.
     if (this.#stoodStill(nowMs)) {
       this.#asked = [];
       this.#heard = undefined;
@@ -95,7 +97,7 @@ export class Pace {
     return nowMs - (this.#tickedAtMs ?? nowMs) > STOOD_STILL_MS;
   }
 
-  /** The election timeout to use from now on, given how long writes take; undefined: as it is. */
+  /** The election timeout to use from now on, given the duration of writes; undefined: unchanged. */
   adapt(writeMs: number, nowMs: number): number | undefined {
     const wanted = Math.max(
       SHORTEST_MS,

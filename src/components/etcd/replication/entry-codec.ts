@@ -1,16 +1,16 @@
 /**
- * What stands in the entries of the log. A revision or the end of a lease: kind, revision, lease, then the encoded events. A command: kind, then
- * a message of its own. A change of the configuration is raft's and is encoded apart.
+ * Encoding of log entries. A revision or lease revocation: kind, revision, lease, then the encoded events. A command:
+ * kind, then a message of its own. Configuration changes are raft's and encoded separately.
  */
 import { Reader, varintWidth, WireError, Writer } from '../../../api/etcd/wire.ts';
 import type { DecidedRevision } from '../../../core/mvcc/machine.ts';
 import type { ConfChange, ConfOperation, Entry } from '../../../core/raft/types.ts';
 import { EntryKind, type StoredEntry } from '../port.ts';
 
-/** What changes the state beside the keys. Ids of members are hex, as raft knows them. */
+/** Changes to the state beside the keys. Member ids are hex, as in raft. */
 export type Command =
   | { readonly type: 'grant'; readonly id: bigint; readonly ttlSeconds: number }
-  /** Of a lease without keys; one with keys is a revision. */
+  /** Revokes a lease without keys; revoking a lease with keys makes a revision. */
   | { readonly type: 'revoke'; readonly id: bigint }
   | {
       readonly type: 'checkpoint';
@@ -142,7 +142,7 @@ function decodeRemaining(body: Uint8Array): { id: bigint; remainingSeconds: numb
   return { id, remainingSeconds };
 }
 
-/** One copy of the events. `lease` is the one that ends with it; 0n: none. */
+/** Copies the events once. `lease` is the lease that is revoked; 0n: none. */
 export function encodeRevision({ revision, changes }: DecidedRevision, lease: bigint): Uint8Array {
   writer.reset();
   if (lease !== 0n) writer.big(1, lease);
@@ -171,7 +171,7 @@ function putVarint(out: Buffer, at: number, value: number): number {
   return position;
 }
 
-/** How raft's entry is stored; its bytes are shared. Throws WireError. */
+/** The stored form of raft's entry; the bytes are shared. Throws WireError. */
 export function toStored(entry: Entry): StoredEntry {
   const { index, term } = entry;
   if (entry.kind === 'noop') return { index, term, kind: EntryKind.noop, revision: 0, lease: 0n, body: NOTHING };
@@ -194,7 +194,7 @@ export function toStored(entry: Entry): StoredEntry {
   return { index, term, kind, revision, lease, body: data.subarray(1 + reader.position) };
 }
 
-/** The entry that was stored, for raft. Throws WireError. */
+/** Raft's form of a stored entry. Throws WireError. */
 export function fromStored({ index, term, kind, revision, lease, body }: StoredEntry): Entry {
   if (kind === EntryKind.noop) return { index, term, kind: 'noop' };
   if (kind === EntryKind.conf) return { index, term, kind: 'conf', change: decodeConfChange(body) };

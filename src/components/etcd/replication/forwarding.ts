@@ -12,7 +12,7 @@ interface Asked {
 
 const SWEEP_MS = 250;
 
-/** Requests that other members have been asked and have not answered. */
+/** Requests sent to other members and not answered yet. */
 export class Forwarding {
   readonly #clock: Clock;
   readonly #asked = new Map<number, Asked>();
@@ -20,15 +20,15 @@ export class Forwarding {
   #sweep: Timer | undefined;
 
   /**
-   * Numbers begin behind `before`, which no other life of this member has: an answer to what it had asked before it lost its power can arrive on a connection
-   * that it opened since, and would be taken for the answer to something else.
+   * Request numbers start at `before`, which is unique for each start of this member: a response to a request of an
+   * earlier start may arrive on a new connection and must not match a new request.
    */
   constructor(clock: Clock, before: number) {
     this.#clock = clock;
     this.#lastNumber = before;
   }
 
-  /** Resolves to what `of` answers to what `send` sends with the number that it is given. Throws CodedError 'peer-unreachable'. */
+  /** Sends a request with its number and resolves with the response of `of`. Throws CodedError 'peer-unreachable'. */
   ask(of: NodeId, timeoutMs: number, send: (number: number) => void): Promise<Forwarded> {
     this.#lastNumber += 1;
     const number = this.#lastNumber;
@@ -46,7 +46,7 @@ export class Forwarding {
     asked.resolve(answer);
   }
 
-  /** Nobody can say any more what has become of what `of` was asked. */
+  /** Rejects the requests sent to `of`: their outcome is unknown. */
   lost(of: NodeId, why: string): void {
     for (const [number, asked] of this.#asked) if (asked.of === of) this.#fail(number, asked, why);
   }

@@ -1,6 +1,7 @@
 /**
- * A leader whose disk is full refuses all writes of the cluster, and a quorum of the others may have room. So it asks them, and has one of those that
- * have take over. When nobody has, it stays: whoever led instead would have to refuse as well.
+ * Leadership of a member whose disk is full. Such a leader rejects all writes of the cluster while a quorum may have
+ * free space, so it transfers leadership to a member that has. It keeps leading when no member has: another leader
+ * would reject the writes too.
  */
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -11,7 +12,7 @@ export interface FullDiskDeps {
   readonly engine: Engine;
   readonly storage: StoreLog;
   readonly log: Log;
-  /** Asks the others whether they have room, and resolves when no more answers can come. */
+  /** Asks the other members whether their disks have space; resolves when no more answers can arrive. */
   readonly ask: (has: (member: string) => void) => Promise<void>;
 }
 
@@ -23,23 +24,23 @@ export class FullDisk {
     this.#deps = deps;
   }
 
-  /** Whether this member may lead, as far as its disk goes. */
+  /** Whether this member's disk has space for a leader's writes. */
   async hasRoom(): Promise<boolean> {
     const { engine, storage } = this.#deps;
     if (engine.full) return false;
     try {
       if (await storage.recoverSpace()) return true;
     } catch {
-      // One that is about to stop had better not.
+      // A member that is stopping must not become leader.
       return false;
     }
-    // What was set aside went while the journal was taken in, and no write has come since that would have said so.
+    // Recovery of the journal may have used the reserved space, and no write since has reported it.
     engine.diskFull(true);
     return false;
   }
 
-  /** The disk here is full, still or again. */
-  async handOver(): Promise<void> {
+  /** The disk of this member is full; called repeatedly while it is. */
+  async transferLeadership(): Promise<void> {
     const { engine, log, ask } = this.#deps;
     if (this.#asking || !engine.replica.leads || engine.replica.alone) return;
     this.#asking = true;
@@ -50,10 +51,10 @@ export class FullDisk {
       if (!engine.full || !replica.leads) return;
       const successor = replica.bestFollower((id) => able.has(id));
       if (successor === undefined) return;
-      log.warn('the disk is full here: leadership goes to a member that has room', { to: successor });
+      log.warn('disk is full; transferring leadership to a member with free space', { to: successor });
       replica.transferLeadership(successor);
     } catch (error) {
-      log.v(2, 'leadership could not be handed over', { cause: messageOf(error) });
+      log.v(2, 'leadership transfer failed', { cause: messageOf(error) });
     } finally {
       this.#asking = false;
     }

@@ -1,4 +1,4 @@
-/** Between raft and what gossip tells: hints in, facts out. Without gossip everything works, only later. */
+/** Passes hints from gossip to raft and this store's state to gossip. Gossip only speeds up failure detection. */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import type { GossipHints, GossipMember } from '../gossip-port.ts';
 import type { Engine } from './engine.ts';
@@ -42,7 +42,7 @@ export class GossipLink {
     await this.#deps.hints.close();
   }
 
-  /** Something has changed that others want to know at once. */
+  /** Publishes this store's state when leadership changed. */
   publish(): void {
     if (this.#stopped) return;
     const { replica } = this.#deps.engine;
@@ -79,7 +79,7 @@ export class GossipLink {
     const { leader, electionMs } = replica;
     if (leader === undefined || leader === replica.id) return;
     if (known.some(({ memberId, confirmedDead }) => confirmedDead && here(memberId) === leader)) {
-      // A host process that was killed looks like a dead host, and the store on it may lead on: whoever is heard is not dead.
+      // A killed host process looks like a dead host while its store may still lead: a leader heard recently is alive.
       if (replica.leaderHeardAgoMs > SILENT_HEARTBEATS * replica.heartbeatMs) {
         replica.hint((raft) => raft.leaderConfirmedDead(leader));
       }

@@ -7,8 +7,8 @@ import type { Engine } from './engine.ts';
 const HAND_OVER_MS = 1000;
 const HAND_OVER_TRY_MS = 150;
 
-/** So that the others need not find out that this member is gone. */
-export async function handOver(engine: Engine, clock: Clock, log: Log): Promise<void> {
+/** Transfers leadership before this member stops, so that the cluster needs no election timeout. */
+export async function transferLeadership(engine: Engine, clock: Clock, log: Log): Promise<void> {
   if (!engine.leads || engine.replica.alone || engine.replica.ended) return;
   const deadline = clock.monotonicMs() + HAND_OVER_MS;
   try {
@@ -17,12 +17,12 @@ export async function handOver(engine: Engine, clock: Clock, log: Log): Promise<
       if (successor === undefined) return;
       engine.replica.transferLeadership(successor);
       tried = successor;
-      // One that does not take it at once may be busy; the next one need not be.
+      // A follower that does not take leadership in time may be busy: try the next one.
       const until = clock.monotonicMs() + HAND_OVER_TRY_MS;
       while (engine.replica.leads && clock.monotonicMs() < until)
         await engine.leadershipChange(until - clock.monotonicMs());
     }
   } catch (error) {
-    log.warn('leadership could not be handed over', { cause: messageOf(error) });
+    log.warn('leadership transfer failed', { cause: messageOf(error) });
   }
 }

@@ -1,7 +1,8 @@
 /**
- * Which kinds of entries a cluster's log may hold. A member that does not know a kind cannot apply what comes behind it, so a kind that is new is not
- * written before every member has said that it knows it. The level that all have reached is in the log itself and never goes back; whoever has not
- * reached it ends and says so. Source: etcd server/etcdserver/server.go, monitorVersions, whose cluster version this is.
+ * Which kinds of entries the log of a cluster may hold. A member cannot apply entries behind one of a kind that it does
+ * not know, so a new kind is written only after every member has reported support for it. The common level is stored in
+ * the log and never decreases; a member below it stops with an error. Source: etcd server/etcdserver/server.go,
+ * monitorVersions (the cluster version).
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
@@ -10,14 +11,16 @@ import type { NodeId } from '../../../core/raft/index.ts';
 import type { Engine } from './engine.ts';
 import type { MemberTable } from './peer-protocol.ts';
 
-/** From which level on the log may hold what. Of a build that does not say its level everything but what is listed here is known. */
+/**
+ * The level at which each kind of entry may be written. Builds that report no level support everything not listed here.
+ */
 export const LogLevel = {
   beginning: 1,
-  /** Every member is told of simple tokens. */
+  /** Simple tokens are replicated to every member. */
   tokens: 2,
 } as const;
 
-/** What this build knows. */
+/** The level that this build supports. */
 export const NEWEST_LEVEL: number = LogLevel.tokens;
 
 const RETRY_MS = 2000;
@@ -26,17 +29,17 @@ export interface LogLevelsDeps {
   readonly engine: Engine;
   readonly clock: Clock;
   readonly log: Log;
-  /** What this member knows. */
+  /** The level that this member supports. */
   readonly own: number;
   readonly ask: (member: NodeId) => Promise<Pick<MemberTable, 'level'>>;
 }
 
-/** Where this member leads, raises the level of the log to what all members know. */
+/** On the leader, raises the level of the log to the lowest level that all members support. */
 export class LogLevels {
   readonly #deps: LogLevelsDeps;
   #timer: Timer | undefined;
   #asking = false;
-  #complaint = '';
+  #lastCause = '';
   #stopped = false;
 
   constructor(deps: LogLevelsDeps) {
@@ -48,7 +51,7 @@ export class LogLevels {
     this.#timer?.cancel();
   }
 
-  /** Members, or who leads, may have changed. */
+  /** Membership or leadership may have changed. */
   consider(): void {
     const { clock } = this.#deps;
     if (!this.#isWanted || this.#asking) return;
@@ -68,21 +71,21 @@ export class LogLevels {
     const asked = engine.cluster.members.map(({ id }) => id).join();
     try {
       const level = await this.#common();
-      // Whoever has come meanwhile has not been asked.
+      // A member added since then has not reported its level yet.
       const same = asked === engine.cluster.members.map(({ id }) => id).join();
       if (same && level > engine.cluster.level) {
         await engine.command({ type: 'version', version: String(level) });
-        log.info('all members know newer kinds of entries: they may be written from now on', { level });
+        log.info('raised the log level', { level });
       }
     } catch (error) {
-      log.v(2, 'the level of the log could not be raised yet', { cause: messageOf(error) });
+      log.v(2, 'raising the log level failed; retrying', { cause: messageOf(error) });
     } finally {
       this.#asking = false;
     }
     if (this.#isWanted) this.#timer = clock.setTimer(RETRY_MS, () => void this.#raise());
   }
 
-  /** What all know. */
+  /** The lowest level that all members support. */
   async #common(): Promise<number> {
     const { engine, own, ask, log } = this.#deps;
     const others = engine.cluster.members.filter(({ id }) => id !== engine.replica.id);
@@ -96,17 +99,17 @@ export class LogLevels {
       }),
     );
     const behind = levels.filter(({ level }) => level < own).map(({ name }) => name);
-    const complaint = behind.join();
-    if (complaint !== '' && complaint !== this.#complaint)
-      log.info('newer kinds of entries wait for members of older builds, or that do not answer', {
-        members: complaint,
+    const names = behind.join();
+    if (names !== '' && names !== this.#lastCause)
+      log.info('log level waits for members that are older or do not answer', {
+        members: names,
       });
-    this.#complaint = complaint;
+    this.#lastCause = names;
     return Math.min(own, ...levels.map(({ level }) => level));
   }
 }
 
-/** Throws CodedError 'too-old' when the cluster's log may hold what this member does not know. */
+/** Throws CodedError 'too-old' when the log may hold entries that this member does not support. */
 export function requireLevel(level: number, own: number): void {
   if (level <= own) return;
   throw new CodedError(

@@ -1,13 +1,14 @@
-/** What a leader does now and then: discard old history, and stop growth at the quota. */
+/** Periodic work of the leader: automatic compaction, and the NOSPACE alarm at the quota. */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import type { AutoCompaction } from '../index.ts';
 import type { StoreLog } from '../port.ts';
-import { ALARM_NO_SPACE, type Engine } from './engine.ts';
+import type { AutoCompaction } from '../server-port.ts';
+import { ALARM_NO_SPACE } from './alarms.ts';
+import type { Engine } from './engine.ts';
 import type { Command } from './entry-codec.ts';
 
-export interface UpkeepDeps {
+export interface MaintenanceDeps {
   readonly engine: Engine;
   readonly storage: StoreLog;
   readonly clock: Clock;
@@ -22,17 +23,17 @@ const REVISION_MODE_MS = 5 * 60_000;
 const HOUR_MS = 3600_000;
 const SAMPLES = 10;
 const QUOTA_CHECK_MS = 1000;
-/** Where more is asked than can be written, the alarm is refused as well: it must not have to wait for luck. */
+/** A loaded cluster may reject the alarm as well: it is retried without delay. */
 const QUOTA_RETRY_MS = 70;
 
-export class Upkeep {
-  readonly #deps: UpkeepDeps;
+export class Maintenance {
+  readonly #deps: MaintenanceDeps;
   #compactionTimer: Timer | undefined;
   #quotaTimer: Timer | undefined;
   #samples: Array<{ readonly atMs: number; readonly revision: number }> = [];
   #stopped = false;
 
-  constructor(deps: UpkeepDeps) {
+  constructor(deps: MaintenanceDeps) {
     this.#deps = deps;
   }
 
@@ -72,9 +73,9 @@ export class Upkeep {
     if (!engine.leads || revision === undefined || revision <= Math.max(0, machine.compacted)) return;
     try {
       await engine.compact(revision, false);
-      log.v(2, 'history was discarded', { revision });
+      log.v(2, 'auto compaction finished', { revision });
     } catch (error) {
-      log.warn('history could not be discarded; it is tried again', { revision, cause: messageOf(error) });
+      log.warn('auto compaction failed; retrying', { revision, cause: messageOf(error) });
     }
   }
 
@@ -90,7 +91,7 @@ export class Upkeep {
       this.#quotaTimer = undefined;
       this.#checkQuota().catch((error: unknown) => {
         if (this.#stopped) return;
-        log.warn('the quota could not be checked; it is tried again', { cause: messageOf(error) });
+        log.warn('quota check failed; retrying', { cause: messageOf(error) });
         if (this.#quotaTimer === undefined) this.#armQuota(QUOTA_RETRY_MS);
       });
     });
@@ -102,7 +103,7 @@ export class Upkeep {
     const member = engine.replica.id;
     const raised = engine.cluster.alarms.some((each) => each.member === member && each.alarm === ALARM_NO_SPACE);
     if (inUseBytes <= quotaBytes || raised) return;
-    log.error('the quota is used up: writes are refused; compact, then disarm the alarm', {
+    log.error('database quota exceeded; rejecting writes; compact, then disarm the alarm', {
       bytes: inUseBytes,
       quota: quotaBytes,
     });

@@ -1,4 +1,4 @@
-/** Raft's messages among members. Entries travel as they are stored. */
+/** Encoding of raft messages between members. Entries are sent in their stored form. */
 import { Reader, WireError, Writer } from '../../../api/etcd/wire.ts';
 import type { ConfState, Entry, Message } from '../../../core/raft/types.ts';
 import type { EntryKind } from '../port.ts';
@@ -23,7 +23,7 @@ const TYPES = [
 
 const writer = new Writer(64 << 10);
 
-/** Several messages to one member in one piece. Sender and receiver are known from the connection. */
+/** Several messages to one member in one frame. Sender and receiver are known from the connection. */
 export function encodeMessages(messages: readonly Message[]): Buffer {
   writer.reset();
   for (const message of messages) {
@@ -212,7 +212,7 @@ function readEntry(bytes: Uint8Array, index: number): Entry {
     else reader.skip();
   }
   const entry = fromStored({ index, term, kind: kind as EntryKind, revision, lease, body });
-  // Makes sure that it can be stored before raft takes it.
+  // Rejects entries that could not be stored before raft accepts them.
   toStored(entry);
   return entry;
 }

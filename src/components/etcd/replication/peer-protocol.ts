@@ -1,4 +1,4 @@
-/** What members say to each other beside raft's messages. */
+/** The protocol between members beside raft messages. */
 import { Reader, Writer } from '../../../api/etcd/wire.ts';
 import { decodeMember, type Member, writeMember } from '../membership/member-codec.ts';
 import { EntryKind, type LeaseRecord, type SnapshotHead, type StoredEntry } from '../port.ts';
@@ -11,8 +11,8 @@ export const PeerPath = {
   hash: '/hyperedge.Peer/Hash',
 } as const;
 
-/** Fields of the pieces that the stream of messages carries behind its hello. */
-export const Frame = { messages: 1, leaseNews: 2, forward: 3, forwarded: 4 } as const;
+/** Fields of the messages that follow the hello on the peer stream. */
+export const Frame = { messages: 1, leaseUpdates: 2, forward: 3, forwarded: 4 } as const;
 
 export interface Hello {
   readonly clusterId: bigint;
@@ -24,7 +24,7 @@ export function encodeHello({ clusterId, from, to }: Hello): Buffer {
   return new Writer(64).big(1, clusterId).string(2, from).string(3, to).finish();
 }
 
-/** Throws WireError, as all that decode here. */
+/** Throws WireError, as all decoders here. */
 export function decodeHello(bytes: Uint8Array): Hello {
   const reader = new Reader(bytes);
   let clusterId = 0n;
@@ -44,7 +44,7 @@ export interface Forward {
   readonly path: string;
   readonly message: Uint8Array;
   readonly metadata: ReadonlyMap<string, string>;
-  /** The revision of users and permissions that the sender has checked it by; 0: none was needed. */
+  /** The auth revision at which the sender authorized the call; 0: none was required. */
   readonly authRevision: number;
 }
 
@@ -83,7 +83,7 @@ function strings(bytes: Uint8Array): string[] {
   return found;
 }
 
-/** `redirect`: the member that was asked does not lead. `index`: what has to be applied for the answer to be seen. */
+/** `redirect`: the receiving member does not lead. `index`: what has to be applied before the response is visible. */
 export interface Forwarded {
   readonly redirect: boolean;
   readonly code: number;
@@ -120,7 +120,7 @@ export function decodeForwarded(bytes: Uint8Array): Forwarded {
   return { redirect, code, text, body, index };
 }
 
-/** A request or an answer with the number by which the two are matched. */
+/** A request or a response with the number that matches them. */
 export function encodeNumbered(frame: number, number: number, body: Uint8Array): Buffer {
   const out = new Writer(body.length + 32);
   const mark = out.begin(frame);
@@ -144,13 +144,13 @@ export function decodeNumbered(bytes: Uint8Array): { readonly number: number; re
 export interface MemberTable {
   readonly clusterId: bigint;
   readonly members: readonly Member[];
-  /** Those of them who vote. */
+  /** The ids of the voters. */
   readonly voters: readonly string[];
-  /** Whether this is on the disk of whoever says it, and no change of it is under way. */
+  /** Whether this is on the disk of the reporting member and no change of it is in progress. */
   readonly written: boolean;
-  /** The `--initial-cluster-token` of whoever says it; undefined: not told. */
+  /** The `--initial-cluster-token` of the reporting member; undefined: not reported. */
   readonly token?: string;
-  /** Which kinds of entries it knows, see log-level.ts; undefined: it is of a build from before there were levels. */
+  /** The level it supports, see log-level.ts; undefined: a build without levels. */
   readonly level?: number;
 }
 
@@ -178,22 +178,22 @@ export function decodeMembers(bytes: Uint8Array): MemberTable {
     else if (field === 6) level = reader.int();
     else reader.skip();
   }
-  const told = { ...(token === '' ? {} : { token }), ...(level === 0 ? {} : { level }) };
-  return { clusterId, members, voters, written, ...told };
+  const optional = { ...(token === '' ? {} : { token }), ...(level === 0 ? {} : { level }) };
+  return { clusterId, members, voters, written, ...optional };
 }
 
-/** What is left of leases, as the leader knows. */
-export type LeaseNews = ReadonlyArray<{ readonly id: bigint; readonly remainingMs: number }>;
+/** Remaining times of leases, as known to the leader. */
+export type LeaseUpdates = ReadonlyArray<{ readonly id: bigint; readonly remainingMs: number }>;
 
-export function writeLeaseNews(out: Writer, field: number, news: LeaseNews): Writer {
-  for (const { id, remainingMs } of news) {
+export function writeLeaseUpdates(out: Writer, field: number, updates: LeaseUpdates): Writer {
+  for (const { id, remainingMs } of updates) {
     const mark = out.begin(field);
     out.big(1, id).int(2, remainingMs).end(mark);
   }
   return out;
 }
 
-export function decodeLeaseNews(bytes: Uint8Array): LeaseNews[number] {
+export function decodeLeaseUpdate(bytes: Uint8Array): LeaseUpdates[number] {
   const reader = new Reader(bytes);
   let id = 0n;
   let remainingMs = 0;
@@ -205,15 +205,15 @@ export function decodeLeaseNews(bytes: Uint8Array): LeaseNews[number] {
   return { id, remainingMs };
 }
 
-/** One piece of a snapshot: rows, or, at the end, everything else. Without either it asks how much is there. */
+/** A piece of a snapshot: rows, or, at the end, the rest of the state. Without either it queries how much is stored. */
 export interface SnapshotPiece {
   readonly hello: Hello;
   readonly id: string;
-  /** The receiver has to have all rows up to this revision already. */
+  /** The receiver has to have stored all rows up to this revision. */
   readonly after: number;
   readonly rows: readonly StoredEntry[];
   readonly head: SnapshotHead | undefined;
-  /** Raft's own message, with the head. */
+  /** Raft's snapshot message, with the head. */
   readonly message: Uint8Array;
 }
 
@@ -347,7 +347,7 @@ function decodeDocument(bytes: Uint8Array): [string, Uint8Array] {
   return [name, value];
 }
 
-/** What a member that has lost its data asks for: to be one with a new id, in the place of whoever was at its addresses. */
+/** Sent by a member that has lost its data: replace the member at its addresses by one with a new id. */
 export interface ReplaceRequest {
   readonly name: string;
   readonly peerUrls: readonly string[];
@@ -371,7 +371,7 @@ export function decodeReplace(bytes: Uint8Array): ReplaceRequest {
   return { name, peerUrls };
 }
 
-/** The checksum of a member's store at a revision; of use only to be compared with another that holds for the same compaction. */
+/** The checksum of a member's store at a revision; comparable only with one at the same compaction. */
 export interface StoreHash {
   readonly revision: number;
   readonly compacted: number;

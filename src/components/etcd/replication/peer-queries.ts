@@ -1,31 +1,34 @@
-/** What members ask each other beside what clients ask: it goes where forwarded requests go. */
+/** Requests between members that are not forwarded client calls; they use the path of forwarded requests. */
 import type { NodeId } from '../../../core/raft/index.ts';
 import { RpcCode } from '../port.ts';
 import type { Engine } from './engine.ts';
 import type { Forwarded } from './peer-protocol.ts';
 import type { Peers } from './peers.ts';
 
-/** Resolves with the answer; undefined: this member does not agree. */
+/** Resolves with the response; undefined: this member does not agree. */
 type Answer = (message: Uint8Array) => Promise<Uint8Array | undefined>;
 
-export interface QuestionsDeps {
+export interface PeerQueriesDeps {
   readonly engine: Engine;
   readonly peers: () => Peers | undefined;
-  /** By what is asked about. */
-  readonly answers: Readonly<Record<string, Answer>>;
 }
 
-export class Questions {
-  readonly #deps: QuestionsDeps;
+export class PeerQueries {
+  readonly #deps: PeerQueriesDeps;
+  readonly #answers = new Map<string, Answer>();
 
-  constructor(deps: QuestionsDeps) {
+  constructor(deps: PeerQueriesDeps) {
     this.#deps = deps;
   }
 
-  /** Undefined when `about` is no question of members but a request. */
+  /** Serves the topic `about`. */
+  serve(about: string, answer: Answer): void {
+    this.#answers.set(about, answer);
+  }
+
+  /** The response; undefined when `about` is not a topic of members. */
   answer(about: string, message: Uint8Array): Promise<Forwarded> | undefined {
-    const { answers } = this.#deps;
-    const known = Object.hasOwn(answers, about) ? answers[about] : undefined;
+    const known = this.#answers.get(about);
     return known?.(message).then((body) => ({
       redirect: body === undefined,
       code: RpcCode.ok,
@@ -35,7 +38,7 @@ export class Questions {
     }));
   }
 
-  /** Asks all others. Who does not answer, or does not agree, is not heard of. Resolves when no more can come. */
+  /** Sends the request to all other members and reports each agreement. Resolves when no more responses can arrive. */
   async askAll(about: string, message: Uint8Array, agreed: (by: NodeId, body: Uint8Array) => void): Promise<void> {
     const { engine, peers } = this.#deps;
     const { cluster, replica } = engine;

@@ -1,4 +1,6 @@
-/** This member's connections with the others: raft's messages, forwarded requests, pieces of snapshots, news of leases. */
+/**
+ * Connections between this member and the others: raft messages, forwarded requests, snapshot pieces, lease updates.
+ */
 import { Reader, WireError, Writer } from '../../../api/etcd/wire.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
@@ -24,7 +26,7 @@ import {
   decodeHash,
   decodeHashRequest,
   decodeHello,
-  decodeLeaseNews,
+  decodeLeaseUpdate,
   decodeMembers,
   decodeNumbered,
   decodePiece,
@@ -41,13 +43,13 @@ import {
   type Forwarded,
   Frame,
   type Hello,
-  type LeaseNews,
+  type LeaseUpdates,
   type MemberTable,
   PeerPath,
   type ReplaceRequest,
   type SnapshotPiece,
   type StoreHash,
-  writeLeaseNews,
+  writeLeaseUpdates,
 } from './peer-protocol.ts';
 
 export interface PeersDeps {
@@ -56,37 +58,37 @@ export interface PeersDeps {
   readonly dial: DialPeer;
   readonly clock: Clock;
   readonly log: Log;
-  /** Differs from one life of this member to the next: 0 to 2^40 - 1. */
+  /** Identifies this start of the member: 0 to 2^40 - 1. */
   readonly life: number;
   readonly handler: PeerHandler;
 }
 
-/** What arrives from other members of this cluster. */
+/** Receives what other members of this cluster send. */
 export interface PeerHandler {
   message(message: Message): void;
-  leaseNews(from: NodeId, news: LeaseNews): void;
+  leaseUpdates(from: NodeId, updates: LeaseUpdates): void;
   forwarded(forward: Forward): Promise<Forwarded>;
   snapshotPiece(piece: SnapshotPiece): Promise<number>;
   members(): MemberTable;
-  /** Only the leader can. Resolves with the table in which the new member stands. */
+  /** Leader only. Resolves with the member table that contains the new member. */
   replace(request: ReplaceRequest): Promise<MemberTable>;
   hash(revision: number): Promise<StoreHash>;
   wasRemoved(id: NodeId): boolean;
-  /** The others do not count this member as one of them any more. */
+  /** Another member reports that this member was removed. */
   removed(): void;
-  /** Nothing that was sent to `to` lately may have arrived. */
+  /** Messages recently sent to `to` may be lost. */
   unreachable(to: NodeId): void;
-  /** Nobody listens where `id` should. */
+  /** The peer address of `id` refuses connections. */
   gone(id: NodeId): void;
 }
 
 const REOPEN_MS = 50;
 const FLUSH_MS = 10;
-/** How long news of the commit index waits for company. */
+/** How long a commit index may wait to be sent together with another message. */
 const HOLD_MS = 2;
-/** More than that can only be somebody who makes ids up. */
-const MAX_STRANGERS = 20;
-const STRANGE = 'cluster ID mismatch';
+/** Bound on logged peers: more ids than this can only be forged. */
+const MAX_LOGGED_PEERS = 20;
+const CLUSTER_MISMATCH = 'cluster ID mismatch';
 const REMOVED = 'the member has been permanently removed from the cluster';
 
 const NOT_SENT: Forwarded = { redirect: true, code: 0, text: '', body: new Uint8Array(), index: 0 };
@@ -102,13 +104,16 @@ export class Peers {
   readonly #deps: PeersDeps;
   readonly #peers = new Map<NodeId, Peer>();
   readonly #forwarding: Forwarding;
-  /** Streams that others have opened. A leader that is newer than what this member knows of the cluster can only be answered there. */
+  /**
+   * Streams opened by other members. A leader that this member does not know yet can only be answered on its own
+   * stream.
+   */
   readonly #callers = new Map<NodeId, Pick<StreamCall, 'send'>>();
-  /** The latest news of the commit index for whom it has not been sent to. */
+  /** The latest commit index, for each member that it has not been sent to. */
   readonly #held = new Map<NodeId, Message>();
   #holding: Timer | undefined;
-  /** Those of another cluster that have been complained of. */
-  readonly #strangers = new Set<NodeId>();
+  /** Members of another cluster that were already logged. */
+  readonly #loggedPeers = new Set<NodeId>();
   #stopped = false;
 
   constructor(deps: PeersDeps) {
@@ -116,7 +121,7 @@ export class Peers {
     this.#forwarding = new Forwarding(deps.clock, deps.life);
   }
 
-  /** Connects to whom it is not connected yet, and leaves those who are not members any more. */
+  /** Connects to new members and disconnects from removed ones. */
   setMembers(members: readonly Member[]): void {
     const { id: self, dial, handler } = this.#deps;
     const wanted = new Map(members.filter(({ id }) => id !== self).map((member) => [member.id, member]));
@@ -137,7 +142,7 @@ export class Peers {
     this.#stopped = true;
     this.#holding?.cancel();
     for (const id of [...this.#held.keys()]) this.#sendHeld(id);
-    // What has been answered just now is on its way to the sockets.
+    // Answers written in this turn reach the sockets first.
     if (this.#peers.size > 0) await new Promise<void>((resolve) => this.#deps.clock.setTimer(FLUSH_MS, resolve));
     for (const [id, peer] of this.#peers) this.#drop(id, peer);
     this.#forwarding.stop();
@@ -153,9 +158,9 @@ export class Peers {
     for (const [to, some] of byPeer) {
       const stream = this.#connected(to) ?? this.#callers.get(to);
       if (stream === undefined) this.#deps.clock.setTimer(0, () => this.#deps.handler.unreachable(to));
-      else if (some.every(isNews)) this.#hold(to, some.at(-1) as Message);
+      else if (some.every(isCommitOnly)) this.#hold(to, some.at(-1) as Message);
       else {
-        // Entries tell of the commit index as well.
+        // Append messages carry the commit index already.
         const held = this.#takeHeld(to);
         if (held !== undefined && some[0]?.type !== 'append') some.unshift(held);
         stream.send(encodeMessages(some));
@@ -163,9 +168,9 @@ export class Peers {
     }
   }
 
-  /** Nobody there may be waiting for it, and often something else is on its way soon: a process less is woken for it. */
-  #hold(to: NodeId, news: Message): void {
-    this.#held.set(to, news);
+  /** A commit index is delayed: another message often follows soon and carries it, which saves the peer a wake-up. */
+  #hold(to: NodeId, updates: Message): void {
+    this.#held.set(to, updates);
     this.#holding ??= this.#deps.clock.setTimer(HOLD_MS, () => {
       this.#holding = undefined;
       for (const id of [...this.#held.keys()]) this.#sendHeld(id);
@@ -183,29 +188,29 @@ export class Peers {
     if (held !== undefined) (this.#connected(to) ?? this.#callers.get(to))?.send(encodeMessages([held]));
   }
 
-  sendLeaseNews(news: LeaseNews): void {
-    if (this.#peers.size === 0 || news.length === 0) return;
-    const bytes = writeLeaseNews(new Writer(news.length * 16), Frame.leaseNews, news).finish();
+  sendLeaseUpdates(updates: LeaseUpdates): void {
+    if (this.#peers.size === 0 || updates.length === 0) return;
+    const bytes = writeLeaseUpdates(new Writer(updates.length * 16), Frame.leaseUpdates, updates).finish();
     for (const id of this.#peers.keys()) this.#connected(id)?.send(bytes);
   }
 
-  /** Throws CodedError 'peer-unreachable' when nobody can say what has become of it. */
+  /** Throws CodedError 'peer-unreachable' when the outcome is unknown. */
   async forward(to: NodeId, request: Forward, timeoutMs: number): Promise<Forwarded> {
     const stream = this.#connected(to);
-    // Not sent, so nothing can have come of it: whoever leads next may be asked.
+    // The request was not sent, so it may be sent to the next leader.
     if (stream === undefined) return NOT_SENT;
     return this.#forwarding.ask(to, timeoutMs, (number) =>
       stream.send(encodeNumbered(Frame.forward, number, encodeForward(request))),
     );
   }
 
-  /** A stream keeps what it cannot send yet: for whoever is away for long that would be without end, and stale when it is back. */
+  /** A disconnected stream drops messages: its buffer would grow without bound and be stale on reconnect. */
   #connected(to: NodeId): PeerStream | undefined {
     const peer = this.#peers.get(to);
     return peer?.channel.connected ? peer.stream : undefined;
   }
 
-  /** Resolves to the last revision that the receiver has. */
+  /** Resolves with the last revision that the receiver has stored. */
   async sendPiece(to: NodeId, piece: Omit<SnapshotPiece, 'hello'>, timeoutMs: number): Promise<number> {
     const answer = await this.#channel(to).unary(
       PeerPath.snapshot,
@@ -231,7 +236,7 @@ export class Peers {
     return peer.channel;
   }
 
-  /** What is served to the other members. */
+  /** The RPC service for the other members. */
   readonly service: RpcService = {
     hasService: (name) => name === 'hyperedge.Peer',
     unary: (path) => {
@@ -278,8 +283,8 @@ export class Peers {
           handler.removed();
           return;
         }
-        if (error?.message.includes(STRANGE)) this.#complain(id, error.message);
-        else log.v(2, 'connection with a member is lost', { member: id, cause: error?.message });
+        if (error?.message.includes(CLUSTER_MISMATCH)) this.#warnForeign(id, error.message);
+        else log.v(2, 'lost connection to peer', { member: id, cause: error?.message });
         handler.unreachable(id);
         peer.reopen = clock.setTimer(REOPEN_MS, () => this.#open(id, peer));
       },
@@ -288,22 +293,22 @@ export class Peers {
     stream.send(encodeHello(this.#hello(id)));
   }
 
-  /** Once: it goes on trying. */
-  #complain(id: NodeId, cause: string): void {
-    if (this.#strangers.has(id) || this.#strangers.size >= MAX_STRANGERS) return;
-    this.#strangers.add(id);
-    this.#deps.log.warn('a member belongs to another cluster: they ignore each other', {
+  /** Logged once for each peer, which keeps retrying. */
+  #warnForeign(id: NodeId, cause: string): void {
+    if (this.#loggedPeers.has(id) || this.#loggedPeers.size >= MAX_LOGGED_PEERS) return;
+    this.#loggedPeers.add(id);
+    this.#deps.log.warn('peer belongs to another cluster; ignoring it', {
       member: id,
       cause,
-      mend: 'compare initial-cluster and initial-cluster-token, and empty the data directory of the one that is wrong',
+      fix: 'compare initial-cluster and initial-cluster-token, and empty the data directory of the one that is wrong',
     });
   }
 
-  /** Why `hello` is not one of ours. */
+  /** Why the hello message is rejected; undefined: it is accepted. */
   #refusal({ clusterId, from, to }: Hello): string | undefined {
     const { id, clusterId: ours, handler } = this.#deps;
     if (clusterId !== ours)
-      return `${STRANGE}: this is ${ours.toString(16)}, the request is from ${clusterId.toString(16)}`;
+      return `${CLUSTER_MISMATCH}: this is ${ours.toString(16)}, the request is from ${clusterId.toString(16)}`;
     if (handler.wasRemoved(from)) return REMOVED;
     if (to !== id) return `this is member ${id}, not ${to}`;
     return undefined;
@@ -322,23 +327,23 @@ export class Peers {
               from = hello.from;
               this.#callers.set(from, call);
             } else {
-              if (refusal.startsWith(STRANGE)) this.#complain(hello.from, refusal);
-              else log.v(2, 'a member is refused', { member: hello.from, cause: refusal });
+              if (refusal.startsWith(CLUSTER_MISMATCH)) this.#warnForeign(hello.from, refusal);
+              else log.v(2, 'peer rejected', { member: hello.from, cause: refusal });
               call.end(RpcCode.failedPrecondition, refusal);
             }
             return;
           }
-          // Its own entry may not be applied here yet; a stranger's messages are raft's to refuse.
+          // The entry that adds the sender may not be applied here yet; raft rejects messages of unknown members.
           if (handler.wasRemoved(from)) call.end(RpcCode.failedPrecondition, REMOVED);
           else this.#incoming(from, bytes, call);
         } catch (error) {
           if (!(error instanceof WireError)) throw error;
-          log.warn('a member sends what cannot be read', { member: from, cause: error.message });
+          log.warn('received a malformed message from a peer', { member: from, cause: error.message });
           call.end(RpcCode.invalidArgument, error.message);
         }
       },
       ended: () => call.end(),
-      // Answers may have been lost with it.
+      // Responses may have been lost with the stream.
       closed: () => {
         if (from === undefined) return;
         if (this.#callers.get(from) === call) this.#callers.delete(from);
@@ -363,7 +368,7 @@ export class Peers {
         this.#answered(from, bytes);
         return;
       default:
-        handler.leaseNews(from, leaseNewsOf(bytes));
+        handler.leaseUpdates(from, leaseUpdatesOf(bytes));
     }
   }
 
@@ -373,14 +378,14 @@ export class Peers {
       for (const message of decodeMessages(bytes, from, id)) handler.message(message);
     } catch (error) {
       if (!(error instanceof WireError)) throw error;
-      log.warn('a member sends what cannot be read', { member: from, cause: error.message });
+      log.warn('received a malformed message from a peer', { member: from, cause: error.message });
     }
   }
 
-  /** The answer goes the way of raft's messages, and with them: what it tells of is committed there by the time it is read. */
+  /** The response uses the same stream as raft messages: the commit index it depends on arrives before it. */
   async #serve(from: NodeId, number: number, forward: Forward, call: StreamCall): Promise<void> {
     const outcome = await this.#deps.handler.forwarded(forward).catch((error: unknown): Forwarded => {
-      this.#deps.log.error('a request of a member failed', { cause: error });
+      this.#deps.log.error('peer request failed', { cause: error });
       return { ...NOT_SENT, redirect: false, code: RpcCode.internal, text: messageOf(error) };
     });
     const answer = encodeNumbered(Frame.forwarded, number, encodeForwarded(outcome));
@@ -396,7 +401,7 @@ export class Peers {
       this.#forwarding.answered(number, by, decodeForwarded(body));
     } catch (error) {
       if (!(error instanceof WireError)) throw error;
-      this.#deps.log.warn('a member sends what cannot be read', { member: by, cause: error.message });
+      this.#deps.log.warn('received a malformed message from a peer', { member: by, cause: error.message });
     }
   }
 
@@ -404,9 +409,9 @@ export class Peers {
     work().then(
       (bytes) => call.reply(bytes),
       (error: unknown) => {
-        // What cannot be done now is the asker's to say.
+        // The requesting member reports the error to its client.
         const refused = error instanceof CodedError || error instanceof WireError || error instanceof MvccError;
-        if (!refused) this.#deps.log.error('a request of a member failed', { cause: error });
+        if (!refused) this.#deps.log.error('peer request failed', { cause: error });
         call.fail(refused ? RpcCode.failedPrecondition : RpcCode.internal, messageOf(error));
       },
     );
@@ -427,22 +432,22 @@ export class Peers {
   }
 }
 
-/** A piece of the stream between members is known by its first byte, a tag: fields that hold bytes. */
+/** A message of the peer stream is identified by its first byte, the tag of a field that holds bytes. */
 const FIRST_BYTE = {
   messages: Frame.messages * 8 + 2,
   forward: Frame.forward * 8 + 2,
   forwarded: Frame.forwarded * 8 + 2,
 } as const;
 
-/** Tells only how far the log is committed, and wants no answer. */
-const isNews = (message: Message): boolean => message.type === 'append' && message.quiet === true;
+/** Carries only a commit index; no response is expected. */
+const isCommitOnly = (message: Message): boolean => message.type === 'append' && message.quiet === true;
 
-function leaseNewsOf(bytes: Uint8Array): LeaseNews {
+function leaseUpdatesOf(bytes: Uint8Array): LeaseUpdates {
   const reader = new Reader(bytes);
-  const news: Array<LeaseNews[number]> = [];
+  const updates: Array<LeaseUpdates[number]> = [];
   for (let field = reader.field(); field !== 0; field = reader.field()) {
-    if (field === Frame.leaseNews) news.push(decodeLeaseNews(reader.bytes()));
+    if (field === Frame.leaseUpdates) updates.push(decodeLeaseUpdate(reader.bytes()));
     else reader.skip();
   }
-  return news;
+  return updates;
 }

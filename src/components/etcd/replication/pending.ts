@@ -7,11 +7,11 @@ interface Waiter {
   reject(error: Error): void;
 }
 
-/** Something that this member, leading, has decided and that is not committed yet; and who waits for it. */
+/** A proposal of this leader that is not committed yet, and the promise of its requester. */
 export class Pending {
   readonly decided: DecidedRevision | undefined;
   readonly command: Command | undefined;
-  /** The lease that ends with it. */
+  /** The lease that it revokes. */
   readonly lease: Lease | undefined;
   readonly relaxed: boolean;
   readonly bytes: number;
@@ -38,7 +38,7 @@ export class Pending {
     return new Pending(decided, undefined, lease, relaxed);
   }
 
-  /** `lease`: the one that ends with it. */
+  /** `lease`: the lease that it revokes. */
   static command(command: Command, lease?: Lease): Pending {
     return new Pending(undefined, command, lease, false);
   }
@@ -52,7 +52,7 @@ export class Pending {
     return encodeCommand(this.command as Command);
   }
 
-  /** Resolves when it is committed and applied; rejects when that is not going to happen or cannot be known. */
+  /** Resolves when it is committed and applied; rejects when it failed or its outcome is unknown. */
   wait(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiters.push({ resolve, reject });

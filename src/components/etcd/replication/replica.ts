@@ -1,94 +1,30 @@
 /**
- * The shell around this member's raft machine: it ticks it, carries its messages, writes what it wants written, hands out what is committed and
- * answers reads. Whatever is waiting when the disk becomes free is one write.
+ * Drives this member's raft state machine: ticks it, delivers its messages, persists its entries and state, applies
+ * what is committed and serves ReadIndex. Everything that waits while the disk is busy becomes one write.
  */
-import type { Clock, Timer } from '../../../base/clock.ts';
+import type { Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
-import type { Log } from '../../../base/log.ts';
 import {
   type ConfState,
   createRaft,
-  type Entry,
   type Message,
   type NodeId,
   type Raft,
-  type RaftConfig,
   RaftError,
   type Ready,
   type SnapshotMeta,
-  type StoredState,
 } from '../../../core/raft/index.ts';
-import type { LogBatch, StoredEntry, StoredHardState, StoreLog } from '../port.ts';
-import { Pace } from './election-timeout.ts';
+import type { StoredEntry, StoredHardState } from '../port.ts';
+import { Commits } from './commits.ts';
+import { ElectionTimeout } from './election-timeout.ts';
 import { fromStored, toStored } from './entry-codec.ts';
+import { Heartbeats } from './heartbeats.ts';
+import { ReadIndexQueue } from './read-index.ts';
+import type { ReplicaDeps, ReplicaTiming } from './replica-deps.ts';
 
-export interface ReplicaTiming {
-  readonly tickMs: number;
-  readonly electionTicks: number;
-  readonly heartbeatTicks: number;
-  /** The election timeout follows what is measured; what is given here is for the beginning. */
-  readonly adapts?: boolean;
-}
-
-/** What goes to disk beside raft's own. */
-export type Rider = Pick<LogBatch, 'discards' | 'applied' | 'base' | 'reserved'>;
-
-/** What the replica drives. Everything is called synchronously and in order; nothing may throw. */
-export interface ReplicatedMachine {
-  /** Entries that are committed and on this disk. `conf`: the configuration after the last of them, if that changed it. */
-  apply(entries: readonly Entry[], conf: ConfState | undefined): void;
-  leadershipChanged(leads: boolean, leader: NodeId | undefined, term: number): void;
-  /** Asked for each write; undefined: nothing. */
-  rider(): Rider | undefined;
-  riderWritten(rider: Rider): void;
-  diskFull(full: boolean): void;
-  /** `to` needs a snapshot of at least `index`; report with `snapshotProgress` and `snapshotDone`. */
-  streamSnapshot(to: NodeId, index: number): void;
-  /** Replaces the store by the snapshot that has been taken in. */
-  install(snapshot: SnapshotMeta, hardState: StoredHardState): Promise<void>;
-}
-
-export interface ReplicaDeps {
-  readonly config: Omit<RaftConfig, 'electionTicks' | 'heartbeatTicks'>;
-  readonly timing: ReplicaTiming;
-  readonly stored: StoredState;
-  readonly storage: StoreLog;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Best effort; all to one member arrive in their order or not at all. */
-  readonly send: (messages: readonly Message[]) => void;
-  readonly machine: ReplicatedMachine;
-  /** Unique for every start of the process. */
-  readonly runId: string;
-  /** This member cannot go on: its log and the cluster's contradict each other. */
-  readonly onFatal: (error: Error) => void;
-  /** How long entries took to apply, in milliseconds. */
-  readonly onApplied?: (ms: number) => void;
-  /** A question for the commit index has come to nothing. */
-  readonly onReadFailed?: () => void;
-  /** A heartbeat left this much later, in milliseconds, than it should have. */
-  readonly onLateHeartbeat?: (to: NodeId, ms: number) => void;
-  /** How long a commit took, in milliseconds. */
-  readonly onWritten?: (ms: number) => void;
-}
-
-interface Read {
-  readonly resolve: () => void;
-  readonly reject: (error: Error) => void;
-}
-
-/** Reads that wait for an index to be applied. */
-interface Ripe {
-  readonly index: number;
-  readonly reads: readonly Read[];
-}
-
-const SPACE_RETRY_MS = 250;
-/** Intervals after which a heartbeat counts as late. */
-const LATE_HEARTBEATS = 2;
-/** A leader whose disk has not answered for this many election timeouts had better not lead. */
+/** A leader whose disk has not answered for this many election timeouts transfers leadership. */
 const STUCK_ELECTIONS = 4;
-/** How often the election timeout is looked at. */
+/** How often the election timeout is recomputed. */
 const ADAPT_MS = 1000;
 
 export class Replica {
@@ -103,10 +39,9 @@ export class Replica {
   readonly #sentEarly = new Set<Ready>();
   #writing: Promise<void> | undefined;
   #writingSinceMs = 0;
-  #lacksRoom = false;
   #leaderHeardMs = 0;
   #riderWanted = false;
-  /** A commit index that need not be written for its own sake. */
+  /** A commit index that is persisted with the next write of other state. */
   #lateHard: StoredHardState | undefined;
   #hardOnDisk: StoredHardState;
   #leads = false;
@@ -114,16 +49,10 @@ export class Replica {
   #term: number;
   #applied: number;
   #conf: ConfState;
-  #reads = 0;
-  #asking: Read[] | undefined;
-  readonly #asked = new Map<string, Read[]>();
-  #ripe: Ripe[] = [];
-  /** When each of the others was last sent a heartbeat. */
-  readonly #beats = new Map<NodeId, number>();
-  /** Milliseconds that recent writes took, smoothed. */
-  #writeMs = 0;
-  #writes = 0;
-  readonly #pace: Pace | undefined;
+  readonly #reads: ReadIndexQueue;
+  readonly #heartbeats: Heartbeats;
+  readonly #commits: Commits;
+  readonly #electionTimeout: ElectionTimeout | undefined;
   #adaptedAtMs = 0;
 
   constructor(deps: ReplicaDeps) {
@@ -134,11 +63,25 @@ export class Replica {
       { ...config, electionTicks: timing.electionTicks, heartbeatTicks: timing.heartbeatTicks },
       stored,
     );
-    this.#pace = timing.adapts === true ? new Pace(timing.electionTicks * timing.tickMs) : undefined;
+    this.#electionTimeout =
+      timing.adapts === true ? new ElectionTimeout(timing.electionTicks * timing.tickMs) : undefined;
     this.#hardOnDisk = stored.hardState;
     this.#applied = stored.applied;
     this.#conf = stored.conf;
     this.#term = stored.hardState.term;
+    this.#reads = new ReadIndexQueue(
+      deps.runId,
+      (context) => this.#requestIndex(context),
+      () => deps.onReadFailed?.(),
+    );
+    this.#commits = new Commits({
+      storage: deps.storage,
+      clock: deps.clock,
+      onFull: () => deps.machine.diskFull(true),
+      onWritten: (ms) => deps.onWritten?.(ms),
+      stopping: () => this.#stopping,
+    });
+    this.#heartbeats = new Heartbeats(deps.clock, (to, ms) => deps.onLateHeartbeat?.(to, ms));
   }
 
   get leads(): boolean {
@@ -161,12 +104,12 @@ export class Replica {
     return this.#conf;
   }
 
-  /** Nobody else has a say. */
+  /** This member is the only voter. */
   get alone(): boolean {
     return this.#conf.voters.length === 1 && this.#conf.outgoing.length === 0 && this.#conf.voters[0] === this.id;
   }
 
-  /** Nothing that was proposed comes to anything here any more: it was stopped, or its disk failed. */
+  /** The replica was stopped or its disk failed: proposals have no effect. */
   get ended(): boolean {
     return this.#stopped;
   }
@@ -176,11 +119,11 @@ export class Replica {
   }
 
   get writeMs(): number {
-    return this.#writeMs;
+    return this.#commits.writeMs;
   }
 
   get writes(): number {
-    return this.#writes;
+    return this.#commits.writes;
   }
 
   get raft(): Pick<
@@ -191,12 +134,12 @@ export class Replica {
   }
 
   start(): void {
-    // Nobody else could be elected: no time to be lost.
+    // A single voter campaigns at once: no other candidate exists.
     if (this.alone) this.#do((raft) => raft.campaign());
     this.#arm();
   }
 
-  /** Lets what is being written finish; afterwards nothing more is done. */
+  /** Finishes the write in progress; later calls have no effect. */
   async stop(): Promise<void> {
     this.#stopping = true;
     while (this.#writing !== undefined || this.#queue.some(needsDisk)) {
@@ -206,10 +149,10 @@ export class Replica {
     }
     this.#stopped = true;
     this.#timer?.cancel();
-    this.#failReads(new CodedError('closed', 'the store is stopping'));
+    this.#reads.fail(new CodedError('closed', 'the store is stopping'));
   }
 
-  /** Throws RaftError; nothing has happened then. */
+  /** Throws RaftError; nothing was proposed then. */
   propose(data: readonly Uint8Array[]): { readonly term: number; readonly first: number } {
     const proposed = this.#raft.propose(data);
     if (proposed.kind !== 'appended') throw new RaftError('NotLeader', 'proposals are not forwarded');
@@ -237,22 +180,22 @@ export class Replica {
     this.#do((raft) => raft.campaign());
   }
 
-  /** How long ago the leader was heard; 0 at the leader itself. */
+  /** Time since the last message of the leader, in milliseconds; 0 on the leader. */
   get leaderHeardAgoMs(): number {
     return this.#leads ? 0 : this.#deps.clock.monotonicMs() - this.#leaderHeardMs;
   }
 
-  /** A message from a peer. One that is refused is logged and dropped; one that proves this member unfit ends it. */
+  /** A message from a peer. A rejected message is logged and dropped; 'LogLost' and 'Diverged' stop this member. */
   step(message: Message): void {
     const now = this.#deps.clock.monotonicMs();
     if (message.type === 'heartbeat' || message.type === 'append') {
       this.#leaderHeardMs = now;
-      if (message.term >= this.#term) this.#pace?.heard(message.from, message.term, now);
-    } else if (message.type === 'heartbeatResp') this.#pace?.answered(message.round, message.from, now);
+      if (message.term >= this.#term) this.#electionTimeout?.heard(message.from, message.term, now);
+    } else if (message.type === 'heartbeatResp') this.#electionTimeout?.answered(message.round, message.from, now);
     this.#do((raft) => raft.step(message));
   }
 
-  /** An input of any other kind that may be refused in silence. */
+  /** Applies an input that raft may reject without effect. */
   hint(input: (raft: Raft) => void): void {
     this.#do(input);
   }
@@ -274,59 +217,29 @@ export class Replica {
     return this.#timing.electionTicks * this.#timing.tickMs;
   }
 
-  /** Something waits to ride with a write and nothing else may come. */
+  /** Requests a write for a rider even if raft has nothing to persist. */
   wantWrite(): void {
     this.#riderWanted = true;
     this.#write();
   }
 
   /**
-   * Resolves when whatever had been acknowledged anywhere before the call has been applied here. Rejects with CodedError 'no-leader' when that cannot
-   * be found out now.
+   * Resolves when everything that was acknowledged by any member before the call has been applied here. Rejects with
+   * CodedError 'no-leader' when the commit index cannot be confirmed now.
    */
   readIndex(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (this.#stopped) {
-        reject(new CodedError('closed', 'the store is stopping'));
-        return;
-      }
-      if (this.#asking === undefined) {
-        this.#asking = [];
-        // What is asked in the same turn shares a question.
-        queueMicrotask(() => this.#ask());
-      }
-      this.#asking.push({ resolve, reject });
-    });
+    if (this.#stopped) return Promise.reject(new CodedError('closed', 'the store is stopping'));
+    return this.#reads.add();
   }
 
-  #ask(): void {
-    const reads = this.#asking ?? [];
-    this.#asking = undefined;
-    this.#reads += 1;
-    const context = `${this.#deps.runId}-${this.#reads}`;
-    this.#asked.set(context, reads);
+  #requestIndex(context: string): void {
     try {
       this.#raft.readIndex(context);
     } catch (error) {
       if (!(error instanceof RaftError)) throw error;
-      this.#abort(context, error.message);
+      this.#reads.aborted(context, error.message);
     }
     this.#pump();
-  }
-
-  #abort(context: string, why: string): void {
-    const reads = this.#asked.get(context) ?? [];
-    this.#asked.delete(context);
-    this.#deps.onReadFailed?.();
-    for (const read of reads) read.reject(new CodedError('no-leader', why));
-  }
-
-  #failReads(error: Error): void {
-    for (const reads of [...this.#asked.values(), this.#asking ?? [], ...this.#ripe.map((ripe) => ripe.reads)])
-      for (const read of reads) read.reject(error);
-    this.#asked.clear();
-    this.#asking = undefined;
-    this.#ripe = [];
   }
 
   #do(input: (raft: Raft) => void): void {
@@ -339,7 +252,7 @@ export class Replica {
         this.#fatal(error);
         return;
       }
-      this.#deps.log.v(4, 'raft refused', { cause: error.message });
+      this.#deps.log.v(4, 'raft rejected an input', { cause: error.message });
     }
     this.#pump();
   }
@@ -348,11 +261,11 @@ export class Replica {
     if (this.#stopped) return;
     this.#stopped = true;
     this.#timer?.cancel();
-    this.#failReads(error);
+    this.#reads.fail(error);
     this.#deps.onFatal(error);
   }
 
-  /** Time passes only where somebody could be missing: a member alone that leads needs no clock. */
+  /** A single voter that leads and has no learners needs no ticks. */
   #arm(): void {
     if (this.#stopped) return;
     this.#timer = this.#deps.clock.setTimer(this.#timing.tickMs, () => {
@@ -367,27 +280,27 @@ export class Replica {
 
   #adapt(): void {
     const now = this.#deps.clock.monotonicMs();
-    this.#pace?.ticked(now);
-    if (this.#pace === undefined || now - this.#adaptedAtMs < ADAPT_MS) return;
+    this.#electionTimeout?.ticked(now);
+    if (this.#electionTimeout === undefined || now - this.#adaptedAtMs < ADAPT_MS) return;
     this.#adaptedAtMs = now;
-    const electionMs = this.#pace.adapt(this.#writeMs, now);
+    const electionMs = this.#electionTimeout.adapt(this.#commits.writeMs, now);
     if (electionMs === undefined) return;
-    this.#deps.log.v(2, 'the election timeout follows the times measured', {
+    this.#deps.log.v(2, 'election timeout adapted', {
       ms: Math.round(electionMs),
-      writeMs: Math.round(this.#writeMs),
+      writeMs: Math.round(this.#commits.writeMs),
     });
     this.setTiming({ ...this.#timing, electionTicks: Math.ceil(electionMs / this.#timing.tickMs) });
   }
 
-  /** A leader whose disk does not answer hands over to one who can still promise something. */
+  /** A leader whose disk does not answer transfers leadership to a follower that can still persist entries. */
   #checkDisk(): void {
-    // Where it waits for room only a member that has some is any better.
-    if (!this.#leads || this.#writing === undefined || this.#lacksRoom) return;
+    // On a full disk only a member with free space would help; see full-disk.ts.
+    if (!this.#leads || this.#writing === undefined || this.#commits.lacksRoom) return;
     const waitedMs = this.#deps.clock.monotonicMs() - this.#writingSinceMs;
     if (waitedMs < STUCK_ELECTIONS * this.electionMs) return;
     const target = this.bestFollower();
     if (target === undefined) return;
-    this.#deps.log.warn('the disk does not answer: handing leadership over', { ms: Math.round(waitedMs), to: target });
+    this.#deps.log.warn('disk is stalled; transferring leadership', { ms: Math.round(waitedMs), to: target });
     this.#do((raft) => raft.transferLeadership(target));
   }
 
@@ -395,7 +308,7 @@ export class Replica {
     return this.#conf.voters.filter((id) => id !== this.id);
   }
 
-  /** The voter that has most of the log and answers, of those that `may`. */
+  /** The active voter with the highest match index among those that `may`. */
   bestFollower(may: (id: NodeId) => boolean = () => true): NodeId | undefined {
     let best: { readonly id: NodeId; readonly match: number } | undefined;
     for (const [id, { match, active, state }] of this.#raft.status().progress) {
@@ -405,7 +318,7 @@ export class Replica {
     return best?.id;
   }
 
-  /** Takes what raft wants done until it wants nothing more. */
+  /** Processes raft's Ready batches until there are none. */
   #pump(): void {
     if (this.#pumping) return;
     this.#pumping = true;
@@ -423,10 +336,12 @@ export class Replica {
   #take(ready: Ready): void {
     if (ready.messages.length > 0) {
       this.#deps.send(ready.messages);
-      this.#watchBeats(ready.messages);
+      this.#heartbeats.sent(ready.messages, this.heartbeatMs);
     }
-    const beat = this.#pace === undefined ? undefined : ready.messages.find((message) => message.type === 'heartbeat');
-    if (beat !== undefined) this.#pace?.asked(beat.round, this.#otherVoters(), this.#deps.clock.monotonicMs());
+    const beat =
+      this.#electionTimeout === undefined ? undefined : ready.messages.find((message) => message.type === 'heartbeat');
+    if (beat !== undefined)
+      this.#electionTimeout?.asked(beat.round, this.#otherVoters(), this.#deps.clock.monotonicMs());
     const last = ready.committed.at(-1);
     if (last !== undefined) {
       if (ready.confState !== undefined) this.#conf = ready.confState;
@@ -437,45 +352,20 @@ export class Replica {
     }
     this.#term = this.#raft.term;
     if (ready.softState !== undefined) {
-      if (this.#leads !== (ready.softState.role === 'leader')) this.#beats.clear();
+      if (this.#leads !== (ready.softState.role === 'leader')) this.#heartbeats.reset();
       this.#leads = ready.softState.role === 'leader';
       if (this.#leader !== undefined && ready.softState.leader === undefined)
-        this.#pace?.lost(this.#deps.clock.monotonicMs());
+        this.#electionTimeout?.lost(this.#deps.clock.monotonicMs());
       this.#leader = ready.softState.leader;
       this.#deps.machine.leadershipChanged(this.#leads, this.#leader, this.#term);
     }
-    for (const { context, index } of ready.readStates) {
-      const reads = this.#asked.get(context);
-      this.#asked.delete(context);
-      if (reads !== undefined) this.#ripe.push({ index, reads });
-    }
-    for (const context of ready.abortedReads) this.#abort(context, 'the leader has changed');
-    this.#serveReads();
+    for (const { context, index } of ready.readStates) this.#reads.confirmed(context, index);
+    for (const context of ready.abortedReads) this.#reads.aborted(context, 'the leader has changed');
+    this.#reads.applied(this.#applied);
     this.#confirmEarly(ready);
     for (const { to, index } of ready.snapshotsToSend) this.#deps.machine.streamSnapshot(to, index);
     for (const { from, maxBytes } of ready.entryReads) void this.#readEntries(from, maxBytes);
     this.#queue.push(ready);
-  }
-
-  /** Heartbeats leave late where the event loop had no time for them. Source: etcd raft.go, contention.TimeoutDetector. */
-  #watchBeats(messages: readonly Message[]): void {
-    for (const { type, to } of messages) {
-      if (type !== 'heartbeat') continue;
-      const now = this.#deps.clock.monotonicMs();
-      const late = now - (this.#beats.get(to) ?? now) - LATE_HEARTBEATS * this.heartbeatMs;
-      if (late > 0) this.#deps.onLateHeartbeat?.(to, late);
-      this.#beats.set(to, now);
-    }
-  }
-
-  #serveReads(): void {
-    if (this.#ripe.length === 0) return;
-    const waiting: Ripe[] = [];
-    for (const ripe of this.#ripe) {
-      if (ripe.index > this.#applied) waiting.push(ripe);
-      else for (const read of ripe.reads) read.resolve();
-    }
-    this.#ripe = waiting;
   }
 
   async #readEntries(from: number, maxBytes: number): Promise<void> {
@@ -483,12 +373,11 @@ export class Replica {
       const entries = await this.#deps.storage.entries(from, maxBytes);
       this.#do((raft) => raft.entriesRead(from, entries.map(fromStored)));
     } catch (error) {
-      if (!this.#stopped)
-        this.#deps.log.warn('entries of the log could not be read', { from, cause: messageOf(error) });
+      if (!this.#stopped) this.#deps.log.warn('reading log entries failed', { from, cause: messageOf(error) });
     }
   }
 
-  /** What needs no disk and has nothing before it that does is done already. */
+  /** Advances batches that need no disk and are not queued behind one that does. */
   #advanceWithoutDisk(): void {
     if (this.#writing !== undefined) return;
     while (this.#queue.length > 0 && !needsDisk(this.#queue[0] as Ready)) {
@@ -498,7 +387,7 @@ export class Replica {
     }
   }
 
-  /** Answers to heartbeats promise nothing but the term: with that on disk already they need not wait for a slow write. */
+  /** Heartbeat responses depend on the persisted term only: they need not wait for a slow write. */
   #confirmEarly(ready: Ready): void {
     if (this.#queue.length === 0 && this.#writing === undefined) return;
     const { term } = this.#raft;
@@ -536,7 +425,7 @@ export class Replica {
   }
 
   async #writeQueue(): Promise<void> {
-    // A snapshot replaces everything: it is a step of its own.
+    // A snapshot replaces the store: it is processed alone.
     const at = this.#queue.findIndex((ready) => ready.snapshot !== undefined);
     if (at === 0) {
       const ready = this.#queue.shift() as Ready;
@@ -555,11 +444,11 @@ export class Replica {
       for (const entry of ready.entries) entries.push(toStored(entry));
     }
     const rider = this.#deps.machine.rider();
-    // The commit index alone is not worth the bytes: it rides when something of the state is written anyway.
+    // A commit index alone is not worth a write: it is persisted with the next write of other state.
     const decided = hardState !== undefined && !sameVote(hardState, this.#hardOnDisk);
     const written = decided || rider?.applied !== undefined ? hardState : undefined;
     if (written === undefined) this.#lateHard = hardState;
-    await this.#commit({
+    await this.#commits.commit({
       entries,
       discards: rider?.discards ?? [],
       ...(written === undefined ? {} : { hardState: written }),
@@ -573,29 +462,6 @@ export class Replica {
     if (rider !== undefined) this.#deps.machine.riderWritten(rider);
   }
 
-  /** Writes, if need be again and again until there is room: what raft has been promised is not taken back. */
-  async #commit(batch: LogBatch): Promise<void> {
-    const { storage, clock, machine } = this.#deps;
-    for (;;) {
-      const began = clock.monotonicMs();
-      try {
-        const { full } = await storage.commit(batch);
-        const took = clock.monotonicMs() - began;
-        this.#writeMs += (took - this.#writeMs) * 0.1;
-        this.#writes += 1;
-        this.#deps.onWritten?.(took);
-        this.#lacksRoom = false;
-        if (full) machine.diskFull(true);
-        return;
-      } catch (error) {
-        if (!(error instanceof CodedError && error.code === 'no-space') || this.#stopping) throw error;
-        this.#lacksRoom = true;
-        machine.diskFull(true);
-        await new Promise<void>((resolve) => clock.setTimer(SPACE_RETRY_MS, resolve));
-      }
-    }
-  }
-
   async #install(ready: Ready, snapshot: SnapshotMeta): Promise<void> {
     const { term, vote } = ready.hardState ?? this.#lateHard ?? this.#hardOnDisk;
     const hardState = { term, vote, commit: snapshot.index };
@@ -605,7 +471,7 @@ export class Replica {
     this.#applied = snapshot.index;
     this.#conf = snapshot.conf;
     this.#done(ready);
-    this.#serveReads();
+    this.#reads.applied(this.#applied);
   }
 }
 

@@ -1,6 +1,7 @@
 /**
- * Sees to it that what only the leader can do is done by the leader, whichever member was asked. A request goes on as the RPC that it is; its answer
- * waits until this member has applied what the leader answered at, so that whoever asked here can read here what was written.
+ * Routes requests that only the leader can serve to the leader. The RPC is forwarded as it is; its response is held
+ * back until this member has applied the index at which the leader answered, so that clients read their own writes
+ * here.
  */
 import { decodeTxnRequest } from '../../../api/etcd/kv.ts';
 import { Reader } from '../../../api/etcd/wire.ts';
@@ -11,7 +12,8 @@ import { type CallIdentity, RpcCode, type RpcMessage, type UnaryCall, wholeMessa
 import type { Encoder } from '../services/encode.ts';
 import type { UnaryHandlers } from '../services/kv-service.ts';
 import { failureOf } from '../services/rpc-errors.ts';
-import { ALARM_CORRUPT, type Engine } from './engine.ts';
+import { ALARM_CORRUPT } from './alarms.ts';
+import type { Engine } from './engine.ts';
 import { type Command, decodeCommand, encodeCommand } from './entry-codec.ts';
 import type { Forward, Forwarded } from './peer-protocol.ts';
 import type { Peers } from './peers.ts';
@@ -21,47 +23,47 @@ export interface RouterDeps {
   readonly encoder: Encoder;
   readonly clock: Clock;
   readonly log: Log;
-  /** Undefined: this member has no others. */
+  /** Undefined: this member has no peers. */
   readonly peers: () => Peers | undefined;
   readonly authRevision: () => number;
-  /** What was to be written has come to nothing, as far as this member knows. */
+  /** A forwarded write failed or timed out. */
   readonly failed: () => void;
 }
 
 type Handler = UnaryHandlers[string];
-/** Throws AuthError when whoever makes `call` may not. */
+/** Throws AuthError when the caller of `call` lacks permission. */
 type CheckCall = (path: string, message: Uint8Array, call: CallIdentity) => void;
 
-/** At which revision of auth it was found that a call may be made, and how to find out again. */
+/** The auth revision at which a call was authorized, and how to authorize it again. */
 interface Access {
   revision: number;
   again(): void;
 }
 
-/** A request that the leader has been asked and has not answered yet. */
+/** A request forwarded to the leader and not answered yet. */
 interface UnderWay {
   readonly leader: string;
   abort(error: Error): void;
 }
 
-/** Metadata that the leader needs to see. */
+/** Metadata that is forwarded to the leader. */
 const PASSED_ON = ['hyperedge-durability'] as const;
 const COMMAND = 'command';
-/** How long to wait for news of who leads before looking again. */
+/** How long to wait for a leadership change before checking again. */
 const LOOK_AGAIN_MS = 50;
-/** What is told here, once this member knows what was acknowledged before. */
+/** Calls that this member answers itself after a linearizable check. */
 const READS: ReadonlySet<string> = new Set([
   ...['Range', 'Txn'].map((name) => `/etcdserverpb.KV/${name}`),
   ...['UserGet', 'UserList', 'RoleGet', 'RoleList', 'AuthStatus'].map((name) => `/etcdserverpb.Auth/${name}`),
   ...['LeaseTimeToLive', 'LeaseLeases'].map((name) => `/etcdserverpb.Lease/${name}`),
   '/etcdserverpb.Cluster/MemberList',
 ]);
-/** With this alarm nothing is read or written; with these calls it is looked into. */
+/** Calls served while the CORRUPT alarm is raised; all others are rejected. */
 const LOOKING_INTO = ['/etcdserverpb.Maintenance/', '/etcdserverpb.Cluster/', '/etcdserverpb.Auth/Authenticate'];
 
 export class Router {
   readonly #deps: RouterDeps;
-  /** What is done for other members: they have checked that it may be done. */
+  /** Handlers for forwarded requests, which the forwarding member has authorized. */
   #unchecked: ReadonlyMap<string, Handler> = new Map();
   readonly #underWay = new Set<UnderWay>();
 
@@ -74,8 +76,9 @@ export class Router {
   }
 
   /**
-   * The same handlers, each reaching the leader if need be. `check`: what `handlers` have asked before they begin. It is asked again when auth has changed
-   * since: this member may not have known yet what had been acknowledged elsewhere. Source: etcd v3_server.go, doSerialize.
+   * The same handlers, each routed to the leader if necessary. `check`: the authorization that `handlers` require. It
+   * is repeated when auth has changed since: this member may not have applied a change acknowledged elsewhere. Source:
+   * etcd v3_server.go, doSerialize.
    */
   unary(handlers: UnaryHandlers, check?: CheckCall): UnaryHandlers {
     const { engine, authRevision } = this.#deps;
@@ -95,7 +98,7 @@ export class Router {
     return Object.fromEntries(routed);
   }
 
-  /** Whether what was read may be told; else it is refused. What was written has been decided by the leader. */
+  /** Repeats the authorization of a read before it is answered. Writes were authorized by the leader. */
   #mayTell(path: string, message: Uint8Array, call: UnaryCall, access: Access | undefined): boolean {
     if (access === undefined || access.revision === this.#deps.authRevision() || !READS.has(path)) return true;
     if (path.endsWith('/Txn') && !this.#deps.engine.machine.isReadOnly(decodeTxnRequest(message))) return true;
@@ -116,7 +119,7 @@ export class Router {
     return true;
   }
 
-  /** Replicates a command, wherever the leader is. Throws CodedError 'timed-out', 'leader-failed'. */
+  /** Replicates a command through the leader. Throws CodedError 'timed-out', 'leader-failed'. */
   async command(command: Command): Promise<void> {
     const { engine } = this.#deps;
     const outcome = await this.#reach(COMMAND, encodeCommand(command), new Map(), async () => {
@@ -126,7 +129,7 @@ export class Router {
     if (outcome.code !== RpcCode.ok) throw new CodedError('refused', outcome.text);
   }
 
-  /** One answer of the leader to `message`, headed as this member's own. Throws CodedError. */
+  /** The leader's response to `message`, with this member's response header. Throws CodedError. */
   async ask(path: string, message: Uint8Array, here: () => Promise<Uint8Array>): Promise<Uint8Array> {
     const outcome = await this.#reach(path, message, new Map(), async () => ({ ...DONE, body: await here() }));
     if (outcome.code !== RpcCode.ok) throw new CodedError('refused', outcome.text);
@@ -145,7 +148,7 @@ export class Router {
       const value = call.metadata(name);
       if (value !== undefined) metadata.set(name, value);
     }
-    // Whoever has given up is not to be surprised later by what was still waiting for a leader.
+    // A cancelled request that still waits for a leader must not be executed later.
     let given = false;
     let cancel = (): void => {};
     call.whenCancelled(() => {
@@ -170,7 +173,7 @@ export class Router {
     }
   }
 
-  /** Has it done here or by the leader, as soon as somebody leads. Nothing is done twice. */
+  /** Executes the request here or on the leader, as soon as there is one. No request is executed twice. */
   async #reach(
     path: string,
     message: Uint8Array,
@@ -185,7 +188,7 @@ export class Router {
       const left = deadline - clock.monotonicMs();
       if (left <= 0 || givenUp()) {
         this.#deps.failed();
-        throw new CodedError('timed-out', 'nobody led in time');
+        throw new CodedError('timed-out', 'no leader was elected in time');
       }
       const { leader, id } = engine.replica;
       if (engine.leads) {
@@ -197,7 +200,7 @@ export class Router {
         }
       } else if (leader !== undefined && leader !== id) {
         const revision = authRevision();
-        // The leader takes the word of this member for it.
+        // The leader trusts the forwarding member's authorization.
         if (access !== undefined && access.revision !== revision) access.again();
         if (access !== undefined) access.revision = revision;
         const request = { path, message, metadata, authRevision: revision };
@@ -227,7 +230,7 @@ export class Router {
     }
   }
 
-  /** Whoever waits for a leader that has been replaced, perhaps because it stands still, waits no longer. */
+  /** Aborts requests forwarded to a leader that was replaced, which may be stalled. */
   leaderChanged(): void {
     const { leader } = this.#deps.engine.replica;
     if (leader === undefined) return;
@@ -237,10 +240,10 @@ export class Router {
     }
   }
 
-  /** Another member has passed a request on. */
+  /** Serves a request forwarded by another member. */
   async forwarded({ path, message, metadata, authRevision }: Forward): Promise<Forwarded> {
     const { engine } = this.#deps;
-    if (engine.rightsSettled !== undefined) await engine.rightsSettled;
+    if (engine.permissionsSettled !== undefined) await engine.permissionsSettled;
     if (!engine.leads || authRevision !== this.#deps.authRevision()) return REDIRECTED;
     if (path === COMMAND) return this.#forwardedCommand(message);
     const handler = this.#unchecked.get(path);
@@ -248,7 +251,7 @@ export class Router {
     const outcome = await collected(handler, message, {
       metadata: (name) => metadata.get(name),
       peerCommonName: () => '',
-      // Whoever asked is told by its own member; what waits here waits in vain until then.
+      // The forwarding member reports a cancellation to its client; waiting here ends by timeout.
       whenCancelled: () => {},
     });
     return outcome.redirect ? outcome : { ...outcome, index: engine.replica.applied };
@@ -266,7 +269,7 @@ export class Router {
     }
   }
 
-  /** An answer's header says who answered. */
+  /** The response header names the member that answered. */
   #reheaded(body: Uint8Array): Uint8Array {
     const reader = new Reader(body);
     if (reader.field() !== 1) return body;
@@ -315,7 +318,7 @@ class RoutedCall implements UnaryCall {
   }
 }
 
-/** Runs a handler for its outcome. */
+/** Runs a unary handler and resolves with its outcome. */
 function collected(
   handler: Handler,
   message: Uint8Array,

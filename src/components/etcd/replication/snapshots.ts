@@ -1,4 +1,4 @@
-/** Brings a member that is too far behind up to date: the rows as of one index, in pieces, and raft's message at the end. */
+/** Sends snapshots to members that lag behind the log: the rows as of one index, in pieces, then raft's message. */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
@@ -20,7 +20,7 @@ export interface SnapshotsDeps {
 
 const PIECE_TIMEOUT_MS = 30_000;
 const TRIES = 3;
-/** What was begun stays as it was for this long after its stream broke, so that it can be resumed. */
+/** A broken transfer can be resumed for this long. */
 const RESUME_MS = 60_000;
 
 interface Session {
@@ -37,7 +37,7 @@ export class Snapshots {
   readonly #deps: SnapshotsDeps;
   readonly #sessions = new Map<NodeId, Session>();
   #count = 0;
-  /** Pieces are taken in one after another: two at once would not know of each other's rows. */
+  /** Pieces are stored one after another: each one continues the rows of the piece before it. */
   #receiving: Promise<unknown> = Promise.resolve();
   #ready: { readonly id: string; readonly head: SnapshotHead } | undefined;
   #stopped = false;
@@ -46,7 +46,7 @@ export class Snapshots {
     this.#deps = deps;
   }
 
-  /** Somebody else leads now, or the members are others: what nobody is going to ask for again holds nothing back. */
+  /** Leadership or membership changed: ends sessions that no member will resume, and releases their rows. */
   changed(): void {
     const { replica } = this.#deps.engine;
     const { voters, outgoing, learners } = replica.conf;
@@ -76,7 +76,7 @@ export class Snapshots {
     session.streaming = true;
     const { id } = session;
     const current = session;
-    log.info('streaming a snapshot', { to, index: session.head.position.index, revision: session.head.revision });
+    log.info('streaming snapshot', { to, index: session.head.position.index, revision: session.head.revision });
     this.#send(to, current)
       .then(
         () => {
@@ -84,7 +84,7 @@ export class Snapshots {
           this.#forget(to, current);
         },
         (error: unknown) => {
-          log.warn('a snapshot did not arrive; it is tried again', { to, id, cause: messageOf(error) });
+          log.warn('snapshot transfer failed; retrying', { to, id, cause: messageOf(error) });
           engine.replica.hint((raft) => raft.snapshotDone(to, false));
           current.streaming = false;
           this.changed();
@@ -92,7 +92,7 @@ export class Snapshots {
           current.expiry = this.#deps.clock.setTimer(RESUME_MS, () => this.#forget(to, current));
         },
       )
-      .catch((error: unknown) => log.error('a snapshot failed', { to, cause: error }));
+      .catch((error: unknown) => log.error('snapshot failed', { to, cause: error }));
   }
 
   #begin(): Session {
@@ -128,7 +128,7 @@ export class Snapshots {
       }
       const has = await this.#deliver(to, { ...nothing, after, head, message: encodeMessages([message]) });
       if (has >= after) return;
-      // It has begun again with another's, or lost what it had.
+      // The receiver restarted the transfer with another sender, or lost what it had stored.
       after = has;
     }
     throw new CodedError('closed', 'the store is stopping');
@@ -144,7 +144,7 @@ export class Snapshots {
     }
   }
 
-  /** A piece has arrived. Resolves to the last revision that is there without a gap. Throws CodedError, WireError. */
+  /** Stores a received piece. Resolves with the last revision stored without a gap. Throws CodedError, WireError. */
   receive(piece: SnapshotPiece): Promise<number> {
     const done = this.#receiving.then(() => this.#takeIn(piece));
     this.#receiving = done.catch(() => {});
@@ -155,15 +155,15 @@ export class Snapshots {
     const { storage, engine } = this.#deps;
     const { replica } = engine;
     if (head !== undefined && head.position.index <= replica.applied) {
-      // Its answer was lost, or this member has come by it in another way.
+      // The response was lost, or this member has caught up through the log.
       this.#step(hello.from, message);
       return after;
     }
-    // Two that send would each begin anew what the other has begun.
+    // Two concurrent senders would each restart the transfer of the other.
     if (hello.from !== replica.leader) throw new CodedError('not-leader', `${hello.from} does not lead here`);
     let last = await storage.receive(id);
     if (last < after) return last;
-    // A piece that was sent again because its answer was lost is there already.
+    // A piece that is sent again because its response was lost is already stored.
     const fresh = rows.filter((row) => row.revision > last);
     if (fresh.length > 0) {
       await storage.received(id, fresh);
@@ -173,7 +173,7 @@ export class Snapshots {
     const { index } = head.position;
     this.#ready = { id, head };
     this.#step(hello.from, message);
-    // Until it has been installed no other may be begun in its place.
+    // No other transfer may replace this one until it has been installed.
     if (replica.applied < index && replica.raft.status().firstIndex === index + 1) await engine.appliedAt(index);
     this.#ready = undefined;
     return last;
@@ -182,7 +182,8 @@ export class Snapshots {
   #step(from: NodeId, bytes: Uint8Array): void {
     const { replica } = this.#deps.engine;
     const [message] = decodeMessages(bytes, from, replica.id);
-    if (message?.type !== 'snapshot') throw new CodedError('refused', 'a snapshot ends with a message that is none');
+    if (message?.type !== 'snapshot')
+      throw new CodedError('refused', 'snapshot stream ended with an unexpected message type');
     replica.step(message);
   }
 

@@ -18,22 +18,22 @@ export interface ClusterServiceDeps {
   readonly strict: boolean;
   /** etcd's `--max-learners`. */
   readonly maxLearners: number;
-  /** Told when a learner has become a voter, at whoever leads. */
+  /** Called on the leader when a learner was promoted. */
   readonly promoted: () => void;
 }
 
 /** A learner may be promoted when it has this share of the leader's log. Source: etcd server.go, readyPercent. */
 const READY_SHARE = 0.9;
 
-/** `etcdserverpb.Cluster`. Changes are the leader's. */
+/** `etcdserverpb.Cluster`. Membership changes are served by the leader. */
 export function clusterService(deps: ClusterServiceDeps): UnaryHandlers {
   const { engine, encoder, log } = deps;
   const { cluster } = engine;
 
   const answerWithMembers = (added?: Member): Uint8Array => {
-    // As etcd's, without the revision.
+    // The header has no revision, as in etcd.
     const out = encoder.begin(0);
-    // Of an answer that names the member it is about, the list comes third.
+    // In a response that also has the affected member, the list is the third field.
     if (added !== undefined) writeMember(out, 2, added, cluster.isLearner(added.id));
     for (const member of cluster.members)
       writeMember(out, added === undefined ? 2 : 3, member, cluster.isLearner(member.id));
@@ -88,7 +88,7 @@ export async function addMember(
   const { cluster } = engine;
   if (learner && cluster.conf.learners.length >= maxLearners) throw new CodedError('too-many-learners', '');
   if (strict) {
-    // One that is not there yet counts as missing, a learner too: who adds one means to promote it.
+    // A member that has not started counts as missing, a learner too: it will be promoted.
     if (learner) requireActive(engine, cluster.conf.voters.length + 1);
     else requireStarted(engine, cluster.conf.voters.length + 1);
   }
@@ -105,14 +105,14 @@ export async function removeMember({ engine, strict }: ClusterServiceDeps, id: s
   const member = cluster.get(id);
   if (member === undefined) throw new CodedError('member-not-found', id);
   const isVoter = cluster.conf.voters.includes(id);
-  // One that has never started is no loss.
+  // Removing a member that never started loses no vote.
   if (strict && isVoter && member.name !== '') requireStarted(engine, cluster.conf.voters.length - 1, id);
   if (id === replica.id && isVoter && cluster.conf.voters.length > 1) {
     const successor = replica.bestFollower();
-    if (successor === undefined) throw new CodedError('unhealthy-cluster', 'nobody can take over');
+    if (successor === undefined) throw new CodedError('unhealthy-cluster', 'no other member can become leader');
     replica.transferLeadership(successor);
-    // Whoever leads then does it.
-    throw new CodedError('not-leader', 'leadership is handed over first');
+    // The new leader executes the request.
+    throw new CodedError('not-leader', 'leadership is being transferred; retry');
   }
   await engine.changeConf({ steps: [{ op: 'remove', id }] });
 }

@@ -1,4 +1,7 @@
-/** `v3electionpb.Election`: what it does with keys it does as its caller. Source: etcd api/v3election/election.go, clientv3/concurrency/election.go. */
+/**
+ * `v3electionpb.Election`: operations on keys run with the caller's identity. Source: etcd api/v3election/election.go,
+ * clientv3/concurrency/election.go.
+ */
 import type { WireKeyValue } from '../../../api/etcd/kv.ts';
 import { Reader } from '../../../api/etcd/wire.ts';
 import type { Log } from '../../../base/log.ts';
@@ -67,7 +70,7 @@ async function campaign(client: LocalClient, name: string, lease: bigint, value:
   return place;
 }
 
-/** Every proclamation of whoever leads, from the present one on. */
+/** Every proclamation of the elected leader, starting with the current one. */
 function observe(call: StreamCall, local: LocalClient, encoder: Encoder, log: Log): StreamHandler {
   const controller = new AbortController();
   let started = false;
@@ -96,7 +99,7 @@ function observe(call: StreamCall, local: LocalClient, encoder: Encoder, log: Lo
       started = true;
       run(nameOf(message)).catch((error: unknown) => {
         if (controller.signal.aborted) return;
-        // Whatever the store refuses ends the stream without a word, as etcd's.
+        // An error of the store ends the stream without a status, as in etcd.
         if (error instanceof RpcFailed) call.end();
         else {
           const { code, message: text } = failureOf(error, log);

@@ -5,7 +5,9 @@ import type { RpcMessage } from '../port.ts';
 /** One writer serves all answers: encoding is synchronous, and `finish` copies the message out. */
 const writer = new Writer(16 << 10);
 const NO_HEADER = Buffer.alloc(0);
-/** Answers with more key-values than this leave as pieces, so that they are copied once, into what the socket gets. */
+/**
+ * Responses with more key-values than this are sent in pieces, so that they are copied once, into the socket's buffer.
+ */
 const COPIED = 8 << 10;
 
 /** Writes answers that begin with etcd's ResponseHeader. */
@@ -92,7 +94,7 @@ function asThird(out: Writer, kv: Buffer): void {
   out.varint(3 * 8 + 2).raw(kv.subarray(1));
 }
 
-/** The revision while a transaction's answers are written in order: it moves with the first that wrote. */
+/** The revision while a transaction's responses are written in order: it advances with the first write. */
 interface Now {
   revision: number;
 }

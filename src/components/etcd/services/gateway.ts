@@ -1,6 +1,7 @@
 /**
- * etcd's API as JSON over HTTP (`POST /v3/kv/range` …), as grpc-gateway offers it. A token comes in the header `Authorization`; as
- * with etcd, client certificates name nobody here. Source: etcd's google.api.http annotations in rpc.proto.
+ * etcd's API as JSON over HTTP (`POST /v3/kv/range` …), as in grpc-gateway. A token is sent in the header
+ * `Authorization`; as in etcd, client certificates do not identify users here. Source: etcd's google.api.http
+ * annotations in rpc.proto.
  */
 import { type Json, messageFromJson, messageToJson } from '../../../api/etcd/json.ts';
 import { WireError } from '../../../api/etcd/wire.ts';
@@ -90,7 +91,7 @@ const HTTP_STATUS: Readonly<Record<number, number>> = {
 const JSON_TYPE = 'application/json';
 const TEXT = 'text/plain; charset=utf-8';
 
-/** What a gateway has under way at once: the rest waits, as for a connection of gRPC that has no stream left. */
+/** Bounds concurrent gateway calls: further ones wait, as on a gRPC connection without free streams. */
 class Places {
   #free: number;
   readonly #waiting = new Set<() => void>();
@@ -99,7 +100,7 @@ class Places {
     this.#free = most;
   }
 
-  /** Resolves with how to leave; with undefined when the client has gone while it waited. */
+  /** Resolves with a release function; with undefined when the client disconnected while it waited. */
   take(request: Pick<HttpRequest, 'closed'>): Promise<(() => void) | undefined> {
     return new Promise((resolve) => {
       const enter = (): void => {
@@ -129,7 +130,7 @@ class Places {
   }
 }
 
-/** Answers `/v3/…`; undefined when the path is not the gateway's. `most`: calls at once, of all clients together. */
+/** Answers `/v3/…`; undefined for other paths. `most`: concurrent calls, over all clients. */
 export function gateway(
   client: LocalClient,
   log: Log,

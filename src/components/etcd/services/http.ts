@@ -1,8 +1,9 @@
 import { PRODUCT_VERSION } from '../../../base/version.ts';
 import type { HttpAnswer, HttpRequest } from '../port.ts';
-import { ALARM_NO_SPACE, type Engine } from '../replication/engine.ts';
-import { CLUSTER_VERSION, ETCD_VERSION } from './maintenance-service.ts';
+import { ALARM_NO_SPACE } from '../replication/alarms.ts';
+import type { Engine } from '../replication/engine.ts';
 import { type MetricsSources, showMetrics } from './metrics.ts';
+import { CLUSTER_VERSION, ETCD_VERSION } from './version.ts';
 
 const TEXT = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json';
@@ -56,7 +57,7 @@ const CHECKS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
       engine.cluster.alarms.some(({ alarm }) => alarm !== ALARM_NO_SPACE) ? 'alarm activated: CORRUPT' : undefined,
     serializable_read: () => undefined,
     linearizable_read: (engine) => linearizableRead(engine),
-    // One that nobody promotes yet is no place to send clients to.
+    // A learner must not receive client traffic.
     non_learner: ({ cluster, replica }) => (cluster.isLearner(replica.id) ? 'not supported for learner' : undefined),
   },
 };

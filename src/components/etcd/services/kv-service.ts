@@ -10,7 +10,8 @@ import { CodedError } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { checkDelete, checkPut, checkRange, checkTxn } from '../../../core/mvcc/txn-check.ts';
 import type { UnaryCall } from '../port.ts';
-import type { Engine, WriteOptions } from '../replication/engine.ts';
+import type { Engine } from '../replication/engine.ts';
+import type { WriteOptions } from '../replication/space.ts';
 import type { Encoder } from './encode.ts';
 import { answer, REQUEST_TOO_LARGE } from './rpc-errors.ts';
 
@@ -19,12 +20,12 @@ export type UnaryHandlers = Readonly<Record<string, (message: Uint8Array, call: 
 /** etcd's `--max-request-bytes`. */
 export const MAX_REQUEST_BYTES = 1.5 * 1024 * 1024;
 /**
- * Request metadata that asks for relaxed durability (`relaxed`), or for the room that is kept for what frees the disk (`reserve`), or for both with a comma;
- * unknown to other etcds, which ignore it.
+ * Request metadata that asks for relaxed durability (`relaxed`), for the reserve of a full disk (`reserve`), or for both
+ * (`relaxed,reserve`); other etcds ignore it.
  */
 export const DURABILITY = 'hyperedge-durability';
 
-/** etcd's `--max-request-bytes` and `--max-txn-ops`; what it has by default where nothing is said. */
+/** etcd's `--max-request-bytes` and `--max-txn-ops`; etcd's defaults if unset. */
 export interface RequestLimits {
   readonly requestBytes?: number;
   readonly transactionOperations?: number;
@@ -75,7 +76,7 @@ export function kvService(engine: Engine, encoder: Encoder, log: Log, limits: Re
       answer(call, log, async () => {
         const request = decodeTxnRequest(message);
         checkTxn(request, transactionOperations);
-        // What only reads does not go through the log, so its limit is not meant.
+        // Read-only transactions do not go through the log: the limit does not apply.
         if (message.length > requestBytes && !engine.machine.isReadOnly(request)) {
           throw new CodedError('request-too-large', 'the transaction is larger than the log takes');
         }

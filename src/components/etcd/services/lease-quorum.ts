@@ -1,6 +1,7 @@
 /**
- * What is left of leases is not in the log: a write to disk for every keep-alive would be too much. So that a keep-alive that was acknowledged survives its
- * leader all the same, a quorum is told of it first, and whoever leads next asks a quorum before it lets any lease end: the two have a member in common.
+ * Remaining times of leases are not in the log: one disk write for every keep-alive would be too expensive. A
+ * keep-alive survives the failure of its leader because a quorum acknowledges it first, and a new leader queries a
+ * quorum before it expires any lease: the two quorums overlap.
  */
 import { Reader, Writer } from '../../../api/etcd/wire.ts';
 import type { Clock } from '../../../base/clock.ts';
@@ -8,24 +9,24 @@ import { CodedError } from '../../../base/errors.ts';
 import type { NodeId } from '../../../core/raft/index.ts';
 import { jointVote } from '../../../core/raft/quorum.ts';
 import type { Engine } from '../replication/engine.ts';
-import { decodeLeaseNews, type LeaseNews, writeLeaseNews } from '../replication/peer-protocol.ts';
+import { decodeLeaseUpdate, type LeaseUpdates, writeLeaseUpdates } from '../replication/peer-protocol.ts';
 
 export interface LeaseQuorumDeps {
   readonly engine: Engine;
   readonly clock: Clock;
-  /** Asks every other member; those who agree are heard of, with what they say. */
+  /** Queries every other member; `agreed` is called for each one that agrees, with its response. */
   readonly askAll: (message: Uint8Array, agreed: (by: NodeId, body: Uint8Array) => void) => void;
 }
 
 interface Batch {
   readonly ids: Set<bigint>;
-  readonly told: Promise<void>;
+  readonly acknowledged: Promise<void>;
 }
 
-/** Keep-alives that come together are told together. */
+/** Keep-alives within this time share one query. */
 const BATCH_MS = 2;
 const RETRY_MS = 100;
-const NEWS = 2;
+const UPDATES = 2;
 
 export class LeaseQuorum {
   readonly #deps: LeaseQuorumDeps;
@@ -35,42 +36,42 @@ export class LeaseQuorum {
     this.#deps = deps;
   }
 
-  /** Resolves when a quorum knows that lease `id` has been renewed here. Throws CodedError 'leader-failed'. */
+  /** Resolves when a quorum has acknowledged the renewal of lease `id`. Throws CodedError 'leader-failed'. */
   renewed(id: bigint): Promise<void> {
     const { engine, clock } = this.#deps;
     if (engine.replica.alone) return Promise.resolve();
     if (this.#batch === undefined) {
       const ids = new Set<bigint>();
-      const told = new Promise<void>((resolve) => clock.setTimer(BATCH_MS, resolve)).then(() => {
+      const acknowledged = new Promise<void>((resolve) => clock.setTimer(BATCH_MS, resolve)).then(() => {
         this.#batch = undefined;
         return this.#agree(encode(engine.replica.term, this.remaining(ids), false), () => {});
       });
-      this.#batch = { ids, told };
+      this.#batch = { ids, acknowledged };
     }
     this.#batch.ids.add(id);
-    return this.#batch.told;
+    return this.#batch.acknowledged;
   }
 
-  /** What is left of some leases, or of all. */
-  remaining(ids: Iterable<bigint> = this.#deps.engine.machine.leases.ids()): LeaseNews {
+  /** The remaining times of some leases, or of all. */
+  remaining(ids: Iterable<bigint> = this.#deps.engine.machine.leases.ids()): LeaseUpdates {
     const { engine, clock } = this.#deps;
     const now = clock.monotonicMs();
-    const news: Array<LeaseNews[number]> = [];
+    const updates: Array<LeaseUpdates[number]> = [];
     for (const id of ids) {
       const lease = engine.machine.leases.get(id);
-      if (lease !== undefined) news.push({ id, remainingMs: Math.max(1, Math.ceil(lease.expiresAtMs - now)) });
+      if (lease !== undefined) updates.push({ id, remainingMs: Math.max(1, Math.ceil(lease.expiresAtMs - now)) });
     }
-    return news;
+    return updates;
   }
 
-  /** Takes over what a quorum knows. False when leadership is gone before that. */
+  /** Learns the remaining times known to a quorum. False when leadership is lost before that. */
   async learn(): Promise<boolean> {
     const { engine, clock } = this.#deps;
     const { replica } = engine;
     const { term } = replica;
     while (engine.leads && replica.term === term) {
       try {
-        await this.#agree(encode(term, [], true), (body) => this.#extend(decode(body).news));
+        await this.#agree(encode(term, [], true), (body) => this.#extend(decode(body).updates));
         return true;
       } catch (error) {
         if (!(error instanceof CodedError)) throw error;
@@ -80,24 +81,24 @@ export class LeaseQuorum {
     return false;
   }
 
-  /** What this member says to the leader of its term; undefined to anybody else. Throws WireError. */
+  /** The response to the leader of this member's term; undefined to other members. Throws WireError. */
   answer(message: Uint8Array): Uint8Array | undefined {
     const { engine, clock } = this.#deps;
-    const { term, news, asks } = decode(message);
+    const { term, updates, asks } = decode(message);
     if (term !== engine.replica.term || engine.replica.leads) return undefined;
     const now = clock.monotonicMs();
-    for (const { id, remainingMs } of news) engine.machine.leases.setRemaining(id, remainingMs, now);
+    for (const { id, remainingMs } of updates) engine.machine.leases.setRemaining(id, remainingMs, now);
     return encode(term, asks ? this.remaining() : [], false);
   }
 
-  /** Who has been told later knows better; what is less was told earlier. */
-  #extend(news: LeaseNews): void {
+  /** The longest remaining time is the most recent one: shorter ones were sent earlier. */
+  #extend(updates: LeaseUpdates): void {
     const { leases } = this.#deps.engine.machine;
     const now = this.#deps.clock.monotonicMs();
-    for (const { id, remainingMs } of news) leases.prolong(id, remainingMs, now);
+    for (const { id, remainingMs } of updates) leases.prolong(id, remainingMs, now);
   }
 
-  /** Resolves when a quorum of voters, this member among them, agrees in this term. */
+  /** Resolves when a quorum of voters, this member included, agrees in this term. */
   #agree(message: Uint8Array, heard: (body: Uint8Array) => void): Promise<void> {
     const { clock, askAll, engine } = this.#deps;
     const { replica } = engine;
@@ -123,21 +124,21 @@ export class LeaseQuorum {
   }
 }
 
-function encode(term: number, news: LeaseNews, asks: boolean): Buffer {
-  const out = new Writer(32 + news.length * 16).int(1, term);
-  return writeLeaseNews(out, NEWS, news).bool(3, asks).finish();
+function encode(term: number, updates: LeaseUpdates, asks: boolean): Buffer {
+  const out = new Writer(32 + updates.length * 16).int(1, term);
+  return writeLeaseUpdates(out, UPDATES, updates).bool(3, asks).finish();
 }
 
-function decode(bytes: Uint8Array): { readonly term: number; readonly news: LeaseNews; readonly asks: boolean } {
+function decode(bytes: Uint8Array): { readonly term: number; readonly updates: LeaseUpdates; readonly asks: boolean } {
   const reader = new Reader(bytes);
-  const news: Array<LeaseNews[number]> = [];
+  const updates: Array<LeaseUpdates[number]> = [];
   let term = 0;
   let asks = false;
   for (let field = reader.field(); field !== 0; field = reader.field()) {
     if (field === 1) term = reader.int();
-    else if (field === NEWS) news.push(decodeLeaseNews(reader.bytes()));
+    else if (field === UPDATES) updates.push(decodeLeaseUpdate(reader.bytes()));
     else if (field === 3) asks = reader.bool();
     else reader.skip();
   }
-  return { term, news, asks };
+  return { term, updates, asks };
 }

@@ -5,7 +5,7 @@ import type { Log } from '../../../base/log.ts';
 import { MvccError } from '../../../core/mvcc/errors.ts';
 import type { StreamCall, StreamHandler } from '../port.ts';
 import type { Engine } from '../replication/engine.ts';
-import type { LeaseNews } from '../replication/peer-protocol.ts';
+import type { LeaseUpdates } from '../replication/peer-protocol.ts';
 import type { Encoder } from './encode.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { LeaseQuorum } from './lease-quorum.ts';
@@ -26,17 +26,17 @@ export interface LeaseServiceDeps {
   readonly log: Log;
   /** A random positive 63-bit number. */
   readonly newLeaseId: () => bigint;
-  /** Has the leader answer one request of a stream, wherever it is. */
+  /** Has the leader answer one request of a stream. */
   readonly ask: (path: string, message: Uint8Array, here: () => Promise<Uint8Array>) => Promise<Uint8Array>;
   readonly quorum: LeaseQuorum;
-  /** Leases with more than this left are written down so often. */
+  /** How often leases with more remaining time than this are checkpointed. */
   readonly checkpointMs: number;
-  /** Tells the other members what is left of leases. */
-  readonly tell: (news: LeaseNews) => void;
+  /** Sends remaining times of leases to the other members. */
+  readonly send: (updates: LeaseUpdates) => void;
 }
 
 const RETRY_MS = 1000;
-const NEWS_MS = 5000;
+const SYNC_MS = 5000;
 const CHECKPOINT_MOST = 1000;
 const KEEP_ALIVE = '/etcdserverpb.Lease/LeaseKeepAlive';
 
@@ -44,9 +44,9 @@ const KEEP_ALIVE = '/etcdserverpb.Lease/LeaseKeepAlive';
 export class LeaseService {
   readonly #deps: LeaseServiceDeps;
   #timer: Timer | undefined;
-  #newsTimer: Timer | undefined;
+  #syncTimer: Timer | undefined;
   #checkpointTimer: Timer | undefined;
-  /** Leads, and knows of every renewal that was acknowledged by those who led before. */
+  /** This member leads and knows every renewal that previous leaders acknowledged. */
   #informed = false;
   #stopped = false;
   readonly #counts = { granted: 0, renewed: 0, revoked: 0, expired: 0 };
@@ -55,14 +55,14 @@ export class LeaseService {
     this.#deps = deps;
   }
 
-  /** Begins to expire leases, whenever this member leads. */
+  /** Starts expiring leases whenever this member leads. */
   start(): void {
     this.#arm();
-    this.#armNews();
+    this.#armSync();
     this.#armCheckpoint();
   }
 
-  /** Leadership has come or gone. */
+  /** Leadership was gained or lost. */
   leadershipChanged(): void {
     const { engine } = this.#deps;
     this.#informed = engine.leads && engine.replica.alone;
@@ -80,19 +80,19 @@ export class LeaseService {
   stop(): void {
     this.#stopped = true;
     this.#timer?.cancel();
-    this.#newsTimer?.cancel();
+    this.#syncTimer?.cancel();
     this.#checkpointTimer?.cancel();
   }
 
-  /** What the leader says is left. */
-  heard(news: LeaseNews): void {
+  /** Applies remaining times sent by the leader. */
+  heard(updates: LeaseUpdates): void {
     const { engine, clock } = this.#deps;
     if (engine.leads) return;
     const now = clock.monotonicMs();
-    for (const { id, remainingMs } of news) engine.machine.leases.setRemaining(id, remainingMs, now);
+    for (const { id, remainingMs } of updates) engine.machine.leases.setRemaining(id, remainingMs, now);
   }
 
-  /** One answer to one keep-alive, by the leader. */
+  /** The leader's response to one keep-alive. */
   async renew(message: Uint8Array): Promise<Uint8Array> {
     const { engine, encoder, clock } = this.#deps;
     engine.requireLeader();
@@ -101,7 +101,7 @@ export class LeaseService {
     if (ttl > 0) this.#counts.renewed += 1;
     if (ttl > 0) {
       const lease = engine.machine.leases.get(id);
-      // What was written of it would be less than it is promised now, after a restart of everybody.
+      // The checkpoint would be lower than the renewed time after a restart of all members.
       if (lease?.checkpoint !== undefined)
         await engine.command({ type: 'checkpoint', leases: [{ id, remainingSeconds: ttl }] });
       await this.#deps.quorum.renewed(id);
@@ -110,14 +110,14 @@ export class LeaseService {
     return encoder.begin(engine.machine.visible).big(2, id).int(3, ttl).finish();
   }
 
-  /** Whoever has missed something, or started again and supposes the longest, is put right now and then. */
-  #armNews(): void {
+  /** Members that missed an update, or restarted with full TTLs, are corrected periodically. */
+  #armSync(): void {
     if (this.#stopped) return;
-    this.#newsTimer?.cancel();
-    this.#newsTimer = this.#deps.clock.setTimer(NEWS_MS, () => {
-      this.#armNews();
-      const { engine, tell, quorum } = this.#deps;
-      if (engine.leads && this.#informed && engine.machine.leases.size > 0) tell(quorum.remaining());
+    this.#syncTimer?.cancel();
+    this.#syncTimer = this.#deps.clock.setTimer(SYNC_MS, () => {
+      this.#armSync();
+      const { engine, send, quorum } = this.#deps;
+      if (engine.leads && this.#informed && engine.machine.leases.size > 0) send(quorum.remaining());
     });
   }
 
@@ -128,7 +128,7 @@ export class LeaseService {
     });
   }
 
-  /** So that a restart of everybody does not give long leases their whole time again. */
+  /** Without checkpoints a restart of all members would reset long leases to their full TTL. */
   async #checkpoint(): Promise<void> {
     const { engine, clock, log, checkpointMs } = this.#deps;
     if (!engine.leads) return;
@@ -139,14 +139,14 @@ export class LeaseService {
       const remainingSeconds = Math.ceil((expiresAtMs - now) / 1000);
       if (ttlSeconds * 1000 > checkpointMs && remainingSeconds > 0) {
         leases.push({ id, remainingSeconds });
-        // From here on a renewal has to be written behind it.
+        // A renewal from here on has to be checkpointed after it.
         lease.checkpoint = remainingSeconds;
       }
       if (leases.length >= CHECKPOINT_MOST) break;
     }
     if (leases.length === 0) return;
     await engine.command({ type: 'checkpoint', leases }).catch((error: unknown) => {
-      log.v(2, 'leases could not be written down', { cause: messageOf(error) });
+      log.v(2, 'lease checkpoint failed; retrying', { cause: messageOf(error) });
     });
   }
 
@@ -197,12 +197,12 @@ export class LeaseService {
     };
   }
 
-  /** What members pass on beside unary calls: single requests of keep-alive streams. */
+  /** Requests forwarded beside unary calls: single requests of keep-alive streams. */
   get forOthers(): UnaryHandlers {
     return { [KEEP_ALIVE]: (message, call) => answer(call, this.#deps.log, () => this.renew(message)) };
   }
 
-  /** `LeaseKeepAlive`: one answer a request, in order; a lease that is gone is answered with time to live 0. */
+  /** `LeaseKeepAlive`: one response for each request, in order; the TTL of an expired lease is 0. */
   readonly keepAlive = (call: StreamCall): StreamHandler => {
     const { ask, log } = this.#deps;
     let before: Promise<void> = Promise.resolve();
@@ -240,7 +240,7 @@ export class LeaseService {
     }
   }
 
-  /** Sets the timer to the next expiry. Keep-alives only move expiries later, so they need not touch it. */
+  /** Sets the timer to the next expiry. Keep-alives only postpone expiries and need not reset it. */
   #arm(delayMs?: number): void {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -261,7 +261,7 @@ export class LeaseService {
       this.#counts.expired += expired.length;
     } catch (error) {
       retry = RETRY_MS;
-      if (!this.#stopped && engine.leads) log.warn('leases could not be expired yet', { cause: messageOf(error) });
+      if (!this.#stopped && engine.leads) log.warn('lease expiry failed; retrying', { cause: messageOf(error) });
     }
     this.#arm(retry);
   }

@@ -1,6 +1,6 @@
 /**
- * A client of this server inside its own process: the same handlers that serve the network, called with the same bytes. So what
- * is built on it (locks, elections, the JSON gateway) does what a client elsewhere would, on a leader and on a follower.
+ * An in-process client of this server: it calls the handlers that serve the network, with the same bytes. Locks,
+ * elections and the JSON gateway built on it behave like remote clients, on a leader and on a follower.
  */
 import {
   decodeRangeResponse,
@@ -25,11 +25,11 @@ export type StreamHandlers = Readonly<Record<string, (call: StreamCall) => Strea
 
 export interface LocalStream {
   send(message: Uint8Array): void;
-  /** There is no more to send. */
+  /** The sender has finished. */
   end(): void;
-  /** Nothing is delivered any more. */
+  /** Stops the delivery. */
   cancel(): void;
-  /** The receiver can take more after it answered false. */
+  /** The receiver has capacity again after it returned false. */
   drained(): void;
 }
 
@@ -39,7 +39,7 @@ export interface LocalStreamEvents {
   ended(failure: RpcFailed | undefined): void;
 }
 
-const NOBODY: CallIdentity = { metadata: () => undefined, peerCommonName: () => '' };
+const ANONYMOUS: CallIdentity = { metadata: () => undefined, peerCommonName: () => '' };
 const WATCH = '/etcdserverpb.Watch/Watch';
 
 export class LocalClient {
@@ -47,19 +47,19 @@ export class LocalClient {
   readonly #streams: StreamHandlers;
   readonly #caller: CallIdentity;
 
-  /** `caller`: on whose behalf it calls, unless a call says otherwise; nobody's by default. */
-  constructor(unary: UnaryHandlers, streams: StreamHandlers, caller: CallIdentity = NOBODY) {
+  /** `caller`: the identity of calls that do not name another; anonymous by default. */
+  constructor(unary: UnaryHandlers, streams: StreamHandlers, caller: CallIdentity = ANONYMOUS) {
     this.#unary = unary;
     this.#streams = streams;
     this.#caller = caller;
   }
 
-  /** The same client on behalf of who makes `call`, whose permission is asked for with each call that it makes. */
+  /** The same client with the identity of `call`, whose permissions are checked for each call. */
   as(call: CallIdentity): LocalClient {
     return new LocalClient(this.#unary, this.#streams, call);
   }
 
-  /** Throws RpcFailed with what a caller elsewhere would be told. */
+  /** Throws RpcFailed with the status that a remote client would get. */
   call(path: string, message: Uint8Array, identity: CallIdentity = this.#caller): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const handler = this.#unary[path];
@@ -118,8 +118,8 @@ export class LocalClient {
   }
 
   /**
-   * What a watch brings, until `taken` says that it has what it wanted, or compaction has overtaken it: look again then. Throws
-   * RpcFailed when the watch ends before that, and the signal's reason when it is aborted.
+   * The events of a watch until `taken` returns true, or compaction has overtaken it and the caller has to list again.
+   * Throws RpcFailed when the watch ends before that, and the signal's reason when it is aborted.
    */
   watch(
     create: Partial<WatchCreateRequest> & { readonly key: string },

@@ -8,8 +8,9 @@ import { RpcFailed } from './rpc-errors.ts';
 import { answerSession, cancellation, giveUp, SessionQueue } from './session-queue.ts';
 
 /**
- * `v3lockpb.Lock`. `Lock` is answered when the caller's lease is first in the queue; one that gives up before leaves the queue.
- * What it does with keys it does as its caller, so that permissions hold for each step of it. Source: etcd api/v3lock/lock.go, clientv3/concurrency/mutex.go.
+ * `v3lockpb.Lock`. `Lock` is answered when the caller's lease is first in the queue; a cancelled call leaves the queue.
+ * All operations on keys run with the caller's identity, so that its permissions apply. Source: etcd
+ * api/v3lock/lock.go, clientv3/concurrency/mutex.go.
  */
 export function lockService(local: LocalClient, encoder: Encoder, log: Log): UnaryHandlers {
   return {
@@ -26,7 +27,7 @@ export function lockService(local: LocalClient, encoder: Encoder, log: Log): Una
           await giveUp(client, place);
           throw error;
         }
-        // The lease may have ended while it waited, and the place with it.
+        // The lease may have ended while the call waited, and its key with it.
         const held = await client.range({ key: place.key });
         if (held.kvs.length === 0) throw new RpcFailed(RpcCode.unknown, 'mutex: session is expired');
         if (signal.aborted) await giveUp(client, place);

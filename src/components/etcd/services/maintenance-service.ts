@@ -12,11 +12,7 @@ import type { Encoder } from './encode.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { EtcdMetrics } from './metrics.ts';
 import { answer, failureOf } from './rpc-errors.ts';
-
-/** The version of etcd whose API this speaks, for clients that look: kubeadm refuses an etcd that is too old. */
-export const ETCD_VERSION = '3.5.30';
-/** What all members of a cluster agree on, without its patch. */
-export const CLUSTER_VERSION = '3.5';
+import { ETCD_VERSION } from './version.ts';
 
 export interface MaintenanceDeps {
   readonly engine: Engine;
@@ -25,7 +21,7 @@ export interface MaintenanceDeps {
   readonly metrics: EtcdMetrics;
   readonly clock: Clock;
   readonly log: Log;
-  /** Has a command replicated, wherever the leader is. */
+  /** Replicates a command through the leader. */
   readonly command: (command: Command) => Promise<void>;
 }
 
@@ -123,7 +119,7 @@ export class MaintenanceService {
     const { cluster, machine } = this.#engine;
     const [first, second, third] = firstNumbers(message);
     const [action, member, alarm] = [Number(first), BigInt.asUintN(64, second), Number(third)];
-    // What this member knows may be behind what somebody has been told, and what it does not know it would not disarm.
+    // The alarms known here may be outdated, and an unknown alarm would not be disarmed.
     if (action !== AlarmAction.activate) await this.#engine.upToDate();
     const about = cluster.alarms.filter((each) => member === 0n || each.member === hex(member));
     let shown = alarm === 0 ? about : about.filter((each) => each.alarm === alarm);
@@ -167,7 +163,7 @@ export class MaintenanceService {
     }
   }
 
-  /** There is one format only: whatever is asked for, nothing has to be done, and nothing can be. */
+  /** There is one storage format only: no downgrade is required or possible. */
   #downgrade(message: Uint8Array): Uint8Array {
     const [action] = firstNumbers(message);
     if (action === 0n) throw new CodedError('no-downgrade', 'this store has no older version to go back to');

@@ -1,6 +1,6 @@
 /**
- * `/metrics` under etcd's names, for dashboards and alerts made for etcd. What the store's parts count they tell `EtcdMetrics`;
- * what replication knows is asked of it when metrics are shown. Source: etcd's metrics documentation.
+ * `/metrics` under etcd's names, for dashboards and alerts made for etcd. Parts of the store count events in
+ * `EtcdMetrics`; replication state is read when metrics are scraped. Source: etcd's metrics documentation.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import type { TxnRequest } from '../../../api/etcd/kv.ts';
@@ -13,9 +13,9 @@ import type { CompactionTimes } from '../replication/compactor.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { WatchService } from '../watch/watch-service.ts';
 import type { LeaseCounts } from './lease-service.ts';
-import { CLUSTER_VERSION, ETCD_VERSION } from './maintenance-service.ts';
 import { MetricsText } from './metrics-text.ts';
 import type { RpcMetrics } from './rpc-metrics.ts';
+import { CLUSTER_VERSION, ETCD_VERSION } from './version.ts';
 
 /** etcd's buckets for what a disk does: 1 ms to 8 s. */
 const diskBuckets = (): Histogram => new Histogram(doubling(0.001, 14));
@@ -82,20 +82,20 @@ export class EtcdMetrics {
   readonly #log: Log;
   readonly #nowMs: () => number;
 
-  /** `slowMs`: what takes longer is counted as slow, and said. */
+  /** `slowMs`: slower operations are counted and logged. */
   constructor(slowMs: number, log: Log, nowMs: () => number) {
     this.#slowMs = slowMs;
     this.#log = log;
     this.#nowMs = nowMs;
   }
 
-  /** The member that leads now, if any does. */
+  /** The current leader, if there is one. */
   leaderSeen(leader: string | undefined): void {
     if (leader !== undefined && leader !== this.#leader) this.leaderChanges += 1;
     this.#leader = leader;
   }
 
-  /** A commit with its flush took this long. It is both of what etcd tells apart. */
+  /** Duration of a commit with its flush; etcd reports the two separately. */
   written(ms: number): void {
     this.walFsyncSeconds.observe(ms / 1000);
     this.backendCommitSeconds.observe(ms / 1000);
@@ -117,7 +117,7 @@ export class EtcdMetrics {
     this.#applies[success ? 'succeeded' : 'failed'][operationOf(request)].observe(ms / 1000);
   }
 
-  /** What has been done with keys so far, and how long it took. */
+  /** Operations on keys so far, and their durations. */
   *applies(): Generator<readonly [labels: Readonly<Record<string, string>>, Histogram]> {
     for (const success of [true, false])
       for (const op of OPERATIONS) {
@@ -258,7 +258,7 @@ function showStore(text: MetricsText, { engine, watches, metrics, rpc }: Metrics
     'The newest kinds of entries that all members know and the log may hold.',
     level,
   );
-  text.gauge('hyperedge_etcd_disk_full', '1 while writes are refused for want of space.', engine.full ? 1 : 0);
+  text.gauge('hyperedge_etcd_disk_full', '1 while writes are rejected because the disk is full.', engine.full ? 1 : 0);
 }
 
 function showCompaction(text: MetricsText, metrics: EtcdMetrics): void {

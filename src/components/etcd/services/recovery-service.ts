@@ -1,4 +1,4 @@
-/** How far this member's log reaches, for whoever has to choose among the survivors of a cluster. It is answered without a quorum. */
+/** Reports the extent of this member's log, to choose among the survivors of a cluster. Served without a quorum. */
 import { Writer } from '../../../api/etcd/wire.ts';
 import type { Log } from '../../../base/log.ts';
 import type { StoreLog } from '../port.ts';

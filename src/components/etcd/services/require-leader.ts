@@ -1,6 +1,7 @@
 /**
- * Metadata `hasleader`, which clients send who would rather look elsewhere than wait at a member that is cut off (clientv3.WithRequireLeader). Calls
- * are refused at once, streams end, when this member knows of no leader. Source: etcd api/v3rpc/interceptor.go.
+ * Metadata `hasleader`, sent by clients that prefer another member over waiting at a partitioned one
+ * (clientv3.WithRequireLeader). Calls are rejected and streams end when this member knows no leader. Source: etcd
+ * api/v3rpc/interceptor.go.
  */
 import type { Clock, Timer } from '../../../base/clock.ts';
 import { type CallIdentity, RpcCode, type StreamCall, type StreamHandler } from '../port.ts';
@@ -63,7 +64,7 @@ export class RequireLeader {
     };
   }
 
-  /** There may be a leader now, or none. */
+  /** Leadership may have changed. */
   leaderChanged(): void {
     const { clock, hasLeader, electionMs } = this.#deps;
     if (hasLeader()) {

@@ -11,7 +11,7 @@ interface RpcFailure {
   readonly message: string;
 }
 
-/** etcd's status and text for each refusal. Clients match on the text. Source: etcd api/v3rpc/rpctypes/error.go. */
+/** etcd's status and text for each rejection. Clients match on the text. Source: etcd api/v3rpc/rpctypes/error.go. */
 const REFUSALS: Readonly<Record<MvccErrorCode, RpcFailure>> = {
   compacted: { code: RpcCode.outOfRange, message: 'etcdserver: mvcc: required revision has been compacted' },
   'future-revision': { code: RpcCode.outOfRange, message: 'etcdserver: mvcc: required revision is a future revision' },
@@ -27,7 +27,7 @@ const REFUSALS: Readonly<Record<MvccErrorCode, RpcFailure>> = {
   'lease-ttl-too-large': { code: RpcCode.outOfRange, message: 'etcdserver: too large lease TTL' },
 };
 
-/** As `REFUSALS`, of auth. What rpctypes does not know reaches clients with etcd's inner text and an unknown status. */
+/** As `REFUSALS`, for auth. Errors that rpctypes does not list have etcd's inner text and an unknown status. */
 const AUTH_REFUSALS: Readonly<Record<AuthErrorCode, RpcFailure>> = {
   'root-user-missing': { code: RpcCode.failedPrecondition, message: 'etcdserver: root user does not exist' },
   'root-role-missing': { code: RpcCode.failedPrecondition, message: 'etcdserver: root user does not have root role' },
@@ -59,7 +59,7 @@ const AUTH_REFUSALS: Readonly<Record<AuthErrorCode, RpcFailure>> = {
   'verify-only': { code: RpcCode.unknown, message: 'auth: token signing attempted with verify-only key' },
 };
 
-/** A refusal that already has its status, from a handler called on another's behalf. */
+/** An error that already has its status, from a handler called on behalf of another one. */
 export class RpcFailed extends Error {
   readonly code: RpcCode;
   constructor(code: RpcCode, message: string) {
@@ -111,7 +111,7 @@ const OPERATING: Readonly<Record<string, RpcFailure>> = {
   'bad-transferee': { code: RpcCode.failedPrecondition, message: 'etcdserver: bad leader transferee' },
 };
 
-/** What is refused because of the state of raft, as etcd says it where it has a word for it. */
+/** Rejections by raft, in etcd's words where it has some. */
 function ofRaft(error: RaftError): RpcFailure {
   if (error.code === 'BadTarget') return OPERATING['bad-transferee'] as RpcFailure;
   if (error.code === 'NoLeader') return { code: RpcCode.unavailable, message: 'etcdserver: no leader' };
@@ -119,7 +119,7 @@ function ofRaft(error: RaftError): RpcFailure {
   return { code: RpcCode.failedPrecondition, message: `etcdserver: ${error.message}` };
 }
 
-/** What a caller is told about `error`. What is not foreseen is logged and answered as internal. */
+/** The status for `error`. Unexpected errors are logged and reported as internal. */
 export function failureOf(error: unknown, log: Log): RpcFailure {
   if (error instanceof MvccError) return REFUSALS[error.code];
   if (error instanceof AuthError) return AUTH_REFUSALS[error.code];

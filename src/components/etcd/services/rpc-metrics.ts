@@ -41,20 +41,20 @@ interface Method {
   received: number;
   sent: number;
   readonly handled: Map<number, number>;
-  /** How long calls took, in seconds; undefined: nobody asked for it. */
+  /** How long calls took, in seconds; undefined: not enabled. */
   readonly handling: Histogram | undefined;
 }
 
 /** Those of grpc-prometheus. */
 const HANDLING_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Calls that the client answers with a stream but asks only once. */
+/** Calls with one request and a stream of responses. */
 const SERVER_STREAMS = new Set(['Snapshot', 'Observe']);
 
 export interface RpcMetricsDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Requests for keys that take longer are said. */
+  /** Slower requests for keys are logged. */
   readonly slowMs: number;
   /** Also how long calls take (`--metrics=extensive`). */
   readonly extensive: boolean;
@@ -65,7 +65,7 @@ export class RpcMetrics {
   readonly #methods: Method[] = [];
   #receivedBytes = 0;
   #sentBytes = 0;
-  /** Calls by the version that the client says its API is of, one counter for each kind of call. */
+  /** Calls by the API version that the client reports, one counter for each kind of call. */
   readonly #clients = { unary: new Map<string, number>(), stream: new Map<string, number>() };
 
   constructor(deps: RpcMetricsDeps) {
@@ -175,7 +175,7 @@ export class RpcMetrics {
   #from(call: CallIdentity, type: 'unary' | 'stream'): void {
     const counts = this.#clients[type];
     const said = call.metadata('client-api-version');
-    // Whatever a client says becomes a series: not more of them than there are versions.
+    // Clients choose the label: the number of series is bounded.
     const version = said !== undefined && /^\d{1,2}\.\d{1,2}$/.test(said) ? said : 'unknown';
     counts.set(version, (counts.get(version) ?? 0) + 1);
   }

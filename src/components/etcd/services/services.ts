@@ -1,12 +1,12 @@
-/** All that a member answers: etcd's services, each behind what guards, routes and counts it, and plain HTTP on the same port. */
+/** The services of a member: etcd's RPCs behind authorization, routing and metrics, and plain HTTP on the same port. */
 import type { Auth } from '../auth/auth.ts';
 import type { AuthGuard } from '../auth/auth-guard.ts';
 import { authService } from '../auth/auth-service.ts';
-import type { EtcdServerDeps } from '../index.ts';
 import type { RpcService } from '../port.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { Peers } from '../replication/peers.ts';
 import type { Router } from '../replication/router.ts';
+import type { EtcdServerDeps } from '../server-port.ts';
 import { WatchService } from '../watch/watch-service.ts';
 import { clusterService } from './cluster-service.ts';
 import { electionService } from './election-service.ts';
@@ -40,7 +40,7 @@ export interface ServiceParts {
   readonly leaseQuorum: LeaseQuorum;
   readonly metrics: EtcdMetrics;
   readonly peers: () => Peers | undefined;
-  /** Random ones. */
+  /** Random bytes. */
   readonly bytes: (length: number) => Uint8Array;
   readonly defer: (run: () => void) => void;
   readonly slowRequestMs: number;
@@ -76,7 +76,7 @@ export function createServices(parts: ServiceParts): Services {
     ask: (path, message, here) => router.ask(path, message, here),
     quorum: leaseQuorum,
     checkpointMs: deps.leaseCheckpointMs ?? LEASE_CHECKPOINT_MS,
-    tell: (news) => peers()?.sendLeaseNews(news),
+    send: (updates) => peers()?.sendLeaseUpdates(updates),
   });
   const maintenance = new MaintenanceService({
     engine,
@@ -122,7 +122,7 @@ export function createServices(parts: ServiceParts): Services {
     '/etcdserverpb.Maintenance/Snapshot': maintenance.snapshot,
   });
   const routed = router.unary(guard.unary(handlers), (path, message, call) => guard.check(path, message, call));
-  // Whoever wants a lock or leads is asked for permission with each step that is made for it, as a client elsewhere would be.
+  // Every operation of a lock or an election is authorized like one of a remote client.
   const local = new LocalClient(routed, streams);
   const elections = electionService(local, encoder, log);
   const unary = rpc.unary(

@@ -1,7 +1,7 @@
 /**
- * What locks and elections share: who wants one stands under `name/` with a key that ends in its lease, and whose key was created
- * first has it. Source: etcd clientv3/concurrency key.go, mutex.go, election.go; the same keys, so that etcd's clients and these
- * services stand in one queue.
+ * The queue behind locks and elections: each participant owns a key under `name/` that ends in its lease, and the key
+ * with the lowest create revision holds the lock. Source: etcd clientv3/concurrency key.go, mutex.go, election.go; the
+ * keys are the same, so etcd's clients and these services share a queue.
  */
 import {
   SortOrder,
@@ -19,16 +19,16 @@ import { RpcCode, type UnaryCall } from '../port.ts';
 import type { LocalClient } from './local-client.ts';
 import { answer, RpcFailed } from './rpc-errors.ts';
 
-/** What etcd's client takes for a session without a lease of its own. */
+/** The session TTL of etcd's client without a lease of its own. */
 const SESSION_TTL_SECONDS = 60;
 
 export interface Place {
   readonly key: string;
   readonly lease: bigint;
   readonly createRevision: number;
-  /** What the key holds; not what was asked for when it stood there already. */
+  /** The key's value; not the requested one when the key existed already. */
   readonly value: Buffer;
-  /** Revision at which the place was taken or found. */
+  /** Revision at which the key was created or found. */
   readonly revision: number;
 }
 
@@ -43,7 +43,7 @@ export class SessionQueue {
     this.#end = `${name}0`;
   }
 
-  /** Takes a place at the end, or finds the one that the lease has. With lease 0, one is granted that nobody keeps alive. */
+  /** Enqueues a key, or finds the one of the lease. With lease 0 a lease is granted that is never renewed. */
   async enter(lease: bigint, value: Uint8Array): Promise<Place> {
     const own = lease === 0n ? await this.#grant() : lease;
     const key = `${this.prefix}${own.toString(16)}`;
@@ -63,7 +63,7 @@ export class SessionQueue {
     };
   }
 
-  /** Resolves when nobody stands before the place. Throws the signal's reason. */
+  /** Resolves when the key is first in the queue. Throws the signal's reason. */
   async turn(place: Place, signal: AbortSignal): Promise<void> {
     for (;;) {
       const before = await this.#client.range({
@@ -85,7 +85,7 @@ export class SessionQueue {
     }
   }
 
-  /** Whose turn it is. */
+  /** The key that is first in the queue. */
   async first(): Promise<{ readonly kv: WireKeyValue | undefined; readonly revision: number }> {
     const { kvs, revision } = await this.#client.range({
       key: this.prefix,
@@ -97,7 +97,7 @@ export class SessionQueue {
     return { kv: kvs[0], revision };
   }
 
-  /** The next put under the prefix from `revision` on; undefined when it has to be looked for again. */
+  /** The next put under the prefix from `revision` on; undefined when the caller has to list again. */
   async nextPut(
     revision: number,
     signal: AbortSignal,
@@ -115,7 +115,7 @@ export class SessionQueue {
     return found;
   }
 
-  /** Tells `put` of every change of `key` from `revision` on; resolves when the key is deleted. */
+  /** Calls `put` for every change of `key` from `revision` on; resolves when the key is deleted. */
   async follow(
     key: string,
     revision: number,
@@ -142,7 +142,7 @@ export class SessionQueue {
   }
 }
 
-/** Changes the key, if its create revision is still this. */
+/** Updates the key if its create revision is unchanged. */
 export async function putIfHeld(
   client: LocalClient,
   held: { readonly key: string; readonly lease: bigint; readonly createRevision: number },
@@ -154,7 +154,7 @@ export async function putIfHeld(
   });
 }
 
-/** Gives the place up, if its create revision is still this. */
+/** Deletes the key if its create revision is unchanged. */
 export async function deleteIfHeld(
   client: LocalClient,
   held: { readonly key: string; readonly createRevision: number },
@@ -165,7 +165,7 @@ export async function deleteIfHeld(
   });
 }
 
-/** As `deleteIfHeld`, for who fails anyway: if that is refused, the key goes with its lease. */
+/** As `deleteIfHeld` after a failure: if that is rejected, the key is deleted with its lease. */
 export async function giveUp(client: LocalClient, place: Place): Promise<void> {
   try {
     await deleteIfHeld(client, place);
@@ -175,8 +175,8 @@ export async function giveUp(client: LocalClient, place: Place): Promise<void> {
 }
 
 /**
- * As `answer`. etcd's services go through its own client, whose errors carry their text but no status: what the store refuses
- * reaches the caller as unknown.
+ * As `answer`. etcd's services use its own client, whose errors carry their text but no status: errors of the store
+ * reach the caller as unknown.
  */
 export function answerSession(call: UnaryCall, log: Log, work: () => Promise<Uint8Array>): void {
   answer(call, log, () =>
@@ -188,7 +188,7 @@ export function answerSession(call: UnaryCall, log: Log, work: () => Promise<Uin
   );
 }
 
-/** Aborts when the caller gives up. */
+/** Aborts when the client cancels. */
 export function cancellation(call: Pick<UnaryCall, 'whenCancelled'>): AbortSignal {
   const controller = new AbortController();
   call.whenCancelled(() => controller.abort(new RpcFailed(RpcCode.cancelled, 'context canceled')));

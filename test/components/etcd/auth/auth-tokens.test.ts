@@ -7,8 +7,9 @@ import { Reader, Writer } from '../../../../src/api/etcd/wire.ts';
 import type { Clock } from '../../../../src/base/clock.ts';
 import { CodedError } from '../../../../src/base/errors.ts';
 import { silentLog } from '../../../../src/base/log.ts';
-import { createTokens, simpleTokens, type Tokens } from '../../../../src/components/etcd/auth/auth-tokens.ts';
+import { createTokens, simpleTokens } from '../../../../src/components/etcd/auth/auth-tokens.ts';
 import { costLikeBcrypt, scryptHasher } from '../../../../src/components/etcd/auth/password.ts';
+import type { Tokens } from '../../../../src/components/etcd/auth/tokens.ts';
 import { AuthError } from '../../../../src/core/etcdauth/errors.ts';
 import { Channel } from '../../../../src/io/grpc/channel.ts';
 import {
@@ -57,7 +58,7 @@ const tokensOf = (option: string, clock: Clock = realClock): Promise<Tokens> =>
 
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** A token of `user` that this member has been told of. */
+/** A token of `user` that is registered on this member. */
 async function given(tokens: Tokens, user: string): Promise<string> {
   const token = await tokens.issue(user, 1);
   tokens.remember?.(token, user);

@@ -31,14 +31,14 @@ interface Rig {
   hear(entry: Uint8Array): void;
   readonly leases: Map<bigint, readonly string[]>;
   /** Whether anybody leads. */
-  readonly mood: { led: boolean; tellsTokens: boolean };
+  readonly mood: { led: boolean; replicatesTokens: boolean };
 }
 
 function rig(clientCertAuth = true, hasher: PasswordHasher = plainHasher): Rig {
   const log: Uint8Array[] = [];
   const leases = new Map<bigint, readonly string[]>();
   const waiting: Array<{ readonly index: number; resolve(): void }> = [];
-  const mood = { led: true, tellsTokens: true };
+  const mood = { led: true, replicatesTokens: true };
   const auth: Auth = new Auth({
     replicate: async (command) => {
       await Promise.resolve();
@@ -55,7 +55,7 @@ function rig(clientCertAuth = true, hasher: PasswordHasher = plainHasher): Rig {
         }),
     },
     hasher,
-    tellsTokens: () => mood.tellsTokens,
+    replicatesTokens: () => mood.replicatesTokens,
     clientCertAuth,
   });
   const hear = (entry: Uint8Array): void => {
@@ -113,20 +113,20 @@ const identity = (metadata: Readonly<Record<string, string>>, commonName = '') =
 
 const ALLOWED = 'allowed';
 
-/** What `user` is told when it sends `message` to `path`; `ALLOWED` when it reaches the handler. */
+/** The error that `user` gets for `message` to `path`; `ALLOWED` when it reaches the handler. */
 function asked({ guard }: Rig, user: string, path: string, message: Uint8Array): string {
-  let told = '';
+  let outcome = '';
   const call = {
     ...identity({}, user),
     reply: () => {},
     whenCancelled: () => {},
     fail: (_code: RpcCode, text: string) => {
-      told = text;
+      outcome = text;
     },
   };
-  const handlers = guard.unary({ [path]: () => (told = ALLOWED) });
+  const handlers = guard.unary({ [path]: () => (outcome = ALLOWED) });
   handlers[path]?.(message, call);
-  return told;
+  return outcome;
 }
 
 const DENIED = 'etcdserver: permission denied';
@@ -171,7 +171,7 @@ describe('the guard', () => {
     const [KV_RANGE, KV_PUT, KV_DELETE, KV_TXN] = ['Range', 'Put', 'DeleteRange', 'Txn'].map(
       (name) => `/etcdserverpb.KV/${name}`,
     ) as [string, string, string, string];
-    const cases: readonly (readonly [path: string, message: Uint8Array, told: string])[] = [
+    const cases: readonly (readonly [path: string, message: Uint8Array, outcome: string])[] = [
       [KV_RANGE, range('r'), ALLOWED],
       [KV_RANGE, range('r', 's'), ALLOWED],
       [KV_RANGE, range('r', 's\0'), DENIED],
@@ -202,15 +202,15 @@ describe('the guard', () => {
       ['/etcdserverpb.Lease/LeaseTimeToLive', numbers(8n), ALLOWED],
       ['/etcdserverpb.Lease/LeaseTimeToLive', numbers(8n, 1n), DENIED],
     ];
-    for (const [path, message, told] of cases) {
+    for (const [path, message, outcome] of cases) {
       const what = `${path} ${Buffer.from(message).toString('latin1')}`;
-      assert.equal(asked(on, 'alice', path, message), told, what);
+      assert.equal(asked(on, 'alice', path, message), outcome, what);
       if (path.includes('/etcdserverpb.KV/')) assert.equal(asked(on, 'bob', path, message), DENIED, what);
       assert.equal(asked(on, 'root', path, message), ALLOWED, what);
     }
   });
 
-  it('keeps administration for root, and what nobody has thought of', async () => {
+  it('keeps administration and unknown methods for root', async () => {
     const on = await enabled();
     for (const path of [
       ...['Defragment', 'Hash', 'HashKV', 'MoveLeader', 'Downgrade'].map((name) => `/etcdserverpb.Maintenance/${name}`),
@@ -231,7 +231,7 @@ describe('the guard', () => {
     }
   });
 
-  it('lets any user, and nobody else, keep leases and see members and alarms', async () => {
+  it('lets users only keep leases and see members and alarms', async () => {
     const on = await enabled();
     for (const path of ['Cluster/MemberList', 'Maintenance/Alarm', 'Lease/LeaseGrant', 'Lease/LeaseLeases']) {
       assert.equal(asked(on, 'bob', `/etcdserverpb.${path}`, NOTHING), ALLOWED, path);
@@ -330,7 +330,7 @@ describe('who a caller is', () => {
 });
 
 describe('authenticating', () => {
-  it('while nobody leads, gives those that know their password a token that counts until somebody does', async () => {
+  it('without a leader, issues tokens for correct passwords that are valid until there is one', async () => {
     const { auth, log, mood } = await enabled();
     mood.led = false;
     const entries = log.length;
@@ -491,7 +491,7 @@ describe('changes', () => {
     assert.equal(await third.auth.authenticate('alice', 'pw').then(third.auth.tokenUser.bind(third.auth)), 'alice');
   });
 
-  it('that two make at once are made once, and the second is told', async () => {
+  it('that two requests make at once are made once, and the second one is rejected', async () => {
     const { auth, log } = rig();
     const outcomes = await Promise.allSettled([auth.change(add('twin')), auth.change(add('twin'))]);
     assert.equal(outcomes[0]?.status, 'fulfilled');

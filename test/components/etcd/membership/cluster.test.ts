@@ -121,7 +121,7 @@ describe('three members', () => {
     await store.close();
   });
 
-  it('keep leases at whoever leads, and expire them once', async () => {
+  it('keep leases at the leader, and expire them once', async () => {
     const stores = members.map((each) => connect(each.endpoint, undefined));
     const lease = await (stores[0] as Store).grantLease(2);
     await (stores[1] as Store).commit({ guards: [], puts: [{ key: 'leased', value: Buffer.from('x'), lease }] });
@@ -231,8 +231,8 @@ describe('three members', () => {
       .find((line) => line.includes(fourth.peerUrl))
       ?.split(',')[0] as string;
     assert.match(await etcdctl(members, 'member', 'remove', id), /removed from cluster/);
-    const told = performance.now() + 5000;
-    while (fourth.fatal.length === 0 && performance.now() < told)
+    const deadline = performance.now() + 5000;
+    while (fourth.fatal.length === 0 && performance.now() < deadline)
       await new Promise((resolve) => setTimeout(resolve, 50));
     assert.match(String(fourth.fatal[0]), /permanently removed/);
     await there.close();

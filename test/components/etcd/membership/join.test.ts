@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../../../src/base/log.ts';
 import { identified } from '../../../../src/components/etcd/membership/bootstrap.ts';
-import { Newcomer } from '../../../../src/components/etcd/membership/join.ts';
-import { isForgotten } from '../../../../src/components/etcd/membership/member-removal.ts';
+import { JoinCheck } from '../../../../src/components/etcd/membership/join.ts';
+import { isRemovalPersisted } from '../../../../src/components/etcd/membership/member-removal.ts';
 import type { DialPeer, LogState, StoreLog } from '../../../../src/components/etcd/port.ts';
 import { encodeMembers, type MemberTable } from '../../../../src/components/etcd/replication/peer-protocol.ts';
 import type { Message } from '../../../../src/core/raft/index.ts';
@@ -19,11 +19,11 @@ const table = (names: Readonly<Record<string, string>>, more: Partial<MemberTabl
 });
 const heartbeat = (from: string): Message => ({ type: 'heartbeat', from, to: 'a', term: 2, commit: 0, round: 1 });
 
-function newcomer(tables: Readonly<Record<string, MemberTable>>) {
+function joinCheck(tables: Readonly<Record<string, MemberTable>>) {
   const stepped: string[] = [];
   const wiped: string[] = [];
   const state = { isNew: true };
-  const subject = new Newcomer({
+  const subject = new JoinCheck({
     id: 'a',
     log: silentLog,
     others: ['b', 'c'],
@@ -43,8 +43,8 @@ function newcomer(tables: Readonly<Record<string, MemberTable>>) {
   return { hear, stepped, wiped, state };
 }
 
-test('a new member listens to whoever has not heard of it', async () => {
-  const { hear, stepped, wiped } = newcomer({ b: table({ a: '', b: 'b', c: 'c' }) });
+test('a new member accepts messages of a peer that does not know it', async () => {
+  const { hear, stepped, wiped } = joinCheck({ b: table({ a: '', b: 'b', c: 'c' }) });
   await hear('b');
   await hear('b');
   await hear('c');
@@ -53,14 +53,14 @@ test('a new member listens to whoever has not heard of it', async () => {
 });
 
 test('one that lost its data finds out from a member that has come in the place of one it knows', async () => {
-  const { hear, stepped, wiped } = newcomer({ b: table({ a: 'n1', c: 'n3', d: 'n2' }) });
+  const { hear, stepped, wiped } = joinCheck({ b: table({ a: 'n1', c: 'n3', d: 'n2' }) });
   await hear('d');
   assert.deepEqual(stepped, []);
   assert.match(String(wiped), /n1 has been part of the cluster/);
 });
 
-test('one that is really new listens to a member that has come later, once somebody has told of that one', async () => {
-  const { hear, stepped, wiped } = newcomer({ b: table({ a: '', c: 'n3', d: 'n2' }) });
+test('a new member accepts messages of a later member once a peer has reported that one', async () => {
+  const { hear, stepped, wiped } = joinCheck({ b: table({ a: '', c: 'n3', d: 'n2' }) });
   await hear('e');
   await hear('e');
   await hear('d');
@@ -68,8 +68,8 @@ test('one that is really new listens to a member that has come later, once someb
   assert.deepEqual([stepped, wiped], [['d'], []]);
 });
 
-test('one that has something in its log asks nobody', async () => {
-  const { hear, stepped, wiped, state } = newcomer({ b: table({ a: 'n1', b: 'n2' }) });
+test('a member with entries in its log queries no peer', async () => {
+  const { hear, stepped, wiped, state } = joinCheck({ b: table({ a: 'n1', b: 'n2' }) });
   state.isNew = false;
   await hear('b');
   await hear('d');
@@ -80,7 +80,7 @@ test('a removed member can be done without when a majority of the voters has tha
   const knows = table({ b: 'n2', c: 'n3', d: 'n4' }, { voters: ['b', 'c'] });
   const believes = table({ a: 'n1', b: 'n2', c: 'n3', d: 'n4' });
   const forgotten = (tables: Readonly<Record<string, MemberTable>>): boolean =>
-    isForgotten('a', new Map(Object.entries(tables)));
+    isRemovalPersisted('a', new Map(Object.entries(tables)));
   assert.equal(forgotten({ b: knows, c: knows }), true);
   assert.equal(forgotten({ b: knows, c: believes }), false);
   assert.equal(forgotten({ b: knows, c: { ...knows, written: false } }), false);
@@ -89,7 +89,7 @@ test('a removed member can be done without when a majority of the voters has tha
   assert.equal(forgotten({}), false);
 });
 
-/** What a member with an empty directory, which the others have been told of as 'a', finds out from them; undefined: that one does not answer. */
+/** What a member with an empty directory, which the others know as 'a', finds out from them; undefined: that one does not answer. */
 async function taken(...tables: ReadonlyArray<MemberTable | undefined>): Promise<LogState> {
   const dial: DialPeer = ([url = '']) => ({
     connected: true,

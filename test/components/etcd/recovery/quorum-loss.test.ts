@@ -53,7 +53,7 @@ test('the survivor of three goes on alone with all its data, and two fresh membe
   assert.equal(end.name, 'm0');
   assert.ok(end.lastIndex >= end.commit && end.commit > 30);
   assert.equal(end.lastRevision, 31);
-  // Whether this one is kept is open: nobody was told that it was.
+  // Whether this one is kept is open: it was never acknowledged.
   await assert.rejects(alone.putAll([{ key: 'unsure', value: Buffer.from(''), lease: 0n }]));
   await survivor.stop();
 
@@ -90,7 +90,7 @@ test('the survivor of three goes on alone with all its data, and two fresh membe
     const there = admin(fresh);
     assert.deepEqual(await keys(there), numbered(35));
     there.close();
-    // The next one may only be added when this one has told its name.
+    // The next one may only be added when this one has published its name.
     while (!(await alone.members(true)).some((each) => each.name === name)) await pause();
   }
   await put(alone, 35, 5);
@@ -100,7 +100,7 @@ test('the survivor of three goes on alone with all its data, and two fresh membe
     [],
   );
 
-  // One that was given up and comes back with its old data is told so and ends.
+  // One that was given up and comes back with its old data is notified and stops.
   const [old] = lost as [ClusterMember];
   await old.start().catch(() => {});
   for (let i = 0; i < 100 && old.fatal.length === 0; i += 1) await pause();

@@ -117,7 +117,7 @@ describe('a member of three', () => {
     await victim().start(false, { log });
     await isBack(before);
     assert.equal((await quarantined(victim())).length, 1);
-    assert.ok(lines.some((line) => line.includes('put aside and rebuilt')));
+    assert.ok(lines.some((line) => line.includes('rebuilding this member from its peers')));
     assert.deepEqual(victim().fatal, []);
   });
 
@@ -130,7 +130,7 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
-  it('whose disk was wiped and that is told another token is a stranger, as with etcd, until it is told the right one', async () => {
+  it('whose disk was wiped and that starts with another token is rejected, as in etcd, until it has the right one', async () => {
     const before = await list(members[0] as ClusterMember);
     const old = await idOf();
     const wipe = async (): Promise<void> => {
@@ -149,7 +149,7 @@ describe('a member of three', () => {
     const complaints = (): number => lines.filter((line) => line.includes('belongs to another cluster')).length;
     // It says so of both others, and both of it.
     await until('they ignore each other', async () => (complaints() >= 4 ? true : undefined));
-    assert.ok(lines.some((line) => line.includes('under another token')));
+    assert.ok(lines.some((line) => line.includes('another cluster with a different token')));
     assert.deepEqual(await list(members[0] as ClusterMember), before);
     await fill('without it');
     const args = [`--endpoints=${victim().endpoint}`, 'get', '--consistency=s', '--keys-only', 'without it/1'];
@@ -176,7 +176,7 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
-  it('whose file tells nothing, and whose configuration names nobody else, asks those whom it noted beside the file', async () => {
+  it('whose file is unreadable and whose configuration names no other member, queries the saved peers', async () => {
     const before = await idOf();
     await victim().stop();
     await writeFile(join(victim().directory, 'revisions.db'), 'nothing');
@@ -207,7 +207,7 @@ describe('a member of three', () => {
     for (const each of members) if (each !== victim()) await each.stop();
     await Promise.all(members.map((each) => each.start(false, { log, compareMs: 500 })));
     await isBack(before);
-    assert.ok(lines.includes('a member holds other data than the majority'), lines.join('\n'));
+    assert.ok(lines.includes('member data differs from the majority'), lines.join('\n'));
   });
 });
 

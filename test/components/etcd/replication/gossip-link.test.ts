@@ -9,7 +9,7 @@ import { connect, remove, temporaryDirectory } from '../harness.ts';
 
 const run = promisify(execFile);
 
-/** A ring that says what it is told to say. */
+/** A ring with scripted reports. */
 class Ring {
   readonly facts = new Map<string, GossipFacts>();
   readonly #listeners = new Set<(members: readonly GossipMember[]) => void>();
@@ -44,7 +44,7 @@ it('a leader that the ring has confirmed dead is replaced long before an electio
   const directory = await temporaryDirectory();
   const members = await cluster(directory, 3);
   const ring = new Ring();
-  // With these times nobody would move for six seconds by itself.
+  // With these times no member would campaign for six seconds.
   const timing = { heartbeatMs: 100, electionMs: 6000 };
   try {
     await Promise.all(members.map((member) => member.start(false, { timing, gossip: ring.hints })));
@@ -57,7 +57,7 @@ it('a leader that the ring has confirmed dead is replaced long before an electio
     const first = leaderOf() as string;
     assert.match(first, /^[0-9a-f]{16}$/);
     let leading: ClusterMember | undefined;
-    // Names are told by each member itself, once there is a leader to tell.
+    // Each member publishes its name once there is a leader.
     while (leading === undefined) {
       const { stdout } = await run('etcdctl', [`--endpoints=${members[0]?.endpoint}`, 'member', 'list'], {
         env: { ...process.env, ETCDCTL_API: '3' },

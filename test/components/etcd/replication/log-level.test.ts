@@ -1,4 +1,4 @@
-/** Members of several builds, as during a rolling update: nobody writes what one of them does not know. */
+/** Members of several builds, as during a rolling update: no member writes entries that another does not support. */
 import assert from 'node:assert/strict';
 import { mkdir, rm } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
@@ -54,7 +54,7 @@ describe('three members of which one is of an older build', () => {
     await remove(directory);
   });
 
-  it('keep tokens at whoever gave them: the entry that tells all of them is new', async () => {
+  it('keep tokens at their issuer: the entry that replicates them is new', async () => {
     const [here, ...elsewhere] = await heard(await token());
     assert.equal(here, 'known');
     for (const answer of elsewhere) assert.match(answer, /invalid auth token/);

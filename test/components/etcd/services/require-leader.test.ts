@@ -62,7 +62,7 @@ describe('etcdctl, which asks for a leader', () => {
   });
   after(() => running.remove());
 
-  it('is told that its watch is at a member that is cut off', async () => {
+  it('is notified that the member of its watch is partitioned', async () => {
     const [first, second, third] = running.members as [ClusterMember, ClusterMember, ClusterMember];
     const watching = new Promise<string>((resolve) => {
       const env = { ...process.env, ETCDCTL_API: '3' };

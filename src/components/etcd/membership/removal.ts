@@ -1,0 +1,66 @@
+import { CodedError } from '../../../base/errors.ts';
+import type { Engine } from '../replication/engine.ts';
+import type { EtcdServerDeps } from '../server-port.ts';
+import { wasReplaced } from './bootstrap.ts';
+import { wipedError } from './join.ts';
+import { removalPersisted } from './member-removal.ts';
+
+/** Minimum time before a removed member stops, as in etcd. */
+const REMOVED_STAYS_MS = 1000;
+
+/** Stops this member after its removal from the cluster. */
+export class Removal {
+  readonly #deps: EtcdServerDeps;
+  readonly #engine: Engine;
+  readonly #stopped: () => boolean;
+  #leaving: Promise<void> | undefined;
+  #reported = false;
+
+  constructor(deps: EtcdServerDeps, engine: Engine, stopped: () => boolean) {
+    this.#deps = deps;
+    this.#engine = engine;
+    this.#stopped = stopped;
+  }
+
+  /** Of a member that was removed before it started: resolves when the removal is committed, or this member is stopped. */
+  async atStart(): Promise<void> {
+    this.#leaving = this.#persisted();
+    await this.#leaving;
+  }
+
+  /** Stops once member removal is committed, and after the client that requested it here was answered. */
+  start(): void {
+    const { clock, onFatal } = this.#deps;
+    this.#leaving ??= new Promise<void>((resolve) => clock.setTimer(REMOVED_STAYS_MS, resolve))
+      .then(() => this.#persisted())
+      .then(() => {
+        if (!this.#stopped()) onFatal(removedError());
+      });
+  }
+
+  /** Another member reported the removal. An id that a founding member derives from its URLs may not be its last one. */
+  async reportedByPeer(): Promise<void> {
+    const { name, peerUrls = [], initialCluster, peers, clock, onFatal } = this.#deps;
+    if (this.#reported) return;
+    this.#reported = true;
+    const isNew = this.#engine.replica.raft.status().lastIndex <= 1;
+    const founds = isNew && initialCluster !== undefined && !initialCluster.existing;
+    const asking = { name, peerUrls, dial: peers?.dial, clock, stopped: this.#stopped };
+    if (founds && (await wasReplaced(initialCluster, asking))) onFatal(wipedError(name));
+    else if (!this.#stopped()) this.start();
+  }
+
+  #persisted(): Promise<void> {
+    const { peers, clock, log } = this.#deps;
+    const { cluster, replica } = this.#engine;
+    const members = (): typeof cluster.members => cluster.members;
+    return removalPersisted({ id: replica.id, dial: peers?.dial, clock, log, members, stopped: this.#stopped });
+  }
+}
+
+export function removedError(): CodedError {
+  return new CodedError(
+    'removed',
+    'this member has been permanently removed from the cluster; to add this host again, empty its data directory and run: hyperedge members add',
+  );
+}

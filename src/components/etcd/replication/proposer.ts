@@ -1,0 +1,289 @@
+/**
+ * The write path of the leader: requests are evaluated in memory ahead of the log, and the results of one turn are
+ * proposed together. A proposal that fails is rolled back.
+ */
+import type { TxnRequest } from '../../../api/etcd/kv.ts';
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { CodedError } from '../../../base/errors.ts';
+import type { Lease } from '../../../core/mvcc/leases.ts';
+import { type DecidedRevision, type Decision, type Pinned, ValuesNeeded } from '../../../core/mvcc/machine.ts';
+import { RaftError } from '../../../core/raft/index.ts';
+import { ALARM_NO_SPACE } from './alarms.ts';
+import { Pending } from './pending.ts';
+import type { Reads } from './reads.ts';
+import { NOT_LEADER, tooMany } from './refusals.ts';
+import { type DiskSpace, type WriteOptions, writesMore } from './space.ts';
+import type { StoreView } from './store-view.ts';
+
+export interface ProposerDeps {
+  readonly view: StoreView;
+  readonly reads: Pick<Reads, 'linearizable'>;
+  readonly space: DiskSpace;
+  readonly clock: Clock;
+  readonly flushIntervalMs: number;
+  /** Runs a callback after the requests of this turn have been processed. */
+  readonly defer: (run: () => void) => void;
+  readonly onPublish: (revisions: readonly DecidedRevision[]) => void;
+  /** A write request was evaluated or rejected in this time, in milliseconds. */
+  readonly onDecided: (request: TxnRequest, success: boolean, ms: number) => void;
+  /** Proposals failed: dropped, or lost with leadership. */
+  readonly onProposalsFailed: (count: number) => void;
+}
+
+/** etcd's bound on accepted requests that are not answered yet. */
+const MAX_WAITING = 5000;
+const MAX_WAITING_BYTES = 64 << 20;
+/** Revisions reserved on disk ahead for relaxed writes. */
+const RESERVE = 2000;
+
+export class Proposer {
+  readonly #deps: ProposerDeps;
+  #collecting: Pending[] = [];
+  #collectingBytes = 0;
+  /** Proposed and not applied yet, in log order. */
+  #proposed: Pending[] = [];
+  #scheduled = false;
+  #flushTimer: Timer | undefined;
+  /** No revision above this is shown before it is on disk. */
+  #reserved = 0;
+  #relaxedInUse = false;
+
+  constructor(deps: ProposerDeps) {
+    this.#deps = deps;
+  }
+
+  get reserved(): number {
+    return this.#reserved;
+  }
+
+  /** Evaluated and not proposed yet. */
+  get collected(): number {
+    return this.#collecting.length;
+  }
+
+  get pending(): number {
+    return this.#proposed.length + this.#collecting.length;
+  }
+
+  /** Leases whose revocation is not committed. */
+  *revoked(): Generator<Lease> {
+    for (const { lease } of [...this.#proposed, ...this.#collecting]) if (lease !== undefined) yield lease;
+  }
+
+  /** Resolves when the newest proposal was applied; rejects when it failed. */
+  async lastProposed(): Promise<void> {
+    await this.#proposed.at(-1)?.wait();
+  }
+
+  /** As `lastProposed`, also when it failed. */
+  async lastSettled(): Promise<void> {
+    await Promise.allSettled(this.#proposed.slice(-1).map((last) => last.wait()));
+  }
+
+  stop(): void {
+    this.#flushTimer?.cancel();
+  }
+
+  /**
+   * Evaluates a transaction and makes it durable. Throws ValuesNeeded, and what `txn` of the engine throws; nothing was
+   * written then but for 'leader-failed'.
+   */
+  async write(request: TxnRequest, options: WriteOptions, pinned: Pinned | undefined): Promise<Decision> {
+    const { view, space, reads } = this.#deps;
+    const { machine } = view;
+    const grows = writesMore(request);
+    if (grows && space.full) await space.recover();
+    this.admit(grows && !space.takeReserve(request, options));
+    const before = machine.head;
+    const { leadsFrom } = view;
+    const decision = this.#decide(request, pinned);
+    const { decided } = decision;
+    if (decided === undefined) {
+      // The result may depend on uncommitted revisions: wait for them, then confirm that this member still leads.
+      if (before > machine.visible) await (this.#collecting.at(-1) ?? this.#proposed.at(-1))?.wait();
+      if (!view.current) await reads.linearizable();
+      // ReadIndex may have been served by a new leader whose writes are not in this result; nothing was written.
+      if (view.leadsFrom !== leadsFrom) throw NOT_LEADER;
+      return decision;
+    }
+    const asRelaxed = options.relaxed && !space.full && view.solitary;
+    if (asRelaxed) this.#relaxedInUse = true;
+    const pending = Pending.revision(decided, asRelaxed);
+    if (asRelaxed && machine.visible === before && decided.revision <= this.#reserved) {
+      this.#collect(pending);
+      this.show(decided.revision);
+      this.#armFlush();
+      return decision;
+    }
+    await this.add(pending);
+    return decision;
+  }
+
+  #decide(request: TxnRequest, pinned: Pinned | undefined): Decision {
+    const { view, clock, onDecided } = this.#deps;
+    const began = clock.monotonicMs();
+    try {
+      const decision = view.machine.decide(request, pinned);
+      onDecided(request, true, clock.monotonicMs() - began);
+      return decision;
+    } catch (error) {
+      // An evaluation that needs values from disk is counted when it is repeated.
+      if (!(error instanceof ValuesNeeded)) onDecided(request, false, clock.monotonicMs() - began);
+      throw error;
+    }
+  }
+
+  /** Throws CodedError 'closed', 'not-leader', 'no-space', 'too-many-requests' when no write is accepted now. */
+  admit(grows: boolean): void {
+    const { view, space } = this.#deps;
+    if (view.stopped) throw new CodedError('closed', 'the store is stopping');
+    if (!view.leads) throw NOT_LEADER;
+    if (grows && (space.full || view.cluster.alarms.some(({ alarm }) => alarm === ALARM_NO_SPACE)))
+      throw new CodedError('no-space', 'no space left on the device');
+    if (this.pending >= MAX_WAITING || this.#collectingBytes > MAX_WAITING_BYTES) {
+      throw new CodedError('too-many-requests', 'too many requests are waiting for the disk');
+    }
+  }
+
+  /** Proposes it with this turn's other requests; resolves when it is committed and applied. */
+  add(pending: Pending): Promise<void> {
+    this.#collect(pending);
+    this.#schedule();
+    return pending.wait();
+  }
+
+  #collect(pending: Pending): void {
+    this.#collecting.push(pending);
+    this.#collectingBytes += pending.bytes;
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // After the sockets of this turn were read: requests that arrived together are proposed together.
+    this.#deps.defer(() => {
+      this.#scheduled = false;
+      this.propose();
+    });
+  }
+
+  #armFlush(): void {
+    const { view, clock, flushIntervalMs } = this.#deps;
+    if (this.#flushTimer !== undefined || view.stopped) return;
+    this.#flushTimer = clock.setTimer(flushIntervalMs, () => {
+      this.#flushTimer = undefined;
+      this.propose();
+    });
+  }
+
+  /** Proposes everything that was evaluated. */
+  propose(): void {
+    const { view } = this.#deps;
+    const batch = this.#collecting;
+    if (batch.length === 0 || view.stopped) return;
+    this.#collecting = [];
+    this.#collectingBytes = 0;
+    const { replica, machine } = view;
+    try {
+      // Before the proposal: a single member on a fast disk may apply it before the call returns.
+      const { lastIndex, term } = replica.raft;
+      for (const [i, pending] of batch.entries()) {
+        pending.index = lastIndex + 1 + i;
+        pending.term = term;
+      }
+      this.#proposed.push(...batch);
+      replica.propose(batch.map((pending) => pending.encode()));
+    } catch (error) {
+      if (!(error instanceof RaftError)) throw error;
+      this.#proposed.length -= batch.length;
+      // Visible revisions are never rolled back: they are proposed again when there is room.
+      const { visible } = machine;
+      const shown = batch.findIndex(({ relaxed, decided }) => !relaxed || (decided?.revision ?? 0) > visible);
+      const kept = batch.slice(0, shown < 0 ? batch.length : shown);
+      for (const pending of kept) this.#collect(pending);
+      if (kept.length > 0) this.#armFlush();
+      this.#takeBack(batch.slice(kept.length), error.code === 'Overloaded' ? tooMany() : NOT_LEADER);
+    }
+  }
+
+  /** Rolls back `batch`, which is the newest part of what was evaluated and never committed. */
+  #takeBack(batch: readonly Pending[], error: Error): void {
+    const { view, onProposalsFailed } = this.#deps;
+    const { machine } = view;
+    if (!view.stopped && batch.length > 0) onProposalsFailed(batch.length);
+    const first = batch.find((pending) => pending.decided !== undefined)?.decided;
+    for (const { lease } of batch) if (lease !== undefined) machine.leases.restore(lease);
+    if (first !== undefined) machine.rollBack(Math.max(first.revision - 1, machine.visible));
+    for (const pending of batch) pending.reject(error);
+  }
+
+  /** Leadership was lost: the next leader may or may not commit what was proposed. */
+  lose(error: Error): void {
+    const lost = this.#proposed;
+    const never = this.#collecting;
+    this.#proposed = [];
+    this.#collecting = [];
+    this.#collectingBytes = 0;
+    this.#takeBack([...lost, ...never], error);
+  }
+
+  /** Removes and returns the oldest proposal if it is the entry at `index` of `term`. */
+  committed(index: number, term: number): Pending | undefined {
+    const own = this.#proposed[0];
+    if (own === undefined || own.index !== index || own.term !== term) return undefined;
+    this.#proposed.shift();
+    return own;
+  }
+
+  /** Makes revisions up to `revision` visible. */
+  show(revision: number): void {
+    const { view, onPublish } = this.#deps;
+    const published = view.machine.publish(revision);
+    if (published.length > 0) onPublish(published);
+  }
+
+  /** The reservation of a stored state. */
+  loaded(reserved: number): void {
+    this.#reserved = reserved;
+  }
+
+  /** The reservation is on disk. */
+  reserve(reserved: number): void {
+    this.#reserved = reserved;
+    this.#publishRelaxed();
+  }
+
+  /** The reservation to write next; undefined: unchanged. */
+  nextReserve(): number | undefined {
+    const { stopped, leads, machine } = this.#deps.view;
+    const { head } = machine;
+    // A member that has not led since its start still needs the reservation of the last one.
+    if (stopped) return leads && this.#reserved > head ? head : undefined;
+    return this.#relaxedInUse && this.#reserved - head < RESERVE / 2 ? head + RESERVE : undefined;
+  }
+
+  /**
+   * Relaxed writes up to the reservation may have been shown and lost in a crash: the log skips those revisions for
+   * good. Reserving stops until the next relaxed write, or this would repeat forever. The first revision behind the
+   * reservation is never used: a watch that resumes from it has seen lost revisions and is cancelled. Returns the index
+   * of the entry.
+   */
+  skipReserved(): number {
+    this.#relaxedInUse = false;
+    const skipped = Pending.revision(this.#deps.view.machine.skipTo(this.#reserved + 2), false);
+    this.#collect(skipped);
+    this.propose();
+    return skipped.index;
+  }
+
+  /** Shows relaxed writes that directly follow the visible revision without waiting for a flush. */
+  #publishRelaxed(): void {
+    if (!this.#deps.view.solitary || this.#proposed.length > 0) return;
+    let upTo = 0;
+    for (const { decided, relaxed } of this.#collecting) {
+      if (!relaxed || decided === undefined || decided.revision > this.#reserved) break;
+      upTo = decided.revision;
+    }
+    if (upTo > 0) this.show(upTo);
+  }
+}
