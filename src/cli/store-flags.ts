@@ -1,5 +1,6 @@
 /** Flags of the commands that talk to the store. */
-import type { EtcdAccess, EtcdAccessOptions } from '../roles/etcd-access.ts';
+import type { EtcdAccessOptions } from '../roles/etcd/access.ts';
+import type { StoreAccess } from '../roles/etcd/administration.ts';
 import { type Flag, type FlagValues, ROOT_FLAG, stringFlag } from './command.ts';
 
 export const STORE_FLAGS: Readonly<Record<string, Flag>> = {
@@ -11,8 +12,8 @@ export const STORE_FLAGS: Readonly<Record<string, Flag>> = {
   root: ROOT_FLAG,
 };
 
-export async function storeAccess(flags: FlagValues): Promise<EtcdAccess> {
-  const { etcdAccess } = await import('../roles/etcd-access.ts');
+export async function storeAccess(flags: FlagValues): Promise<StoreAccess> {
+  const { etcdAccess } = await import('../roles/etcd/access.ts');
   return etcdAccess(storeAccessOptions(flags));
 }
 

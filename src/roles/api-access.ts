@@ -15,8 +15,8 @@ import {
   type PemSource,
   parseKubeconfig,
 } from '../client/index.ts';
+import { readReferenced } from './config/files.ts';
 import { resolveBeside } from './config/master-config.ts';
-import { readReferenced } from './files.ts';
 
 export interface ClientContext {
   readonly clock: Clock;

@@ -2,10 +2,10 @@
 import { CodedError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { readMasterLogLevel } from './config/master-env.ts';
-import type { Component } from './controllers.ts';
+import { canonicalRoot, pathsBelow } from './config/settings.ts';
+import type { Component } from './controllers/server.ts';
 import { collectLessOften, collectWhenIdle, keepYoungGenerationSmall, YOUNG_BYTES } from './heap.ts';
 import { createProcessLog, endOnDefect, scrubEnvironment, untilSignal, watchLag, within } from './process.ts';
-import { canonicalRoot, pathsBelow } from './settings.ts';
 
 export interface ComponentFlags {
   readonly root: string | undefined;
@@ -21,8 +21,8 @@ type Start = (onFatal: (error: Error) => void) => Promise<Component>;
 
 /** Loaded one at a time: the store's process holds no API server. */
 const STARTS = {
-  api: async () => (await import('./api.ts')).startApi,
-  controllers: async () => (await import('./controllers.ts')).startControllers,
+  api: async () => (await import('./api/server.ts')).startApi,
+  controllers: async () => (await import('./controllers/server.ts')).startControllers,
 } as const;
 
 /** Runs until a signal. Resolves with the exit code; throws CodedErrors of the configuration. */

@@ -5,7 +5,7 @@ import { type Command, integerFlag, type Output, stringFlag, takeOwnFlags, Usage
 const OWN = ['config', 'env', 'root', 'loglevel'] as const;
 
 const run = async (argv: readonly string[], linked: boolean, out: Output): Promise<number> => {
-  const { ApiUsageProblem, planApi, runApi } = await import('../../roles/run-api.ts');
+  const { ApiUsageProblem, planApi, runApi } = await import('../../roles/api/run.ts');
   try {
     const plan = planApi(argv);
     if (plan.kind === 'run') return await runApi(plan.values);

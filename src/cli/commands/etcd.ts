@@ -13,7 +13,7 @@ import {
 const OWN = ['config', 'env', 'root', 'loglevel', 'snapshots'] as const;
 
 const run = async (argv: readonly string[], own: { flags: FlagValues } | undefined, out: Output): Promise<number> => {
-  const { EtcdUsageProblem, planEtcd, runEtcd } = await import('../../roles/run-etcd.ts');
+  const { EtcdUsageProblem, planEtcd, runEtcd } = await import('../../roles/etcd/run.ts');
   try {
     const plan = await planEtcd({
       argv,
@@ -81,9 +81,9 @@ ${own ? ours : ''}${flagHelp()}`;
 
 /** In etcd's words: tools read the first line. */
 async function version(): Promise<string> {
-  const { ETCD_VERSION } = await import('../../components/etcd/maintenance-service.ts');
+  const { etcdVersion } = await import('../../roles/etcd/run.ts');
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
-  return `etcd Version: ${ETCD_VERSION}
+  return `etcd Version: ${await etcdVersion()}
 Git SHA: Not provided (hyperedge ${PRODUCT_VERSION})
 Go Version: none (Node ${process.version})
 Go OS/Arch: linux/${architecture}

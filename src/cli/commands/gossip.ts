@@ -1,15 +1,10 @@
-import type { AgentMember, KeyReport } from '../../components/membership/agent-port.ts';
+import type { AgentMember, KeyReport } from '../../roles/host/ring.ts';
 import { type Command, type FlagValues, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 
-const ANSWER_MS = 30_000;
-
 async function ask<T>(flags: FlagValues, method: string, params: unknown): Promise<T> {
-  const [{ askAgent }, { canonicalRoot, pathsBelow }] = await Promise.all([
-    import('../../io/agent/index.ts'),
-    import('../../roles/settings.ts'),
-  ]);
-  return askAgent<T>(pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).agentSocket, method, params, ANSWER_MS);
+  const { requestAgent } = await import('../../roles/host/ring.ts');
+  return requestAgent<T>(stringFlag(flags, 'root'), method, params);
 }
 
 export const membersCommand: Command = {
@@ -126,7 +121,7 @@ export const keygenCommand: Command = {
   flags: {},
   arguments: [0, 0],
   run: async ({ out }) => {
-    const { newKeyringText } = await import('../../io/transport/memberlist/index.ts');
+    const { newKeyringText } = await import('../../roles/host/ring.ts');
     out.stdout(newKeyringText());
     return 0;
   },

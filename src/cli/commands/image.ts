@@ -1,16 +1,10 @@
 import { CodedError, messageOf } from '../../base/errors.ts';
-import { silentLog } from '../../base/log.ts';
 import { type Command, type FlagValues, ROOT_FLAG, stringFlag, UsageError } from '../command.ts';
 import { humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 
-/** The store takes any number of processes at a time: these commands work with and without a running host process. */
 async function openStore(flags: FlagValues) {
-  const [{ createImageStore }, { canonicalRoot, pathsBelow }] = await Promise.all([
-    import('../../io/images/index.ts'),
-    import('../../roles/settings.ts'),
-  ]);
-  const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
-  return createImageStore({ root: paths.images, log: silentLog });
+  const { openImageStore } = await import('../../roles/host/images.ts');
+  return openImageStore(stringFlag(flags, 'root'));
 }
 
 export const importCommand: Command = {

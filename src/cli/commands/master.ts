@@ -19,8 +19,8 @@ export const restartCommand: Command = {
     // OKD's script takes the container as a second word; each of our components has one of its own name.
     if (positionals[1] !== undefined) checkComponent(positionals[1]);
     const [{ askControl }, { canonicalRoot, pathsBelow }] = await Promise.all([
-      import('../../roles/control.ts'),
-      import('../../roles/settings.ts'),
+      import('../../roles/host/control.ts'),
+      import('../../roles/config/settings.ts'),
     ]);
     const socket = pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).controlSocket;
     await askControl(socket, 'POST', `/restart/${component}`);
@@ -45,8 +45,8 @@ export const logsCommand: Command = {
     const container = positionals[1] === undefined ? component : checkComponent(positionals[1]);
     const tail = integerFlag(flags, 'tail', 0, 1_000_000);
     const [{ findContainerLogs, printLog }, { canonicalRoot, pathsBelow }] = await Promise.all([
-      import('../../roles/container-logs.ts'),
-      import('../../roles/settings.ts'),
+      import('../../roles/host/container-logs.ts'),
+      import('../../roles/config/settings.ts'),
     ]);
     const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
     const logs = await findContainerLogs(paths.podLogs, `master-${component}`, container);

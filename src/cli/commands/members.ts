@@ -1,5 +1,4 @@
-import type { EtcdAdmin, EtcdMember } from '../../io/grpc/index.ts';
-import type { MemberReport } from '../../roles/etcd-members.ts';
+import type { EtcdAdmin, EtcdMember, MemberReport } from '../../roles/etcd/administration.ts';
 import type { Command, Flag, FlagValues, Invocation } from '../command.ts';
 import { checkFormat, humanBytes, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 import { kept, STORE_FLAGS, storeAccess } from '../store-flags.ts';
@@ -20,7 +19,7 @@ export const membersCommand: Command = { ...listCommand, usage: 'members [-o jso
 
 async function list({ flags, out }: Invocation): Promise<number> {
   checkFormat(flags);
-  const { clusterReport } = await import('../../roles/etcd-members.ts');
+  const { clusterReport } = await import('../../roles/etcd/administration.ts');
   const { members, quorum } = await clusterReport(await storeAccess(flags));
   out.stdout((await printDocument(flags, members)) ?? tableOf(members, flags['output'] === 'wide'));
   if (!quorum) {
@@ -136,7 +135,7 @@ function titleOf({ name, id }: EtcdMember): string {
 }
 
 async function named(admin: EtcdAdmin, wanted: string): Promise<EtcdMember> {
-  const { memberNamed } = await import('../../roles/etcd-members.ts');
+  const { memberNamed } = await import('../../roles/etcd/administration.ts');
   return memberNamed(await admin.members(true), wanted);
 }
 

@@ -1,4 +1,4 @@
-import type { RecoveryPlan, Survivor } from '../../roles/etcd-recover.ts';
+import type { RecoveryPlan, Survivor } from '../../roles/etcd/recover.ts';
 import { type Command, stringFlag } from '../command.ts';
 import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../printers.ts';
 import { kept, STORE_FLAGS, storeAccessOptions } from '../store-flags.ts';
@@ -18,12 +18,12 @@ The other members have to be added again with empty data directories. See docs/r
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     checkFormat(flags);
-    const { planRecovery, recover } = await import('../../roles/etcd-recover.ts');
+    const { planMemberRecovery, recoverMember } = await import('../../roles/etcd/recover.ts');
     const options = {
       ...storeAccessOptions(flags),
       dataDir: stringFlag(flags, 'data-dir'),
     };
-    const plan = await kept(planRecovery(options));
+    const plan = await kept(planMemberRecovery(options));
     const dry = flags['dry-run'] === true;
     out.stdout((await printDocument(flags, plan)) ?? shown(plan));
     if (plan.objection !== undefined && flags['force'] !== true) {
@@ -31,7 +31,7 @@ The other members have to be added again with empty data directories. See docs/r
       return 1;
     }
     if (dry) return 0;
-    await kept(recover(plan, options));
+    await kept(recoverMember(plan, options));
     if (flags['output'] === undefined || flags['output'] === 'wide') out.stdout(afterwards(plan));
     return 0;
   },

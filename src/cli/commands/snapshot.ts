@@ -17,7 +17,7 @@ const DIRECTORY_FLAG: Flag = {
 };
 
 async function directoryOf(flags: FlagValues): Promise<string> {
-  const { snapshotDirectory } = await import('../../roles/etcd-target.ts');
+  const { snapshotDirectory } = await import('../../roles/etcd/restore-target.ts');
   return stringFlag(flags, 'directory') ?? snapshotDirectory(stringFlag(flags, 'root'));
 }
 
@@ -36,7 +36,7 @@ export const saveCommand: Command = {
   arguments: [0, 1],
   run: async ({ flags, positionals, out }) => {
     checkFormat(flags);
-    const { isUnchanged, pruneSnapshots, saveSnapshot } = await import('../../roles/etcd-snapshots.ts');
+    const { isUnchanged, pruneSnapshots, saveSnapshot } = await import('../../roles/etcd/administration.ts');
     const [file] = positionals;
     const keep = integerFlag(flags, 'keep', 1, 1000);
     const ifChanged = flags['if-changed'] === true;
@@ -68,7 +68,7 @@ export const listCommand: Command = {
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     checkFormat(flags);
-    const { listSnapshots } = await import('../../roles/etcd-snapshots.ts');
+    const { listSnapshots } = await import('../../roles/etcd/administration.ts');
     const found = await listSnapshots(await directoryOf(flags), true);
     const document = await printDocument(
       flags,
@@ -101,7 +101,7 @@ export const statusCommand: Command = {
   arguments: [1, 1],
   run: async ({ flags, positionals, out }) => {
     checkFormat(flags);
-    const { snapshotStatus } = await import('../../roles/etcd-snapshots.ts');
+    const { snapshotStatus } = await import('../../roles/etcd/administration.ts');
     const status = await snapshotStatus(positionals[0] ?? '');
     const { revision, compacted, keys, revisions, hash, bytes, sha256, memberId } = status;
     const lines = printTable(
@@ -144,8 +144,8 @@ versions); history before it, users and roles are not kept.`,
     if (bumpRevision > 0 !== (flags['mark-compacted'] === true) || (fromEtcd && bumpRevision > 0))
       throw new UsageError('--bump-revision and --mark-compacted go together, and with a file');
     const [{ restoreSnapshot, restoreFromEtcd }, { restoreTarget }] = await Promise.all([
-      import('../../roles/etcd-restore.ts'),
-      import('../../roles/etcd-target.ts'),
+      import('../../roles/etcd/administration.ts'),
+      import('../../roles/etcd/restore-target.ts'),
     ]);
     const target = await restoreTarget({
       root: stringFlag(flags, 'root'),
@@ -195,7 +195,7 @@ export const pushCommand: Command = {
   run: async ({ flags, positionals, out }) => {
     checkFormat(flags);
     if (stringFlag(flags, 'endpoints') === undefined) throw new UsageError('snapshot push: give --endpoints');
-    const { pushSnapshot } = await import('../../roles/etcd-restore.ts');
+    const { pushSnapshot } = await import('../../roles/etcd/administration.ts');
     const admin = (await storeAccess(flags)).open();
     try {
       const overwrite = flags['overwrite'] === true;
@@ -232,14 +232,13 @@ off is made up for. Without a word of it: one a day, three are kept.`,
   arguments: [0, 0],
   run: async ({ flags, out }) => {
     checkFormat(flags);
-    const [{ EVERY_MEND, parseEvery, readSchedule }, { canonicalRoot, pathsBelow }] = await Promise.all([
-      import('../../roles/config/snapshot-schedule.ts'),
-      import('../../roles/settings.ts'),
-    ]);
+    const [{ EVERY_FORMAT, parseEvery, readSchedule, writeSchedule }, { canonicalRoot, pathsBelow }] =
+      await Promise.all([import('../../roles/config/snapshot-schedule.ts'), import('../../roles/config/settings.ts')]);
     const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
     const before = await readSchedule(paths.snapshotSchedule, paths.snapshots);
     const every = stringFlag(flags, 'every');
-    if (every !== undefined && parseEvery(every) === undefined) throw new UsageError(`--every=${every}: ${EVERY_MEND}`);
+    if (every !== undefined && parseEvery(every) === undefined)
+      throw new UsageError(`--every=${every}: ${EVERY_FORMAT}`);
     if (flags['on'] === true && flags['off'] === true) throw new UsageError('give --on or --off');
     const directory = stringFlag(flags, 'directory');
     if (directory !== undefined && !directory.startsWith('/'))
@@ -251,10 +250,7 @@ off is made up for. Without a word of it: one a day, three are kept.`,
       directory: directory ?? before.directory,
     };
     if (JSON.stringify(schedule) !== JSON.stringify(before)) {
-      const [{ writeSchedule }, { askControl }] = await Promise.all([
-        import('../../roles/snapshot-schedule.ts'),
-        import('../../roles/control.ts'),
-      ]);
+      const { askControl } = await import('../../roles/host/control.ts');
       await writeSchedule(paths.snapshotSchedule, schedule);
       // A host process that does not run reads it when it starts.
       await askControl(paths.controlSocket, 'POST', '/snapshots').catch((error: Error & { code?: string }) => {

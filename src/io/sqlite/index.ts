@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { SnapshotSummary } from '../../components/etcd/administration/port.ts';
 import type {
   LogBatch,
   LogSize,
@@ -23,9 +24,9 @@ import { Journal } from './journal.ts';
 import { memoryOf, pack, unpack } from './packed-entries.ts';
 import { Pending } from './pending.ts';
 import type { CommitBody, Opening, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
-import { checkKind, type SnapshotSummary } from './snapshot-kind.ts';
+import { checkKind } from './snapshot-kind.ts';
 
-export { checkKind, type SnapshotSummary };
+export { checkKind };
 
 /** Beside the database, where the other members are. */
 const OTHERS = 'others.json';

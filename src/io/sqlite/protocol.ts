@@ -1,4 +1,6 @@
 /** What the log's owner and its worker thread say to each other. Requests are answered in order, by number. */
+
+import type { SnapshotSummary } from '../../components/etcd/administration/port.ts';
 import type {
   LogBatch,
   LogSize,
@@ -9,7 +11,6 @@ import type {
 } from '../../components/etcd/port.ts';
 import type { JournalPart, JournalPlace } from './journal.ts';
 import type { PackedEntries } from './packed-entries.ts';
-import type { SnapshotSummary } from './snapshot-kind.ts';
 
 export type CommitBody = Omit<LogBatch, 'entries'> & { readonly entries: PackedEntries };
 

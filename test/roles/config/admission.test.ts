@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { admissionOf } from '../../../src/roles/api-admission.ts';
+import { admissionOf } from '../../../src/roles/api/admission.ts';
 import { ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
 import { startServer } from '../../components/apiserver/harness.ts';
 

@@ -8,7 +8,7 @@ import { parseDuration } from '../../../src/base/duration.ts';
 import { FLAGS } from '../../../src/roles/config/etcd/flags.ts';
 import { parseInteger, parseUrls } from '../../../src/roles/config/etcd/go-values.ts';
 import { type EtcdParsed, EtcdUsageProblem, readFile, settingsOf } from '../../../src/roles/config/etcd/index.ts';
-import { planEtcd } from '../../../src/roles/run-etcd.ts';
+import { planEtcd } from '../../../src/roles/etcd/run.ts';
 import { DEBIAN_ETCD, isInstalled } from '../../components/etcd/harness.ts';
 
 let directory = '';

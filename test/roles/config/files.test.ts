@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { settingsOf as etcdSettingsOf, readFile as readEtcdFile } from '../../../src/roles/config/etcd/index.ts';
+import { etcdConfigOf, masterConfigOf, nodeConfigOf } from '../../../src/roles/config/generate.ts';
 import { writeGenerated } from '../../../src/roles/config/generated-file.ts';
 import { readMasterConfig } from '../../../src/roles/config/master-config.ts';
 import { parseMasterLogLevel } from '../../../src/roles/config/master-env.ts';
 import { pairArgument, readNodeConfig, singleArgument } from '../../../src/roles/config/node-config.ts';
-import { etcdConfigOf, masterConfigOf, nodeConfigOf } from '../../../src/roles/generate.ts';
-import { kubeletConfigOf } from '../../../src/roles/kubelet-config.ts';
-import { settingsOf } from '../../../src/roles/settings.ts';
+import { settingsOf } from '../../../src/roles/config/settings.ts';
+import { kubeletConfigOf } from '../../../src/roles/host/kubelet-config.ts';
 
 const settings = settingsOf('/r', '/r/etc/origin/bootstrap.yaml', undefined, undefined, {
   defaultRouteLink: 'eth0',

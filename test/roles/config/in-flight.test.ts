@@ -1,7 +1,7 @@
 /** How much is served at once, and by which TLS: kube-apiserver's flags. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { eventTime, inFlight, tlsLimits, watchTime } from '../../../src/roles/api-config.ts';
+import { eventTime, inFlight, tlsLimits, watchTime } from '../../../src/roles/api/config.ts';
 import { ApiUsageProblem, ApiValues, readApiArguments } from '../../../src/roles/config/apiserver/index.ts';
 
 const read = (...argv: string[]) => {

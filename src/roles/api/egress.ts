@@ -1,0 +1,32 @@
+/** `--egress-selector-config-file` → the proxies that networks are reached through, with the files that it names read. */
+import type { EgressProxy, Network } from '../../components/apiserver/port.ts';
+import type { ApiValues } from '../config/apiserver/index.ts';
+import { type EgressAddress, parseEgress } from '../config/egress.ts';
+import { readReferenced, readSecret } from '../config/files.ts';
+
+/** Throws CodedErrors that name file and field. */
+export async function egressOf(values: ApiValues, referredToBy: string): Promise<ReadonlyMap<Network, EgressProxy>> {
+  const file = values.file('egress-selector-config-file');
+  const proxies = new Map<Network, EgressProxy>();
+  if (file === undefined) return proxies;
+  for (const [network, address] of parseEgress(await readReferenced(file, referredToBy), file))
+    proxies.set(network, await proxyAt(address, values, file));
+  return proxies;
+}
+
+async function proxyAt(address: EgressAddress, values: ApiValues, file: string): Promise<EgressProxy> {
+  if ('socket' in address) return { at: { socket: values.located(address.socket) } };
+  const { host, port, tls } = address;
+  const at = { host, port };
+  if (tls === undefined) return { at };
+  const { certificateFile, keyFile, authorityFile, serverName } = tls;
+  return {
+    at,
+    tls: {
+      certificate: await readReferenced(values.located(certificateFile), file),
+      key: await readSecret(values.located(keyFile), file),
+      ...(authorityFile === undefined ? {} : { authority: await readReferenced(values.located(authorityFile), file) }),
+      ...(serverName === undefined ? {} : { serverName }),
+    },
+  };
+}

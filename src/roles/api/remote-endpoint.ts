@@ -1,0 +1,46 @@
+/** Whom a kubeconfig names: servers that the API server asks, with the files it refers to read. */
+import { parse } from 'yaml';
+import { CodedError, messageOf } from '../../base/errors.ts';
+import { type PemSource, parseKubeconfig } from '../../client/index.ts';
+import type { RemoteEndpoint } from '../../components/apiserver/index.ts';
+import { readReferenced, readSecret } from '../config/files.ts';
+import { resolveBeside } from '../config/master-config.ts';
+
+/** Throws CodedErrors that name the file and the field. */
+export async function readRemoteEndpoint(file: string, referredToBy: string): Promise<RemoteEndpoint> {
+  const text = await readReferenced(file, referredToBy);
+  const refuse = (why: string, cause?: unknown): never => {
+    throw new CodedError('bad-config', `${file}: ${why}`, { cause });
+  };
+  let access: ReturnType<typeof parseKubeconfig>;
+  try {
+    access = parseKubeconfig(parse(text));
+  } catch (error) {
+    return refuse(messageOf(error), error);
+  }
+  if (access.insecureSkipTlsVerify === true)
+    refuse('insecure-skip-tls-verify is not accepted; give certificate-authority');
+  const { protocol, hostname } = new URL(access.server);
+  if (protocol !== 'https:' && !(protocol === 'http:' && ['127.0.0.1', 'localhost', '[::1]'].includes(hostname)))
+    refuse(`server ${access.server} must be https://`);
+  const pem = (source: PemSource | undefined, read: typeof readReferenced): Promise<string> | undefined => {
+    if (source === undefined) return undefined;
+    return 'data' in source ? Promise.resolve(source.data) : read(resolveBeside(file, source.file), file);
+  };
+  const ca = await pem(access.ca, readReferenced);
+  const certificate = await pem(access.cert, readReferenced);
+  const key = await pem(access.key, readSecret);
+  const token =
+    access.token ??
+    (access.tokenFile === undefined
+      ? undefined
+      : (await readSecret(resolveBeside(file, access.tokenFile), file)).trim());
+  return {
+    url: access.server,
+    ...(ca === undefined ? {} : { ca }),
+    ...(certificate === undefined ? {} : { certificate }),
+    ...(key === undefined ? {} : { key }),
+    ...(token === undefined ? {} : { token }),
+    ...(access.tlsServerName === undefined ? {} : { serverName: access.tlsServerName }),
+  };
+}
