@@ -67,7 +67,7 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
         // Compiled code is of the architecture that compiled it.
         useCodeCache: architecture === host,
         execArgv: ['--disable-warning=ExperimentalWarning'],
-        // Nobody else's NODE_OPTIONS reach into the appliance.
+        // The environment's NODE_OPTIONS must not apply to the executable.
         execArgvExtension: 'none',
         assets: {
           'assets.json': manifest,

@@ -150,7 +150,7 @@ test('a missing configuration is one line; --verbose adds where it came from', (
       });
     const plain = await run('run', '--root', root, '--config', join(root, 'none.yaml'));
     assert.equal(plain.code, 1);
-    assert.match(plain.stderr, /^hyperedge: .*none\.yaml is not there; .*\n$/);
+    assert.match(plain.stderr, /^hyperedge: .*none\.yaml does not exist; .*\n$/);
     const verbose = await run('run', '--root', root, '--config', join(root, 'none.yaml'), '--verbose');
     assert.match(verbose.stderr, /\n {4}at /);
   }));

@@ -13,7 +13,7 @@ import { kept, STORE_FLAGS, storeAccess } from '../store-flags.ts';
 const DIRECTORY_FLAG: Flag = {
   type: 'string',
   value: 'DIR',
-  help: 'where snapshots are kept (default /var/lib/origin/snapshots)',
+  help: 'snapshot directory (default /var/lib/origin/snapshots)',
 };
 
 async function directoryOf(flags: FlagValues): Promise<string> {
@@ -23,12 +23,11 @@ async function directoryOf(flags: FlagValues): Promise<string> {
 
 export const saveCommand: Command = {
   usage: 'snapshot save [FILE] [-o json|yaml]',
-  summary: 'Takes a snapshot of the store while it runs.',
-  description:
-    'Checked by its SHA-256, flushed, readable for this user only. Without FILE it goes where snapshots are kept.',
+  summary: 'Saves a snapshot of the running store.',
+  description: 'Verifies its SHA-256 and writes it with mode 0600. Default: a new file in the snapshot directory.',
   flags: {
-    'if-changed': { type: 'boolean', help: 'only when the newest that is kept is of another revision' },
-    keep: { type: 'string', value: 'N', help: 'afterwards remove all but the N newest that are kept' },
+    'if-changed': { type: 'boolean', help: 'only if the newest snapshot has another revision' },
+    keep: { type: 'string', value: 'N', help: 'then remove all but the N newest snapshots' },
     output: OUTPUT_FLAG,
     directory: DIRECTORY_FLAG,
     ...STORE_FLAGS,
@@ -41,13 +40,13 @@ export const saveCommand: Command = {
     const keep = integerFlag(flags, 'keep', 1, 1000);
     const ifChanged = flags['if-changed'] === true;
     if (file !== undefined && (keep !== undefined || ifChanged))
-      throw new UsageError('--keep and --if-changed are about the directory of snapshots; leave FILE out');
+      throw new UsageError('--keep and --if-changed apply to the snapshot directory; omit FILE');
     const directory = await directoryOf(flags);
     const target = file === undefined ? { directory } : { file };
     const admin = (await storeAccess(flags)).open();
     try {
       if (ifChanged && (await kept(isUnchanged(admin, directory)))) {
-        out.stdout('nothing has changed since the newest snapshot\n');
+        out.stdout('unchanged since the newest snapshot\n');
         return 0;
       }
       const saved = await kept(saveSnapshot(admin, target, Date.now()));
@@ -63,7 +62,7 @@ export const saveCommand: Command = {
 
 export const listCommand: Command = {
   usage: 'snapshot list [-o json|yaml|wide]',
-  summary: 'Shows the snapshots on this host, newest first, each checked by its SHA-256.',
+  summary: 'Lists the snapshots of this host, newest first, and verifies their SHA-256.',
   flags: { output: OUTPUT_FLAG, directory: DIRECTORY_FLAG, root: ROOT_FLAG },
   arguments: [0, 0],
   run: async ({ flags, out }) => {
@@ -96,7 +95,7 @@ function ageOf(ms: number): string {
 
 export const statusCommand: Command = {
   usage: 'snapshot status FILE [-o json|yaml]',
-  summary: 'Reads a snapshot and checks every row of it.',
+  summary: 'Verifies every row of a snapshot and shows its content.',
   flags: { output: OUTPUT_FLAG },
   arguments: [1, 1],
   run: async ({ flags, positionals, out }) => {
@@ -115,21 +114,25 @@ export const statusCommand: Command = {
 
 export const restoreCommand: Command = {
   usage: 'snapshot restore FILE | --from-etcd --endpoints URLS [--data-dir DIR …]',
-  summary: 'Makes a new data directory from a snapshot, or from all that a running etcd holds.',
-  description: `The restored member begins a new cluster with ids of its own. Without flags it becomes the store of this host, whose data
-directory has to be empty. For a cluster of several, run it on each host with the same file, --initial-cluster and token.
---from-etcd keeps keys, values, leases, versions, and create and mod revisions as of one moment (and so clients' resource
-versions); history before it, users and roles are not kept.`,
+  summary: 'Creates a data directory from a snapshot or from a running etcd.',
+  description: `The restored member starts a new cluster with new ids. Without flags it becomes the store of this host, whose data directory
+must be empty. For a cluster of several members, run it on each host with the same file, --initial-cluster and token.
+--from-etcd keeps keys, values, leases, versions, and create and mod revisions at one revision (and so resource versions);
+earlier history, users and roles are not kept.`,
   flags: {
     'data-dir': { type: 'string', value: 'DIR', help: 'the new data directory (default: this host’s)' },
     name: { type: 'string', value: 'NAME', help: 'name of the member (default: this host’s)' },
     'initial-cluster': { type: 'string', value: 'NAME=URL,…', help: 'members of the new cluster (default: this one)' },
-    'initial-cluster-token': { type: 'string', value: 'TOKEN', help: 'sets clusters with equal members apart' },
-    'initial-advertise-peer-urls': { type: 'string', value: 'URLS', help: 'where other members reach this one' },
-    'skip-hash-check': { type: 'boolean', help: 'take a file without SHA-256, such as a copy of a data directory’s' },
-    'bump-revision': { type: 'string', value: 'N', help: 'add N to the revision, so that caches of clients notice' },
-    'mark-compacted': { type: 'boolean', help: 'with --bump-revision: refuse watches from earlier revisions' },
-    'from-etcd': { type: 'boolean', help: 'take over what the etcd at --endpoints holds' },
+    'initial-cluster-token': { type: 'string', value: 'TOKEN', help: 'distinguishes clusters with equal members' },
+    'initial-advertise-peer-urls': { type: 'string', value: 'URLS', help: 'peer URLs of this member' },
+    'skip-hash-check': { type: 'boolean', help: 'accept a file without SHA-256, such as a copied database file' },
+    'bump-revision': {
+      type: 'string',
+      value: 'N',
+      help: 'add N to the revision, so that client caches are invalidated',
+    },
+    'mark-compacted': { type: 'boolean', help: 'with --bump-revision: reject watches from earlier revisions' },
+    'from-etcd': { type: 'boolean', help: 'import the content of the etcd at --endpoints' },
     output: OUTPUT_FLAG,
     ...STORE_FLAGS,
   },
@@ -183,11 +186,11 @@ versions); history before it, users and roles are not kept.`,
 
 export const pushCommand: Command = {
   usage: 'snapshot push FILE --endpoints URLS [--overwrite]',
-  summary: 'Writes what a snapshot holds into a running etcd, through its API.',
+  summary: 'Writes the keys and leases of a snapshot into a running etcd through its API.',
   description:
     'Kept: keys, values, leases with their ids and full time. Not kept: revisions, versions, history, users and roles.',
   flags: {
-    overwrite: { type: 'boolean', help: 'even if the other store holds keys already' },
+    overwrite: { type: 'boolean', help: 'write even if the target store has keys' },
     output: OUTPUT_FLAG,
     ...STORE_FLAGS,
   },
@@ -209,7 +212,7 @@ export const pushCommand: Command = {
   },
 };
 
-/** On a terminal, a line that is written over; elsewhere nothing, the result says it all. */
+/** A progress line on terminals only. */
 function progressOf(write: (text: string) => void): (done: number, of: number) => void {
   if (!process.stderr.isTTY) return () => {};
   return (done, of) => write(`\r${done} of ${of} keys${done >= of ? '\n' : ''}`);
@@ -217,15 +220,15 @@ function progressOf(write: (text: string) => void): (done: number, of: number) =
 
 export const scheduleCommand: Command = {
   usage: 'snapshot schedule [--every 6h] [--keep 8] [--directory DIR] [--off|--on]',
-  summary: 'Shows or changes how often this host takes snapshots of its store by itself.',
-  description: `The host process takes them, when the store has changed since the last; one that is overdue because the machine was
-off is made up for. Without a word of it: one a day, three are kept.`,
+  summary: 'Shows or changes the snapshot schedule of this host’s store.',
+  description: `The host process saves a snapshot when the store has changed since the last one; an overdue snapshot is saved after
+the start. Default: one a day, and three are kept.`,
   flags: {
     every: { type: 'string', value: 'TIME', help: 'minutes, hours or days: 30m, 6h, 7d' },
-    keep: { type: 'string', value: 'N', help: 'how many are kept' },
+    keep: { type: 'string', value: 'N', help: 'number of snapshots to keep' },
     directory: DIRECTORY_FLAG,
-    off: { type: 'boolean', help: 'take none' },
-    on: { type: 'boolean', help: 'take them again' },
+    off: { type: 'boolean', help: 'disable the schedule' },
+    on: { type: 'boolean', help: 'enable the schedule' },
     output: OUTPUT_FLAG,
     root: ROOT_FLAG,
   },
@@ -252,15 +255,15 @@ off is made up for. Without a word of it: one a day, three are kept.`,
     if (JSON.stringify(schedule) !== JSON.stringify(before)) {
       const { askControl } = await import('../../roles/host/control.ts');
       await writeSchedule(paths.snapshotSchedule, schedule);
-      // A host process that does not run reads it when it starts.
+      // The host process also reads the schedule at its start.
       await askControl(paths.controlSocket, 'POST', '/snapshots').catch((error: Error & { code?: string }) => {
         if (error.code !== 'not-running') throw error;
       });
     }
     const { enabled, keep } = schedule;
     const line = enabled
-      ? `every ${schedule.every}, the newest ${keep} are kept, in ${schedule.directory}\n`
-      : 'off: this host takes no snapshots by itself\n';
+      ? `every ${schedule.every}, the newest ${keep} are kept in ${schedule.directory}\n`
+      : 'off: this host saves no scheduled snapshots\n';
     out.stdout((await printDocument(flags, schedule)) ?? line);
     return 0;
   },

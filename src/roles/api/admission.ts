@@ -1,4 +1,4 @@
-/** The flags of admission → which plug-ins run, and what they are told. */
+/** Admission flags → the enabled plug-ins and their settings. */
 import { dirname, resolve } from 'node:path';
 import type { AdmissionSettings, ApiServerConfig } from '../../components/apiserver/index.ts';
 import { parseAdmission } from '../config/admission.ts';
@@ -6,7 +6,7 @@ import type { ApiValues } from '../config/apiserver/index.ts';
 import { type OpenSecret, readReferenced } from '../config/files.ts';
 import { readWebhookIdentities } from './webhook-identities.ts';
 
-/** Upstream's that run unless they are switched off. */
+/** Upstream's plug-ins that are enabled by default. */
 const ON_BY_DEFAULT = [
   'NamespaceLifecycle',
   'LimitRanger',
@@ -30,11 +30,11 @@ const ON_BY_DEFAULT = [
   'ValidatingAdmissionWebhook',
   'ResourceQuota',
 ] as const;
-/** Upstream's that have to be asked for; on a host of ours they run anyway. */
+/** Upstream's plug-ins that are disabled by default; the host's own configuration enables them. */
 const OFF_UNLESS_OWN: readonly string[] = ['NodeRestriction', 'OwnerReferencesPermissionEnforcement'];
-/** Of `OFF`, what runs on a host of ours anyway: services must not take the host's addresses. */
+/** Plug-ins of `OFF` that the host's own configuration enables: Services must not use the host's addresses. */
 const ON_FOR_OWN: readonly string[] = ['DenyServiceExternalIPs'];
-/** Upstream's that run only where they are asked for. */
+/** Upstream's plug-ins that run only when enabled. */
 const OFF: readonly string[] = [
   'AlwaysPullImages',
   'DenyServiceExternalIPs',
@@ -46,9 +46,9 @@ const OFF: readonly string[] = [
   'PodNodeSelector',
   'PodTolerationRestriction',
 ];
-/** Upstream has them on by default; to ask for them is not to ask for more. */
+/** Enabled by default upstream: naming them changes nothing. */
 const DEFAULT_ELSEWHERE: ReadonlySet<string> = new Set(['ClusterTrustBundleAttest']);
-/** Known upstream, and not here. */
+/** Upstream plug-ins without an implementation here. */
 const ELSEWHERE: ReadonlySet<string> = new Set([
   'AlwaysAdmit',
   'AlwaysDeny',
@@ -57,7 +57,7 @@ const ELSEWHERE: ReadonlySet<string> = new Set([
   'SecurityContextDeny',
 ]);
 
-/** Throws CodedErrors and ApiUsageProblems that name flag or file. */
+/** Throws CodedErrors and ApiUsageProblems with flag or file. */
 export async function admissionOf(
   values: ApiValues,
   {
@@ -81,13 +81,13 @@ export async function admissionOf(
         readReferenced(resolve(dirname(path), name), path),
       );
   const identities = (file: string) => readWebhookIdentities(file, path ?? referredToBy, onOpenSecret);
-  const told = {
+  const admission = {
     ...settings,
     ...(mutatingKubeconfig === '' ? {} : { mutatingAs: await identities(mutatingKubeconfig) }),
     ...(validatingKubeconfig === '' ? {} : { validatingAs: await identities(validatingKubeconfig) }),
     ...tolerationSeconds(values),
   };
-  return { ...chosenPlugins(values, ownHost), ...(Object.keys(told).length === 0 ? {} : { admission: told }) };
+  return { ...chosenPlugins(values, ownHost), ...(Object.keys(admission).length === 0 ? {} : { admission }) };
 }
 
 function tolerationSeconds(values: ApiValues): Pick<AdmissionSettings, 'tolerationSeconds'> {
@@ -99,7 +99,7 @@ function tolerationSeconds(values: ApiValues): Pick<AdmissionSettings, 'tolerati
   return { tolerationSeconds: { notReady: values.number(notReady), unreachable: values.number(unreachable) } };
 }
 
-/** Throws for names that nobody knows and for plug-ins that one would count on in vain. */
+/** Throws ApiUsageProblem for unknown plug-ins and for plug-ins without an implementation. */
 function chosenPlugins(
   values: ApiValues,
   ownHost: boolean,
@@ -114,8 +114,7 @@ function chosenPlugins(
     for (const name of names) {
       if (here.has(name) || DEFAULT_ELSEWHERE.has(name)) continue;
       if (!ELSEWHERE.has(name)) values.refuse(flag, `there is no admission plug-in "${name}"`);
-      if (flag === 'enable-admission-plugins')
-        values.refuse(flag, `"${name}" is not offered; leave it out if you can do without`);
+      if (flag === 'enable-admission-plugins') values.refuse(flag, `"${name}" is not supported; remove it`);
     }
   }
   return {

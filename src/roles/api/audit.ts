@@ -1,4 +1,4 @@
-/** The flags of audit → what is recorded and where it goes. */
+/** Audit flags → the policy and the sinks. */
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import {
@@ -25,7 +25,7 @@ interface Access {
 type Sink = AuditSettings['sinks'][number];
 type Backend = 'log' | 'webhook';
 
-/** Undefined when nothing is to be recorded. Throws CodedErrors that name flag or file, and ApiUsageProblems. */
+/** Undefined without an audit policy or sink. Throws CodedErrors with flag or file, and ApiUsageProblems. */
 export async function openAudit(values: ApiValues, access: Access): Promise<AuditSettings | undefined> {
   const { log } = access;
   const policyFile = values.file('audit-policy-file');
@@ -108,7 +108,7 @@ async function openLog(path: string, values: ApiValues, log: Log): Promise<Sink>
       log,
     });
     const batches = batchesOf(values, 'log');
-    // Events one by one, as fast as they come: the file does that by itself.
+    // The log file writes single events without delay by itself.
     if (modeOf(values, 'log') !== 'batch' || (batches.batchEvents === 1 && batches.throttle === undefined)) return file;
     let dropped = 0;
     return batchedSink(file, batches, clock, () => {

@@ -1,4 +1,4 @@
-/** The flags of authentication and authorization → what the API server is told. */
+/** Authentication and authorization flags → settings of the API server. */
 
 import type { Log } from '../../base/log.ts';
 import {
@@ -29,7 +29,7 @@ type AuthenticationConfig = Pick<
   | 'tokenWebhook'
 >;
 
-/** Throws CodedErrors and ApiUsageProblems that name flag or file. */
+/** Throws CodedErrors and ApiUsageProblems with flag or file. */
 export async function authenticationOf(
   values: ApiValues,
   { referredToBy, ownHost, onOpenSecret }: Surroundings,
@@ -62,7 +62,7 @@ export async function authenticationOf(
 interface Surroundings {
   readonly referredToBy: string;
   readonly ownHost: boolean;
-  /** Of secret files that everybody may read; undefined: they are refused. */
+  /** Called for world-readable secret files; undefined: they are rejected. */
   readonly onOpenSecret?: OpenSecret | undefined;
 }
 
@@ -91,7 +91,7 @@ const identitiesOfFile =
     return { ...anonymous(values, authorizers, ownHost, structured), tokenIssuers: structured.issuers };
   };
 
-/** The file that the flags name, followed; undefined: they name none. */
+/** The configuration file of the flags, reloaded on change; undefined: no flag names one. */
 export async function followIdentities(
   values: ApiValues,
   authorizers: readonly Authorizer[],
@@ -110,7 +110,7 @@ function anonymous(
   ownHost: boolean,
   structured: AuthenticationFile | undefined,
 ): Pick<AuthenticationConfig, 'anonymous' | 'anonymousPaths'> {
-  // Whoever may do everything had better be known; as upstream.
+  // Upstream disables anonymous requests with AlwaysAllow: every anonymous request would be authorized.
   if (authorizers.some(({ type }) => type === 'AlwaysAllow')) return { anonymous: 'none' };
   if (structured?.anonymous !== undefined) {
     const { enabled, paths } = structured.anonymous;
@@ -173,7 +173,7 @@ async function serviceAccounts(
   };
 }
 
-/** As given, or at the host that clients outside know this server by; '' when none is. */
+/** The flag's value, or the URL at the external hostname; '' without either. */
 function jwksUriOf(values: ApiValues): string {
   const given = values.text('service-account-jwks-uri');
   const host = values.text('external-hostname');
@@ -213,7 +213,7 @@ async function issuerOfFlags(values: ApiValues, referredToBy: string): Promise<T
     algorithms,
     username: {
       claim,
-      // Names are unique with their issuer alone; addresses are so by themselves.
+      // User names are unique per issuer only; e-mail addresses are globally unique.
       prefix: prefix === '-' ? '' : prefix === '' && claim !== 'email' ? `${url}#` : prefix,
     },
     ...(groups === '' ? {} : { groups: { claim: groups, prefix: values.text('oidc-groups-prefix') } }),

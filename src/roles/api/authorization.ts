@@ -1,4 +1,4 @@
-/** The flags of authorization → who is asked about requests: by flags once and for all, by a file that is followed. */
+/** Authorization flags → the authorizers, fixed by flags or reloaded from a file. */
 import type { Log } from '../../base/log.ts';
 import type { ApiServerConfig, AuthorizationMode, Authorizer } from '../../components/apiserver/index.ts';
 import type { ApiValues } from '../config/apiserver/index.ts';
@@ -8,7 +8,7 @@ import { type FollowedFile, followFile } from '../config/followed-file.ts';
 import { resolveBeside } from '../config/master-config.ts';
 import { readRemoteEndpoint } from './remote-endpoint.ts';
 
-/** What a file says in the place of. */
+/** Flags that a configuration file replaces. */
 const EXCLUDED = [
   'authorization-mode',
   'authorization-webhook-config-file',
@@ -17,7 +17,7 @@ const EXCLUDED = [
   'authorization-webhook-cache-unauthorized-ttl',
 ] as const;
 
-/** Throws CodedErrors and ApiUsageProblems that name flag or file. */
+/** Throws CodedErrors and ApiUsageProblems with flag or file. */
 export async function authorizersOf(
   values: ApiValues,
   referredToBy: string,
@@ -31,7 +31,7 @@ export async function authorizersOf(
   return { authorizers: await parsed(file)(await readReferenced(file, referredToBy)) };
 }
 
-/** The file that the flags name, followed; undefined: they name none. */
+/** The configuration file of the flags, reloaded on change; undefined: no flag names one. */
 export async function followAuthorizers(
   values: ApiValues,
   referredToBy: string,

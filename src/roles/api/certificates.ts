@@ -1,4 +1,4 @@
-/** The flags' certificate of the server and authorities of its clients, followed: they are exchanged without a restart, as upstream. */
+/** The serving certificate and client CAs of the flags, reloaded without a restart, as upstream. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Log } from '../../base/log.ts';
@@ -21,7 +21,7 @@ interface Files {
 
 type Texts = Partial<Record<keyof Files, string>> & { named?: { certificate: string; key: string }[] };
 
-/** What `config` was made of; files that do not fit each other yet change nothing but the log. */
+/** Reloads the files of `config`; a mismatched set is logged and not used. */
 export async function followCertificates(
   values: ApiValues,
   config: ApiServerConfig,
@@ -61,7 +61,7 @@ export async function followCertificates(
       read,
       parse: async (text) => {
         const texts = JSON.parse(text) as Texts;
-        // The first time the configuration's reader has said what is to be said of open files.
+        // The configuration's reader has warned of world-readable files at the start.
         const keys = [files.key, ...named.map(({ key }) => key)].filter((file) => file !== undefined);
         if (!isFirst) for (const key of keys) await readSecret(key, referredToBy, onOpenSecret);
         isFirst = false;
@@ -82,7 +82,7 @@ export async function followCertificates(
   };
 }
 
-/** Throws what is wrong with the file that it names. */
+/** Throws Errors with the file and its problem. */
 function settingsOf(
   texts: Texts,
   { serving }: ApiServerConfig,

@@ -1,4 +1,4 @@
-/** kube-apiserver's flags → what the API server is told: files read, certificates made where none are given. */
+/** kube-apiserver's flags → the API server's settings: reads files and generates missing certificates. */
 import { X509Certificate } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
@@ -19,16 +19,16 @@ import { curvesOf, namedServing, servingLimits } from './serving.ts';
 const YEAR_DAYS = 365;
 
 export interface ApiOptions {
-  /** Who names the files, for messages: a configuration file or `kube-apiserver`. */
+  /** The origin of file names, for messages: a configuration file or `kube-apiserver`. */
   readonly referredToBy: string;
-  /** This host's own set-up: what upstream leaves open by default is closed. */
+  /** The host's own configuration: stricter defaults than upstream's. */
   readonly ownHost: boolean;
   readonly soleWriter: boolean;
-  /** Of secret files that everybody may read; undefined: they are refused. */
+  /** Called for world-readable secret files; undefined: they are rejected. */
   readonly onOpenSecret?: OpenSecret | undefined;
 }
 
-/** Throws CodedErrors and ApiUsageProblems that name flag or file. */
+/** Throws CodedErrors and ApiUsageProblems with flag or file. */
 export async function apiConfigOf(
   values: ApiValues,
   { referredToBy, ownHost, soleWriter, onOpenSecret }: ApiOptions,
@@ -70,7 +70,7 @@ export async function apiConfigOf(
   };
 }
 
-/** Which versions and suites are spoken. Throws ApiUsageProblems; suites that nobody should use are left out with a warning. */
+/** TLS versions and cipher suites. Throws ApiUsageProblems; insecure suites are omitted with a warning. */
 export function tlsLimits(values: ApiValues, warnings: string[]): Pick<ApiServerConfig, 'tls'> {
   const isNewest = values.text('tls-min-version') === 'VersionTLS13';
   const { ciphers, weak, unknown } = chooseCiphers(values.list('tls-cipher-suites'));
@@ -79,36 +79,36 @@ export function tlsLimits(values: ApiValues, warnings: string[]): Pick<ApiServer
       'tls-cipher-suites',
       `"${unknown}" is not known; give names such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`,
     );
-  for (const name of weak) warnings.push(`${values.label('tls-cipher-suites')}: ${name} is too weak and left out`);
+  for (const name of weak) warnings.push(`${values.label('tls-cipher-suites')}: ${name} is insecure and omitted`);
   const curves = curvesOf(values);
   return {
     tls: {
       minVersion: isNewest ? 'TLSv1.3' : 'TLSv1.2',
-      // Those of TLS 1.3 are not chosen: where nothing else is spoken, the list says nothing.
+      // TLS 1.3 suites are not configurable: with minimum version 1.3 the list has no effect.
       ...(ciphers === undefined || isNewest ? {} : { ciphers }),
       ...(curves === undefined ? {} : { curves }),
     },
   };
 }
 
-/** How long watches last that do not say so. Throws ApiUsageProblems. */
+/** The minimum duration of watches without timeoutSeconds. Throws ApiUsageProblems. */
 export function watchTime(values: ApiValues): Pick<ApiServerConfig, 'minWatchSeconds'> {
   const seconds = values.number('min-request-timeout');
   if (seconds < 0) values.refuse('min-request-timeout', 'must not be negative');
-  // Upstream's 0 ends them at once, which nobody can want.
+  // Upstream's 0 would end every watch immediately.
   return seconds === 0 ? {} : { minWatchSeconds: seconds };
 }
 
-/** How long events live. Throws ApiUsageProblems. */
+/** The TTL of events. Throws ApiUsageProblems. */
 export function eventTime(values: ApiValues): Pick<ApiServerConfig, 'eventTtlSeconds'> {
   if (!values.has('event-ttl')) return {};
   const ms = values.milliseconds('event-ttl');
-  if (ms <= 0) values.refuse('event-ttl', 'must be longer than nothing');
-  // The store counts whole seconds.
+  if (ms <= 0) values.refuse('event-ttl', 'must be positive');
+  // Leases have whole seconds.
   return { eventTtlSeconds: Math.ceil(ms / 1000) };
 }
 
-/** How much is served at once. Throws ApiUsageProblems. */
+/** In-flight limits. Throws ApiUsageProblems. */
 export function inFlight(values: ApiValues): Pick<ApiServerConfig, 'maxInFlight' | 'priorityAndFairness'> {
   const [reading, mutating] = ['max-requests-inflight', 'max-mutating-requests-inflight'] as const;
   for (const name of [reading, mutating]) if (values.number(name) < 0) values.refuse(name, 'must not be negative');
@@ -170,7 +170,7 @@ async function kubeletAccess(
   };
 }
 
-/** The certificate for servers that extend this one. */
+/** The proxy client certificate for aggregated API servers. */
 async function proxyClient(
   values: ApiValues,
   { text, secret }: Readers,
@@ -184,7 +184,7 @@ async function proxyClient(
   return { proxyClient: { certificate: await text(certificate), key: await secret(key) } };
 }
 
-/** The pair that is given; else that of the directory; else one that is made there for this server's names. */
+/** The flags' pair, else the pair in `--cert-dir`, else a self-signed one that is generated there. */
 async function serving(
   values: ApiValues,
   addresses: { readonly bindAddress: string; readonly advertiseAddress: string; readonly serviceCidr: string },

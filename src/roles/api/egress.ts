@@ -1,10 +1,10 @@
-/** `--egress-selector-config-file` → the proxies that networks are reached through, with the files that it names read. */
+/** `--egress-selector-config-file` → the proxy of each network, with its referenced files. */
 import type { EgressProxy, Network } from '../../components/apiserver/port.ts';
 import type { ApiValues } from '../config/apiserver/index.ts';
 import { type EgressAddress, parseEgress } from '../config/egress.ts';
 import { readReferenced, readSecret } from '../config/files.ts';
 
-/** Throws CodedErrors that name file and field. */
+/** Throws CodedErrors with file and field. */
 export async function egressOf(values: ApiValues, referredToBy: string): Promise<ReadonlyMap<Network, EgressProxy>> {
   const file = values.file('egress-selector-config-file');
   const proxies = new Map<Network, EgressProxy>();

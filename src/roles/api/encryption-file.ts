@@ -1,4 +1,4 @@
-/** The encryption configuration, followed while the server runs. A file that turns bad changes nothing but the log. */
+/** The encryption configuration, reloaded on change. An invalid file is logged and not used. */
 import type { Log } from '../../base/log.ts';
 import type { EncryptionConfiguration, EncryptionSource, Reloads } from '../../components/apiserver/index.ts';
 import { createKmsPlugin } from '../../io/grpc/index.ts';
@@ -12,14 +12,14 @@ export interface FollowedEncryption extends EncryptionSource {
   stop(): void;
 }
 
-/** Throws CodedErrors for a file that cannot be read or understood now. `follow` false: what it says at first stays. */
+/** Throws CodedErrors for an unreadable or invalid file. `follow` false: the file is not reloaded. */
 export async function openEncryption(
   file: string,
   options: {
     readonly referredToBy: string;
     readonly follow: boolean;
     readonly log: Log;
-    /** Of a file that everybody may read; undefined: it is refused. */
+    /** Called for a world-readable file; undefined: it is rejected. */
     readonly onOpenSecret?: OpenSecret | undefined;
   },
 ): Promise<FollowedEncryption> {

@@ -1,4 +1,4 @@
-/** The directory that controller-runtime's envtest looks into: this executable under the names of what it starts. */
+/** A KUBEBUILDER_ASSETS directory for controller-runtime's envtest: links named etcd and kube-apiserver to this executable. */
 import { access, constants, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
@@ -7,7 +7,7 @@ import { packaged, selfCommand } from '../assets.ts';
 
 const PROGRAMS = { etcd: 'etcd', 'kube-apiserver': 'api' } as const;
 
-/** Resolves with the directory's absolute path; what was there under these names is replaced. Throws CodedError 'unwritable'. */
+/** Resolves with the directory's absolute path; existing files of these names are replaced. Throws CodedError 'unwritable'. */
 export async function prepareEnvtest(
   directory: string | undefined,
   environment: Readonly<Record<string, string | undefined>>,
@@ -39,7 +39,7 @@ function defaultDirectory(environment: Readonly<Record<string, string | undefine
     : join(home, '.cache/hyperedge/envtest');
 }
 
-/** Whoever starts the program meanwhile finds the old one or the new one. */
+/** Replaces the link atomically: a concurrent start finds the old or the new one. */
 async function replace(path: string, make: (path: string) => Promise<void>): Promise<void> {
   const temporary = `${path}.new`;
   await rm(temporary, { force: true });
@@ -47,7 +47,7 @@ async function replace(path: string, make: (path: string) => Promise<void>): Pro
   await rename(temporary, path);
 }
 
-/** From source there is no executable that could be linked. */
+/** A start from source has no executable to link. */
 function writeScript(path: string, command: readonly string[]): Promise<void> {
   const quoted = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
   return writeFile(path, `#!/bin/sh\nexec ${quoted} "$@"\n`, { mode: 0o755 });

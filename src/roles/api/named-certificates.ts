@@ -1,17 +1,17 @@
-/** Certificates for who asks for a name (`--tls-sni-cert-key`). Source: k8s.io/component-base/cli/flag and k8s.io/apiserver/pkg/server/dynamiccertificates. */
+/** Serving certificates by SNI name (`--tls-sni-cert-key`). Source: k8s.io/component-base/cli/flag and k8s.io/apiserver/pkg/server/dynamiccertificates. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { NamedCertificate } from '../../components/apiserver/index.ts';
 
 export interface NamedFiles {
   readonly certificate: string;
   readonly key: string;
-  /** Empty: those of the certificate. */
+  /** Empty: the names of the certificate. */
   readonly names: readonly string[];
 }
 
 const DOMAIN = /^(?:\*|(?:\*\.)?[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*)$/;
 
-/** `CERT,KEY` or `CERT,KEY:NAME,NAME`; undefined: it is neither. */
+/** `CERT,KEY` or `CERT,KEY:NAME,NAME`; undefined: another form. */
 export function parseNamedFiles(text: string): NamedFiles | undefined {
   const [, certificate = '', key = '', colon = '', names = ''] = /^([^,:]+),([^,:]+)(?:(:)(.*))?$/.exec(text) ?? [];
   if (certificate === '') return undefined;
@@ -21,7 +21,7 @@ export function parseNamedFiles(text: string): NamedFiles | undefined {
   return { certificate: certificate.trim(), key: key.trim(), names: domains };
 }
 
-/** Names that were given go before those that a certificate has itself. Throws what is wrong with the file that it names. */
+/** Configured names take precedence over the certificate's own. Throws Errors with the file and its problem. */
 export function namedCertificates(
   files: readonly NamedFiles[],
   texts: ReadonlyArray<Pick<NamedCertificate, 'certificate' | 'key'>>,
@@ -36,7 +36,7 @@ export function namedCertificates(
   return [...all.filter(isGiven), ...all.filter((each, index) => !isGiven(each, index))];
 }
 
-/** Addresses are none: nobody asks for one. */
+/** IP addresses are omitted: SNI carries host names only. */
 function namesOf({ subject, subjectAltName = '' }: X509Certificate): string[] {
   const commonName = /^CN=(.*)$/m.exec(subject)?.[1]?.toLowerCase() ?? '';
   const alternatives = [...subjectAltName.matchAll(/DNS:([^,\s"]+)/g)].map(([, name = '']) => name.toLowerCase());

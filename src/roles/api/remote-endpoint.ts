@@ -1,4 +1,4 @@
-/** Whom a kubeconfig names: servers that the API server asks, with the files it refers to read. */
+/** The server and credentials of a kubeconfig, for webhooks that the API server calls. */
 import { parse } from 'yaml';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { type PemSource, parseKubeconfig } from '../../client/index.ts';
@@ -6,7 +6,7 @@ import type { RemoteEndpoint } from '../../components/apiserver/index.ts';
 import { readReferenced, readSecret } from '../config/files.ts';
 import { resolveBeside } from '../config/master-config.ts';
 
-/** Throws CodedErrors that name the file and the field. */
+/** Throws CodedErrors with file and field. */
 export async function readRemoteEndpoint(file: string, referredToBy: string): Promise<RemoteEndpoint> {
   const text = await readReferenced(file, referredToBy);
   const refuse = (why: string, cause?: unknown): never => {

@@ -11,9 +11,9 @@ export type ApiPlan =
   | { readonly kind: 'version' }
   | { readonly kind: 'run'; readonly values: ApiValues };
 
-/** Throws ApiUsageProblem naming flag and mend. */
+/** Throws ApiUsageProblem with the flag and the fix. */
 export function planApi(argv: readonly string[]): ApiPlan {
-  // Names are as upstream takes them: relative to where it was started.
+  // As upstream: file names are relative to the working directory.
   const values = new ApiValues((path) => path);
   if (readApiArguments(argv, values) === 'help') return { kind: 'help' };
   if (values.boolean('version')) return { kind: 'version' };
@@ -29,7 +29,7 @@ export async function runApi(values: ApiValues): Promise<number> {
       referredToBy: 'the command line',
       ownHost: false,
       soleWriter: false,
-      // Whoever starts upstream's server so gets no complaint from it.
+      // As upstream: world-readable files are accepted.
       onOpenSecret: (problem: string) => log.warn(problem),
     };
     const component = await startApiWith(values, options, log);

@@ -1,4 +1,4 @@
-/** The API server on an etcd, ours or any other: told by this host's master-config.yaml or by kube-apiserver's flags. */
+/** The API server on any etcd v3 store, configured by this host's master-config.yaml or by kube-apiserver's flags. */
 import { networkInterfaces } from 'node:os';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -22,7 +22,7 @@ import { type ApiOptions, apiConfigOf } from './config.ts';
 import { egressOf } from './egress.ts';
 import { openEncryption } from './encryption-file.ts';
 
-/** From this host's own file. Throws CodedErrors that name file and field. */
+/** Configured by this host's master-config.yaml. Throws CodedErrors with file and field. */
 export async function startApi({ configFile, log }: ComponentOptions): Promise<Component> {
   const config = await readMasterConfig(configFile);
   try {
@@ -31,7 +31,7 @@ export async function startApi({ configFile, log }: ComponentOptions): Promise<C
       {
         referredToBy: configFile,
         ownHost: true,
-        // One host, one API server on its own store; a store that others may write to is asked.
+        // The only API server of a host's own store is its only writer; a shared store needs consistent reads.
         soleWriter: config.etcdClientInfo.urls.every((url) => new URL(url).hostname === '127.0.0.1'),
       },
       log,
@@ -42,12 +42,12 @@ export async function startApi({ configFile, log }: ComponentOptions): Promise<C
   }
 }
 
-/** What this host's own file says, as flags. Throws CodedErrors that name file and field. */
+/** The flags of this host's master-config.yaml. Throws CodedErrors with file and field. */
 export async function masterValues(configFile: string): Promise<ApiValues> {
   return valuesOf(await readMasterConfig(configFile), configFile);
 }
 
-/** What OKD's fields say in upstream's words; `apiServerArguments` have the last word. */
+/** OKD's fields as kube-apiserver's flags; `apiServerArguments` take precedence. */
 function valuesOf(config: MasterConfig, configFile: string): ApiValues {
   const values = new ApiValues((path) => resolveBeside(configFile, path));
   const give = (name: string, field: string, ...texts: (string | undefined)[]): void => {
@@ -92,16 +92,16 @@ function valuesOf(config: MasterConfig, configFile: string): ApiValues {
     'service-account-issuer': ['https://kubernetes.default.svc'],
   };
   for (const [name, texts] of Object.entries(defaults)) if (!own.has(name)) give(name, name, ...texts);
-  // This host's own configuration follows its file, whatever else is said.
+  // The host's own configuration always reloads the encryption file.
   if (!own.has('encryption-provider-config-automatic-reload'))
     give('encryption-provider-config-automatic-reload', '', 'true');
-  // New nodes come with one.
+  // Bootstrapping nodes authenticate with a token.
   if (!own.has('enable-bootstrap-token-auth')) give('enable-bootstrap-token-auth', '', 'true');
   for (const [name, texts] of own) give(name, `kubernetesMasterConfig.apiServerArguments.${name}`, ...texts);
   return values;
 }
 
-/** The store that the flags name. Throws CodedErrors and ApiUsageProblems that name flag, field or file. */
+/** A client of the flags' store. Throws CodedErrors and ApiUsageProblems with flag, field or file. */
 export async function openStore(
   values: ApiValues,
   referredToBy: string,
@@ -132,7 +132,7 @@ export async function openStore(
   });
 }
 
-/** Throws CodedErrors and ApiUsageProblems that name flag, field or file. */
+/** Throws CodedErrors and ApiUsageProblems with flag, field or file. */
 export async function startApiWith(values: ApiValues, options: ApiOptions, log: Log): Promise<Component> {
   const { config, warnings } = await apiConfigOf(values, options);
   for (const warning of warnings) log.warn(warning);

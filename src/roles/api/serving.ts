@@ -1,11 +1,11 @@
-/** The flags of serving → how the API server listens, what it tells browsers, and how it ends. */
+/** Serving flags → listener, CORS and HSTS headers, and shutdown of the API server. */
 import { messageOf } from '../../base/errors.ts';
 import { compileRegexp } from '../../base/regexp/index.ts';
 import type { ApiServerConfig } from '../../components/apiserver/index.ts';
 import type { ApiValues } from '../config/apiserver/index.ts';
 import { type NamedFiles, namedCertificates, parseNamedFiles } from './named-certificates.ts';
 
-/** Groups of key exchange by the numbers that TLS has for them, as Go's. */
+/** Key exchange groups by their TLS ids, as in Go. */
 const CURVES: ReadonlyMap<string, string> = new Map([
   ['23', 'prime256v1'],
   ['24', 'secp384r1'],
@@ -14,7 +14,7 @@ const CURVES: ReadonlyMap<string, string> = new Map([
   ['4588', 'X25519MLKEM768'],
 ]);
 const MAX_GOAWAY_CHANCE = 0.02;
-/** What a count of streams may be in HTTP/2. */
+/** The largest HTTP/2 stream count. */
 const MAX_STREAMS = 0x7fff_ffff;
 
 type Serving = Pick<
@@ -44,7 +44,7 @@ export function servingLimits(values: ApiValues): Serving {
 function browsers(values: ApiValues): Pick<ApiServerConfig, 'browsers'> {
   const allowedOrigins = values.list('cors-allowed-origins');
   for (const pattern of allowedOrigins) {
-    // A pattern that fits any part of an origin lets in whoever calls a host so (CVE-2022-1996).
+    // An unanchored pattern allows every origin that contains the name (CVE-2022-1996).
     if (!/\^|\/\//.test(pattern) || !/[$:]/.test(pattern))
       values.refuse(
         'cors-allowed-origins',
@@ -73,7 +73,7 @@ function browsers(values: ApiValues): Pick<ApiServerConfig, 'browsers'> {
   };
 }
 
-/** In OpenSSL's form; undefined: its own choice. Throws ApiUsageProblems. */
+/** In OpenSSL's form; undefined: OpenSSL's default. Throws ApiUsageProblems. */
 export function curvesOf(values: ApiValues): string | undefined {
   const numbers = values.list('tls-curve-preferences');
   if (numbers.length === 0) return undefined;
@@ -100,7 +100,7 @@ export function namedFiles(values: ApiValues): NamedFiles[] {
   });
 }
 
-/** Certificates by name. Throws CodedErrors and ApiUsageProblems that name flag or file. */
+/** Certificates by name. Throws CodedErrors and ApiUsageProblems with flag or file. */
 export async function namedServing(
   values: ApiValues,
   { text, secret }: { text(path: string): Promise<string>; secret(path: string): Promise<string> },

@@ -1,4 +1,4 @@
-/** The users of a kubeconfig that admission webhooks are spoken to as (`kubeConfigFile` of a WebhookAdmissionConfiguration). */
+/** The client credentials for admission webhooks (`kubeConfigFile` of a WebhookAdmissionConfiguration). */
 import { parse } from 'yaml';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { WebhookIdentities, WebhookIdentity } from '../../components/apiserver/index.ts';
@@ -7,14 +7,14 @@ import { resolveBeside } from '../config/master-config.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What this server does not do for anybody. */
+/** Credential fields that are not supported. */
 const REFUSED = ['exec', 'auth-provider', 'as', 'as-uid', 'as-groups', 'as-user-extra'];
 
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const entries = (value: unknown): Fields[] => (Array.isArray(value) ? value.filter(isFields) : []);
 
-/** Throws CodedErrors that name the file and the field. */
+/** Throws CodedErrors with file and field. */
 export async function readWebhookIdentities(
   file: string,
   referredToBy: string,
@@ -41,7 +41,8 @@ export async function readWebhookIdentities(
     if (typeof name !== 'string' || name === '') return refuse(`${at}.name is missing`);
     if (!isFields(user)) return refuse(`${at}.user must be an object`);
     for (const field of REFUSED)
-      if (user[field] !== undefined) refuse(`${at}.user.${field} is not offered; give a token or a client certificate`);
+      if (user[field] !== undefined)
+        refuse(`${at}.user.${field} is not supported; give a token or a client certificate`);
     users.set(name, await identityOf(user, read, (why) => refuse(`${at}.user.${why}`)));
   }
   const context = entries(document['contexts']).find(({ name }) => name === document['current-context'])?.['context'];

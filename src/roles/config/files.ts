@@ -1,4 +1,4 @@
-/** Reading and writing the few files that the composition itself is about. */
+/** File access of the composition: referenced files and secrets. */
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { CodedError, messageOf } from '../../base/errors.ts';
 
@@ -13,7 +13,7 @@ export async function writeIfMissing(path: string, content: string, mode: number
   }
 }
 
-/** Throws CodedError 'unreadable' naming the file and who refers to it. */
+/** Throws CodedError 'unreadable' with the file and the referring file or flag. */
 export async function readReferenced(path: string, referredToBy: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
@@ -22,17 +22,17 @@ export async function readReferenced(path: string, referredToBy: string): Promis
   }
 }
 
-/** Told of a secret file that everybody may read, and of the mend. */
+/** Called with the problem and the fix of a world-readable secret file. */
 export type OpenSecret = (problem: string) => void;
 
-/** As `readReferenced`, for private keys: others must not be able to read them, unless that is tolerated. */
+/** As `readReferenced` for secrets: a world-readable file is rejected, or reported to `tolerated`. */
 export async function readSecret(path: string, referredToBy: string, tolerated?: OpenSecret): Promise<string> {
   const mode = await stat(path).then(
     (found) => found.mode,
     () => 0,
   );
   if ((mode & 0o007) !== 0) {
-    const problem = `${path} is open to everybody; run chmod 600 on it`;
+    const problem = `${path} is world-readable; run chmod 600 on it`;
     if (tolerated === undefined) throw new CodedError('bad-config', `${referredToBy}: ${problem}`);
     tolerated(problem);
   }

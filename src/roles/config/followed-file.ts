@@ -1,22 +1,22 @@
-/** Configuration that is followed while the server runs. A file that turns bad changes nothing but the log. */
+/** Configuration files that are reloaded on change. An invalid file is logged and not used. */
 import { readFile } from 'node:fs/promises';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Followed, Reloads } from '../../components/apiserver/index.ts';
 
-/** How soon a changed file is noticed. */
+/** Interval between checks for a changed file. */
 const LOOK_MS = 2_000;
 
 export interface FollowedFile<T> extends Followed<T> {
   readonly reloads: Reloads;
-  /** Looks now. */
+  /** Checks the file immediately. */
   refresh(): Promise<void>;
   stop(): void;
 }
 
 /**
- * What `parse` makes of a file, anew whenever its text is another. `what` is how the log calls it. Rejects when the file cannot be
- * understood now. `first`: reads it the first time; later a file that cannot be read is a file that turned bad.
+ * The parsed file, parsed again whenever its text changes. `what`: its name in the log. Rejects for an invalid file. `first`: the first
+ * read; later an unreadable file is treated as an invalid one.
  */
 export async function followFile<T>(
   file: string,
@@ -24,10 +24,10 @@ export async function followFile<T>(
     readonly what: string;
     readonly log: Log;
     readonly first: () => Promise<string>;
-    /** Reads it later; default: the file. */
+    /** The later reads; default: the file. */
     readonly read?: () => Promise<string>;
     readonly parse: (text: string) => T | Promise<T>;
-    /** Called when it is another. */
+    /** Called when the value has changed. */
     readonly changed?: () => void;
   },
 ): Promise<FollowedFile<T>> {
@@ -47,13 +47,13 @@ export async function followFile<T>(
       text = now;
       complained = '';
       note('success');
-      log.info(`${what} configuration read anew`, { file });
+      log.info(`${what} configuration reloaded`, { file });
       options.changed?.();
     } catch (error) {
       const message = messageOf(error);
       if (message !== complained) {
         note('failure');
-        log.error(`${what} configuration is kept as it was`, { error: message });
+        log.error(`${what} configuration not reloaded; using the previous one`, { error: message });
       }
       complained = message;
     }

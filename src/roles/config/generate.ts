@@ -1,4 +1,4 @@
-/** Settings → the configuration files of the components, in OKD's and etcd's own words. */
+/** Settings → the configuration files of the components, with OKD's and etcd's fields. */
 import { dirname, relative } from 'node:path';
 import { etcdFiles, masterFiles, nodeFiles } from '../../io/pki/index.ts';
 import type { EtcdConfig } from './etcd-config.ts';
@@ -9,7 +9,7 @@ import type { Settings } from './settings.ts';
 const anyAddress = (settings: Settings): string => (settings.nodeIp.includes(':') ? '[::]' : '0.0.0.0');
 const host = (address: string): string => (address.includes(':') ? `[${address}]` : address);
 
-/** Its own store first. Of a store of several hosts all members are named: who has lost its own asks another, and nobody takes itself for the only writer. */
+/** Endpoints of the API server's store: the host's own member first, then the other members for failover. */
 function storeUrls({ etcd, nodeName, ports }: Settings): string[] {
   if (etcd === undefined) return [`https://127.0.0.1:${ports.etcd}`];
   const isOwn = ({ name }: { readonly name: string }): number => (name === nodeName ? 0 : 1);
@@ -104,7 +104,7 @@ export function etcdConfigOf(settings: Settings): EtcdConfig {
     'data-dir': settings.paths.etcdData,
     'listen-client-urls': `https://127.0.0.1:${ports.etcd}`,
     'advertise-client-urls': `https://127.0.0.1:${ports.etcd}`,
-    // A member without peers listens too, as etcd does: never without certificates, since peers read and write every key.
+    // As in etcd, a single member listens for peers too: always with certificates, since peers access every key.
     'listen-peer-urls': `https://127.0.0.1:${ports.etcdPeer}`,
     'initial-advertise-peer-urls': `https://${host(nodeIp)}:${ports.etcdPeer}`,
     'client-transport-security': {
@@ -123,7 +123,7 @@ export function etcdConfigOf(settings: Settings): EtcdConfig {
   };
 }
 
-/** Clients and members of other hosts come in too, all with certificates of the store's own authority. */
+/** Listens for clients and peers of other hosts too, all with certificates of the store's own CA. */
 function oneOfSeveral(
   settings: Settings,
   { members, state, token }: NonNullable<Settings['etcd']>,

@@ -1,4 +1,4 @@
-/** Bootstrap file, flags and facts about the host → one immutable answer to every "where" and "which" of this host. */
+/** Bootstrap file, flags and host facts → the immutable settings of this host. */
 import { createHash } from 'node:crypto';
 import { readFile, realpath } from 'node:fs/promises';
 import { hostname, networkInterfaces } from 'node:os';
@@ -15,7 +15,7 @@ export interface Settings {
   readonly logLevel: number;
   readonly nodeName: string;
   readonly nodeIp: string;
-  /** The host had no address of its own: `nodeIp` is the one that the pod bridge will have. */
+  /** The host has no address: `nodeIp` is the future address of the pod bridge. */
   readonly nodeIpIsBridge: boolean;
   /** Every address under which this host can be reached from outside, `nodeIp` first. */
   readonly addresses: readonly string[];
@@ -45,8 +45,8 @@ export interface Settings {
   };
   readonly gossip: {
     readonly enabled: boolean;
-    /** The bootstrap file says something of it: what it asks for that cannot be had is an error then, not a warning. */
-    readonly asked: boolean;
+    /** The bootstrap file configures gossip: a failure is then an error instead of a note. */
+    readonly configured: boolean;
     readonly bindAddress: string;
     readonly port: number;
     readonly advertiseAddress: string;
@@ -62,10 +62,10 @@ export interface Settings {
         readonly token: string | undefined;
       }
     | undefined;
-  /** A store that is alone and damaged goes back to its last snapshot by itself. */
+  /** A damaged single-member store is restored from its last snapshot. */
   readonly restoreDamaged: boolean;
   readonly cgroup: { readonly driver: 'auto' | 'systemd' | 'cgroupfs'; readonly root: string };
-  /** Present: the store is somebody else's etcd. */
+  /** Present: the store is an external etcd. */
   readonly storage:
     | {
         readonly endpoints: readonly string[];
@@ -74,7 +74,7 @@ export interface Settings {
         readonly keyFile?: string;
       }
     | undefined;
-  /** What secrets are encrypted with in the store; undefined: they are not. */
+  /** The encryption provider of Secrets at rest; undefined: no encryption. */
   readonly secretsEncryption: 'secretbox' | 'aesgcm' | 'aescbc' | undefined;
   readonly paths: Paths;
 }
@@ -93,14 +93,14 @@ export interface Paths {
   readonly images: string;
   readonly containers: string;
   readonly networkState: string;
-  /** The pod range this node was last given. */
+  /** The file with the node's last pod CIDR. */
   readonly podCidr: string;
   readonly podLogs: string;
   readonly containerLogs: string;
   readonly run: string;
   readonly pidFile: string;
   readonly controlSocket: string;
-  /** Alone in its directory, so that the store's pod may have that and nothing else of what is beside it. */
+  /** In a directory of its own, which the store's pod mounts. */
   readonly agentSocket: string;
   /** The agent socket's short name, a link. */
   readonly agentLink: string;
@@ -144,13 +144,13 @@ export interface SettingsFlags {
   readonly logLevel?: number | undefined;
 }
 
-/** Throws CodedError 'bad-config' naming file, line and field. */
+/** Throws CodedError 'bad-config' with file, line and field. */
 export async function loadSettings(flags: SettingsFlags): Promise<Settings> {
   const root = await canonicalRoot(flags.root);
   const bootstrapFile = flags.config === undefined ? join(root, 'etc/origin/bootstrap.yaml') : resolve(flags.config);
   const bootstrap = await readBootstrap(bootstrapFile);
   if (bootstrap === undefined && flags.config !== undefined) {
-    throw new CodedError('bad-config', `${bootstrapFile} is not there; name an existing file or leave --config out`);
+    throw new CodedError('bad-config', `${bootstrapFile} does not exist; name an existing file or omit --config`);
   }
   const remembered = await readFile(pathsBelow(root).podCidr, 'utf8').catch(() => '');
   const host = { ...(await hostAddresses()), podCidr: remembered.trim() === '' ? undefined : remembered.trim() };
@@ -170,7 +170,7 @@ export function settingsOf(
   logLevel: number | undefined,
   host: HostAddresses,
 ): Settings {
-  // Several instances on one machine are told apart by their roots; only `/` has the plain names.
+  // Instances on one machine have names with a suffix of their root; only `/` has none.
   const suffix = root === '/' ? undefined : createHash('sha256').update(root).digest('hex').slice(0, 6);
   const network = file?.network;
   const clusterCidr = network?.clusterCIDR ?? '10.128.0.0/14';
@@ -251,7 +251,7 @@ function gossipOf(file: BootstrapFile | undefined, nodeIp: string, keyringFile: 
   const any = bindAddress === '::' || bindAddress === '0.0.0.0';
   return {
     enabled: given?.enabled ?? true,
-    asked: given !== undefined,
+    configured: given !== undefined,
     bindAddress,
     port: given?.port ?? GOSSIP_PORT,
     advertiseAddress: given?.advertiseAddress ?? (any ? nodeIp : bindAddress),
@@ -260,7 +260,7 @@ function gossipOf(file: BootstrapFile | undefined, nodeIp: string, keyringFile: 
   };
 }
 
-/** Host names may hold what node names may not. */
+/** Host names may have characters that are invalid in node names. */
 function nodeNameOf(host: string): string {
   const name = host
     .toLowerCase()
@@ -273,7 +273,7 @@ export interface HostAddresses {
   readonly defaultRouteLink: string | undefined;
   /** Global addresses, IPv4 first. */
   readonly byLink: readonly { readonly link: string; readonly address: string }[];
-  /** The pod range that an earlier start was given. */
+  /** The pod CIDR of an earlier start. */
   readonly podCidr?: string | undefined;
 }
 

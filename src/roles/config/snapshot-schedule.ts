@@ -24,7 +24,7 @@ const shape = {
   enabled: boolean(),
   every: checkedString((text) => (parseEvery(text) === undefined ? EVERY_FORMAT : undefined)),
   keep: integer(1, 1000),
-  directory: string({ pattern: /^\//, mend: 'give an absolute path' }),
+  directory: string({ pattern: /^\//, fix: 'give an absolute path' }),
 } as const;
 
 const field: Field<Parsed<typeof shape, 'apiVersion' | 'kind'>> = object(shape, ['apiVersion', 'kind']);

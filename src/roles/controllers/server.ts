@@ -16,9 +16,9 @@ import { type MasterConfig, parseBindAddress, readMasterConfig, resolveBeside } 
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 
 export interface Component {
-  /** Ends in order; resolves when nothing of it runs any more. */
+  /** Resolves when the component has stopped. */
   stop(): Promise<void>;
-  /** How long that may take, in milliseconds, where it is longer than usual. */
+  /** Milliseconds that a stop may take beyond the default. */
   readonly patienceMs?: number;
 }
 
@@ -27,7 +27,7 @@ export interface ComponentOptions {
   readonly log: Log;
 }
 
-/** Throws CodedErrors that name file and field. */
+/** Throws CodedErrors with file and field. */
 export async function startControllers({ configFile, log }: ComponentOptions): Promise<Component> {
   const config = await readMasterConfig(configFile);
   const at = (path: string): string => resolveBeside(configFile, path);
@@ -51,7 +51,7 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
     'kube-scheduler/hyperedge',
     context,
   );
-  // One set of local copies for both: they read nearly the same kinds.
+  // Controllers and scheduler share informers: they read nearly the same kinds.
   const informers = controllersClient.newInformers();
   const identity = await candidateIdentity(configFile);
   const recorders = {
@@ -123,7 +123,7 @@ export async function startControllers({ configFile, log }: ComponentOptions): P
   };
 }
 
-/** What the kubelet's liveness probe asks. Answering at all means that the event loop turns. */
+/** The endpoint of the kubelet's liveness probe. Any answer shows that the event loop runs. */
 async function serveHealth(configFile: string, config: MasterConfig, log: Log): Promise<Component> {
   const bind = parseBindAddress(config.controllerConfig?.healthBindAddress ?? '127.0.0.1:8444');
   const [cert, key] = await Promise.all([
@@ -158,8 +158,8 @@ async function serveHealth(configFile: string, config: MasterConfig, log: Log): 
 }
 
 /**
- * Who this candidate is on its leases. The same after a crash: the kubelet starts a new process only when the old one is dead, so the new
- * one may take up its predecessor's lease at once instead of waiting until it expires.
+ * The holder identity on the leader election leases. It is stable across restarts: the kubelet starts a new process only after the old
+ * one has exited, so the new one renews the lease without waiting for its expiry.
  */
 async function candidateIdentity(configFile: string): Promise<string> {
   const machine = await readFile('/etc/machine-id', 'utf8').catch(() => '');

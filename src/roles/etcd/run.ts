@@ -1,4 +1,4 @@
-/** What the store's process is to do: from etcd's flags, variables or file, or from this host's own file. Then it does it. */
+/** The store's process, configured by etcd's flags, variables or file, or by this host's own file. */
 import { openSync } from 'node:fs';
 import { readFile as readText } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
@@ -47,12 +47,12 @@ export type EtcdPlan =
       readonly parsed: EtcdParsed;
       readonly fromHost: boolean;
       readonly agentSocket?: string;
-      /** What a damaged store goes back to. */
+      /** The directory of snapshots that a damaged store is restored from. */
       readonly snapshots?: string;
       readonly logLevel: number | undefined;
     };
 
-/** Throws EtcdUsageProblem naming flag, variable or field, and the mend. */
+/** Throws EtcdUsageProblem with flag, variable or field, and the fix. */
 export async function planEtcd(invocation: EtcdInvocation): Promise<EtcdPlan> {
   const plan = await planned(invocation);
   const snapshots = invocation.own?.snapshots;
@@ -70,7 +70,7 @@ async function planned({ argv, environment, own }: EtcdInvocation): Promise<Etcd
   }
   const configFile = given.get('config-file')?.text ?? environment['ETCD_CONFIG_FILE'] ?? '';
   const defaultHost = await ownAddress();
-  // Names are as etcd takes them: relative to where it was started.
+  // As etcd: file names are relative to the working directory.
   const locate = (path: string): string => path;
   if (configFile === '') {
     const all = readEnvironment(environment, given);
@@ -93,7 +93,7 @@ async function planned({ argv, environment, own }: EtcdInvocation): Promise<Etcd
     parsed: {
       settings,
       warnings: [
-        ...(passedOver.length === 0 ? [] : [`${passedOver.join(', ')}: not used, ${configFile} says it all`]),
+        ...(passedOver.length === 0 ? [] : [`${passedOver.join(', ')}: ignored, ${configFile} takes precedence`]),
         ...warnings,
       ],
     },
@@ -102,7 +102,7 @@ async function planned({ argv, environment, own }: EtcdInvocation): Promise<Etcd
   };
 }
 
-/** The file that `hyperedge run` writes; names in it are relative to it. */
+/** The file that `hyperedge run` writes; file names in it are relative to it. */
 async function planHost(own: NonNullable<EtcdInvocation['own']>): Promise<EtcdPlan> {
   const paths = pathsBelow(await canonicalRoot(own.root));
   const file = own.configFile ?? paths.etcdConfig;
@@ -124,19 +124,19 @@ async function read(file: string): Promise<string> {
     throw new EtcdUsageProblem(
       1,
       missing
-        ? `${file} is not there; hyperedge run writes it, or name another`
+        ? `${file} does not exist; hyperedge run writes it, or name another file`
         : `cannot read ${file}: ${messageOf(error)}`,
     );
   }
 }
 
-/** The first address of the default route's link, as etcd takes it for what to advertise. */
+/** The first address of the default route's link, etcd's default for advertised URLs. */
 async function ownAddress(): Promise<string | undefined> {
   const link = defaultRouteLink(await readText('/proc/net/route', 'utf8').catch(() => ''));
   return link === undefined ? undefined : networkInterfaces()[link]?.[0]?.address;
 }
 
-/** Runs until a signal. Resolves with the exit code; throws CodedErrors that name file, address or data directory. */
+/** Runs until a signal. Resolves with the exit code; throws CodedErrors with file, address or data directory. */
 export async function runEtcd({
   parsed,
   fromHost,

@@ -31,28 +31,28 @@ import { openTlsFiles, withOwnCertificate } from './tls.ts';
 
 export interface EtcdStart {
   readonly settings: EtcdSettings;
-  /** Refuse private keys that everybody can read. */
+  /** Reject world-readable private keys. */
   readonly strictKeys: boolean;
   readonly log: Log;
-  /** Where the host process tells of the ring; undefined: there is none. */
+  /** The gossip agent's socket; undefined: without gossip. */
   readonly agentSocket: string | undefined;
-  /** Where the snapshots are that a damaged store may go back to; undefined: it may not. */
+  /** The snapshot directory that a damaged store is restored from; undefined: no fallback. */
   readonly snapshots: string | undefined;
   readonly onFatal: (error: Error) => void;
 }
 
-/** etcd's. Source: etcd storage/quota.go. */
+/** etcd's default. Source: etcd storage/quota.go. */
 const DEFAULT_QUOTA = 2 * 1024 ** 3;
-/** What members send each other: pieces of snapshots, and entries of which one may be as large as a request. */
+/** Limit of peer messages: pieces of snapshots, and entries as large as a request. */
 const PEER_MESSAGE_BYTES = 16 << 20;
-/** What gRPC may add. Source: etcd server/embed, grpcOverheadBytes. */
+/** Overhead of gRPC. Source: etcd server/embed, grpcOverheadBytes. */
 const REQUEST_OVERHEAD_BYTES = 512 << 10;
 const NO_PATHS: ReadonlySet<string> = new Set();
 const METRICS_PATHS: ReadonlySet<string> = new Set(['/metrics', '/health', '/livez', '/readyz']);
-/** The most that one connection may have under way, whatever is asked for. */
+/** Upper bound of concurrent streams of a connection. */
 const MAX_STREAMS = 4096;
 
-/** Throws CodedErrors that name file, address or data directory. */
+/** Throws CodedErrors with file, address or data directory. */
 export async function startEtcd({
   settings,
   strictKeys,
@@ -119,7 +119,7 @@ export async function startEtcd({
   return { stop: () => server.stop() };
 }
 
-/** Tools that start etcd wait for some of these words. */
+/** etcd's log messages, which tools wait for. */
 function tellServing(
   settings: EtcdSettings,
   addresses: readonly { readonly host: string; readonly port: number }[],
@@ -175,7 +175,7 @@ async function clientTlsOf(settings: EtcdSettings, strictKeys: boolean, log: Log
   return openTlsFiles({ tls: withFiles, limits: tls.limits, strictKeys, nowMs: clock.nowMs, log });
 }
 
-/** By flag, at every start; or by a file that `members recover` has left, once. */
+/** Requested by a flag at every start, or once by the file that `members recover` writes. */
 async function forceNewCluster({
   cluster,
   dataDirectory,
@@ -194,7 +194,7 @@ interface Peering {
   readonly log: Log;
 }
 
-/** How the other members come in and are reached. */
+/** Listener and dialer of peers. */
 async function peering(
   settings: EtcdSettings,
   { strictKeys, directory, log }: Peering,
@@ -205,7 +205,7 @@ async function peering(
   const hosts = hostsOf(listen.peer);
   const years = tls.limits.selfSignedYears;
   const files = await withOwnCertificate(tls.peer, join(directory, 'fixtures', 'peer'), hosts, years, clock.nowMs());
-  // Members are all of one making: there is no reason to speak anything older among them.
+  // All members are hyperedge: older TLS versions are not needed between peers.
   const limits = { ...tls.limits, minVersion: 'TLSv1.3', maxVersion: 'TLSv1.3' } as const;
   const source = await openTlsFiles({ tls: files, limits, strictKeys, nowMs: clock.nowMs, log });
   const at = (url: EtcdUrl): RpcListenerOptions => ({
@@ -241,7 +241,7 @@ async function peering(
   };
 }
 
-/** What `source` has, as far as it is known without waiting; asking is what makes it look again. */
+/** The latest materials of `source` without waiting; every call starts a check for changed files. */
 async function latestOf(
   source: TlsSource,
 ): Promise<() => Pick<TlsMaterials, 'cert' | 'key'> & { ca?: string | Buffer | string[] }> {
@@ -256,7 +256,7 @@ async function latestOf(
   };
 }
 
-/** A directory that nobody has begun yet may only be begun as the settings say; one of the original is left alone. */
+/** Rejects invalid bootstrap settings for a new data directory, and a directory with etcd's own files. */
 async function checkDataDirectory({ dataDirectory, cluster }: EtcdSettings): Promise<void> {
   const holds = (path: string): Promise<boolean> =>
     stat(join(dataDirectory, path)).then(
@@ -267,19 +267,19 @@ async function checkDataDirectory({ dataDirectory, cluster }: EtcdSettings): Pro
   if (await holds('member')) {
     throw new CodedError(
       'bad-config',
-      `${dataDirectory} holds the data of another etcd, whose files are not read; name another --data-dir`,
+      `${dataDirectory} holds the data of another etcd, whose file format is not supported; name another --data-dir`,
     );
   }
   if (cluster.bootstrapProblem !== undefined) throw new CodedError('bad-config', cluster.bootstrapProblem);
 }
 
-/** What a certificate of one's own has to be good for. */
+/** The names of a self-signed certificate. */
 function hostsOf(urls: readonly EtcdUrl[]): string[] {
   const named = urls.map((url) => url.host).filter((host) => host !== '' && host !== '0.0.0.0' && host !== '::');
   return [...new Set([...named, 'localhost', '127.0.0.1', '::1'])];
 }
 
-/** What one listener serves: one address, or the same one with TLS and without. */
+/** The services of one listener: an address, or the same one with and without TLS. */
 interface Listening {
   readonly urls: readonly [EtcdUrl, ...EtcdUrl[]];
   readonly serves: Pick<RpcListenerOptions, 'grpc' | 'httpPaths'>;
@@ -295,7 +295,7 @@ function listeningOf({ listen }: EtcdSettings): Listening[] {
 }
 
 function withTwins(urls: readonly EtcdUrl[], serves: Listening['serves']): Listening[] {
-  // Any free port is another one each time.
+  // Port 0 selects another free port for each URL.
   const key = (url: EtcdUrl): unknown => url.path ?? (url.port === 0 ? url : `${url.host}:${url.port}`);
   return [...Map.groupBy(urls, key).values()].map((same) => ({ urls: same as [EtcdUrl, ...EtcdUrl[]], serves }));
 }
@@ -312,7 +312,7 @@ function listenersOf(settings: EtcdSettings, source: TlsSource | undefined, log:
       ...(secure && source !== undefined ? { tls: source, alsoInTheClear: !urls.every(isSecure) } : {}),
       ...(hostWhitelist === undefined ? {} : { httpHosts: hostWhitelist }),
       maxStreams: Math.min(limits.concurrentStreams, MAX_STREAMS),
-      // A little more than a request may have, so that its refusal is in etcd's words.
+      // Above the request limit, so that the KV service rejects the request with etcd's message.
       maxMessageBytes: limits.requestBytes + REQUEST_OVERHEAD_BYTES,
       keepAlive,
       reusePort: listen.reusePort,

@@ -1,5 +1,5 @@
 /**
- * Whether a client of the store finds a server there: `http://HOST:PORT`, `https://HOST:PORT`, `unix://PATH` or `unixs://PATH`. Source: etcd's
+ * True for an endpoint URL of a store: `http://HOST:PORT`, `https://HOST:PORT`, `unix://PATH` or `unixs://PATH`. Source: etcd's
  * client/v3/internal/endpoint.
  */
 export function isStoreUrl(text: string): boolean {

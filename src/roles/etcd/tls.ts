@@ -1,4 +1,4 @@
-/** The certificates of `hyperedge etcd`: read from files that may be replaced while it runs, or made by itself. */
+/** The certificates of `hyperedge etcd`: files that are reloaded on change, or self-signed ones. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
@@ -13,16 +13,16 @@ import type { EtcdTlsLimits, EtcdTlsSettings } from '../config/etcd/index.ts';
 export interface TlsFilesOptions {
   readonly tls: EtcdTlsSettings;
   readonly limits: EtcdTlsLimits;
-  /** Refuse a key that everybody can read, instead of warning. */
+  /** Reject a world-readable key instead of logging a warning. */
   readonly strictKeys: boolean;
   readonly nowMs: () => number;
   readonly log: Log;
 }
 
-/** How long what the files said is believed. */
-const BELIEVED_MS = 1000;
+/** Interval between checks for changed files. */
+const CHECK_MS = 1000;
 
-/** Undefined: without TLS. Throws CodedErrors naming the file and the mend. */
+/** Undefined: without TLS. Throws CodedErrors with the file and the fix. */
 export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsSource | undefined> {
   const { certFile, keyFile } = options.tls;
   if (certFile === undefined || keyFile === undefined) return undefined;
@@ -57,11 +57,7 @@ class TlsFiles implements TlsSource {
 
   current(): Promise<TlsMaterials> {
     const now = this.#options.nowMs();
-    if (
-      this.#checking === undefined &&
-      this.#materials !== undefined &&
-      Math.abs(now - this.#checkedMs) < BELIEVED_MS
-    ) {
+    if (this.#checking === undefined && this.#materials !== undefined && Math.abs(now - this.#checkedMs) < CHECK_MS) {
       return Promise.resolve(this.#materials);
     }
     this.#checking ??= this.#check().finally(() => {
@@ -71,7 +67,7 @@ class TlsFiles implements TlsSource {
     return this.#checking;
   }
 
-  /** Files that are being replaced may not fit each other for a moment: the old ones stay until the new ones do. */
+  /** Certificate and key may mismatch while they are replaced: the previous pair is used until they match. */
   async #check(): Promise<TlsMaterials> {
     const before = this.#materials as TlsMaterials;
     const state = await this.#state();
@@ -79,10 +75,10 @@ class TlsFiles implements TlsSource {
     try {
       this.#materials = await this.#read();
       this.#seen = state;
-      this.#options.log.info('certificates read anew', { file: this.#certFile });
+      this.#options.log.info('certificates reloaded', { file: this.#certFile });
       return this.#materials;
     } catch (error) {
-      this.#options.log.warn('certificates have changed and are of no use yet; the old ones stay', {
+      this.#options.log.warn('certificates not reloaded; using the previous ones', {
         cause: messageOf(error),
       });
       return before;
@@ -121,7 +117,7 @@ class TlsFiles implements TlsSource {
   async #readKey(): Promise<Buffer> {
     const key = await read(this.#keyFile);
     if (((await stat(this.#keyFile)).mode & 0o007) !== 0) {
-      const what = `${this.#keyFile} is open to everybody; run chmod 600 on it`;
+      const what = `${this.#keyFile} is world-readable; run chmod 600 on it`;
       if (this.#options.strictKeys) throw new CodedError('bad-config', what);
       this.#options.log.warn(what);
     }
@@ -153,11 +149,7 @@ function checkPair(certFile: string, cert: Buffer, keyFile: string, key: Buffer)
   } catch (error) {
     throw new CodedError('bad-config', `${keyFile} holds no private key in PEM form`, { cause: error });
   }
-  if (!fits)
-    throw new CodedError(
-      'bad-config',
-      `${keyFile} is not the key of ${certFile}; name the two that were made together`,
-    );
+  if (!fits) throw new CodedError('bad-config', `${keyFile} is not the key of ${certFile}; name a matching pair`);
 }
 
 function revokedBy(path: string, bytes: Buffer): ReadonlySet<bigint> {
@@ -174,7 +166,7 @@ function refusalBy(
 ): (certificate: X509Certificate) => string | undefined {
   return (certificate) => {
     if (revoked !== undefined && isRevoked(certificate, revoked)) return 'the certificate is revoked';
-    if (allowedHostnames.length > 0 && !allowedHostnames.some((name) => bears(certificate, name))) {
+    if (allowedHostnames.length > 0 && !allowedHostnames.some((name) => isFor(certificate, name))) {
       return `the certificate bears none of the host names ${allowedHostnames.join(', ')}`;
     }
     const common = /^CN=(.*)$/m.exec(certificate.subject)?.[1] ?? '';
@@ -184,19 +176,19 @@ function refusalBy(
   };
 }
 
-/** As Go checks it: alternative names alone count. */
-function bears(certificate: X509Certificate, name: string): boolean {
+/** As in Go: only subject alternative names are checked. */
+function isFor(certificate: X509Certificate, name: string): boolean {
   return isIP(name) === 0
     ? certificate.checkHost(name, { subject: 'never' }) !== undefined
     : certificate.checkIP(name) !== undefined;
 }
 
-/** Fewer days left than this: a new one is made. */
+/** A certificate with fewer days left is replaced. */
 const RENEW_DAYS = 30;
 
 /**
- * The settings with the files of a certificate of its own, made in `directory` unless a good one is there. Settings that name a
- * certificate, or want none, come back as they are.
+ * The settings with a self-signed certificate in `directory`, which is created or renewed as needed. Settings with a certificate, or
+ * without automatic TLS, are returned unchanged.
  */
 export async function withOwnCertificate<T extends EtcdTlsSettings>(
   tls: T,
@@ -219,7 +211,7 @@ export async function withOwnCertificate<T extends EtcdTlsSettings>(
       await writeFile(keyFile, made.keyPem, { mode: 0o600 });
       await writeFile(certFile, made.certPem, { mode: 0o644 });
     } catch (error) {
-      throw new CodedError('unwritable', `cannot keep the certificate of --auto-tls: ${messageOf(error)}`, {
+      throw new CodedError('unwritable', `--auto-tls: cannot write the certificate: ${messageOf(error)}`, {
         cause: error,
       });
     }

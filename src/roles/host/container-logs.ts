@@ -3,7 +3,7 @@ import { watch } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** Log files of a static pod's container, oldest first. Mirror pods' names end in the node's, which is why a prefix is enough. */
+/** Log files of a static pod's container, oldest first. Mirror pod names end with the node name, so a prefix matches. */
 export async function findContainerLogs(podLogs: string, pod: string, container: string): Promise<string[]> {
   const pods = await readdir(podLogs).catch(() => []);
   const files: { path: string; mtimeMs: number }[] = [];
@@ -20,7 +20,7 @@ export async function findContainerLogs(podLogs: string, pod: string, container:
 
 const CHUNK = 64 * 1024;
 
-/** Prints stdout and stderr lines to where they belong. With `follow`, until the process is interrupted. */
+/** Prints stdout lines to stdout and stderr lines to stderr. With `follow`, until the process is interrupted. */
 export async function printLog(
   path: string,
   options: { readonly follow: boolean; readonly tail: number | undefined },

@@ -1,6 +1,6 @@
 /**
- * The host process's own door, for the commands on the same host: HTTP on a Unix socket that only its user may open. It shows status and
- * restarts control-plane components even when there is no API server to ask.
+ * The control socket of the host process, for commands on the same host: HTTP on a Unix socket with mode 0600. It serves status and
+ * restarts of control-plane components without an API server.
  */
 import { chmod, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
@@ -32,7 +32,7 @@ export interface ControlHandlers {
   status(): Promise<HostStatus>;
   /** Stops the component's container, so that the kubelet starts it again. Throws CodedError 'not-found'. */
   restart(component: string): Promise<void>;
-  /** Looks at the schedule of snapshots again. */
+  /** Reads the snapshot schedule again. */
   reloadSnapshots(): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export interface ControlServer {
 
 const REQUEST_TIMEOUT_MS = 30_000;
 
-/** Listens at `socket`, replacing what a killed process left there. */
+/** Listens at `socket`; replaces the socket of a killed process. */
 export async function serveControl(socket: string, handlers: ControlHandlers, log: Log): Promise<ControlServer> {
   await rm(socket, { force: true });
   const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, maxHeaderSize: 8192 }, (incoming, response) => {
@@ -78,7 +78,7 @@ async function answer(
     const restart = /^\/restart\/([a-z]+)$/.exec(incoming.url ?? '');
     if (incoming.method === 'GET' && incoming.url === '/status') reply(200, await handlers.status());
     else if (incoming.method === 'POST' && restart !== null) {
-      log.info('restart asked for', { component: restart[1] });
+      log.info('component restart requested', { component: restart[1] });
       await handlers.restart(restart[1] ?? '');
       reply(200, {});
     } else if (incoming.method === 'POST' && incoming.url === '/snapshots') {
@@ -90,7 +90,7 @@ async function answer(
   }
 }
 
-/** Asks the running host process. Throws CodedError 'not-running' when there is none, 'failed' with its answer. */
+/** Calls the running host process. Throws CodedError 'not-running' without one, 'failed' with its error. */
 export function askControl<T>(socket: string, method: 'GET' | 'POST', path: string): Promise<T> {
   return new Promise((resolve, reject) => {
     const outgoing = request({ socketPath: socket, method, path, timeout: REQUEST_TIMEOUT_MS }, (response) => {
@@ -104,7 +104,7 @@ export function askControl<T>(socket: string, method: 'GET' | 'POST', path: stri
           if (response.statusCode === 200) resolve(body);
           else reject(new CodedError('failed', String(body.error)));
         } catch (error) {
-          reject(new CodedError('failed', `${socket} answered with something else`, { cause: error }));
+          reject(new CodedError('failed', `${socket}: the answer is not JSON`, { cause: error }));
         }
       });
     });

@@ -1,4 +1,4 @@
-/** The ring in the host process: keyring, membership, agent socket. */
+/** Gossip in the host process: keyring, membership, agent socket. */
 import { rm, symlink } from 'node:fs/promises';
 import { basename, dirname, relative } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -20,9 +20,9 @@ import type { Settings } from '../config/settings.ts';
 import { systemClock as clock, systemRandom as random } from '../process.ts';
 
 export interface HostGossip {
-  /** What to tell the user; undefined when there is nothing. */
+  /** A note for the progress output; undefined: none. */
   readonly note: string | undefined;
-  /** Says farewell to the ring and ends. */
+  /** Sends the leave message and stops. */
   stop(): Promise<void>;
 }
 
@@ -34,8 +34,8 @@ const EXCHANGE_TIMEOUT_MS = 5000;
 const QUERY_TIMEOUT_MS = 2000;
 
 /**
- * Throws CodedErrors that name file or port and the mend. A port that is taken is only warned of where the bootstrap file says nothing of
- * gossip: a host that is alone loses nothing by it.
+ * Throws CodedErrors with file or port and the fix. A port in use disables gossip with a note unless the bootstrap file configures gossip:
+ * a single host does not need it.
  */
 export async function startGossip(settings: GossipSettings, log: Log): Promise<HostGossip> {
   const { gossip } = settings;
@@ -45,13 +45,13 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
   const agent = agentOf(settings, keyring, log);
   try {
     const { ip, port } = await agent.start();
-    log.v(2, 'member of the ring', { name: settings.nodeName, address: ip, port, join: gossip.join.join(',') });
+    log.v(2, 'gossip started', { name: settings.nodeName, address: ip, port, join: gossip.join.join(',') });
   } catch (error) {
     if (!(error instanceof CodedError) || error.code !== 'address-in-use') throw error;
-    const mend = `port ${gossip.port} for gossip is in use; free it, or set gossip.port in bootstrap.yaml`;
-    if (gossip.asked) throw new CodedError('address-in-use', mend, { cause: error });
-    log.v(2, 'this host is in no ring', { error: messageOf(error) });
-    return { ...off, note: `${mend} (or gossip.enabled: false); this host goes on without` };
+    const problem = `port ${gossip.port} for gossip is in use; free it, or set gossip.port in bootstrap.yaml`;
+    if (gossip.configured) throw new CodedError('address-in-use', problem, { cause: error });
+    log.v(2, 'gossip disabled', { error: messageOf(error) });
+    return { ...off, note: `${problem} (or gossip.enabled: false); gossip is disabled` };
   }
   try {
     const server = await serveAgent({ socket: settings.paths.agentSocket, service: agent, log });
@@ -72,15 +72,16 @@ export async function startGossip(settings: GossipSettings, log: Log): Promise<H
 async function keyringOf({ gossip, bootstrapFile }: GossipSettings): Promise<OpenedKeyring> {
   const found = await openKeyring(gossip.keyringFile);
   if (found !== undefined) return found;
-  // A key of its own would only ever be refused by those that it is to join.
+  // The members to join would reject a new key.
   if (gossip.join.length > 0)
     throw new CodedError(
       'bad-config',
-      `${bootstrapFile}: gossip.join: ${gossip.keyringFile} is not there; copy it from a member of that ring, or write one for all with hyperedge gossip keygen`,
+      `${bootstrapFile}: gossip.join: ${gossip.keyringFile} does not exist; copy it from a member of the ring, or create one for all members with hyperedge gossip keygen`,
     );
   await createKeyring(gossip.keyringFile);
   const made = await openKeyring(gossip.keyringFile);
-  if (made === undefined) throw new CodedError('bad-keyring', `${gossip.keyringFile} went away as soon as it was made`);
+  if (made === undefined)
+    throw new CodedError('bad-keyring', `${gossip.keyringFile}: deleted right after it was created; start again`);
   return made;
 }
 
@@ -133,7 +134,7 @@ function agentOf(settings: GossipSettings, keyring: OpenedKeyring, log: Log): Ag
   });
 }
 
-/** The name that people and programs of the host know. */
+/** The agent socket's well-known name. */
 async function linkSocket({ paths }: GossipSettings): Promise<void> {
   await rm(paths.agentLink, { force: true });
   await symlink(

@@ -1,6 +1,6 @@
 /**
- * First start and every start: certificates, kubeconfigs, configuration files and static pod manifests of this host, made or brought up
- * to date from the settings. Nothing here needs a running component.
+ * Creates or updates the certificates, kubeconfigs, configuration files and static pod manifests of this host from the settings, at every
+ * start and without a running component.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
@@ -29,13 +29,13 @@ import { writeStaticPods } from './static-pods.ts';
 const ENCRYPTION_KEY_BYTES = 32;
 
 export interface InstallReport {
-  /** Files of the PKI made or made again, with the reason. */
+  /** Issued or renewed PKI files, with the reason. */
   readonly issued: readonly string[];
   /** Edited configuration files that were kept. */
   readonly kept: readonly string[];
 }
 
-/** Throws CodedErrors that name the file and the mend. */
+/** Throws CodedErrors with the file and the fix. */
 export async function installHost(
   settings: Settings,
   options: {
@@ -52,7 +52,7 @@ export async function installHost(
     nowMs: options.nowMs,
     onIssued: (path: string, why: string): void => {
       issued.push(path);
-      if (why !== 'new') options.log.info('certificate made again', { path, why });
+      if (why !== 'new') options.log.info('certificate renewed', { path, reason: why });
     },
   };
   await makeDirectories(settings);
@@ -119,7 +119,7 @@ async function makeDirectories(settings: Settings): Promise<void> {
   ]);
 }
 
-/** How this host's servers are called by others and by itself. */
+/** The DNS names and addresses of this host's servers. */
 function namesOfHost(settings: Settings): AlternativeNames {
   return {
     dns: [...new Set(['localhost', settings.nodeName, hostname().toLowerCase()])],
@@ -127,7 +127,7 @@ function namesOfHost(settings: Settings): AlternativeNames {
   };
 }
 
-/** Pods reach the API server by the names and the address of its service. */
+/** The names and cluster IP of the `kubernetes` Service. */
 function serverNames(settings: Settings, host: AlternativeNames): AlternativeNames {
   const service = (name: string): string[] => [
     name,

@@ -1,4 +1,4 @@
-/** One host process per root: a pid file that is taken atomically and means nothing once its process is gone. */
+/** One host process per root: a pid file that is created atomically and is stale once its process has exited. */
 import { link, mkdir, readFile, rm, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
@@ -9,7 +9,7 @@ export interface InstanceLock {
 
 const ATTEMPTS = 5;
 
-/** Throws CodedError 'in-use' naming the pid of the process that has it. */
+/** Throws CodedError 'in-use' with the pid of the lock's holder. */
 export async function takeInstanceLock(pidFile: string, root: string): Promise<InstanceLock> {
   const own = await identityOf(process.pid);
   const temporary = `${pidFile}.${process.pid}`;
@@ -44,11 +44,11 @@ async function release(pidFile: string, own: string): Promise<void> {
   if ((await readFile(pidFile, 'utf8').catch(() => '')).trim() === own) await unlink(pidFile).catch(() => {});
 }
 
-/** Pid and start time: a pid alone may have been given to somebody else since. '' when there is no such process. */
+/** Pid and start time: the pid alone may have been reused. '' when the process does not exist. */
 async function identityOf(pid: number): Promise<string> {
   if (!Number.isInteger(pid) || pid <= 0) return '';
   const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  // A zombie holds nothing any more.
+  // A zombie has released its files.
   return stat === '' || fields[0] === 'Z' ? '' : `${pid} ${fields[19] ?? ''}`;
 }

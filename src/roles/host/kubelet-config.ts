@@ -1,4 +1,4 @@
-/** node-config.yaml and settings → what the kubelet is told. */
+/** node-config.yaml and settings → the kubelet's configuration. */
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
 import { CodedError } from '../../base/errors.ts';
 import { DEFAULT_KUBELET_CONFIG, type KubeletConfig } from '../../components/kubelet/index.ts';

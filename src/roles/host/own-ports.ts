@@ -1,4 +1,4 @@
-/** The ports on which this host listens, from the configuration files that its components read, edited or not; and its addresses. */
+/** The listening ports of this host, from the configuration files of its components, and its addresses. */
 import { readFile as readText } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import type { ReservedPort } from '../../api/kinds/nodes/host-ports.ts';
@@ -19,7 +19,7 @@ export interface OwnPorts {
 
 const DEFAULT_HEALTH_PORT = 8444;
 
-/** Never rejects: where a file cannot be read, its component does not start either, and the settings' ports are reserved for it. */
+/** Never rejects: for an unreadable file, whose component does not start either, the settings' ports are reserved. */
 export async function ownPorts(settings: Settings, log: Log): Promise<OwnPorts> {
   const { roles, ports, gossip } = settings;
   const tcp = (...found: readonly number[]): ReservedPort[] =>
@@ -28,7 +28,7 @@ export async function ownPorts(settings: Settings, log: Log): Promise<OwnPorts> 
     try {
       return await from();
     } catch (error) {
-      log.warn('ports of a component are those of the settings', { file, error: messageOf(error) });
+      log.warn('configuration unreadable; reserving the ports of the settings', { file, error: messageOf(error) });
       return [...otherwise];
     }
   };
@@ -77,7 +77,7 @@ async function kubeletPorts(file: string): Promise<number[]> {
   return [parseBindAddress((await readNodeConfig(file)).servingInfo.bindAddress)?.port ?? 0];
 }
 
-/** The IPv4 addresses of this host's links, without those that the service proxy binds: all of `serviceLink`, single ones on `bridge`. */
+/** The IPv4 addresses of this host's links without the service proxy's: all of `serviceLink`, and /32 addresses of `bridge`. */
 export function ownAddresses(serviceLink: string, bridge: string): string[] {
   return Object.entries(networkInterfaces()).flatMap(([link, addresses = []]) =>
     addresses

@@ -1,6 +1,5 @@
 /**
- * Carries the pod range that the controllers gave this node's object to the pod network. The range is remembered, so that a host whose
- * API server is away still starts its pods.
+ * Applies the Node's podCIDR to the pod network. The CIDR is kept in a file, so that a host starts its pods without the API server.
  */
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import type { Node } from 'kubernetes-types/core/v1';
@@ -11,9 +10,9 @@ import type { InformerFactory } from '../../client/index.ts';
 import type { PodNetwork } from '../../io/oci/port.ts';
 
 export interface PodNetworkFollower {
-  /** Why pods cannot have addresses yet; undefined when they can. */
+  /** Why the pod network is not ready; undefined when it is. */
   notReady(): string | undefined;
-  /** Resolves when the API server has answered with what it knows of this node. */
+  /** Resolves when the Node informer has synced. */
   readonly synced: Promise<void>;
   stop(): void;
 }
@@ -22,37 +21,35 @@ export interface PodNetworkOptions {
   readonly network: PodNetwork;
   readonly informers: InformerFactory;
   readonly nodeName: string;
-  /** File that remembers the range. */
+  /** The file with the last pod CIDR. */
   readonly file: string;
-  /** The range to begin with when none is remembered and the host needs its bridge at once. */
+  /** The first pod CIDR when the file is empty and the host needs its bridge immediately. */
   readonly initial: string | undefined;
-  /** Called once a range is in force. */
+  /** Called when a pod CIDR has been applied. */
   readonly onReady: (cidr: string) => void;
   readonly log: Log;
 }
 
-/**
- * Resolves once a remembered range is in force. The informer is started; it goes on trying for as long as the API server is away.
- */
+/** Starts the Node informer, which retries until the API server answers. Resolves when the CIDR of the file has been applied. */
 export async function followPodNetwork(options: PodNetworkOptions): Promise<PodNetworkFollower> {
   const { network, nodeName, log } = options;
-  let inForce: string | undefined;
+  let applied: string | undefined;
   let problem = `node "${nodeName}" has no pod CIDR yet`;
-  /** One change at a time, the last one wins. */
+  /** Changes are applied one at a time; the last one wins. */
   let applying: Promise<void> = Promise.resolve();
   const apply = (cidr: string): void => {
     applying = applying.then(async () => {
-      if (cidr === inForce) return;
+      if (cidr === applied) return;
       try {
         await network.setPodCidr(cidr);
-        inForce = cidr;
+        applied = cidr;
         options.onReady(cidr);
         await remember(options.file, cidr).catch((error: unknown) => {
-          log.warn('pod CIDR not remembered', { file: options.file, error: messageOf(error) });
+          log.warn('pod CIDR not saved', { file: options.file, error: messageOf(error) });
         });
       } catch (error) {
         problem = messageOf(error);
-        log.error('pod network cannot take its range', { cidr, error: problem });
+        log.error('pod CIDR not applied', { cidr, error: problem });
       }
     });
   };
@@ -70,7 +67,7 @@ export async function followPodNetwork(options: PodNetworkOptions): Promise<PodN
   const unsubscribe = informer.onChange({ added: take, updated: take });
   informer.start();
   return {
-    notReady: () => (inForce === undefined ? problem : undefined),
+    notReady: () => (applied === undefined ? problem : undefined),
     synced: informer.synced,
     stop: unsubscribe,
   };

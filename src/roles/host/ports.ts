@@ -1,16 +1,16 @@
-/** Ports are tried before anything is made, so that a conflict is one clear line and not a component that keeps restarting. */
+/** Checks ports before the start: a conflict is one error line instead of a restarting component. */
 import { createServer } from 'node:net';
 import { CodedError } from '../../base/errors.ts';
 
 export interface WantedPort {
   readonly address: string;
   readonly port: number;
-  /** Field of the bootstrap file that moves it. */
+  /** The bootstrap field that sets the port. */
   readonly field: string;
   readonly what: string;
 }
 
-/** Throws CodedError 'address-in-use' naming the port, what wants it and how to move it. */
+/** Throws CodedError 'address-in-use' with the port, its component and the field to set. */
 export async function checkPort(wanted: WantedPort): Promise<void> {
   const { address, port, field, what } = wanted;
   await new Promise<void>((resolve, reject) => {

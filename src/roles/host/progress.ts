@@ -1,8 +1,8 @@
-/** What a start shows: each step with its time on a terminal, plain lines elsewhere. */
+/** Start-up progress: steps with their time on a terminal, plain lines elsewhere. */
 export interface Progress {
-  /** A step has been done. */
+  /** Reports a completed step. */
   step(text: string): void;
-  /** Something the user should know, without a time. */
+  /** Prints a note without a time. */
   note(text: string): void;
 }
 

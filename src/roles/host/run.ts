@@ -1,4 +1,4 @@
-/** The host process from its first line to its last: start, what the user sees, signals, stop. */
+/** The host process: start, progress output, signals, stop. */
 import type { LogSink } from '../../base/log.ts';
 import { loadSettings } from '../config/settings.ts';
 import { collectWhenIdle } from '../heap.ts';
@@ -20,13 +20,13 @@ export async function runHost(options: RunHostOptions): Promise<number> {
   const began = performance.now();
   const settings = await loadSettings(options);
   const terminal = process.stdout.isTTY === true;
-  // On a terminal the steps are for people; the log joins them only when something is wrong or when it was asked for.
+  // A terminal shows the steps; log lines are added for warnings and errors, or with --loglevel.
   const sink = terminal && options.logLevel === undefined ? troubleOnly : stderrSink;
   const log = createProcessLog('hyperedge', settings.logLevel, sink);
   const progress = createProgress({ write: options.write, terminal, nowMs: () => performance.now() });
   endOnDefect(log);
   const lag = watchLag(log);
-  // Until servers listen nothing else keeps the process alive while it waits.
+  // Keeps the process alive until its servers listen.
   const hold = setInterval(() => {}, 1 << 30);
   const hurry = new AbortController();
   const interrupted = untilSignal(log, () => hurry.abort());
@@ -46,9 +46,11 @@ export async function runHost(options: RunHostOptions): Promise<number> {
     });
     await interrupted.signal;
     stopped = true;
-    // When the machine goes down nobody else ends the pods in their order: systemd would kill them all at once, the store with them.
+    // On a machine shutdown this process stops the pods in order: systemd would kill all of them at once, including the store.
     const keepPods = options.keepPods && !(await host.goingDown());
-    progress.note(keepPods ? 'stopping; pods go on running' : 'stopping, pods too; once more ends them without grace');
+    progress.note(
+      keepPods ? 'stopping; pods keep running' : 'stopping, pods too; a second signal kills them without grace period',
+    );
     await host.stop({ keepPods, hurry });
     progress.step('stopped');
   } finally {
@@ -56,7 +58,7 @@ export async function runHost(options: RunHostOptions): Promise<number> {
     lag.stop();
     clearInterval(hold);
   }
-  // Whatever a library still holds open must not keep a stopped host from ending.
+  // Open handles of libraries must not keep a stopped host alive.
   process.exit(0);
 }
 

@@ -17,16 +17,16 @@ export interface HostRuntime {
   readonly runtime: OciRuntime;
   readonly network: BridgeNetwork;
   readonly images: ImageStore;
-  /** Without `keepPods` the pod network is taken away too: no pod is left that needs it. */
+  /** Without `keepPods` the pod network is deleted too. */
   stop(options: { readonly keepPods: boolean }): Promise<void>;
 }
 
-/** Started: what an earlier host process left running has been adopted. Throws CodedError 'runtime' naming what is missing. */
+/** Starts the runtime and adopts running containers of an earlier host process. Throws CodedError 'runtime'. */
 export async function startRuntime(
   settings: Settings,
   cgroupDriver: 'systemd' | 'cgroupfs',
   serviceManager: ServiceManager | undefined,
-  /** Known once the configuration files are written, which is before the pod network has its range. */
+  /** Available once the configuration files are written, before the pod network has its CIDR. */
   reservedPorts: () => readonly ReservedPort[],
   log: Log,
 ): Promise<HostRuntime> {
@@ -34,7 +34,7 @@ export async function startRuntime(
   const network = createBridgeNetwork({
     stateDirectory: settings.paths.networkState,
     bridge: settings.network.bridge,
-    // The service proxy's table has the plain name.
+    // The service proxy's table has the name without suffix.
     nftTable: `${settings.network.nftTable}-pods`,
     clusterCidr: settings.network.clusterCidr,
     serviceCidr: settings.network.serviceCidr,
@@ -69,7 +69,7 @@ export async function startRuntime(
   };
 }
 
-/** What control-plane containers must see of this program: the executable, or Node with the sources and their packages. */
+/** Paths that control-plane containers need: the executable, or Node with the sources and their packages. */
 function ownFiles(): readonly string[] {
   if (packaged) return [process.execPath];
   const project = join(process.argv[1] ?? '', '../..');

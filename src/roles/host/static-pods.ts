@@ -20,11 +20,11 @@ interface HostDirectory {
   readonly name: string;
   readonly path: string;
   readonly writable?: boolean;
-  /** It may have to be made first. */
+  /** Created if it is missing. */
   readonly orCreate?: boolean;
 }
 
-/** Writes the manifests of this host's roles and removes those of roles it no longer has. Resolves with edited ones that were kept. */
+/** Writes the manifests of this host's roles and removes those of other roles. Resolves with the edited manifests, which are kept. */
 export async function writeStaticPods(
   settings: Settings,
   assets: string | undefined,
@@ -46,10 +46,10 @@ export async function writeStaticPods(
   return kept;
 }
 
-/** Where the store finds what it may go back to; undefined: it is not to. A schedule that is changed later counts from the next start of the host on. */
+/** The snapshot directory of the store's fallback; undefined: disabled. A changed schedule applies at the next start of the host. */
 async function snapshotsOf({ restoreDamaged, paths }: Settings): Promise<string | undefined> {
   if (!restoreDamaged) return undefined;
-  // A schedule that cannot be read is said by whoever takes the snapshots.
+  // The snapshot schedule logs an unreadable file itself.
   const schedule = await readSchedule(paths.snapshotSchedule, paths.snapshots).catch(() => undefined);
   return schedule?.directory ?? paths.snapshots;
 }
@@ -69,7 +69,7 @@ function etcdPod(
       ...(snapshots === undefined ? [] : ['--snapshots', snapshots]),
     ],
     directories: [
-      // The directory, not the socket: each host process makes a new one.
+      // The directory instead of the socket: each host process creates a new socket.
       { name: 'agent', path: dirname(settings.paths.agentSocket) },
       { name: 'etcd-config', path: directory },
       { name: 'master-config', path: dirname(settings.paths.masterEnv) },
@@ -115,12 +115,12 @@ function controllersPod(settings: Settings, assets: string | undefined, ports: r
   });
 }
 
-/** On shutdown the store goes last, after its client has written its last, and that one after its own clients. */
+/** Shutdown order: clients stop before the API server, the API server before the store. */
 const STOP_STAGE = { controllers: 1, api: 2, etcd: 3 } as const;
 
 /**
- * Large buffers come and go between small ones that stay, as pages of the store between objects of the cache. The C library takes them from the same heap once it
- * has seen some, and then cannot give back what they leave; so they keep to memory of their own.
+ * Short-lived large buffers fragment the C library's heap, which then cannot return memory to the system. Fixed thresholds keep them in
+ * mappings of their own.
  */
 const MALLOC = [
   { name: 'MALLOC_MMAP_THRESHOLD_', value: String(1 << 20) },
@@ -129,7 +129,7 @@ const MALLOC = [
 
 interface ComponentPod {
   readonly component: 'etcd' | 'api' | 'controllers';
-  /** Declared, so that schedulers and other tools see that they are taken. */
+  /** Declared for schedulers and other tools. */
   readonly ports: readonly ReservedPort[];
   readonly args: readonly string[];
   readonly directories: readonly HostDirectory[];
@@ -193,7 +193,7 @@ function controlPlanePod(assets: string | undefined, spec: ComponentPod): Pod {
   };
 }
 
-/** What the executable itself needs from other file systems than the root's. */
+/** Paths of the executable on other file systems than the root. */
 function programDirectories(assets: string | undefined): HostDirectory[] {
   return packaged && assets !== undefined ? [{ name: 'assets', path: assets }] : [];
 }

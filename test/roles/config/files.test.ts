@@ -77,7 +77,7 @@ test('what we generate is what the strict readers accept', async () => {
 test('an absent file says who writes it', async () => {
   await assert.rejects(
     readMasterConfig(join(directory, 'none.yaml')),
-    /none\.yaml is not there; hyperedge run writes it/,
+    /none\.yaml does not exist; hyperedge run writes it/,
   );
 });
 

@@ -50,7 +50,7 @@ test('gossip: on by default, at serf’s port, under the node’s address', () =
   const { gossip } = of('/srv/one');
   assert.deepEqual(gossip, {
     enabled: true,
-    asked: false,
+    configured: false,
     bindAddress: '0.0.0.0',
     port: 7946,
     advertiseAddress: '192.0.2.9',
@@ -58,7 +58,7 @@ test('gossip: on by default, at serf’s port, under the node’s address', () =
     keyringFile: '/srv/one/etc/origin/node/gossip-keyring.json',
   });
   const given = of('/', 'gossip: {bindAddress: 10.0.0.7, join: ["host-2:7947", "[fd00::1]:7946", host-3]}').gossip;
-  assert.deepEqual([given.asked, given.advertiseAddress, given.join.length], [true, '10.0.0.7', 3]);
+  assert.deepEqual([given.configured, given.advertiseAddress, given.join.length], [true, '10.0.0.7', 3]);
   assert.equal(of('/', 'node: {ip: "fd00::7"}').gossip.bindAddress, '::');
 });
 

@@ -70,7 +70,7 @@ test('a taken port stops a host that was asked to gossip, and no other', () =>
       });
       const quiet = settings();
       const gossip = await startGossip({ ...quiet, gossip: { ...quiet.gossip, port } }, silentLog);
-      assert.match(gossip.note ?? '', /in use.*goes on without/);
+      assert.match(gossip.note ?? '', /in use.*gossip is disabled/);
       await gossip.stop();
       await assert.rejects(askAgent(quiet.paths.agentSocket, 'members', {}, 5000), { code: 'not-running' });
       assert.equal((await startGossip(settings(`{enabled: false, port: ${port}}`), silentLog)).note, undefined);
@@ -85,7 +85,7 @@ test('a keyring that is missing, readable by others or rubbish is told before an
     await assert.rejects(startGossip(joining, silentLog), {
       code: 'bad-config',
       message:
-        /gossip\.join: .*gossip-keyring\.json is not there; copy it from a member of that ring, or write one .*keygen/,
+        /gossip\.join: .*gossip-keyring\.json does not exist; copy it from a member of the ring, or create one .*keygen/,
     });
     await mkdir(dirname(joining.gossip.keyringFile), { recursive: true });
     await writeFile(joining.gossip.keyringFile, '["x"]');

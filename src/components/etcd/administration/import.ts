@@ -1,11 +1,11 @@
-/** Reads all that another etcd holds, at one revision and with little memory, through its API. */
+/** Reads all keys and leases of another etcd through its API, at one revision and in pages. */
 import type { PutEvent } from '../../../api/etcd/event.ts';
 import { CodedError } from '../../../base/errors.ts';
 import type { Foreign } from '../offline.ts';
 import type { EtcdAdmin } from './port.ts';
 
 const PAGE = 2000;
-/** Values that are asked for at once. */
+/** Values per request. */
 const VALUES = 32;
 
 interface Place {
@@ -22,13 +22,13 @@ export async function foreignContent(admin: EtcdAdmin, progress: (done: number, 
       { id, ttlSeconds: grantedSeconds, remainingSeconds },
     ]),
   );
-  // A row of history is a revision, so the order has to be that of the revisions.
+  // The store has a row per revision, so keys must be in the order of their revisions.
   places.sort((left, right) => left.modRevision - right.modRevision);
   async function* keys(): AsyncGenerator<PutEvent> {
     for (let at = 0; at < places.length; at += VALUES) {
       const wanted = places.slice(at, at + VALUES).map(({ key }) => key);
       for (const kv of await admin.getAll(wanted, revision)) {
-        // What hung on a lease that has run out meanwhile is gone in the other store too.
+        // Keys of a lease that has expired since are deleted in the other store too.
         if (kv.lease === 0n || leases.has(kv.lease)) yield kv;
       }
       progress(Math.min(at + VALUES, places.length), places.length);
@@ -48,6 +48,6 @@ async function listKeys(admin: EtcdAdmin): Promise<{ readonly revision: number; 
     if (!page.more || last === undefined) break;
     key = `${last.key}\0`;
   }
-  if (revision === 0) throw new CodedError('refused', 'the store does not tell its revision');
+  if (revision === 0) throw new CodedError('refused', 'the store returned no revision');
   return { revision, places };
 }

@@ -1,4 +1,4 @@
-/** Who belongs to the store's cluster and how each of them is: for `hyperedge members`. */
+/** The members of the store's cluster and their status, for `hyperedge members`. */
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { EtcdMember, EtcdStatus, StoreAccess } from './port.ts';
 
@@ -9,7 +9,7 @@ export interface MemberReport {
   readonly state: 'ok' | 'not-started' | 'unreachable';
   readonly peerUrls: readonly string[];
   readonly clientUrls: readonly string[];
-  /** Entries of the log that others have applied and this one has not. */
+  /** Log entries behind the most advanced member's applied index. */
   readonly lag?: number;
   readonly revision?: number;
   readonly raftTerm?: number;
@@ -18,13 +18,13 @@ export interface MemberReport {
   readonly dbBytes?: number;
   readonly dbInUseBytes?: number;
   readonly version?: string;
-  /** Alarms, and why it cannot be reached. */
+  /** Alarms, or why the member is unreachable. */
   readonly errors: readonly string[];
 }
 
 export interface ClusterReport {
   readonly members: readonly MemberReport[];
-  /** False: no quorum answers, and this is what one member remembers. */
+  /** False: without quorum; the list is one member's own configuration. */
   readonly quorum: boolean;
 }
 
@@ -36,7 +36,7 @@ export async function clusterReport(access: StoreAccess): Promise<ClusterReport>
   const { members, quorum } = await listMembers(access);
   const statuses = await Promise.all(members.map((member) => statusOf(access, member)));
   const furthest = Math.max(0, ...statuses.map((status) => (typeof status === 'string' ? 0 : status.raftApplied)));
-  // Whoever was paused may still think that it leads: the highest term tells.
+  // A paused member may still report itself as leader: the highest term is current.
   const term = Math.max(0, ...statuses.map((status) => (typeof status === 'string' ? 0 : status.raftTerm)));
   const leader = statuses
     .filter((status) => typeof status !== 'string')
@@ -57,7 +57,7 @@ async function listMembers(
   }
 }
 
-/** Of a cluster without a quorum: whoever answers first. */
+/** The member list of a cluster without quorum, from the first member that answers. */
 async function remembered(access: StoreAccess): Promise<readonly EtcdMember[]> {
   let failure: unknown = new CodedError('unavailable', 'no endpoints');
   for (const endpoint of access.endpoints) {

@@ -53,7 +53,7 @@ test('two of three are lost for good: looked at, recovered, grown again', { time
   assert.equal(running.code, 0, running.err);
   assert.match(running.out, /m0 .* here, running .* 11\n/);
   assert.match(running.out, /m1 +\w+ +gone +- /);
-  assert.match(running.out, /the cluster will be m0 alone/);
+  assert.match(running.out, /the only member of the cluster will be m0/);
   const alive = await hyperedge(...recover);
   assert.equal(alive.code, 1);
   assert.match(alive.err, /stop the process that serves/);

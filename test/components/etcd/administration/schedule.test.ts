@@ -140,12 +140,12 @@ test('the command shows, changes and keeps what it was not asked about', async (
   const at = ['--root', root];
   assert.match(
     await done('snapshot', 'schedule', ...at),
-    /^every 24h, the newest 3 are kept, in .*var\/lib\/origin\/snapshots\n$/,
+    /^every 24h, the newest 3 are kept in .*var\/lib\/origin\/snapshots\n$/,
   );
   await assert.rejects(stat(join(root, 'etc')), 'looking writes nothing');
   await done('snapshot', 'schedule', '--every', '6h', ...at);
   await done('snapshot', 'schedule', '--keep', '8', '--directory', '/srv/snapshots', ...at);
-  assert.equal(await done('snapshot', 'schedule', ...at), 'every 6h, the newest 8 are kept, in /srv/snapshots\n');
+  assert.equal(await done('snapshot', 'schedule', ...at), 'every 6h, the newest 8 are kept in /srv/snapshots\n');
   assert.match(await done('snapshot', 'schedule', '--off', ...at), /^off/);
   const file = join(root, 'etc/origin/node/snapshot-schedule.yaml');
   assert.match(await readFile(file, 'utf8'), /kind: SnapshotSchedule\nenabled: false\nevery: 6h\n/);
