@@ -58,6 +58,15 @@ export async function loadJsonAsset(name: 'descriptions.json'): Promise<unknown>
   return existsSync(file) ? JSON.parse(await readFile(file, 'utf8')) : undefined;
 }
 
+/** The third-party notices of the executable. Throws CodedError 'not-found' for a start from source, which contains no packages. */
+export function thirdPartyNotices(): string {
+  if (packaged) return getAsset('licenses.txt', 'utf8');
+  throw new CodedError(
+    'not-found',
+    'licenses: only the packaged executable has third-party notices; run npm run build',
+  );
+}
+
 /** Where assets are unpacked: the machine's cache for root, the user's otherwise. */
 function defaultBase(): string {
   const configured = process.env['HYPEREDGE_CACHE'];
