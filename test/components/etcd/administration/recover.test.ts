@@ -59,7 +59,7 @@ test('two of three are lost for good: looked at, recovered, grown again', { time
   assert.match(alive.err, /stop the process that serves/);
   const lonely = await hyperedge('members', '--endpoints', one.endpoint);
   assert.equal(lonely.code, 1);
-  assert.match(lonely.err, /no quorum of the members answers/);
+  assert.match(lonely.err, /no quorum: the store rejects writes/);
 
   await one.kill();
   const looked = await hyperedge(...recover, '--dry-run', '-o', 'json');
